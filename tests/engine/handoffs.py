@@ -19,7 +19,7 @@ from dragoman.engine.reads.handoffs import find_handoff
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 
 
-class Doing(Protocol):
+class HandoffTarget(Protocol):
     """A hub that things are done to."""
 
     @property
@@ -55,13 +55,18 @@ def package(task: str = "t1", **more: Any) -> dict[str, object]:
     }
 
 
-def make(lab: Doing, task: str = "t1") -> None:
+def make(lab: HandoffTarget, task: str = "t1") -> None:
     """A task that nobody owns yet."""
     lab.do(HUMAN, CreateTask("Fix the login", id=task, ready=True))
 
 
 def offer(
-    lab: Doing, id: str = "h1", task: str = "t1", to: str = "bob", by: Actor = ALICE, **more: Any
+    lab: HandoffTarget,
+    id: str = "h1",
+    task: str = "t1",
+    to: str = "bob",
+    by: Actor = ALICE,
+    **more: Any,
 ) -> Handoff:
     """A package that is offered."""
     content = more.pop("package", None) or package(task)
@@ -69,27 +74,27 @@ def offer(
     return state(lab, id)
 
 
-def accept(lab: Doing, id: str = "h1", by: Actor = BOB, **more: Any) -> Handoff:
+def accept(lab: HandoffTarget, id: str = "h1", by: Actor = BOB, **more: Any) -> Handoff:
     """The recipient accepts, and all checks pass unless more is said."""
-    given: dict[str, Any] = {"passed": CHECKS, **more}
-    lab.do(by, AcceptHandoff(id, state(lab, id).package_hash, **given))
+    fields: dict[str, Any] = {"passed": CHECKS, **more}
+    lab.do(by, AcceptHandoff(id, state(lab, id).package_hash, **fields))
     return state(lab, id)
 
 
-def activate(lab: Doing, id: str = "h1", by: Actor = BOB) -> Handoff:
+def activate(lab: HandoffTarget, id: str = "h1", by: Actor = BOB) -> Handoff:
     """The recipient begins."""
     lab.do(by, ActivateHandoff(id))
     return state(lab, id)
 
 
-def finish(lab: Doing, id: str = "h1", by: Actor = BOB, sender: Actor = ALICE) -> Handoff:
+def finish(lab: HandoffTarget, id: str = "h1", by: Actor = BOB, sender: Actor = ALICE) -> Handoff:
     """The recipient is done, and the record is closed."""
     lab.do(by, CompleteHandoff(id, "merged"))
     lab.do(sender, CloseHandoff(id, "thanks"))
     return state(lab, id)
 
 
-def life(lab: Doing, id: str = "h1", task: str = "t1") -> Handoff:
+def life(lab: HandoffTarget, id: str = "h1", task: str = "t1") -> Handoff:
     """A whole handoff, from a new task to its end."""
     make(lab, task)
     offer(lab, id, task)
@@ -105,7 +110,7 @@ def late(lab: Lab, id: str = "h1", after: int = 25 * 3_600_000) -> Handoff:
     return state(lab, id)
 
 
-def state(lab: Doing, id: str) -> Handoff:
+def state(lab: HandoffTarget, id: str) -> Handoff:
     """The handoff as it is stored."""
     found = find_handoff(lab.store, id)
     assert not isinstance(found, Refusal), found

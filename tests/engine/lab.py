@@ -52,7 +52,7 @@ class OpenStore(MemoryStore):
         self.losses = 0
         """How many coming transactions commit and then lose their connection."""
         self.transactions = 0
-        self.asked: list[tuple[str, Any]] = []
+        self.calls: list[tuple[str, Any]] = []
         """What sessions were asked for: the verb and its first argument."""
         self.is_fresh = True
 
@@ -66,13 +66,13 @@ class OpenStore(MemoryStore):
         self.transactions += 1
         fault = self.faults.pop(0) if self.faults else None
 
-        def watched(session: Session) -> T:
-            result = work(cast(Session, _Watched(session, self)))
+        def recorded_work(session: Session) -> T:
+            result = work(cast(Session, _RecordingSession(session, self)))
             if fault is not None:
                 raise fault
             return result
 
-        result = super().transact(watched)
+        result = super().transact(recorded_work)
         if self.losses:
             self.losses -= 1
             raise StoreLost("the connection broke during the commit")
@@ -96,8 +96,8 @@ class OpenStore(MemoryStore):
 
     def picture(self) -> dict[str, Any]:
         """All tables as values that do not change any more."""
-        kept = vars(self._tables)
-        return {name: deepcopy(table) for name, table in kept.items() if name != "last_stream"}
+        tables = vars(self._tables)
+        return {name: deepcopy(table) for name, table in tables.items() if name != "last_stream"}
 
     def picture_of_tasks(self) -> dict[str, Any]:
         """All that is kept of tasks, and nothing of what was refused to actors."""
@@ -111,7 +111,7 @@ class OpenStore(MemoryStore):
         }
 
 
-class _Watched:
+class _RecordingSession:
     """A session that notes down what it was asked."""
 
     def __init__(self, session: Session, store: OpenStore) -> None:
@@ -129,14 +129,14 @@ class _Watched:
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         method = getattr(self._session, verb)
 
-        def noted(*arguments: Any) -> Any:
+        def record_call(*arguments: Any) -> Any:
             for text in _texts(arguments):
                 text.encode()
                 assert "\x00" not in text, "no database can be asked for this"
-            self._store.asked.append((verb, arguments[0] if arguments else None))
+            self._store.calls.append((verb, arguments[0] if arguments else None))
             return method(*arguments)
 
-        return noted
+        return record_call
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -165,8 +165,8 @@ class Lab:
         self, actor: Actor, *commands: AnyCommand, key: str = "", said: bytes | None = None
     ) -> Request:
         """A request with an id of its own."""
-        words = msgspec.UNSET if said is None else Raw(said)
-        return self.hub.request(actor, *commands, key=key, said=words)
+        original = msgspec.UNSET if said is None else Raw(said)
+        return self.hub.request(actor, *commands, key=key, said=original)
 
     def ask(
         self, actor: Actor, *commands: AnyCommand, key: str = "", said: bytes | None = None
@@ -176,7 +176,7 @@ class Lab:
 
     def do(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Receipt:
         """The last receipt of what must be accepted."""
-        return yes(self.ask(actor, *commands, key=key)).receipts[-1]
+        return assert_accepted(self.ask(actor, *commands, key=key)).receipts[-1]
 
     def code(self, actor: Actor, *commands: AnyCommand, key: str = "") -> str:
         """The code of the refusal, or "" for a yes."""
@@ -185,12 +185,12 @@ class Lab:
     def batch(self, *requests: Request) -> list[Any]:
         """The answers to requests that travel in one batch; exceptions are values here."""
 
-        async def together() -> list[Any]:
+        async def run_batch() -> list[Any]:
             waiting = (self.engine.handle(request) for request in requests)
             return await asyncio.gather(*waiting, return_exceptions=True)
 
         before = self.store.transactions
-        answers = asyncio.run(together())
+        answers = asyncio.run(run_batch())
         assert self.store.transactions > before
         return answers
 
@@ -202,9 +202,9 @@ class Lab:
 
     def lease(self, name: str) -> Lease | None:
         """The lease as it is stored."""
-        found = find_task(self.store, name)
-        assert not isinstance(found, Refusal), found
-        return found.lease
+        view = find_task(self.store, name)
+        assert not isinstance(view, Refusal), view
+        return view.lease
 
     def lines(self) -> list[tuple[str, str]]:
         """(stream, event) of every entry."""
@@ -216,7 +216,7 @@ class Lab:
         return [msgspec.json.decode(read_line(entry.line).body)["code"] for entry in kept]
 
 
-def yes(outcome: Any) -> Accepted:
+def assert_accepted(outcome: Any) -> Accepted:
     """The outcome, which must be a yes."""
     assert isinstance(outcome, Accepted), outcome
     return outcome
@@ -239,7 +239,7 @@ def checkpoint(store: MemoryStore, size: int | None = None) -> Checkpoint:
 def findings(store: MemoryStore, checkpoints: Sequence[Checkpoint] = ()) -> list[Finding]:
     """Everything that verify finds."""
 
-    def silent(_: int) -> None:
+    def no_progress(_: int) -> None:
         """Nobody watches."""
 
-    return [*check_ledger(store, checkpoints, silent), *check_views(store, silent)]
+    return [*check_ledger(store, checkpoints, no_progress), *check_views(store, no_progress)]

@@ -33,7 +33,7 @@ def record(store: Store, id: str, event: MailEvent) -> None:
         version = row.version + 1
         line = write_line(Line(stream, version, name, 1, NOW, "agent:ann", id, event))
         digest = link_hash(row.hash, line)
-        stood, stands = set(lists_of(before)), set(lists_of(state))
+        listed_before, listed_after = set(lists_of(before)), set(lists_of(state))
         session.write(
             Changes(
                 entries=[NewEntry(number, version, name, line, row.hash, digest)],
@@ -48,8 +48,8 @@ def record(store: Store, id: str, event: MailEvent) -> None:
                         shelf=shelve(state, NOW),
                     )
                 ],
-                listed=[(one, number) for one in sorted(stands - stood)],
-                unlisted=[(one, number) for one in sorted(stood - stands)],
+                listed=[(one, number) for one in sorted(listed_after - listed_before)],
+                unlisted=[(one, number) for one in sorted(listed_before - listed_after)],
             )
         )
 

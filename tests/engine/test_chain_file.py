@@ -21,24 +21,24 @@ KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
 
 
-def signed(lab: Lab, key: Ed25519PrivateKey = KEY) -> bytes:
+def signed_checkpoint(lab: Lab, key: Ed25519PrivateKey = KEY) -> bytes:
     """The signed checkpoint of a lab as it stands."""
     tree = extend(EMPTY, [entry.hash for entry in lab.store.entries(0, 1_000)])
     return sign(checkpoint_of(lab.store.ledger_id(), tree, START, key.public_key()), key)
 
 
-def exported(lab: Lab, *checkpoints: bytes) -> list[dict[str, Any]]:
+def export_parts(lab: Lab, *checkpoints: bytes) -> list[dict[str, Any]]:
     """The parts of the file of task one."""
     lines = write_chain(lab.store, "task:one", checkpoints, KEY.public_key())
     return [json.loads(line) for line in lines]
 
 
-def written(parts: list[dict[str, Any]]) -> bytes:
+def encode_parts(parts: list[dict[str, Any]]) -> bytes:
     return b"\n".join(json.dumps(part).encode() for part in parts)
 
 
 @pytest.fixture
-def busy(lab: Lab) -> Lab:
+def two_tasks(lab: Lab) -> Lab:
     """Give a lab with two tasks, and three notes on the first."""
     lab.do(HUMAN, CreateTask("One", id="one"))
     lab.do(HUMAN, CreateTask("Two", id="two"))
@@ -47,9 +47,9 @@ def busy(lab: Lab) -> Lab:
     return lab
 
 
-def test_a_chain_is_whole_and_anchored(busy: Lab) -> None:
-    parts = exported(busy, signed(busy))
-    proof = check_chain_file(written(parts))
+def test_intact_chain_is_valid_and_anchored(two_tasks: Lab) -> None:
+    parts = export_parts(two_tasks, signed_checkpoint(two_tasks))
+    proof = check_chain_file(encode_parts(parts))
     assert proof.wrong == ()
     assert (proof.stream, proof.ledger) == ("task:one", "lab")
     assert (proof.entries, proof.anchored) == (4, 4)
@@ -57,40 +57,40 @@ def test_a_chain_is_whole_and_anchored(busy: Lab) -> None:
     assert proof.signed_at == "2026-02-09T14:30:00.000Z"
     assert isinstance(proof.state, Task)
     assert proof.state.notes == 3
-    assert check_chain_file(written(parts), KEY.public_key()).wrong == ()
+    assert check_chain_file(encode_parts(parts), KEY.public_key()).wrong == ()
 
 
-def test_what_came_after_the_checkpoint_is_told_apart(busy: Lab) -> None:
-    old = signed(busy)
-    busy.do(HUMAN, NoteTask("one", "late"))
-    proof = check_chain_file(written(exported(busy, old)))
+def test_entries_after_the_checkpoint_are_valid_but_unanchored(two_tasks: Lab) -> None:
+    old = signed_checkpoint(two_tasks)
+    two_tasks.do(HUMAN, NoteTask("one", "late"))
+    proof = check_chain_file(encode_parts(export_parts(two_tasks, old)))
     assert proof.wrong == ()
     assert (proof.entries, proof.anchored) == (5, 4)
 
 
-def test_a_checkpoint_that_is_older_than_the_chain_anchors_nothing(lab: Lab) -> None:
+def test_checkpoint_older_than_the_chain_anchors_nothing(lab: Lab) -> None:
     lab.do(HUMAN, CreateTask("Two", id="two"))
-    old = signed(lab)
+    old = signed_checkpoint(lab)
     lab.do(HUMAN, CreateTask("One", id="one"))
     for checkpoints in ((old,), ()):
-        proof = check_chain_file(written(exported(lab, *checkpoints)))
+        proof = check_chain_file(encode_parts(export_parts(lab, *checkpoints)))
         assert proof.wrong == ()
         assert (proof.entries, proof.anchored, proof.key) == (1, 0, "")
 
 
-def test_any_change_of_any_field_shows(busy: Lab) -> None:
-    parts = exported(busy, signed(busy))
+def test_changing_any_field_is_detected(two_tasks: Lab) -> None:
+    parts = export_parts(two_tasks, signed_checkpoint(two_tasks))
     for number, part in enumerate(parts):
         for field, value in part.items():
             if field in ("part", "key"):
                 continue
-            for other in _others(value):
+            for other in _other_values(value):
                 changed = [dict(one) for one in parts]
                 changed[number][field] = other
-                assert check_chain_file(written(changed)).wrong != (), (number, field, other)
+                assert check_chain_file(encode_parts(changed)).wrong != (), (number, field, other)
 
 
-def _others(value: Any) -> tuple[Any, ...]:
+def _other_values(value: Any) -> tuple[Any, ...]:
     if isinstance(value, int):
         return value + 100, value - 1, 0
     if isinstance(value, list):
@@ -98,67 +98,67 @@ def _others(value: Any) -> tuple[Any, ...]:
     return (value[:-1] + ("0" if value[-1] != "0" else "1"),)
 
 
-def test_nothing_stands_in_it_that_nobody_has_signed(busy: Lab) -> None:
-    parts = exported(busy, signed(busy))
+def test_unsigned_field_is_rejected(two_tasks: Lab) -> None:
+    parts = export_parts(two_tasks, signed_checkpoint(two_tasks))
     parts[1]["position"] = 1
-    assert "there is no such field" in check_chain_file(written(parts)).wrong[0]
+    assert "there is no such field" in check_chain_file(encode_parts(parts)).wrong[0]
 
 
-def test_a_chain_that_was_written_anew_does_not_lead_to_the_checkpoint(busy: Lab) -> None:
-    parts = exported(busy, signed(busy))
+def test_rewritten_chain_does_not_match_its_checkpoint(two_tasks: Lab) -> None:
+    parts = export_parts(two_tasks, signed_checkpoint(two_tasks))
     previous = GENESIS
     for part in parts[1:-1]:
         part["line"] = part["line"].replace('"text":"a"', '"text":"z"')
         previous = link_hash(previous, part["line"].encode())
         part["hash"] = previous.hex()
-    (problem,) = check_chain_file(written(parts)).wrong
+    (problem,) = check_chain_file(encode_parts(parts)).wrong
     assert "does not lead to what the checkpoint has signed" in problem
 
 
-def test_a_key_that_is_not_trusted_proves_nothing(busy: Lab) -> None:
-    parts = exported(busy, signed(busy))
-    (problem,) = check_chain_file(written(parts), OTHER.public_key()).wrong
+def test_checkpoint_of_an_untrusted_key_is_rejected(two_tasks: Lab) -> None:
+    parts = export_parts(two_tasks, signed_checkpoint(two_tasks))
+    (problem,) = check_chain_file(encode_parts(parts), OTHER.public_key()).wrong
     assert "the checkpoint does not hold" in problem
 
 
-def test_a_checkpoint_of_another_ledger_proves_nothing(busy: Lab) -> None:
-    parts = exported(busy, signed(busy))
+def test_checkpoint_of_another_ledger_is_rejected(two_tasks: Lab) -> None:
+    parts = export_parts(two_tasks, signed_checkpoint(two_tasks))
     parts[0]["ledger"] = "another"
-    (problem,) = check_chain_file(written(parts)).wrong
+    (problem,) = check_chain_file(encode_parts(parts)).wrong
     assert "of another ledger" in problem
 
 
-def test_a_line_that_is_no_entry_ends_the_chain(busy: Lab) -> None:
-    parts = exported(busy, signed(busy))
+def test_line_that_is_not_an_entry_is_reported(two_tasks: Lab) -> None:
+    parts = export_parts(two_tasks, signed_checkpoint(two_tasks))
     parts[2]["line"] = "{}"
-    problems = check_chain_file(written(parts)).wrong
+    problems = check_chain_file(encode_parts(parts)).wrong
     assert any("entry 2:" in problem for problem in problems)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b'{"part":"entry"}', b"\xff"])
-def test_what_is_no_file_of_a_chain_is_told(data: bytes) -> None:
+def test_malformed_file_is_rejected(data: bytes) -> None:
     (problem,) = check_chain_file(data).wrong
     assert "not the file of a chain" in problem
 
 
-def test_a_file_of_another_format_is_told() -> None:
+def test_unknown_format_is_rejected() -> None:
     head = {"part": "head", "format": "x", "ledger": "l", "stream": "s", "entries": 0}
-    assert "does not begin with" in check_chain_file(written([head])).wrong[0]
+    assert "does not begin with" in check_chain_file(encode_parts([head])).wrong[0]
 
 
-def test_under_a_trusted_key_what_it_has_not_signed_is_not_good(busy: Lab) -> None:
-    forged = exported(busy, signed(busy))[:-1]
+def test_trusted_key_must_cover_all_entries_unless_a_tail_is_allowed(two_tasks: Lab) -> None:
+    forged = export_parts(two_tasks, signed_checkpoint(two_tasks))[:-1]
     previous = GENESIS
     for part in forged[1:]:
         part["line"] = part["line"].replace('"text":"a"', '"text":"z"')
         previous = link_hash(previous, part["line"].encode())
         part["hash"] = previous.hex()
     for allow_tail in (False, True):
-        proof = check_chain_file(written(forged), KEY.public_key(), allow_tail=allow_tail)
+        proof = check_chain_file(encode_parts(forged), KEY.public_key(), allow_tail=allow_tail)
         assert proof.wrong == ("nothing that the key has signed covers 4 of 4 entries",)
-    old = signed(busy)
-    busy.do(HUMAN, NoteTask("one", "late"))
-    tail = written(exported(busy, old))
+    old = signed_checkpoint(two_tasks)
+    two_tasks.do(HUMAN, NoteTask("one", "late"))
+    tail = encode_parts(export_parts(two_tasks, old))
     assert "covers 1 of 5 entries" in check_chain_file(tail, KEY.public_key()).wrong[0]
     assert check_chain_file(tail, KEY.public_key(), allow_tail=True).wrong == ()
 
@@ -166,12 +166,12 @@ def test_under_a_trusted_key_what_it_has_not_signed_is_not_good(busy: Lab) -> No
 @pytest.mark.parametrize(
     "order",
     ["0012345", "0123450", "0123455", "051234"],
-    ids=["two heads", "a head at the end", "two anchors", "an anchor before its entries"],
+    ids=["two heads", "head at the end", "two anchors", "anchor before its entries"],
 )
-def test_a_file_has_nothing_beside_its_chain(busy: Lab, order: str) -> None:
-    found = exported(busy, signed(busy))
+def test_misplaced_head_or_anchor_is_rejected(two_tasks: Lab, order: str) -> None:
+    found = export_parts(two_tasks, signed_checkpoint(two_tasks))
     parts = [found[int(number)] for number in order]
     for key in (None, KEY.public_key()):
-        assert check_chain_file(written(parts), key).wrong == (
+        assert check_chain_file(encode_parts(parts), key).wrong == (
             "it is not the file of a chain: that has a head, entries, and at most one anchor",
         )

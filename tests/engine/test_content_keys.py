@@ -23,10 +23,10 @@ from dragoman.system.ids import CountingIds
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 from tests.requirements import proves
 
-HEARD = MessageReceived("aof", "completion.report", "T")
+RECEIPT_EVENT = MessageReceived("aof", "completion.report", "T")
 
 
-def say(lab: Lab, *commands: AnyCommand, content: bytes = b"words") -> Accepted:
+def send(lab: Lab, *commands: AnyCommand, content: bytes = b"words") -> Accepted:
     """Alice sends a message of this content, which means these commands."""
     return lab.hub.do(
         ALICE,
@@ -34,70 +34,70 @@ def say(lab: Lab, *commands: AnyCommand, content: bytes = b"words") -> Accepted:
         key=lab.hub.content_key(content),
         said=msgspec.Raw(b'{"words":1}'),
         per_attempt=True,
-        heard=HEARD,
+        heard=RECEIPT_EVENT,
     )
 
 
-def held(lab: Lab) -> None:
+def claim_task(lab: Lab) -> None:
     """A task T that alice holds."""
     lab.do(HUMAN, CreateTask("t", "T", ready=True))
     lab.do(ALICE, ClaimTask("T", "alice"))
 
 
 @proves("IDEM-REPEAT")
-def test_the_same_words_are_a_repeat_whatever_was_found_out_beside_them(lab: Lab) -> None:
-    held(lab)
+def test_same_content_is_a_repeat_whatever_warnings_differ(lab: Lab) -> None:
+    claim_task(lab)
     missing = WarnTask("T", "missing_summary")
-    first = say(lab, ReportOutcome("T", "done"), missing)
+    first = send(lab, ReportOutcome("T", "done"), missing)
     before = lab.lines()
 
-    assert say(lab, ReportOutcome("T", "done")) == Accepted(first.receipts, repeated=True)
+    assert send(lab, ReportOutcome("T", "done")) == Accepted(first.receipts, repeated=True)
     assert lab.lines() == before
-    assert not say(lab, ReportOutcome("T", "done"), content=b"other words").repeated
+    assert not send(lab, ReportOutcome("T", "done"), content=b"other words").repeated
 
 
 @proves("IDEM-REPEAT")
-def test_in_a_later_attempt_the_same_words_are_said_anew(lab: Lab) -> None:
-    held(lab)
-    say(lab, NoteTask("T", "half"))
+def test_same_content_in_a_later_attempt_is_new(lab: Lab) -> None:
+    claim_task(lab)
+    send(lab, NoteTask("T", "half"))
     lab.do(ALICE, ReleaseTask("T"))
     lab.do(ALICE, ClaimTask("T", "alice"))
 
-    assert not say(lab, NoteTask("T", "half")).repeated
+    assert not send(lab, NoteTask("T", "half")).repeated
     assert lab.task("T").notes == 2
 
 
 @proves("IDEM-REPEAT")
-def test_what_is_kept_of_the_words_tells_nothing_of_them(lab: Lab) -> None:
+def test_content_key_depends_on_the_hub_secret(lab: Lab) -> None:
     other = Hub(Engine(lab.store, lab.clock, b"another secret"), CountingIds())
     assert lab.hub.content_key(b"words") == lab.hub.content_key(b"words")
     assert lab.hub.content_key(b"words") != other.content_key(b"words")
 
 
 @proves("MESSAGE-HEARD")
-def test_a_message_that_changes_nothing_is_recorded_once_with_its_actor(lab: Lab) -> None:
-    held(lab)
+def test_message_without_effect_is_recorded_once_in_its_actors_stream(lab: Lab) -> None:
+    claim_task(lab)
     lab.do(ALICE, ReportOutcome("T", "done", apply=True))
 
-    say(lab, ReportOutcome("T", "done"))
+    send(lab, ReportOutcome("T", "done"))
     assert lab.lines()[-1] == (ALICE.stream, "message.received")
     before = lab.lines()
-    assert say(lab, ReportOutcome("T", "done")).repeated
+    assert send(lab, ReportOutcome("T", "done")).repeated
     assert lab.lines() == before
 
 
 @proves("MESSAGE-HEARD")
-def test_a_message_that_changes_something_stands_with_what_it_changed(lab: Lab) -> None:
-    held(lab)
-    say(lab, NoteTask("T", "half"))
+def test_message_with_effect_is_recorded_in_the_stream_it_changes(lab: Lab) -> None:
+    claim_task(lab)
+    send(lab, NoteTask("T", "half"))
     assert lab.lines()[-1] == ("task:T", "task.noted")
 
 
 @proves("LEASE-HEARTBEAT")
-def test_whoever_asks_is_told_which_leases_changed_and_only_after_the_commit(lab: Lab) -> None:
-    told: list[list[str]] = []
+def test_on_leases_reports_changed_leases_after_the_commit(lab: Lab) -> None:
+    changed: list[list[str]] = []
     hub = Hub(
-        Engine(lab.store, lab.clock, b"s", on_leases=lambda names: told.append(list(names))),
+        Engine(lab.store, lab.clock, b"s", on_leases=lambda names: changed.append(list(names))),
         CountingIds(),
     )
     hub.do(HUMAN, CreateTask("t", "T", ready=True))
@@ -107,18 +107,18 @@ def test_whoever_asks_is_told_which_leases_changed_and_only_after_the_commit(lab
     with pytest.raises(OSError, match="full"):
         hub.do(ALICE, RenewLease("T"))
     hub.do(BOB, NoteTask("T", "not a holder"))
-    assert told == [["task:T"], ["task:T"]]
+    assert changed == [["task:T"], ["task:T"]]
 
 
 @proves("MESSAGE-HEARD")
-def test_a_sender_in_a_loop_cannot_fill_the_ledger_with_what_changes_nothing(lab: Lab) -> None:
-    held(lab)
+def test_messages_without_effect_are_rate_limited_per_actor(lab: Lab) -> None:
+    claim_task(lab)
     lab.do(ALICE, ReportOutcome("T", "done", apply=True))
     before = lab.store.head()
     for number in range(RECEIVED_PER_MINUTE + 20):
-        say(lab, ReportOutcome("T", "done"), content=f"words {number}".encode())
+        send(lab, ReportOutcome("T", "done"), content=f"words {number}".encode())
     assert lab.store.head() - before == RECEIVED_PER_MINUTE
     lab.clock.advance(60_000)
-    say(lab, ReportOutcome("T", "done"), content=b"later")
+    send(lab, ReportOutcome("T", "done"), content=b"later")
     assert lab.store.head() - before == RECEIVED_PER_MINUTE + 1
     assert list(check_views(lab.store, lambda _: None)) == []

@@ -21,13 +21,13 @@ from dragoman.core.commands import (
 )
 from dragoman.engine.reads.mailbox import find_letter
 from dragoman.engine.request import Accepted, Request
-from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, findings, yes
+from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, assert_accepted, findings
 from tests.requirements import proves
 
 pytestmark = proves("ENGINE-EFFECT")
 
 LETTER = PostMail(("bob",), "half way", "", id="m-1")
-TAKEN: tuple[AnyCommand, ...] = (AdoptTask("bead", "b-1"), ClaimTask("bead:b-1", "alice"))
+CLAIM_BEAD: tuple[AnyCommand, ...] = (AdoptTask("bead", "b-1"), ClaimTask("bead:b-1", "alice"))
 
 
 class Crash(Exception):
@@ -43,12 +43,12 @@ def request(
 
 def ask(lab: Lab, *commands: AnyCommand, effect: tuple[AnyCommand, ...], key: str = "") -> Accepted:
     """Her request, which must be accepted."""
-    return yes(lab.engine.handle_now(request(lab, *commands, effect=effect, key=key)))
+    return assert_accepted(lab.engine.handle_now(request(lab, *commands, effect=effect, key=key)))
 
 
-def test_it_follows_and_its_receipts_are_the_last_ones() -> None:
+def test_effect_runs_after_the_commands_and_its_receipts_come_last() -> None:
     lab = Lab()
-    done = ask(lab, LETTER, effect=TAKEN)
+    done = ask(lab, LETTER, effect=CLAIM_BEAD)
     assert done.declined is None
     assert [receipt.stream or receipt.task for receipt in done.receipts] == [
         "mail:m-1",
@@ -58,14 +58,14 @@ def test_it_follows_and_its_receipts_are_the_last_ones() -> None:
     assert lab.task("b-1").status == "in-progress"
 
 
-def test_who_answers_a_letter_after_somebody_else_is_told_that_it_is_answered() -> None:
+def test_second_answer_to_a_letter_is_declined_as_already_answered() -> None:
     lab = Lab()
     question = PostMail(("alice", "bob"), "where to?", "", id="q-1", answer_wanted=True)
-    yes(lab.engine.handle_now(lab.hub.request(HUMAN, question)))
+    assert_accepted(lab.engine.handle_now(lab.hub.request(HUMAN, question)))
     for sender, id in ((BOB, "a-1"), (ALICE, "a-2")):
         answer = PostMail(("human",), "left", "", id=id)
-        asked = lab.hub.request(sender, answer, effect=(AnswerMail("q-1", id),))
-        done = yes(lab.engine.handle_now(asked))
+        request = lab.hub.request(sender, answer, effect=(AnswerMail("q-1", id),))
+        done = assert_accepted(lab.engine.handle_now(request))
     assert done.declined is not None
     assert (done.declined.code, done.declined.detail) == (
         "nothing_changed",
@@ -73,7 +73,7 @@ def test_who_answers_a_letter_after_somebody_else_is_told_that_it_is_answered() 
     )
 
 
-def test_refused_it_leaves_the_request_and_nothing_of_itself() -> None:
+def test_refused_effect_leaves_the_commands_accepted() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("known", "T"))
     before = lab.store.picture_of_tasks()
@@ -97,7 +97,7 @@ def test_refused_it_leaves_the_request_and_nothing_of_itself() -> None:
 
 
 @proves("ENGINE-EFFECT", "REFUSAL-RECORDED")
-def test_each_refusal_is_on_record_behind_what_it_was_to_follow_from() -> None:
+def test_refused_effect_is_recorded_after_each_request() -> None:
     lab = Lab()
     many = REFUSALS_PER_MINUTE + 1
     for _ in range(many):
@@ -110,16 +110,16 @@ def test_each_refusal_is_on_record_behind_what_it_was_to_follow_from() -> None:
     assert len(lab.lines()) == 2 * many, "what leaves nothing else is bounded"
 
 
-def test_a_refused_request_is_followed_by_nothing() -> None:
+def test_refused_request_runs_no_effect() -> None:
     lab = Lab()
     ask(lab, LETTER, effect=())
     other = replace(LETTER, body="another")
-    again = lab.engine.handle_now(request(lab, other, effect=TAKEN))
+    again = lab.engine.handle_now(request(lab, other, effect=CLAIM_BEAD))
     assert not isinstance(again, Accepted)
     assert lab.store.stream("task:b-1") is None
 
 
-def test_the_first_part_may_be_many_commands_and_is_undone_alone() -> None:
+def test_refused_effect_is_undone_without_its_commands() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("known", "T"))
     first = (CreateTask("one", "A"), NoteTask("A", "x"))
@@ -134,15 +134,17 @@ def test_the_first_part_may_be_many_commands_and_is_undone_alone() -> None:
     assert findings(lab.store) == []
 
 
-def test_what_it_reads_is_what_the_first_part_has_made() -> None:
+def test_effect_reads_what_the_commands_changed() -> None:
     lab = Lab()
     done = ask(lab, CreateTask("t", "T", ready=True), effect=(ClaimTask("T", "alice"),))
     assert (done.receipts[-1].status, done.receipts[-1].fence) == ("in-progress", 1)
 
 
 @proves("IDEM-REPEAT")
-@pytest.mark.parametrize("effect", [TAKEN, (NoteTask("nowhere", "x"),)], ids=["done", "declined"])
-def test_a_repeat_is_answered_the_same_and_does_nothing(effect: tuple[AnyCommand, ...]) -> None:
+@pytest.mark.parametrize(
+    "effect", [CLAIM_BEAD, (NoteTask("nowhere", "x"),)], ids=["done", "declined"]
+)
+def test_repeat_returns_the_same_answer_and_changes_nothing(effect: tuple[AnyCommand, ...]) -> None:
     lab = Lab()
     first = ask(lab, LETTER, effect=effect, key="k")
     head = lab.store.head()
@@ -155,7 +157,7 @@ def test_a_repeat_is_answered_the_same_and_does_nothing(effect: tuple[AnyCommand
 
 
 @proves("LEASE-HEARTBEAT", "IDEM-REPEAT")
-def test_a_request_is_one_sign_of_life_however_much_follows() -> None:
+def test_request_with_effect_counts_as_one_heartbeat() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("t", "T", ready=True))
     lab.do(ALICE, ClaimTask("T", "alice"))
@@ -174,9 +176,9 @@ def test_a_request_is_one_sign_of_life_however_much_follows() -> None:
     assert lease.beats == 4, "and what is not to be does not take it back"
 
 
-def test_in_one_batch_each_decides_on_what_the_ones_before_have_left() -> None:
+def test_effects_in_one_batch_see_earlier_requests() -> None:
     lab = Lab()
-    taking = [
+    claims = [
         lab.hub.request(
             actor,
             PostMail(("olga",), "mine", ""),
@@ -184,12 +186,12 @@ def test_in_one_batch_each_decides_on_what_the_ones_before_have_left() -> None:
         )
         for actor in (ALICE, BOB)
     ]
-    noting = [
+    notes = [
         request(lab, PostMail(("olga",), "note", ""), effect=(NoteTask(f"T{number % 3}", "x"),))
         for number in range(30)
     ]
     lab.do(HUMAN, CreateTask("t", "T0"))
-    answers = [yes(answer) for answer in lab.batch(*taking, *noting)]
+    answers = [assert_accepted(answer) for answer in lab.batch(*claims, *notes)]
     codes = [answer.declined.code if answer.declined else "" for answer in answers]
     assert codes[:2] == ["", "already_claimed"]
     assert codes[2:] == ["", "task_not_found", "task_not_found"] * 10
@@ -200,7 +202,7 @@ def test_in_one_batch_each_decides_on_what_the_ones_before_have_left() -> None:
 
 
 @proves("ENGINE-EFFECT", "REFUSAL-RECORDED")
-def test_a_message_that_cannot_be_meant_is_recorded_with_its_words() -> None:
+def test_rejected_message_as_effect_is_recorded_with_its_detail() -> None:
     lab = Lab()
     effect = (RejectMessage("invalid_field", "it names no bead", kind="DONE"),)
     done = ask(lab, LETTER, effect=effect)
@@ -210,39 +212,43 @@ def test_a_message_that_cannot_be_meant_is_recorded_with_its_words() -> None:
 
 
 @pytest.mark.parametrize("point", ["decided", "written", "committed"])
-@pytest.mark.parametrize("effect", [TAKEN, (NoteTask("nowhere", "x"),)], ids=["done", "declined"])
-def test_a_crash_leaves_both_parts_or_neither(point: str, effect: tuple[AnyCommand, ...]) -> None:
-    def die(name: str) -> None:
+@pytest.mark.parametrize(
+    "effect", [CLAIM_BEAD, (NoteTask("nowhere", "x"),)], ids=["done", "declined"]
+)
+def test_crash_leaves_commands_and_effect_or_neither(
+    point: str, effect: tuple[AnyCommand, ...]
+) -> None:
+    def crash(name: str) -> None:
         if name == point:
             raise Crash
 
     store = OpenStore()
     with pytest.raises(Crash):
-        ask(Lab(store, failpoint=die), LETTER, effect=effect, key="k")
-    is_there = point == "committed"
-    assert (store.stream("mail:m-1") is not None) == is_there
-    assert (store.stream("task:b-1") is not None) == (is_there and effect == TAKEN)
+        ask(Lab(store, failpoint=crash), LETTER, effect=effect, key="k")
+    is_committed = point == "committed"
+    assert (store.stream("mail:m-1") is not None) == is_committed
+    assert (store.stream("task:b-1") is not None) == (is_committed and effect == CLAIM_BEAD)
     after = ask(Lab(store), LETTER, effect=effect, key="k")
-    assert after.repeated == is_there
-    assert (after.declined is None) == (effect == TAKEN)
+    assert after.repeated == is_committed
+    assert (after.declined is None) == (effect == CLAIM_BEAD)
     assert store.stream("mail:m-1") is not None
     assert findings(store) == []
 
 
-def test_the_async_hub_passes_it_on() -> None:
+def test_async_hub_passes_the_effect_on() -> None:
     lab = Lab()
 
-    async def soon() -> Accepted:
+    async def run() -> Accepted:
         return await lab.hub.do_soon(ALICE, LETTER, effect=(NoteTask("nowhere", "x"),))
 
-    done = asyncio.run(soon())
+    done = asyncio.run(run())
     assert done.declined is not None
-    assert lab.hub.do(ALICE, PostMail(("bob",), "x", ""), effect=TAKEN).declined is None
+    assert lab.hub.do(ALICE, PostMail(("bob",), "x", ""), effect=CLAIM_BEAD).declined is None
     lab.engine.close()
 
 
 @proves("MAIL-REPEAT")
-def test_what_was_said_before_under_another_key_is_not_tried_again() -> None:
+def test_repeated_command_under_another_key_does_not_run_its_effect() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("known", "T"))
     first = ask(lab, LETTER, effect=(NoteTask("T", "half way"),), key="k-1")

@@ -22,7 +22,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.ledger.entry import read_line
-from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, code, yes
+from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, assert_accepted, code
 from tests.requirements import proves
 
 OBSERVER = Actor("observer", "otto")
@@ -48,7 +48,7 @@ CHANGES: dict[str, tuple[AnyCommand, ...]] = {
 }
 
 
-def furnished(lab: Lab) -> None:
+def create_tasks(lab: Lab) -> None:
     """Three tasks: one ready, one that alice holds, one more that is ready."""
     for name in ("READY", "HELD", "OTHER"):
         lab.do(HUMAN, CreateTask(name, name, ready=True))
@@ -58,33 +58,31 @@ def furnished(lab: Lab) -> None:
 
 @proves("CORE-ALL-OR-NONE")
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
-def test_a_tuple_that_is_refused_leaves_nothing_behind(
-    lab: Lab, changes: tuple[AnyCommand, ...]
-) -> None:
-    furnished(lab)
+def test_refused_tuple_changes_nothing(lab: Lab, changes: tuple[AnyCommand, ...]) -> None:
+    create_tasks(lab)
     before = lab.store.picture_of_tasks()
     assert lab.code(ALICE, *changes, REFUSED) == "task_not_found"
     assert lab.store.picture_of_tasks() == before
     assert lab.refused(ALICE) == ["task_not_found"]
     # What was cached is put back too: the same changes are accepted now, and then are there.
-    yes(lab.ask(ALICE, *changes))
+    assert_accepted(lab.ask(ALICE, *changes))
     assert lab.store.picture_of_tasks() != before
 
 
 @proves("CORE-ALL-OR-NONE")
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
-def test_a_refused_tuple_leaves_nothing_to_the_rest_of_its_batch(
+def test_refused_tuple_does_not_affect_the_rest_of_its_batch(
     lab: Lab, changes: tuple[AnyCommand, ...]
 ) -> None:
-    furnished(lab)
+    create_tasks(lab)
     other = Lab()
-    furnished(other)
-    asked = (ClaimTask("", "bob"), CreateTask("by bob"), AdoptTask("bead", "b"))
+    create_tasks(other)
+    commands = (ClaimTask("", "bob"), CreateTask("by bob"), AdoptTask("bead", "b"))
     first, *rest = lab.batch(
-        lab.request(ALICE, *changes, REFUSED), *(lab.request(BOB, one) for one in asked)
+        lab.request(ALICE, *changes, REFUSED), *(lab.request(BOB, one) for one in commands)
     )
     assert code(first) == "task_not_found"
-    assert rest == [other.ask(BOB, one) for one in asked], "as if it had never been asked for"
+    assert rest == [other.ask(BOB, one) for one in commands], "as if it had never been asked for"
     assert [lab.task(name) for name in ("READY", "HELD", "OTHER")] == [
         other.task(name) for name in ("READY", "HELD", "OTHER")
     ]
@@ -93,7 +91,7 @@ def test_a_refused_tuple_leaves_nothing_to_the_rest_of_its_batch(
 
 @proves("CORE-ALL-OR-NONE")
 def test_each_command_sees_the_ones_before_it(lab: Lab) -> None:
-    receipts = yes(
+    receipts = assert_accepted(
         lab.ask(
             ALICE,
             AdoptTask("bead", "ol-1", review_required=False),
@@ -126,7 +124,7 @@ def test_each_command_sees_the_ones_before_it(lab: Lab) -> None:
 
 
 @proves("CORE-ALL-OR-NONE")
-def test_the_order_of_a_tuple_matters(lab: Lab) -> None:
+def test_order_of_a_tuple_matters(lab: Lab) -> None:
     claim, adopt = ClaimTask("bead:b", "alice"), AdoptTask("bead", "b")
     assert lab.code(ALICE, claim, adopt) == "task_not_found"
     assert lab.code(ALICE, adopt, claim) == ""
@@ -145,7 +143,7 @@ def test_one_command_may_change_several_streams(lab: Lab) -> None:
 
 
 @proves("LEDGER-LINE", "LEDGER-SAID")
-def test_all_entries_of_a_request_share_cause_actor_door_and_time(lab: Lab) -> None:
+def test_entries_of_a_request_share_cause_actor_surface_and_time(lab: Lab) -> None:
     actor = Actor("agent", "alice", "http")
     request = lab.request(
         actor, CreateTask("a", "A", ready=True), ClaimTask("A", "alice"), said=b'{"x":1}'
@@ -162,7 +160,7 @@ def test_all_entries_of_a_request_share_cause_actor_door_and_time(lab: Lab) -> N
 @pytest.mark.parametrize(
     "commands", [(REFUSED,), (CreateTask("a"), REFUSED), (CreateTask("a"), NoteTask("", "x"))]
 )
-def test_what_was_said_is_kept_with_the_refusal_too(
+def test_original_text_is_stored_with_the_refusal(
     lab: Lab, commands: tuple[AnyCommand, ...]
 ) -> None:
     lab.ask(ALICE, *commands, said=b'{"unknown":"field"}')
@@ -173,18 +171,18 @@ def test_what_was_said_is_kept_with_the_refusal_too(
 
 
 @proves("LEDGER-SAID")
-def test_what_was_said_never_changes_a_decision(lab: Lab) -> None:
-    plain, wordy = Lab(), lab
-    for said, where in ((None, plain), (b'{"status":"done","fence":99}', wordy)):
-        where.ask(HUMAN, CreateTask("a", "A", ready=True), said=said)
-        where.ask(ALICE, ClaimTask("A", "alice"), said=said)
-        where.ask(ALICE, REFUSED, said=said)
-    assert plain.task("A") == wordy.task("A")
-    assert plain.lines() == wordy.lines()
+def test_original_text_never_changes_a_decision(lab: Lab) -> None:
+    plain, with_text = Lab(), lab
+    for said, target in ((None, plain), (b'{"status":"done","fence":99}', with_text)):
+        target.ask(HUMAN, CreateTask("a", "A", ready=True), said=said)
+        target.ask(ALICE, ClaimTask("A", "alice"), said=said)
+        target.ask(ALICE, REFUSED, said=said)
+    assert plain.task("A") == with_text.task("A")
+    assert plain.lines() == with_text.lines()
 
 
 @proves("REFUSAL-RECORDED")
-def test_a_refusal_is_an_entry_with_its_actor_and_never_with_its_target(lab: Lab) -> None:
+def test_refusal_is_recorded_in_the_actors_stream_not_in_the_target(lab: Lab) -> None:
     lab.do(HUMAN, CreateTask("a", "A"))
     before = lab.store.picture_of_tasks()
     refusal = lab.ask(BOB, ClaimTask("A", "bob"))
@@ -202,7 +200,7 @@ def test_a_refusal_is_an_entry_with_its_actor_and_never_with_its_target(lab: Lab
 
 
 @proves("REFUSAL-RECORDED")
-def test_a_repeated_refusal_adds_no_entry_within_its_minute(lab: Lab) -> None:
+def test_repeated_refusal_adds_no_entry_within_its_minute(lab: Lab) -> None:
     for _ in range(5):
         assert lab.code(BOB, REFUSED) == "task_not_found"
     assert lab.store.head() == 1
@@ -212,7 +210,7 @@ def test_a_repeated_refusal_adds_no_entry_within_its_minute(lab: Lab) -> None:
 
 
 @proves("REFUSAL-RECORDED")
-def test_a_flood_of_refusals_has_its_measure(lab: Lab) -> None:
+def test_refusals_are_limited_per_actor_and_minute(lab: Lab) -> None:
     lab.batch(*(lab.request(BOB, NoteTask(f"no-{n}", "x")) for n in range(100)))
     for number in range(100, 200):
         lab.code(BOB, NoteTask(f"no-{number}", "x"))
@@ -222,14 +220,14 @@ def test_a_flood_of_refusals_has_its_measure(lab: Lab) -> None:
 
 
 @proves("REFUSAL-RECORDED")
-def test_a_polling_agent_adds_nothing(lab: Lab) -> None:
+def test_empty_claims_of_a_polling_agent_add_nothing(lab: Lab) -> None:
     for _ in range(10):
         assert lab.code(BOB, ClaimTask("", "bob")) == "nothing_ready"
     assert lab.store.head() == 0
 
 
 @proves("REFUSAL-RECORDED", "ROLE-TABLE")
-def test_the_command_that_was_refused_is_the_one_that_is_named(lab: Lab) -> None:
+def test_refusal_names_the_refused_command(lab: Lab) -> None:
     lab.do(HUMAN, CreateTask("a", "A"))
     mover = Actor("file", "mover")
     lab.code(mover, MoveTask("A", "backlog"), NoteTask("A", "x"))
@@ -252,9 +250,7 @@ HOSTILE = (
 
 @proves("NAME-GRAMMAR", "REFUSAL-RECORDED")
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_name_is_refused_and_recorded_harmlessly_wherever_it_stands(
-    lab: Lab, name: str
-) -> None:
+def test_hostile_name_is_refused_and_recorded_safely(lab: Lab, name: str) -> None:
     lab.do(HUMAN, CreateTask("a", "A", ready=True))
     commands: tuple[AnyCommand, ...] = (
         NoteTask(name, "x"),
@@ -285,8 +281,8 @@ def test_a_hostile_name_is_refused_and_recorded_harmlessly_wherever_it_stands(
 
 
 @proves("LEASE-FENCE", "LEASE-HEARTBEAT", "LEASE-OFF-LEDGER")
-def test_leases_are_kept_beside_the_ledger(lab: Lab) -> None:
-    furnished(lab)
+def test_leases_are_stored_outside_the_ledger(lab: Lab) -> None:
+    create_tasks(lab)
     head = lab.store.head()
     for _ in range(3):
         lab.do(ALICE, RenewLease("HELD", 1))
@@ -299,7 +295,7 @@ def test_leases_are_kept_beside_the_ledger(lab: Lab) -> None:
 
 
 @proves("NAME-AOF-ID")
-def test_numbers_go_on_across_requests_batches_and_refusals(lab: Lab) -> None:
+def test_daily_numbers_continue_across_batches_and_refusals(lab: Lab) -> None:
     lab.do(HUMAN, CreateTask("one"))
     lab.code(HUMAN, CreateTask("lost"), REFUSED)
     answers: list[Any] = lab.batch(
@@ -315,17 +311,21 @@ def test_numbers_go_on_across_requests_batches_and_refusals(lab: Lab) -> None:
 
 
 @proves("NAME-AOF-ID")
-def test_a_number_that_somebody_chose_is_passed_over_in_its_batch_too(lab: Lab) -> None:
+def test_chosen_number_is_skipped_within_its_batch(lab: Lab) -> None:
     answers = lab.batch(
         lab.request(HUMAN, CreateTask("chosen", "TASK-2026-02-09-002")),
         lab.request(HUMAN, CreateTask("one")),
         lab.request(HUMAN, CreateTask("two")),
     )
-    assert [yes(answer).receipts[0].task[-3:] for answer in answers] == ["002", "001", "003"]
+    assert [assert_accepted(answer).receipts[0].task[-3:] for answer in answers] == [
+        "002",
+        "001",
+        "003",
+    ]
 
 
 @proves("NAME-ALIAS")
-def test_names_bound_in_a_batch_are_known_in_it(lab: Lab) -> None:
+def test_aliases_bound_in_a_batch_resolve_in_it(lab: Lab) -> None:
     answers = lab.batch(
         lab.request(HUMAN, CreateTask("a", "A", aliases=("bead:x",))),
         lab.request(HUMAN, CreateTask("b", "B", aliases=("bead:x",))),
@@ -346,16 +346,16 @@ def test_names_bound_in_a_batch_are_known_in_it(lab: Lab) -> None:
 
 
 @proves("TASK-ADOPT")
-def test_two_first_words_at_once_make_one_task(lab: Lab) -> None:
+def test_concurrent_adoptions_create_one_task(lab: Lab) -> None:
     adopt = AdoptTask("bead", "b")
     answers = lab.batch(lab.request(ALICE, adopt), lab.request(BOB, adopt))
-    assert [yes(answer).receipts[0].task for answer in answers] == ["b", "b"]
+    assert [assert_accepted(answer).receipts[0].task for answer in answers] == ["b", "b"]
     assert lab.lines() == [("task:b", "task.created")]
 
 
 @proves("LEASE-HEARTBEAT")
-def test_a_request_of_several_commands_is_one_sign_of_life(lab: Lab) -> None:
-    furnished(lab)
+def test_request_of_several_commands_counts_as_one_heartbeat(lab: Lab) -> None:
+    create_tasks(lab)
     lab.do(ALICE, ReportOutcome("HELD", "done"), WarnTask("HELD", "missing_summary"))
     lease = lab.lease("HELD")
     assert lease is not None

@@ -54,7 +54,7 @@ def accepted(lab: Lab) -> None:
     accept(lab)
 
 
-def begun(lab: Lab) -> None:
+def activated(lab: Lab) -> None:
     """Bob has begun."""
     accepted(lab)
     activate(lab)
@@ -74,33 +74,33 @@ def rejected(lab: Lab) -> None:
     lab.do(BOB, RejectHandoff("h1", "other", "busy"))
 
 
-def handed_in(lab: Lab) -> None:
+def completed(lab: Lab) -> None:
     """Bob is done."""
-    begun(lab)
+    activated(lab)
     lab.do(BOB, CompleteHandoff("h1"))
 
 
-def sent_back(lab: Lab) -> None:
+def completed_then_sent_back(lab: Lab) -> None:
     """And whoever looks at it is not content."""
-    handed_in(lab)
+    completed(lab)
     lab.do(HUMAN, MoveTask("t1", "ready", "no tests"))
 
 
-def approved(lab: Lab) -> None:
+def completed_then_approved(lab: Lab) -> None:
     """Bob is done, and whoever looks at it is content."""
-    handed_in(lab)
+    completed(lab)
     lab.do(HUMAN, MoveTask("t1", "done"))
 
 
-def left(lab: Lab) -> None:
+def checkpointed(lab: Lab) -> None:
     """Bob wants a successor."""
-    begun(lab)
+    activated(lab)
     lab.do(BOB, CheckpointTask("t1", "PAUSE", "abc1234"))
 
 
-def silent(lab: Lab) -> None:
+def lease_expired(lab: Lab) -> None:
     """Bob has begun, and was not heard of since."""
-    begun(lab)
+    activated(lab)
     lab.clock.advance(10 * 60_000)
 
 
@@ -110,26 +110,26 @@ def blocked(lab: Lab) -> None:
     lab.do(HUMAN, MoveTask("t1", "blocked", "legal says stop"))
 
 
-def stopped(lab: Lab) -> None:
+def blocked_in_progress(lab: Lab) -> None:
     """Bob has begun, and something is in the way."""
-    begun(lab)
+    activated(lab)
     lab.do(BOB, ReportOutcome("t1", "blocked", apply=True, blockers=("x",)))
 
 
-def put_aside(lab: Lab) -> None:
+def in_backlog(lab: Lab) -> None:
     """Bob has begun, and a person has put it aside."""
-    begun(lab)
+    activated(lab)
     lab.do(HUMAN, MoveTask("t1", "ready"))
     lab.do(HUMAN, MoveTask("t1", "backlog"))
 
 
-def put_aside_before(lab: Lab) -> None:
+def in_backlog_before_start(lab: Lab) -> None:
     """Bob has accepted what a person has put aside since."""
     accepted(lab)
     lab.do(HUMAN, MoveTask("t1", "backlog"))
 
 
-def given_up(lab: Lab) -> None:
+def deadlettered(lab: Lab) -> None:
     """Bob has accepted what a person has given up."""
     accepted(lab)
     lab.do(HUMAN, MoveTask("t1", "deadletter"))
@@ -137,80 +137,80 @@ def given_up(lab: Lab) -> None:
 
 def passed_on(lab: Lab) -> None:
     """Bob has begun, and offered it to carol then."""
-    begun(lab)
+    activated(lab)
     offer(lab, "h2", to="carol", by=BOB, supersedes="h1")
 
 
-def taken_further(lab: Lab) -> None:
+def passed_on_and_started(lab: Lab) -> None:
     """And carol has begun."""
     passed_on(lab)
     accept(lab, "h2", CAROL)
     activate(lab, "h2", CAROL)
 
 
-def in_vain(lab: Lab) -> None:
+def passed_on_and_rejected(lab: Lab) -> None:
     """Carol has said no to what bob has passed on."""
     passed_on(lab)
     lab.do(CAROL, RejectHandoff("h2", "other", "busy"))
 
 
-def closed_since(lab: Lab) -> None:
+def rejected_and_closed(lab: Lab) -> None:
     """And the record of that is closed."""
-    in_vain(lab)
+    passed_on_and_rejected(lab)
     lab.do(BOB, CloseHandoff("h2"))
 
 
-def done_since(lab: Lab) -> None:
+def rejected_then_done(lab: Lab) -> None:
     """And bob has done it after all."""
-    in_vain(lab)
+    passed_on_and_rejected(lab)
     lab.do(BOB, ReportOutcome("t1", "done", apply=True))
 
 
-def blocked_since(lab: Lab) -> None:
+def rejected_then_blocked(lab: Lab) -> None:
     """Or was stopped."""
-    in_vain(lab)
+    passed_on_and_rejected(lab)
     lab.do(BOB, ReportOutcome("t1", "blocked", apply=True, blockers=("x",)))
 
 
-def given_up_since(lab: Lab) -> None:
+def rejected_then_deadlettered(lab: Lab) -> None:
     """Or a person has given it up."""
-    in_vain(lab)
+    passed_on_and_rejected(lab)
     lab.do(HUMAN, MoveTask("t1", "deadletter"))
 
 
-def offered_again(lab: Lab) -> None:
+def rejected_then_offered_again(lab: Lab) -> None:
     """Or has offered it to dan, who has not answered yet."""
-    in_vain(lab)
+    passed_on_and_rejected(lab)
     offer(lab, "h3", to="dan", by=BOB, supersedes="h2")
 
 
-def in_vain_again(lab: Lab) -> None:
+def rejected_twice(lab: Lab) -> None:
     """Who has said no as well."""
-    offered_again(lab)
+    rejected_then_offered_again(lab)
     lab.do(DAN, RejectHandoff("h3", "other", "busy"))
 
 
-def taken_away(lab: Lab) -> None:
+def rejected_then_reassigned(lab: Lab) -> None:
     """Or a person has given it to dan."""
-    in_vain(lab)
+    passed_on_and_rejected(lab)
     lab.do(HUMAN, MoveTask("t1", "ready"))
     lab.do(HUMAN, EditTask("t1", assignee="dan"))
 
 
-def nobodys(lab: Lab) -> None:
+def rejected_then_unassigned(lab: Lab) -> None:
     """Or to nobody."""
-    in_vain(lab)
+    passed_on_and_rejected(lab)
     lab.do(HUMAN, MoveTask("t1", "ready"))
     lab.do(HUMAN, EditTask("t1", assignee=""))
 
 
-def nobodys_and_aside(lab: Lab) -> None:
+def rejected_then_unassigned_in_backlog(lab: Lab) -> None:
     """And has put it aside."""
-    nobodys(lab)
+    rejected_then_unassigned(lab)
     lab.do(HUMAN, MoveTask("t1", "backlog"))
 
 
-def not_begun_in_vain(lab: Lab) -> None:
+def passed_on_before_start(lab: Lab) -> None:
     """Bob has passed on what it has only accepted, in vain."""
     accepted(lab)
     offer(lab, "h2", to="carol", by=BOB, supersedes="h1")
@@ -220,22 +220,26 @@ def not_begun_in_vain(lab: Lab) -> None:
 _BUSY = "it was rejected (other: busy): "
 _BACK = "bob has the work and may offer it anew, also back to alice, with --supersedes "
 _ON = "bob has passed the work on as h2; "
-TOLD: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
+SUMMARIES: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
     (offered, "h1", "bob has to accept or reject it"),
     (accepted, "h1", "bob has accepted it and has to begin"),
     (unapproved, "h1", "a person has to approve this package, then bob accepts it again"),
     (rejected, "h1", f"{_BUSY}nobody has the work, and whoever takes it may offer it anew"),
-    (begun, "h1", "bob works on it; its lease lasts until 2026-02-09T14:35:00.000Z"),
+    (activated, "h1", "bob works on it; its lease lasts until 2026-02-09T14:35:00.000Z"),
     (
-        silent,
+        lease_expired,
         "h1",
         "bob has it, but no live lease: it has to activate it again, or is gone",
     ),
-    (handed_in, "h1", f"bob has done its part; t1 waits for a review{OPEN}"),
-    (sent_back, "h1", f"bob has done its part; bob has the work and may offer it anew{OPEN}"),
-    (approved, "h1", f"bob has done its part; t1 is done by now{OPEN}"),
+    (completed, "h1", f"bob has done its part; t1 waits for a review{OPEN}"),
     (
-        left,
+        completed_then_sent_back,
+        "h1",
+        f"bob has done its part; bob has the work and may offer it anew{OPEN}",
+    ),
+    (completed_then_approved, "h1", f"bob has done its part; t1 is done by now{OPEN}"),
+    (
+        checkpointed,
         "h1",
         "bob has done its part; nobody has the work, and whoever takes it may offer it anew" + OPEN,
     ),
@@ -248,7 +252,7 @@ TOLD: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
         ),
     ),
     (
-        given_up,
+        deadlettered,
         "h1",
         (
             "bob has accepted it, and cannot begin yet: t1 is in the deadletter: a person, a "
@@ -256,7 +260,7 @@ TOLD: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
         ),
     ),
     (
-        stopped,
+        blocked_in_progress,
         "h1",
         (
             "bob has it, and cannot go on: t1 is blocked: bob, a person, a coordinator or an "
@@ -264,7 +268,7 @@ TOLD: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
         ),
     ),
     (
-        put_aside,
+        in_backlog,
         "h1",
         (
             "bob has it, and cannot go on: t1 is in the backlog: a person, a coordinator or an "
@@ -272,7 +276,7 @@ TOLD: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
         ),
     ),
     (
-        put_aside_before,
+        in_backlog_before_start,
         "h1",
         (
             "bob has accepted it, and cannot begin yet: t1 is in the backlog: a person, a "
@@ -280,14 +284,14 @@ TOLD: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
         ),
     ),
     (passed_on, "h1", f"{_ON}the work is on its way to carol by h2{OPEN}"),
-    (taken_further, "h1", f"{_ON}carol has the work by h2{OPEN}"),
-    (in_vain, "h1", f"{_ON}{_BACK}h2{OPEN}"),
-    (in_vain, "h2", f"{_BUSY}{_BACK}h2"),
-    (closed_since, "h2", f"it is closed, rejected by carol (other: busy): {_BACK}h2"),
-    (done_since, "h1", f"{_ON}t1 waits for a review{OPEN}"),
-    (done_since, "h2", f"{_BUSY}t1 waits for a review"),
+    (passed_on_and_started, "h1", f"{_ON}carol has the work by h2{OPEN}"),
+    (passed_on_and_rejected, "h1", f"{_ON}{_BACK}h2{OPEN}"),
+    (passed_on_and_rejected, "h2", f"{_BUSY}{_BACK}h2"),
+    (rejected_and_closed, "h2", f"it is closed, rejected by carol (other: busy): {_BACK}h2"),
+    (rejected_then_done, "h1", f"{_ON}t1 waits for a review{OPEN}"),
+    (rejected_then_done, "h2", f"{_BUSY}t1 waits for a review"),
     (
-        blocked_since,
+        rejected_then_blocked,
         "h2",
         (
             f"{_BUSY}bob has the work, which is blocked, and may offer it anew, also back to "
@@ -295,7 +299,7 @@ TOLD: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
         ),
     ),
     (
-        given_up_since,
+        rejected_then_deadlettered,
         "h2",
         (
             f"{_BUSY}bob has the work, which is deadletter, and may offer it anew, also back to "
@@ -304,25 +308,29 @@ TOLD: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
         ),
     ),
     (
-        offered_again,
+        rejected_then_offered_again,
         "h2",
         f"{_BUSY}h3 has taken its place; the work is on its way to dan by h3",
     ),
-    (in_vain_again, "h1", f"{_ON}{_BACK}h3{OPEN}"),
-    (in_vain_again, "h2", f"{_BUSY}h3 has taken its place; {_BACK}h3"),
-    (taken_away, "h1", f"{_ON}dan has the work and may offer it anew{OPEN}"),
-    (taken_away, "h2", f"{_BUSY}dan has the work and may offer it anew"),
-    (nobodys, "h2", f"{_BUSY}nobody has the work, and whoever takes it may offer it anew"),
-    (nobodys_and_aside, "h2", f"{_BUSY}nobody has the work, and t1 is backlog"),
+    (rejected_twice, "h1", f"{_ON}{_BACK}h3{OPEN}"),
+    (rejected_twice, "h2", f"{_BUSY}h3 has taken its place; {_BACK}h3"),
+    (rejected_then_reassigned, "h1", f"{_ON}dan has the work and may offer it anew{OPEN}"),
+    (rejected_then_reassigned, "h2", f"{_BUSY}dan has the work and may offer it anew"),
     (
-        not_begun_in_vain,
+        rejected_then_unassigned,
+        "h2",
+        f"{_BUSY}nobody has the work, and whoever takes it may offer it anew",
+    ),
+    (rejected_then_unassigned_in_backlog, "h2", f"{_BUSY}nobody has the work, and t1 is backlog"),
+    (
+        passed_on_before_start,
         "h2",
         f"{_BUSY}nobody has the work, and whoever takes it may offer it anew",
     ),
 )
 """How things stand -> which handoff -> what is said of it."""
 
-ASKED: dict[str, Callable[[Lab, str], AnyCommand]] = {
+COMMANDS: dict[str, Callable[[Lab, str], AnyCommand]] = {
     "accept": lambda lab, id: AcceptHandoff(id, state(lab, id).package_hash),
     "activate": lambda _, id: ActivateHandoff(id),
     "approve": lambda _, id: ApproveHandoff(id),
@@ -339,38 +347,40 @@ ASKED: dict[str, Callable[[Lab, str], AnyCommand]] = {
 }
 
 
-def found(lab: Lab, id: str) -> Diagnosis:
+def diagnose_now(lab: Lab, id: str) -> Diagnosis:
     """The diagnosis by now."""
     return look_at(lab.store, state(lab, id), lab.clock.now())
 
 
-def done(build: Callable[[Lab], None], id: str, step: Step) -> None:
+def run_step(build: Callable[[Lab], None], id: str, step: Step) -> None:
     """All of those that a step names do it, each in a world of its own."""
     for name in step.who or (HUMAN.name,):
         lab = Lab()
         build(lab)
-        lab.do(ACTORS[name], ASKED[step.action](lab, id))
+        lab.do(ACTORS[name], COMMANDS[step.action](lab, id))
 
 
 @pytest.mark.parametrize(
-    ("build", "id", "summary"), TOLD, ids=[f"{build.__name__}-{id}" for build, id, _ in TOLD]
+    ("build", "id", "summary"),
+    SUMMARIES,
+    ids=[f"{build.__name__}-{id}" for build, id, _ in SUMMARIES],
 )
-def test_it_says_how_things_stand_and_every_step_can_be_done(
+def test_summary_matches_and_every_suggested_step_is_accepted(
     build: Callable[[Lab], None], id: str, summary: str
 ) -> None:
     lab = Lab()
     build(lab)
-    told = found(lab, id)
-    assert told.summary == summary
+    diagnosis = diagnose_now(lab, id)
+    assert diagnosis.summary == summary
     is_over = state(lab, id).status == "closed"
-    assert bool(told.steps) != is_over
-    for step in told.steps:
-        done(build, id, step)
+    assert bool(diagnosis.steps) != is_over
+    for step in diagnosis.steps:
+        run_step(build, id, step)
     if " has the work" in summary and "may offer it anew" in summary:
-        _offer_anew(build, summary)
+        _offer_again(build, summary)
 
 
-def _offer_anew(build: Callable[[Lab], None], summary: str) -> None:
+def _offer_again(build: Callable[[Lab], None], summary: str) -> None:
     """Whoever is said to have the work offers it anew; and back, where that is said."""
     before, _, after = summary.partition(" has the work")
     name = before.rpartition(" ")[2]
@@ -381,33 +391,39 @@ def _offer_anew(build: Callable[[Lab], None], summary: str) -> None:
     if "also back to" in after:
         lab = Lab()
         build(lab)
-        words = after.removesuffix(OPEN).partition(";")[0].split()
-        offer(lab, "h9", to="alice", by=owner, supersedes=words[-1])
-        assert "alice," in words
+        parts = after.removesuffix(OPEN).partition(";")[0].split()
+        offer(lab, "h9", to="alice", by=owner, supersedes=parts[-1])
+        assert "alice," in parts
 
 
-def test_whoever_is_named_first_speaks_in_every_command() -> None:
-    for build in (stopped, given_up, put_aside):
+def test_suggested_commands_name_the_first_allowed_actor() -> None:
+    for build in (blocked_in_progress, deadlettered, in_backlog):
         lab = Lab()
         build(lab)
-        step = next(step for step in found(lab, "h1").steps if step.action == "ready")
+        step = next(step for step in diagnose_now(lab, "h1").steps if step.action == "ready")
         assert step.command == f"dragoman task move t1 ready --as {step.who[0]}"
 
 
-def test_nobody_is_told_to_accept_what_has_to_be_approved_first() -> None:
-    def unseen(lab: Lab) -> None:
+def test_acceptance_is_not_suggested_before_approval() -> None:
+    def offered_without_approval(lab: Lab) -> None:
         make(lab)
         policy = {"classification": "internal", "requires_human_approval": True}
         offer(lab, package=package(policy=policy))
 
-    for build in (unseen, unapproved):
+    for build in (offered_without_approval, unapproved):
         lab = Lab()
         build(lab)
-        assert [step.action for step in found(lab, "h1").steps] == ["approve", "deny", "reject"]
+        assert [step.action for step in diagnose_now(lab, "h1").steps] == [
+            "approve",
+            "deny",
+            "reject",
+        ]
 
 
-@pytest.mark.parametrize("build", [offered, accepted, begun, silent, blocked, stopped])
-def test_what_coordinators_can_do_about_what_is_late_they_can_do(
+@pytest.mark.parametrize(
+    "build", [offered, accepted, activated, lease_expired, blocked, blocked_in_progress]
+)
+def test_suggested_steps_for_an_overdue_handoff_are_accepted(
     build: Callable[[Lab], None],
 ) -> None:
     def late(lab: Lab) -> None:
@@ -416,15 +432,15 @@ def test_what_coordinators_can_do_about_what_is_late_they_can_do(
 
     lab = Lab()
     late(lab)
-    told = found(lab, "h1")
-    assert told.late
+    diagnosis = diagnose_now(lab, "h1")
+    assert diagnosis.late
     due_by = state(lab, "h1").due_by
     assert due_by is not None
-    assert told.due_by == to_rfc3339(due_by)
-    by_carl = {step.action for step in told.steps if step.who == ("carl",)}
+    assert diagnosis.due_by == to_rfc3339(due_by)
+    by_carl = {step.action for step in diagnosis.steps if step.who == ("carl",)}
     assert by_carl >= {"extend", "reassign", "reject"}
-    for step in told.steps:
-        done(late, "h1", step)
+    for step in diagnosis.steps:
+        run_step(late, "h1", step)
 
 
 def drafted(lab: Lab) -> None:
@@ -432,7 +448,7 @@ def drafted(lab: Lab) -> None:
     lab.do(ALICE, DraftHandoff({"context": {"summary": "half done"}}, "h1", "bob"))
 
 
-def checked(lab: Lab) -> None:
+def with_failed_check(lab: Lab) -> None:
     """Bob would accept it, and something is in the way."""
     offered(lab)
     accept(lab, waits_for="the disk does not answer")
@@ -448,38 +464,38 @@ def checked(lab: Lab) -> None:
             "alice has to put that right, and a person has to approve this package, then bob",
             ["withdraw", "approve", "deny", "reject"],
         ),
-        (checked, "alice has to put that right", ["withdraw", "reject"]),
+        (with_failed_check, "alice has to put that right", ["withdraw", "reject"]),
         (accepted, "cannot begin", ["reject", "withdraw"]),
     ],
 )
-def test_what_was_found_outside_of_the_ledger_goes_before_the_next_step(
+def test_external_obstacles_come_before_the_next_step(
     build: Callable[[Lab], None], says: str, actions: list[str]
 ) -> None:
     lab = Lab()
     build(lab)
-    seen = Outlook(obstacles=("log.txt is gone",))
-    told = look_at(lab.store, state(lab, "h1"), lab.clock.now(), outlook=seen)
-    assert says in told.summary
-    assert [step.action for step in told.steps] == actions
-    assert told.findings[0] == "log.txt is gone"
-    for step in told.steps:
-        done(build, "h1", step)
+    outlook = Outlook(obstacles=("log.txt is gone",))
+    diagnosis = look_at(lab.store, state(lab, "h1"), lab.clock.now(), outlook=outlook)
+    assert says in diagnosis.summary
+    assert [step.action for step in diagnosis.steps] == actions
+    assert diagnosis.findings[0] == "log.txt is gone"
+    for step in diagnosis.steps:
+        run_step(build, "h1", step)
 
 
-def test_who_has_what_was_promised_to_another_is_not_told_to_offer_it() -> None:
+def test_offer_is_not_suggested_to_the_holder_of_a_delegated_task() -> None:
     lab = Lab()
-    in_vain(lab)
+    passed_on_and_rejected(lab)
     promised = replace(lab.task("t1"), delegation=Delegation("t0", "alice", "zoe", START))
-    told = diagnose(state(lab, "h2"), Surroundings(START, promised)).summary
-    assert told == f"{_BUSY}bob has the work"
+    diagnosis = diagnose(state(lab, "h2"), Surroundings(START, promised)).summary
+    assert diagnosis == f"{_BUSY}bob has the work"
     resting = Surroundings(START, replace(promised, status="blocked"))
-    told = diagnose(state(lab, "h2"), resting).summary
-    assert told == f"{_BUSY}bob has the work, and t1 is blocked"
+    diagnosis = diagnose(state(lab, "h2"), resting).summary
+    assert diagnosis == f"{_BUSY}bob has the work, and t1 is blocked"
 
 
-def test_of_a_task_that_is_not_there_nothing_is_said() -> None:
+def test_missing_task_is_reported() -> None:
     lab = Lab()
-    in_vain(lab)
+    passed_on_and_rejected(lab)
     assert diagnose(state(lab, "h2"), Surroundings(START)).summary == (
         f"{_BUSY}its task is not there"
     )

@@ -46,10 +46,10 @@ def entries(lab: Lab) -> bytes:
 
 
 @proves("REDACT-REQUESTS")
-def test_no_entry_of_any_command_holds_a_secret_and_the_caller_is_told() -> None:
+def test_secrets_in_commands_are_masked_and_reported() -> None:
     lab = Lab()
-    told = list[str]()
-    lab.hub.redaction.tell = told.append
+    warnings = list[str]()
+    lab.hub.redaction.tell = warnings.append
     commands = (
         CreateTask(f"use {TOKEN}", id="t", body=f"password: hunter22x and {TOKEN}"),
         NoteTask("t", f"it was {TOKEN}"),
@@ -62,19 +62,19 @@ def test_no_entry_of_any_command_holds_a_secret_and_the_caller_is_told() -> None
     assert b"hunter22x" not in entries(lab)
     assert b"[REDACTED:github_token:" in entries(lab)
     assert "a secret was masked: title (github_token)" in done.masked
-    assert told == list(done.masked)
+    assert warnings == list(done.masked)
     assert lab.hub.do(HUMAN, NoteTask("t", "plain")).masked == ()
 
 
 @proves("REDACT-REQUESTS", "SAOP-MASKED")
-def test_what_another_process_could_not_know_is_taken_out_of_what_it_has_looked_through() -> None:
+def test_traces_redacted_elsewhere_are_redacted_again_with_known_secrets() -> None:
     turn = RecordTurn("t", 0, "developer", 0.5, {"thought": "say tiger-tiger-42"}, "d")
     plain = RecordTurn("t", 1, "developer", 0.5, {"thought": "say nothing"}, "d")
     id = "01890a5d-ac96-774b-bcce-b302099a8057"
     line = {"line": "tiger-tiger-42", "masked": False}
     trace = RecordTrace(id, "s-1", "ANY", {"payload": line}, "d")
     note = NoteTask("t", "a note is looked through like every other")
-    (first, second, third, last), told = REDACTION.of_others((turn, plain, trace, note))
+    (first, second, third, last), warnings = REDACTION.of_others((turn, plain, trace, note))
     for one in (first, third):
         assert isinstance(one, RecordTurn | RecordTrace)
         assert one.masked
@@ -83,7 +83,7 @@ def test_what_another_process_could_not_know_is_taken_out_of_what_it_has_looked_
     assert (second, last) == (plain, note)
     assert isinstance(third, RecordTrace)
     assert "'masked': True" in str(third.envelope)
-    assert told == (
+    assert warnings == (
         "a secret was masked: thought (pin)",
         "a secret was masked: payload.line (pin)",
     )
@@ -91,7 +91,7 @@ def test_what_another_process_could_not_know_is_taken_out_of_what_it_has_looked_
 
 
 @proves("REDACT-REQUESTS")
-def test_the_original_words_are_redacted_whatever_way_they_are_spelled() -> None:
+def test_original_text_is_redacted_in_any_spelling() -> None:
     for said in (
         json.dumps({"notes": f"see {TOKEN}", "n": 1}),
         json.dumps({"notes": f"see {TOKEN}"}).replace("ghp_", "\\u0067hp_"),
@@ -107,36 +107,36 @@ def test_the_original_words_are_redacted_whatever_way_they_are_spelled() -> None
 
 
 @proves("REDACT-REQUESTS")
-def test_a_request_without_a_secret_is_the_very_same() -> None:
+def test_request_without_a_secret_is_unchanged() -> None:
     lab = Lab()
     said = b'{"a": "b\\u00e9c", "id": "0197f5d2-8c1a-7b3e-9f42-1234567890ab"}'
     plain = Raw(b'{"notes": "all is well"}')
-    for words in (Raw(said), plain, UNSET):
-        request = lab.hub.request(HUMAN, NoteTask("t", "all is well"), said=words)
+    for text in (Raw(said), plain, UNSET):
+        request = lab.hub.request(HUMAN, NoteTask("t", "all is well"), said=text)
         assert REDACTION.of(request) is request
 
 
 @proves("REDACT-REQUESTS")
-def test_a_secret_among_many_commands_is_found_as_it_is_alone() -> None:
-    around = ("", "pass", "it -p", "a word", "==", "0")
+def test_secret_among_many_commands_is_found_as_alone() -> None:
+    neighbours = ("", "pass", "it -p", "a word", "==", "0")
     cases = [*corpus.prefixed(each=1), *corpus.generic(each=5)]
     assert len(cases) > 100
     for number, case in enumerate(cases):
         alone = REDACTION.of(Request(HUMAN, (NoteTask("t", case.text),), "k"))
-        before, after = (around[(number // by) % len(around)] for by in (1, 6))
+        before, after = (neighbours[(number // by) % len(neighbours)] for by in (1, 6))
         notes = tuple(NoteTask("t", text) for text in (before, case.text, after))
-        among = REDACTION.of(Request(HUMAN, notes, "k"))
-        assert among.commands[1] == alone.commands[0]
+        masked = REDACTION.of(Request(HUMAN, notes, "k"))
+        assert masked.commands[1] == alone.commands[0]
 
 
 @proves("REDACT-REQUESTS")
-def test_lists_and_objects_keep_their_kinds() -> None:
+def test_lists_and_objects_keep_their_types() -> None:
     lab = Lab()
     report = ReportOutcome(
         "t", "blocked", f"tried {TOKEN}", ("ok", TOKEN), {"log": {"token": "k3Jx9aQw1"}, "n": 3}
     )
-    asked = RequestDelegation("t", "p", "bob", 1, constraints=("tiger-tiger-42",))
-    request = REDACTION.of(lab.hub.request(HUMAN, report, effect=(asked,)))
+    delegation = RequestDelegation("t", "p", "bob", 1, constraints=("tiger-tiger-42",))
+    request = REDACTION.of(lab.hub.request(HUMAN, report, effect=(delegation,)))
     (masked,), (delegated,) = request.commands, request.effect
     assert isinstance(masked, ReportOutcome)
     assert isinstance(delegated, RequestDelegation)
@@ -149,7 +149,7 @@ def test_lists_and_objects_keep_their_kinds() -> None:
 
 
 @proves("REDACT-SIGNED")
-def test_what_must_not_be_altered_is_refused_with_its_path() -> None:
+def test_secret_in_a_signed_message_is_refused_with_its_path() -> None:
     refusal = REDACTION.refusal({"payload": {"notes": [f"see {TOKEN}"]}})
     assert isinstance(refusal, Refusal)
     assert refusal.code == "policy_violation"
@@ -162,7 +162,7 @@ def test_what_must_not_be_altered_is_refused_with_its_path() -> None:
 
 
 @proves("REDACT-REQUESTS")
-def test_every_field_of_free_text_is_one_of_its_command() -> None:
+def test_free_text_fields_exist_in_their_commands() -> None:
     commands = set(get_args(AnyCommand))
     for command, fields in FREE_TEXT.items():
         assert command in commands
@@ -172,28 +172,28 @@ def test_every_field_of_free_text_is_one_of_its_command() -> None:
         assert not written & set(command.__struct_fields__), command
     for command in commands:
         shape = cast(inspect.StructType, inspect.type_info(command))
-        anything = {field.name for field in shape.fields if holds_anything(field.type)}
+        anything = {field.name for field in shape.fields if accepts_any_json(field.type)}
         assert anything <= {*FREE_TEXT.get(command, ()), *NO_NAMES}, command
 
 
-def holds_anything(shape: inspect.Type) -> bool:
+def accepts_any_json(shape: inspect.Type) -> bool:
     """Whether what has this type can be, or hold, any JSON."""
     match shape:
         case inspect.AnyType():
             return True
         case inspect.DictType():
-            return holds_anything(shape.value_type)
+            return accepts_any_json(shape.value_type)
         case inspect.VarTupleType():
-            return holds_anything(shape.item_type)
+            return accepts_any_json(shape.item_type)
         case inspect.UnionType():
-            return any(map(holds_anything, shape.types))
+            return any(map(accepts_any_json, shape.types))
         case inspect.StructType():
-            return any(holds_anything(field.type) for field in shape.fields)
+            return any(accepts_any_json(field.type) for field in shape.fields)
         case _:
             return False
 
 
-NAMED_BY_SECRETS: tuple[AnyCommand, ...] = (
+COMMANDS_NAMED_BY_SECRETS: tuple[AnyCommand, ...] = (
     CreateTask("T", id=TOKEN),
     CreateTask("T", blocked_by=("a", TOKEN)),
     NoteTask(TOKEN, "x"),
@@ -208,16 +208,18 @@ NAMED_BY_SECRETS: tuple[AnyCommand, ...] = (
 )
 
 
-@pytest.mark.parametrize("command", NAMED_BY_SECRETS, ids=range(len(NAMED_BY_SECRETS)))
-@pytest.mark.parametrize("is_said", [True, False])
+@pytest.mark.parametrize(
+    "command", COMMANDS_NAMED_BY_SECRETS, ids=range(len(COMMANDS_NAMED_BY_SECRETS))
+)
+@pytest.mark.parametrize("has_text", [True, False])
 @proves("REDACT-NAMES")
-def test_a_name_that_holds_a_secret_is_refused_and_nowhere_on_record(
-    command: AnyCommand, *, is_said: bool
+def test_secret_in_a_name_is_refused_and_not_recorded(
+    command: AnyCommand, *, has_text: bool
 ) -> None:
     lab = Lab()
     lab.hub.redaction = REDACTION
-    words = msgspec.json.encode({"words": msgspec.json.encode(command).decode()})
-    said = Raw(words) if is_said else UNSET
+    text = msgspec.json.encode({"words": msgspec.json.encode(command).decode()})
+    said = Raw(text) if has_text else UNSET
     with pytest.raises(Refused) as refused:
         lab.hub.do(HUMAN, command, said=said)
     assert refused.value.code == "policy_violation"
@@ -230,7 +232,7 @@ def test_a_name_that_holds_a_secret_is_refused_and_nowhere_on_record(
 
 
 @proves("REDACT-NAMES")
-def test_a_sender_and_a_key_that_hold_a_secret_are_refused_too() -> None:
+def test_secret_in_actor_or_key_is_refused() -> None:
     lab = Lab()
     for actor, key in ((Actor("agent", TOKEN), ""), (ALICE, TOKEN)):
         with pytest.raises(Refused, match="policy_violation"):
@@ -240,32 +242,32 @@ def test_a_sender_and_a_key_that_hold_a_secret_are_refused_too() -> None:
 
 
 @proves("REDACT-NAMES")
-def test_the_hub_itself_can_still_do_its_duty_for_what_has_such_a_name() -> None:
+def test_system_commands_may_name_a_secret() -> None:
     lab = Lab()
     request = lab.hub.request(SYSTEM, ExpireLease(TOKEN))
     assert request.commands == (ExpireLease(TOKEN),)
 
 
 @proves("REDACT-NAMES")
-def test_a_message_that_is_refused_names_its_kind_and_no_secret() -> None:
+def test_refused_message_keeps_its_kind_without_the_secret() -> None:
     heard = MessageReceived("aof", "status.update", TOKEN)
     said = Raw(msgspec.json.encode({"taskId": TOKEN}))
     request = Lab().hub.request(ALICE, NoteTask(TOKEN, "x"), said=said, heard=heard, key="k")
-    (no,) = request.commands
-    assert isinstance(no, RejectMessage)
-    assert no.kind == "status.update"
-    assert no.target.startswith("[REDACTED:github_token:")
+    (rejection,) = request.commands
+    assert isinstance(rejection, RejectMessage)
+    assert rejection.kind == "status.update"
+    assert rejection.target.startswith("[REDACTED:github_token:")
     assert request.heard is None
 
 
 @proves("REDACT-NAMES")
-def test_what_quotes_the_words_of_a_message_quotes_no_beginning_of_a_secret() -> None:
+def test_quoted_message_text_contains_no_part_of_a_secret() -> None:
     said = Raw(msgspec.json.encode({"session_id": f"x y {TOKEN}", "kind": "somewhere-else"}))
     malformed = check_session(f"x y {TOKEN}")
     assert malformed is not None
     assert TOKEN[:30] in malformed.detail
-    no = RejectMessage(malformed.code, malformed.detail + " somewhere-else", TOKEN[:20], "k")
-    (kept,) = REDACTION.of(Lab().hub.request(ALICE, no, said=said)).commands
+    rejection = RejectMessage(malformed.code, malformed.detail + " somewhere-else", TOKEN[:20], "k")
+    (kept,) = REDACTION.of(Lab().hub.request(ALICE, rejection, said=said)).commands
     assert isinstance(kept, RejectMessage)
     assert kept.detail.startswith("'x y [REDACTED]")
     assert kept.detail.endswith("ASCII only somewhere-else")
@@ -286,7 +288,7 @@ def test_what_quotes_the_words_of_a_message_quotes_no_beginning_of_a_secret() ->
         "key-0cc175b9c0f1b6a831c399e269772661",
     ],
 )
-def test_what_people_name_things_by_is_no_secret(name: str) -> None:
+def test_ordinary_names_are_not_secrets(name: str) -> None:
     names = Names(Redactor())
     request = Request(HUMAN, (CreateTask("One", aliases=(name,)),), "r", key=name)
     assert names.telling(request, in_commands=True) is None
@@ -294,7 +296,7 @@ def test_what_people_name_things_by_is_no_secret(name: str) -> None:
 
 @proves("NAMES-ORDINARY")
 @pytest.mark.parametrize("key", [f"ghp_{'Zz9Yy8Xx7' * 4}", f"sk-{'Zz9Yy8Xx7' * 5}"])
-def test_a_credential_is_one_in_a_name_too(key: str) -> None:
+def test_credential_inside_a_name_is_a_secret(key: str) -> None:
     for request in (
         Request(HUMAN, (CreateTask("One", aliases=(f"branch:{key}",)),), "r"),
         Request(HUMAN, (CreateTask("One"),), "r", key=key),
@@ -303,14 +305,14 @@ def test_a_credential_is_one_in_a_name_too(key: str) -> None:
 
 
 @proves("NAMES-ORDINARY")
-def test_numbers_among_names_hold_nothing() -> None:
+def test_numbers_among_names_are_not_secrets() -> None:
     wave = StartWave((WaveBead("k-2", ("src/x.py",)),), 1, retries={"TESTS_FAIL": 1})
     assert Names(Redactor()).telling(Request(HUMAN, (wave,), "r"), in_commands=True) is None
 
 
 @proves("NAMES-ORDINARY")
 @pytest.mark.parametrize("number", ["007", "00001234", "99999999"])
-def test_the_number_of_a_task_holds_a_secret_only_where_one_is_known(number: str) -> None:
+def test_task_number_is_a_secret_only_if_known(number: str) -> None:
     name = f"TASK-2026-02-09-{number}"
     request = Request(HUMAN, (NoteTask(name, "x"),), "r")
     assert Redactor().text(name).found == ()

@@ -23,7 +23,7 @@ ORCHESTRATOR = Actor("orchestrator", "olga")
 OBSERVER = Actor("observer", "otto")
 
 
-def living(lab: Lab) -> list[tuple[str, tuple[str, ...]]]:
+def holders_and_patterns(lab: Lab) -> list[tuple[str, tuple[str, ...]]]:
     """Who has which files now."""
     found = reserved_now(lab.store, lab.clock.now())
     return [(one.worker(found.find), one.patterns) for one in found.living]
@@ -37,7 +37,7 @@ def refusal(lab: Lab, actor: Actor, command: ReserveFiles) -> Refusal:
 
 
 @proves("RESERVE-TAKE")
-def test_a_conflict_names_the_holder_the_pattern_and_until_when() -> None:
+def test_conflict_names_holder_pattern_and_expiry() -> None:
     lab = Lab()
     lab.do(ALICE, ReserveFiles(("src/",), HOUR, reason="big change"))
     answer = refusal(lab, BOB, ReserveFiles(("docs/a.md", "src/core/x.py"), HOUR))
@@ -46,13 +46,13 @@ def test_a_conflict_names_the_holder_the_pattern_and_until_when() -> None:
         "src/core/x.py is reserved by alice as src/** until 2026-02-09T15:30:00.000Z: "
         "take other files, ask for it, or wait"
     )
-    assert living(lab) == [("alice", ("src/**",))]
+    assert holders_and_patterns(lab) == [("alice", ("src/**",))]
     lab.do(ALICE, ReserveFiles(("src/core/x.py",), HOUR))
     assert findings(lab.store) == []
 
 
 @proves("RESERVE-TAKE")
-def test_shared_ones_stand_beside_each_other_but_not_beside_an_exclusive_one() -> None:
+def test_shared_reservations_coexist_but_not_with_an_exclusive_one() -> None:
     lab = Lab()
     lab.do(ALICE, ReserveFiles(("x",), HOUR, exclusive=False))
     lab.do(BOB, ReserveFiles(("x",), HOUR, exclusive=False))
@@ -60,33 +60,33 @@ def test_shared_ones_stand_beside_each_other_but_not_beside_an_exclusive_one() -
 
 
 @proves("RESERVE-TAKE")
-def test_the_same_files_again_are_kept_longer_and_not_reserved_twice() -> None:
+def test_repeated_reservation_is_extended_not_duplicated() -> None:
     lab = Lab()
     first = lab.do(ALICE, ReserveFiles(("x", "./x"), HOUR))
     lab.clock.advance(HOUR // 2)
     second = lab.do(ALICE, ReserveFiles(("x",), HOUR))
     assert second.stream == first.stream
     assert second.expires_at == first.expires_at + HOUR // 2
-    assert living(lab) == [("alice", ("x",))]
+    assert holders_and_patterns(lab) == [("alice", ("x",))]
 
 
 @proves("RESERVE-END")
-def test_a_dead_holders_reservation_is_over_with_its_time_and_dropped_by_the_next_one() -> None:
+def test_expired_reservation_is_removed_by_the_next_one() -> None:
     lab = Lab()
     lab.do(ALICE, ReserveFiles(("x",), HOUR))
     lab.clock.advance(HOUR - 1)
     assert refusal(lab, BOB, ReserveFiles(("x",), HOUR)).code == "reserved"
     lab.clock.advance(1)
-    assert living(lab) == []
+    assert holders_and_patterns(lab) == []
     lab.do(BOB, ReserveFiles(("x",), HOUR))
-    assert living(lab) == [("bob", ("x",))]
+    assert holders_and_patterns(lab) == [("bob", ("x",))]
     events = [event for stream, event in lab.lines() if stream == "reservations:default"]
     assert events == ["reservation.taken", "reservation.ended", "reservation.taken"]
     assert findings(lab.store) == []
 
 
 @proves("RESERVE-END")
-def test_a_reservation_for_a_task_is_over_when_nobody_works_on_it_any_more() -> None:
+def test_reservation_for_a_task_ends_with_its_attempt() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("t", "T", ready=True))
     assert lab.code(ALICE, ReserveFiles(("x",), HOUR, task="T")) == "not_ready"
@@ -95,13 +95,13 @@ def test_a_reservation_for_a_task_is_over_when_nobody_works_on_it_any_more() -> 
     lab.do(ALICE, ReserveFiles(("x",), HOUR, task="T"))
     assert lab.code(BOB, ReserveFiles(("x",), HOUR)) == "reserved"
     lab.do(ALICE, ReportOutcome("T", "done", apply=True))
-    assert living(lab) == []
+    assert holders_and_patterns(lab) == []
     lab.do(BOB, ReserveFiles(("x",), HOUR))
 
 
 @proves("RESERVE-END")
 @pytest.mark.parametrize("successor", [ALICE, BOB])
-def test_a_reservation_for_an_attempt_that_ended_does_not_come_back_with_the_next(
+def test_reservation_of_an_ended_attempt_does_not_return_with_the_next(
     successor: Actor,
 ) -> None:
     lab = Lab()
@@ -110,26 +110,26 @@ def test_a_reservation_for_an_attempt_that_ended_does_not_come_back_with_the_nex
     lab.do(ALICE, ReserveFiles(("x",), HOUR, task="T"))
     lab.do(ALICE, CheckpointTask("T", "MANUAL"))
     lab.do(successor, ClaimTask("T", successor.name, ttl_ms=TTL))
-    assert living(lab) == []
+    assert holders_and_patterns(lab) == []
     lab.do(HUMAN, ReserveFiles(("x",), HOUR))
     assert findings(lab.store) == []
 
 
 @proves("RESERVE-END")
-def test_renewed_and_released_by_id_by_pattern_or_all_of_ones_own() -> None:
+def test_reservations_are_renewed_and_released_by_id_pattern_or_all() -> None:
     lab = Lab()
-    taken = lab.do(ALICE, ReserveFiles(("src/",), HOUR))
+    reserved = lab.do(ALICE, ReserveFiles(("src/",), HOUR))
     lab.do(ALICE, ReserveFiles(("x",), HOUR))
     lab.do(BOB, ReserveFiles(("y",), HOUR))
     lab.clock.advance(HOUR - 1)
     lab.do(ALICE, RenewReservations(("src/",), HOUR))
     lab.clock.advance(1)
-    assert living(lab) == [("alice", ("src/**",))]
+    assert holders_and_patterns(lab) == [("alice", ("src/**",))]
     lab.do(ALICE, ReserveFiles(("z",), HOUR))
-    lab.do(ALICE, ReleaseReservations((taken.stream.partition(":")[2],)))
-    assert living(lab) == [("alice", ("z",))]
+    lab.do(ALICE, ReleaseReservations((reserved.stream.partition(":")[2],)))
+    assert holders_and_patterns(lab) == [("alice", ("z",))]
     assert lab.do(ALICE, ReleaseReservations()).remark == ""
-    assert living(lab) == []
+    assert holders_and_patterns(lab) == []
     assert lab.do(ALICE, ReleaseReservations()).remark == "nothing was reserved"
     assert lab.code(ALICE, RenewReservations((), HOUR)) == "reservation_not_found"
     assert lab.code(ALICE, ReleaseReservations(("z",))) == "reservation_not_found"
@@ -137,7 +137,7 @@ def test_renewed_and_released_by_id_by_pattern_or_all_of_ones_own() -> None:
 
 
 @proves("RESERVE-END")
-def test_what_is_renewed_for_a_shorter_time_keeps_its_end() -> None:
+def test_renewal_never_shortens_a_reservation() -> None:
     lab = Lab()
     long = lab.do(ALICE, ReserveFiles(("src/",), 3 * HOUR))
     assert lab.do(ALICE, RenewReservations(("src/",), HOUR)).expires_at == long.expires_at
@@ -146,17 +146,17 @@ def test_what_is_renewed_for_a_shorter_time_keeps_its_end() -> None:
     both = lab.do(ALICE, RenewReservations((), 2 * HOUR))
     assert both.expires_at == lab.clock.now() + 2 * HOUR
     lab.clock.advance(2 * HOUR)
-    assert living(lab) == [("alice", ("src/**",))]
+    assert holders_and_patterns(lab) == [("alice", ("src/**",))]
 
 
 @proves("RESERVE-END")
-def test_anothers_is_released_by_whoever_runs_the_show_and_renewed_by_nobody_else() -> None:
+def test_only_coordinating_roles_release_the_reservations_of_others() -> None:
     lab = Lab()
     lab.do(ALICE, ReserveFiles(("x",), HOUR))
     assert lab.code(BOB, ReleaseReservations(("x",))) == "not_authorized"
     assert lab.code(ORCHESTRATOR, RenewReservations(("x",), HOUR)) == "not_authorized"
     lab.do(ORCHESTRATOR, ReleaseReservations(("x",)))
-    assert living(lab) == []
+    assert holders_and_patterns(lab) == []
 
 
 @proves("RESERVE-TAKE")
@@ -172,19 +172,19 @@ def test_anothers_is_released_by_whoever_runs_the_show_and_renewed_by_nobody_els
         ReserveFiles(("x",), HOUR, reason="y" * 4_001),
     ],
 )
-def test_what_cannot_be_reserved_is_refused(command: ReserveFiles) -> None:
+def test_invalid_reservation_is_refused(command: ReserveFiles) -> None:
     assert Lab().code(ALICE, command) == "invalid_field"
 
 
 @proves("RESERVE-TAKE")
-def test_who_may_only_read_reserves_nothing() -> None:
+def test_observer_cannot_reserve() -> None:
     lab = Lab()
     for command in (ReserveFiles(("x",), HOUR), RenewReservations((), HOUR), ReleaseReservations()):
         assert lab.code(OBSERVER, command) == "not_authorized"
 
 
 @proves("RESERVE-TAKE")
-def test_there_is_an_end_to_what_can_be_reserved() -> None:
+def test_number_of_reserved_patterns_is_bounded() -> None:
     lab = Lab()
     for number in range(15):
         names = tuple(f"d{number}/f{file}" for file in range(32))
@@ -194,7 +194,7 @@ def test_there_is_an_end_to_what_can_be_reserved() -> None:
 
 
 @proves("RESERVE-SHARE")
-def test_an_agent_has_its_share_and_leaves_the_rest_to_others() -> None:
+def test_patterns_per_agent_are_bounded() -> None:
     lab = Lab()
     for number in range(5):
         lab.do(ALICE, ReserveFiles(tuple(f"d{number}/f{file}" for file in range(20)), HOUR))
@@ -208,14 +208,14 @@ def test_an_agent_has_its_share_and_leaves_the_rest_to_others() -> None:
 
 @proves("RESERVE-SHARE")
 @pytest.mark.parametrize("glob", ["**", "*", "**/*", "*/**", "?*/**/*"])
-def test_only_those_who_run_the_show_reserve_everything(glob: str) -> None:
+def test_only_coordinating_roles_reserve_everything(glob: str) -> None:
     lab = Lab()
     assert lab.code(ALICE, ReserveFiles((glob,), HOUR)) == "not_authorized"
     lab.do(ORCHESTRATOR, ReserveFiles((glob,), HOUR))
 
 
 @proves("RESERVE-SHARE")
-def test_an_agent_reserves_for_a_day_at_most_and_renews_what_it_needs_for_longer() -> None:
+def test_agent_reserves_for_a_day_at_most() -> None:
     lab = Lab()
     day = 24 * HOUR
     assert lab.code(ALICE, ReserveFiles(("x",), day + 1)) == "invalid_field"
@@ -227,7 +227,7 @@ def test_an_agent_reserves_for_a_day_at_most_and_renews_what_it_needs_for_longer
 
 
 @proves("RESERVE-TAKE")
-def test_files_are_not_reserved_for_a_task_that_nobody_knows() -> None:
+def test_reservation_for_an_unknown_task_is_refused() -> None:
     lab = Lab()
     assert refusal(lab, ALICE, ReserveFiles(("a",), HOUR, task="nobody")).code == "task_not_found"
     unknown = Reservation("r", ("a",), task="nobody")
@@ -235,8 +235,8 @@ def test_files_are_not_reserved_for_a_task_that_nobody_knows() -> None:
 
 
 @proves("RESERVE-TAKE")
-def test_files_that_lie_together_do_not_collide_by_that() -> None:
+def test_disjoint_patterns_in_one_folder_do_not_conflict() -> None:
     lab = Lab()
     lab.do(ALICE, ReserveFiles(("src/*.py",), HOUR))
     lab.do(BOB, ReserveFiles(("src/*.md",), HOUR))
-    assert len(living(lab)) == 2
+    assert len(holders_and_patterns(lab)) == 2

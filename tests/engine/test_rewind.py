@@ -18,11 +18,11 @@ from tests.requirements import proves
 
 pytestmark = proves("REWIND-STATE")
 
-ASKED = "8B1F3C52-6A4A-4C9E-9D0E-1F1D6F2B7A10"
+REQUESTED_EVENT = "8B1F3C52-6A4A-4C9E-9D0E-1F1D6F2B7A10"
 
 
 @pytest.fixture
-def lived(lab: Lab) -> Lab:
+def moved_task(lab: Lab) -> Lab:
     """Give a hub with a task that was claimed, sent to review and done, and edited on the way."""
     lab.do(HUMAN, CreateTask("Write it", "T", ready=True))
     lab.do(ALICE, ClaimTask("T", "alice"))
@@ -33,8 +33,8 @@ def lived(lab: Lab) -> Lab:
     return lab
 
 
-def test_all_that_moved_a_task_and_its_beginning_are_transitions(lived: Lab) -> None:
-    found = list(transitions(lived.store, lived.task("T")))
+def test_creation_and_all_moves_are_transitions(moved_task: Lab) -> None:
+    found = list(transitions(moved_task.store, moved_task.task("T")))
     assert [(one.position, one.version, one.from_, one.to) for one in found] == [
         (1, 1, None, "ready"),
         (2, 2, "ready", "in-progress"),
@@ -44,15 +44,15 @@ def test_all_that_moved_a_task_and_its_beginning_are_transitions(lived: Lab) -> 
     assert len({one.id for one in found}) == 4
 
 
-def test_one_is_named_by_its_event_or_its_position(lived: Lab) -> None:
-    task = lived.task("T")
-    claimed = list(transitions(lived.store, task))[1]
+def test_transition_is_found_by_event_id_or_position(moved_task: Lab) -> None:
+    task = moved_task.task("T")
+    claimed = list(transitions(moved_task.store, task))[1]
     for name in (claimed.id, claimed.id.upper(), "2", "002"):
-        seen = preview(lived.store, task, name)
-        assert isinstance(seen, Preview)
-        assert seen.transition == claimed
-        assert seen.past.status == "in-progress"
-        assert seen.changes == {
+        found = preview(moved_task.store, task, name)
+        assert isinstance(found, Preview)
+        assert found.transition == claimed
+        assert found.past.status == "in-progress"
+        assert found.changes == {
             "status": ("done", "ready"),
             "title": ("Write it well", "Write it"),
             "assignee": ("alice", ""),
@@ -60,26 +60,26 @@ def test_one_is_named_by_its_event_or_its_position(lived: Lab) -> None:
 
 
 @pytest.mark.parametrize("name", ["3", "5", "7", "", "x", "-1", "0" * 36])
-def test_what_is_no_transition_is_told_with_those_that_are(lived: Lab, name: str) -> None:
-    answer = preview(lived.store, lived.task("T"), name)
+def test_unknown_transition_is_refused_with_the_known_ones(moved_task: Lab, name: str) -> None:
+    answer = preview(moved_task.store, moved_task.task("T"), name)
     assert isinstance(answer, Refusal)
     assert answer.code == "invalid_field"
     assert answer.detail.endswith("at 1 (ready), 2 (in-progress), 4 (review), 6 (done)")
 
 
-def test_a_move_that_an_event_asked_for_is_known_by_that_event(lived: Lab) -> None:
-    lived.do(HUMAN, RewindTask("T", 1))
-    lived.do(HUMAN, RequestTransition("T", "blocked", ASKED.lower()))
-    seen = preview(lived.store, lived.task("T"), ASKED)
-    assert isinstance(seen, Preview)
-    assert (seen.transition.to, seen.changes) == ("blocked", {})
+def test_requested_move_is_found_by_its_event_id(moved_task: Lab) -> None:
+    moved_task.do(HUMAN, RewindTask("T", 1))
+    moved_task.do(HUMAN, RequestTransition("T", "blocked", REQUESTED_EVENT.lower()))
+    found = preview(moved_task.store, moved_task.task("T"), REQUESTED_EVENT)
+    assert isinstance(found, Preview)
+    assert (found.transition.to, found.changes) == ("blocked", {})
 
 
-def test_going_back_is_done_from_what_the_ledger_says(lived: Lab) -> None:
-    assert lived.do(HUMAN, RewindTask("T", 2, reason="again")).status == "ready"
-    assert (lived.task("T").title, lived.task("T").attempts) == ("Write it", 1)
+def test_rewind_restores_the_state_from_the_ledger(moved_task: Lab) -> None:
+    assert moved_task.do(HUMAN, RewindTask("T", 2, reason="again")).status == "ready"
+    assert (moved_task.task("T").title, moved_task.task("T").attempts) == ("Write it", 1)
     for version in (0, -1, 8):
-        assert lived.code(HUMAN, RewindTask("T", version)) == "invalid_field"
+        assert moved_task.code(HUMAN, RewindTask("T", version)) == "invalid_field"
     # What it was rewound from can be gone back to as well.
-    lived.do(HUMAN, RewindTask("T", 6))
-    assert (lived.task("T").status, lived.task("T").title) == ("done", "Write it well")
+    moved_task.do(HUMAN, RewindTask("T", 6))
+    assert (moved_task.task("T").status, moved_task.task("T").title) == ("done", "Write it well")

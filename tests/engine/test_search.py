@@ -18,13 +18,13 @@ from tests.requirements import proves
 pytestmark = proves("STORE-SEARCH")
 
 
-class Watched(OpenStore):
+class RecordingStore(OpenStore):
     """A store that notes down how much was read and indexed at a time."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pages: list[int] = []
-        self.indexings: list[int] = []
+        self.indexed_batches: list[int] = []
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
         """A page of entries."""
@@ -34,7 +34,7 @@ class Watched(OpenStore):
 
     def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
         """What is indexed."""
-        self.indexings.append(len(texts))
+        self.indexed_batches.append(len(texts))
         super().index(texts, until)
 
 
@@ -45,7 +45,7 @@ def found(store: OpenStore, query: str, before: int | None = None, limit: int = 
     return [one.row.name.removeprefix("mail:") for one in page]
 
 
-def test_a_letter_is_found_as_soon_as_it_was_sent() -> None:
+def test_letter_is_found_right_after_it_was_sent() -> None:
     store = OpenStore()
     for n in (1, 2, 3):
         assert found(store, "token") == [str(sent) for sent in range(n - 1, 0, -1)]
@@ -53,19 +53,19 @@ def test_a_letter_is_found_as_soon_as_it_was_sent() -> None:
     assert found(store, '"token expired"', limit=2) == ["3", "2"]
 
 
-def test_where_nothing_can_be_written_what_was_indexed_before_is_found() -> None:
-    class Unwritable(OpenStore):
-        is_unwritable = False
+def test_read_only_store_still_finds_indexed_letters() -> None:
+    class ReadOnlyStore(OpenStore):
+        is_read_only = False
 
         def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
-            if self.is_unwritable:
+            if self.is_read_only:
                 raise StoreUnavailable("the disk is read-only")
             super().index(texts, until)
 
-    store = Unwritable()
+    store = ReadOnlyStore()
     post(store, "1", "Token expired", "again")
     assert found(store, "token") == ["1"]
-    store.is_unwritable = True
+    store.is_read_only = True
     post(store, "2", "Token expired", "again")
     assert found(store, "token") == ["1"]
 
@@ -78,7 +78,7 @@ def test_sender_recipients_subject_and_body_are_searched(query: str) -> None:
     assert found(store, query) == ["1"]
 
 
-def test_what_follows_a_letter_changes_what_is_shown_and_not_what_is_found() -> None:
+def test_later_events_change_the_shown_letter_not_the_match() -> None:
     store = OpenStore()
     post(store, "1", "red")
     first = search_mail(store, "red", None, 9)
@@ -90,7 +90,7 @@ def test_what_follows_a_letter_changes_what_is_shown_and_not_what_is_found() -> 
     assert first != again == [Listed(1, row)]
 
 
-def test_tasks_and_their_notes_are_not_mail() -> None:
+def test_tasks_and_notes_are_not_searched() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("red", "T"))
     lab.do(HUMAN, NoteTask("T", "red"))
@@ -99,30 +99,30 @@ def test_tasks_and_their_notes_are_not_mail() -> None:
     assert lab.store.indexed() == lab.store.head()
 
 
-def test_a_long_ledger_is_taken_in_pages_and_only_once() -> None:
-    store = Watched()
+def test_long_ledger_is_indexed_in_pages_and_once() -> None:
+    store = RecordingStore()
     for n in range(250):
         post(store, str(n), f"letter {n}")
     assert found(store, "letter", limit=500) == [str(n) for n in range(249, -1, -1)]
     assert store.pages == [100, 100, 50, 0]
-    assert store.indexings == [100, 100, 50]
+    assert store.indexed_batches == [100, 100, 50]
 
     bring_level(store)
 
     assert store.pages[4:] == [0]
-    assert len(store.indexings) == 3, "what is level is not written again"
+    assert len(store.indexed_batches) == 3, "what is level is not written again"
 
 
-def test_long_letters_are_indexed_a_few_at_a_time() -> None:
-    store = Watched()
+def test_long_letters_are_indexed_in_small_batches() -> None:
+    store = RecordingStore()
     for n in range(5):
         post(store, str(n), body=" ".join(f"w{n}x{word}" for word in range(12_000)))
     assert found(store, "ann") == ["4", "3", "2", "1", "0"]
-    assert store.indexings == [2, 2, 1]
+    assert store.indexed_batches == [2, 2, 1]
     assert found(store, "w3x11999") == ["3"]
 
 
-def test_pages_of_a_search_go_back_in_time() -> None:
+def test_search_pages_go_back_in_time() -> None:
     store = OpenStore()
     for n in range(1, 6):
         post(store, str(n), "red")
@@ -131,8 +131,8 @@ def test_pages_of_a_search_go_back_in_time() -> None:
 
 
 @proves("SEARCH-WORDS")
-def test_a_query_that_wants_nothing_is_refused_before_anything_is_read() -> None:
-    store = Watched()
+def test_query_without_terms_is_refused_before_reading() -> None:
+    store = RecordingStore()
     post(store, "1", "red")
     for query in ("", "-red", "x " * 33):
         answer = search_mail(store, query, None, 9)
@@ -142,11 +142,11 @@ def test_a_query_that_wants_nothing_is_refused_before_anything_is_read() -> None
 
 
 @proves("VERIFY-HASHES")
-def test_a_letter_that_cannot_be_read_is_told_and_not_passed_over() -> None:
+def test_unreadable_letter_raises_and_is_not_skipped() -> None:
     store = OpenStore()
     post(store, "1", "red")
-    whole = store.tables.entries[0]
-    store.tables.entries[0] = Entry(1, whole.stream, 1, whole.event, b"{}", b"", b"")
+    intact = store.tables.entries[0]
+    store.tables.entries[0] = Entry(1, intact.stream, 1, intact.event, b"{}", b"", b"")
     with pytest.raises(LedgerError):
         search_mail(store, "red", None, 9)
     assert store.indexed() == 0

@@ -13,7 +13,7 @@ from tests.requirements import proves
 pytestmark = proves("ENGINE-SUBSCRIBE")
 
 
-def never() -> bool:
+def do_not_wait() -> bool:
     """Do not wait for more."""
     return False
 
@@ -22,21 +22,21 @@ def never() -> bool:
 def test_every_entry_after_the_cursor_comes_once_and_in_order(lab: Lab, after: int) -> None:
     for number in range(7):
         lab.do(HUMAN, CreateTask("t", f"T{number}"))
-    seen = [entry.position for entry in follow(lab.store.entries, after, never)]
+    seen = [entry.position for entry in follow(lab.store.entries, after, do_not_wait)]
     assert seen == list(range(after + 1, 8))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8])
-def test_the_size_of_a_page_does_not_matter(
-    lab: Lab, size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_size_does_not_matter(lab: Lab, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subscribe, "_PAGE", size)
     for number in range(7):
         lab.do(HUMAN, CreateTask("t", f"T{number}"))
-    assert [entry.position for entry in follow(lab.store.entries, 0, never)] == list(range(1, 8))
+    assert [entry.position for entry in follow(lab.store.entries, 0, do_not_wait)] == list(
+        range(1, 8)
+    )
 
 
-def test_what_is_committed_while_one_waits_comes_after_the_wait(lab: Lab) -> None:
+def test_entries_committed_during_a_wait_come_after_it(lab: Lab) -> None:
     waits = 0
 
     def wait() -> bool:
@@ -50,7 +50,7 @@ def test_what_is_committed_while_one_waits_comes_after_the_wait(lab: Lab) -> Non
     assert waits == 4, "what came with the last wait is left for the next subscriber"
 
 
-def test_a_hint_that_is_late_doubled_or_lost_changes_nothing(lab: Lab) -> None:
+def test_late_duplicate_or_lost_hint_changes_nothing(lab: Lab) -> None:
     """The wait may return for no reason, and need not return for each entry."""
     hints = iter([True, True, True, False])
     lab.do(HUMAN, CreateTask("t", "T"))
@@ -63,7 +63,7 @@ def test_a_hint_that_is_late_doubled_or_lost_changes_nothing(lab: Lab) -> None:
     assert len(seen) == len(set(seen)) >= 4
 
 
-def test_a_subscriber_beside_busy_writers_misses_nothing(lab: Lab) -> None:
+def test_subscriber_beside_busy_writers_misses_nothing(lab: Lab) -> None:
     done = threading.Event()
     goal = 200
 
@@ -88,10 +88,10 @@ def test_a_subscriber_beside_busy_writers_misses_nothing(lab: Lab) -> None:
     assert seen == list(range(1, goal + 1))
 
 
-def test_one_can_go_on_from_any_entry(lab: Lab) -> None:
+def test_subscription_resumes_from_any_entry(lab: Lab) -> None:
     for number in range(6):
         lab.do(HUMAN, CreateTask("t", f"T{number}"))
-    first = follow(lab.store.entries, 0, never)
+    first = follow(lab.store.entries, 0, do_not_wait)
     read = [next(first) for _ in range(3)]
-    rest = list(follow(lab.store.entries, read[-1].position, never))
+    rest = list(follow(lab.store.entries, read[-1].position, do_not_wait))
     assert [entry.stream for entry in [*read, *rest]] == [f"task:T{n}" for n in range(6)]

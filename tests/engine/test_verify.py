@@ -62,7 +62,7 @@ SIGNED = checkpoint(HONEST)
 EVERY_SIZE = [checkpoint(HONEST, size) for size in range(1, HEAD + 1)]
 
 
-def ledger(store: OpenStore = HONEST) -> Ledger:
+def copy_ledger(store: OpenStore = HONEST) -> Ledger:
     """A copy to tamper with."""
     copy, other = store.copy(), Ledger(store.ledger_id())
     for name, table in vars(copy.tables).items():
@@ -70,28 +70,28 @@ def ledger(store: OpenStore = HONEST) -> Ledger:
     return other
 
 
-def silent(_: int) -> None:
+def no_progress(_: int) -> None:
     """Nobody watches."""
 
 
-def first(store: Ledger, *checkpoints: Checkpoint) -> Finding | None:
+def first_finding(store: Ledger, *checkpoints: Checkpoint) -> Finding | None:
     """The first thing that the check of the ledger finds."""
-    return next(check_ledger(store, checkpoints, silent), None)
+    return next(check_ledger(store, checkpoints, no_progress), None)
 
 
-def flipped(data: bytes, place: int) -> bytes:
+def flip_bit(data: bytes, index: int) -> bytes:
     """The same bytes with one bit turned; which bit differs from place to place."""
-    return data[:place] + bytes([data[place] ^ (1 << place % 8)]) + data[place + 1 :]
+    return data[:index] + bytes([data[index] ^ (1 << index % 8)]) + data[index + 1 :]
 
 
-def changed(position: int, **fields: Any) -> Ledger:
+def with_changed_entry(position: int, **fields: Any) -> Ledger:
     """The ledger with other fields in one entry."""
     entries = list(ENTRIES)
     entries[position - 1] = replace(entries[position - 1], **fields)
-    return ledger().cut(entries)
+    return copy_ledger().cut(entries)
 
 
-def renumbered(entries: list[Entry]) -> list[Entry]:
+def renumber(entries: list[Entry]) -> list[Entry]:
     """The same entries under gapless positions."""
     return [replace(entry, position=n) for n, entry in enumerate(entries, 1)]
 
@@ -102,7 +102,7 @@ def next_of_stream(position: int) -> Entry | None:
     return next((entry for entry in ENTRIES[position:] if entry.stream == stream), None)
 
 
-def levelled(store: Ledger) -> Ledger:
+def refit_rows(store: Ledger) -> Ledger:
     """The stream rows made to fit what entries there are, as a thorough forger would do."""
     for number, row in list(store.tables.rows.items()):
         kept = store.history(row.name, 0, 1_000)
@@ -124,61 +124,61 @@ POSITIONS = pytest.mark.parametrize("position", range(1, HEAD + 1))
 
 
 @proves("VERIFY-HASHES", "VERIFY-VIEWS", "LEDGER-POSITION")
-def test_nothing_is_found_in_an_honest_ledger() -> None:
+def test_honest_ledger_has_no_findings() -> None:
     assert HEAD > 40
     assert findings(HONEST) == []
     assert findings(HONEST, [SIGNED]) == []
     assert findings(HONEST, [*reversed(EVERY_SIZE), SIGNED]) == []
-    assert findings(ledger()) == []
+    assert findings(copy_ledger()) == []
     assert findings(OpenStore()) == []
 
 
 @proves("VERIFY-HASHES")
 @POSITIONS
-def test_every_flipped_byte_of_a_line_is_found_where_it_is(position: int) -> None:
+def test_flipped_byte_of_a_line_is_found_at_its_position(position: int) -> None:
     entry = ENTRIES[position - 1]
-    for place in range(len(entry.line)):
-        found = first(changed(position, line=flipped(entry.line, place)))
-        assert found is not None, place
-        assert found.position == position, place
+    for index in range(len(entry.line)):
+        found = first_finding(with_changed_entry(position, line=flip_bit(entry.line, index)))
+        assert found is not None, index
+        assert found.position == position, index
 
 
 @proves("VERIFY-HASHES")
-def test_the_check_goes_on_behind_the_first_bad_entry() -> None:
+def test_check_continues_after_the_first_bad_entry() -> None:
     entries = list(ENTRIES)
     entries[4] = replace(entries[4], line=b"not a line")
     entries[30] = replace(entries[30], hash=bytes(32))
-    found = list(check_ledger(ledger().cut(entries), (), silent))
+    found = list(check_ledger(copy_ledger().cut(entries), (), no_progress))
     assert found[0] == Finding(found[0].problem, 5, entries[4].stream)
     assert {5, 31} <= {one.position for one in found}
 
 
 @proves("VERIFY-HASHES", "LEDGER-CHAIN")
 @POSITIONS
-def test_every_flipped_byte_of_a_hash_is_found_where_it_is(position: int) -> None:
+def test_flipped_byte_of_a_hash_is_found_at_its_position(position: int) -> None:
     entry = ENTRIES[position - 1]
-    for place in range(32):
+    for index in range(32):
         for store in (
-            changed(position, hash=flipped(entry.hash, place)),
-            changed(position, previous=flipped(entry.previous, place)),
+            with_changed_entry(position, hash=flip_bit(entry.hash, index)),
+            with_changed_entry(position, previous=flip_bit(entry.previous, index)),
         ):
-            found = first(store)
+            found = first_finding(store)
             assert found is not None
             assert found.position == position
 
 
 @proves("VERIFY-HASHES")
 @POSITIONS
-def test_every_copy_beside_the_line_is_compared_with_it(position: int) -> None:
+def test_columns_beside_the_line_are_compared_with_it(position: int) -> None:
     entry = ENTRIES[position - 1]
     for fields in (
         {"stream": entry.stream + "x"},
-        {"stream": "task:" + flipped(entry.stream.encode(), 5).decode("latin-1")},
+        {"stream": "task:" + flip_bit(entry.stream.encode(), 5).decode("latin-1")},
         {"version": entry.version + 1},
         {"version": entry.version - 1},
         {"event": "task.noted" if entry.event != "task.noted" else "task.created"},
     ):
-        found = first(changed(position, **fields))
+        found = first_finding(with_changed_entry(position, **fields))
         assert found is not None
         assert found.position == position
         assert "columns" in found.problem
@@ -186,13 +186,15 @@ def test_every_copy_beside_the_line_is_compared_with_it(position: int) -> None:
 
 @proves("VERIFY-HASHES")
 @POSITIONS
-def test_a_line_whose_hash_was_made_to_fit_is_found_at_the_next_of_its_stream(
+def test_rehashed_line_is_found_at_the_next_entry_of_its_stream(
     position: int,
 ) -> None:
     entry = ENTRIES[position - 1]
     line = entry.line.replace(b'"cause":"0', b'"cause":"1')
     assert line != entry.line
-    found = first(changed(position, line=line, hash=link_hash(entry.previous, line)))
+    found = first_finding(
+        with_changed_entry(position, line=line, hash=link_hash(entry.previous, line))
+    )
     after = next_of_stream(position)
     assert found is not None
     if after is not None:
@@ -204,18 +206,18 @@ def test_a_line_whose_hash_was_made_to_fit_is_found_at_the_next_of_its_stream(
 
 @proves("VERIFY-REMOVED")
 @POSITIONS
-def test_a_removed_entry_is_found_where_it_was(position: int) -> None:
+def test_removed_entry_is_found_at_its_position(position: int) -> None:
     entries = [entry for entry in ENTRIES if entry.position != position]
-    found = first(ledger().cut(entries))
+    found = first_finding(copy_ledger().cut(entries))
     assert found is not None
     assert found.position == position
 
 
 @proves("VERIFY-REMOVED")
 @POSITIONS
-def test_a_removed_entry_is_found_when_the_positions_were_closed_up_too(position: int) -> None:
+def test_removed_entry_is_found_after_renumbering(position: int) -> None:
     entries = [entry for entry in ENTRIES if entry.position != position]
-    found = first(ledger().cut(renumbered(entries)))
+    found = first_finding(copy_ledger().cut(renumber(entries)))
     after = next_of_stream(position)
     assert found is not None
     assert found.stream == ENTRIES[position - 1].stream
@@ -224,70 +226,76 @@ def test_a_removed_entry_is_found_when_the_positions_were_closed_up_too(position
 
 @proves("VERIFY-REMOVED", "VERIFY-CUT-TAIL")
 @POSITIONS
-def test_with_a_checkpoint_nothing_can_be_removed_however_well_it_is_covered_up(
+def test_removal_is_always_found_with_a_checkpoint(
     position: int,
 ) -> None:
     """The last entry of a stream, its row and all positions: only the signed root knows."""
     entries = [entry for entry in ENTRIES if entry.position != position]
-    store = ledger().cut(renumbered(entries))
+    store = copy_ledger().cut(renumber(entries))
     if next_of_stream(position) is None:
-        store = levelled(store)
-        assert first(store) is None, "documented: without a checkpoint this is not found"
-    assert first(store, SIGNED) is not None
-    found = first(store, *EVERY_SIZE)
+        store = refit_rows(store)
+        assert first_finding(store) is None, "documented: without a checkpoint this is not found"
+    assert first_finding(store, SIGNED) is not None
+    found = first_finding(store, *EVERY_SIZE)
     assert found is not None
     assert found.position <= position or next_of_stream(position) is not None
 
 
 @proves("VERIFY-CUT-TAIL")
 @POSITIONS
-def test_a_cut_tail_of_any_length_is_found_at_its_first_missing_entry(position: int) -> None:
-    store = ledger().cut(list(ENTRIES[: position - 1]))
-    for found in (first(store), first(store, SIGNED), next(check_tail(store, SIGNED))):
+def test_truncated_tail_is_found_at_its_first_missing_entry(position: int) -> None:
+    store = copy_ledger().cut(list(ENTRIES[: position - 1]))
+    for found in (
+        first_finding(store),
+        first_finding(store, SIGNED),
+        next(check_tail(store, SIGNED)),
+    ):
         assert found is not None
         assert found.position == position
-    assert "its tail was cut" in str(first(store, SIGNED))
+    assert "its tail was cut" in str(first_finding(store, SIGNED))
 
 
 @proves("VERIFY-CUT-TAIL")
 @POSITIONS
-def test_a_store_set_back_to_an_earlier_day_is_found_by_the_checkpoint_alone(
+def test_restored_old_copy_is_found_by_the_checkpoint_alone(
     position: int,
 ) -> None:
-    store = levelled(ledger().cut(list(ENTRIES[: position - 1])))
-    assert first(store) is None, "documented: an honest old copy is honest"
-    found = first(store, SIGNED)
+    store = refit_rows(copy_ledger().cut(list(ENTRIES[: position - 1])))
+    assert first_finding(store) is None, "documented: an honest old copy is honest"
+    found = first_finding(store, SIGNED)
     assert found is not None
     assert found.position == position
-    assert first(store, *EVERY_SIZE[: position - 1]) is None
+    assert first_finding(store, *EVERY_SIZE[: position - 1]) is None
 
 
 @proves("VERIFY-REMOVED")
 @pytest.mark.parametrize("position", range(1, HEAD))
-def test_two_swapped_neighbours_are_found(position: int) -> None:
+def test_swapped_neighbours_are_found(position: int) -> None:
     entries = list(ENTRIES)
     left, right = entries[position - 1 : position + 1]
     entries[position - 1 : position + 1] = [right, left]
-    store = ledger().cut(renumbered(entries))
+    store = copy_ledger().cut(renumber(entries))
     if left.stream == right.stream:
-        found = first(store)
+        found = first_finding(store)
         assert found is not None
         assert found.position == position
     else:
-        assert first(store) is None, "documented: the order of streams is fixed by checkpoints"
-        assert first(store, SIGNED) == Finding(
+        assert first_finding(store) is None, (
+            "documented: the order of streams is fixed by checkpoints"
+        )
+        assert first_finding(store, SIGNED) == Finding(
             "the entries up to here are not those that the checkpoint signed: "
             "one was changed, swapped or replaced",
             HEAD,
         )
-    exact = first(store, *EVERY_SIZE)
+    exact = first_finding(store, *EVERY_SIZE)
     assert exact is not None
     assert exact.position == position
 
 
 @proves("VERIFY-HASHES", "VERIFY-CUT-TAIL")
 @POSITIONS
-def test_a_history_rewritten_from_some_entry_on_is_found_by_a_checkpoint(position: int) -> None:
+def test_rewritten_history_is_found_by_a_checkpoint(position: int) -> None:
     """The forger changes one entry and makes every later hash, and every view, fit."""
     entries = list(ENTRIES)
     heads: dict[str, bytes] = {}
@@ -298,45 +306,45 @@ def test_a_history_rewritten_from_some_entry_on_is_found_by_a_checkpoint(positio
         previous = heads.get(entry.stream, GENESIS)
         heads[entry.stream] = link_hash(previous, line)
         entries[number - 1] = replace(entry, line=line, previous=previous, hash=heads[entry.stream])
-    store = levelled(ledger().cut(entries))
+    store = refit_rows(copy_ledger().cut(entries))
     assert findings(store) == [], "documented: without a checkpoint this is not found"
-    found = first(store, SIGNED)
+    found = first_finding(store, SIGNED)
     assert found is not None
     assert found.position == HEAD
-    exact = first(store, *EVERY_SIZE)
+    exact = first_finding(store, *EVERY_SIZE)
     assert exact is not None
     assert exact.position == position
 
 
 @proves("VERIFY-REMOVED")
 @POSITIONS
-def test_an_entry_that_was_doubled_or_slipped_in_is_found(position: int) -> None:
+def test_duplicated_or_inserted_entry_is_found(position: int) -> None:
     entries = list(ENTRIES)
     entries.insert(position, entries[position - 1])
-    found = first(ledger().cut(renumbered(entries)))
+    found = first_finding(copy_ledger().cut(renumber(entries)))
     assert found is not None
     assert found.position == position + 1
 
 
 @proves("VERIFY-REMOVED")
-def test_a_checkpoint_of_another_ledger_is_told() -> None:
+def test_checkpoint_of_another_ledger_is_reported() -> None:
     foreign = replace(SIGNED, ledger="another")
-    assert "of another ledger, another" in str(first(ledger(), foreign))
-    assert "of another ledger, another" in str(next(check_tail(ledger(), foreign)))
+    assert "of another ledger, another" in str(first_finding(copy_ledger(), foreign))
+    assert "of another ledger, another" in str(next(check_tail(copy_ledger(), foreign)))
 
 
 @proves("VERIFY-HASHES", "VERIFY-CUT-TAIL")
-def test_the_tail_after_each_checkpoint_is_sound() -> None:
+def test_tail_after_each_checkpoint_is_valid() -> None:
     for signed in EVERY_SIZE:
         assert list(check_tail(HONEST, signed)) == []
 
 
 @proves("VERIFY-HASHES", "VERIFY-REMOVED")
 @POSITIONS
-def test_what_a_start_looks_at_is_the_tail(position: int) -> None:
+def test_check_tail_examines_only_entries_after_the_checkpoint(position: int) -> None:
     entry = ENTRIES[position - 1]
-    store = changed(position, line=flipped(entry.line, len(entry.line) // 2))
-    removed = ledger().cut([kept for kept in ENTRIES if kept.position != position])
+    store = with_changed_entry(position, line=flip_bit(entry.line, len(entry.line) // 2))
+    removed = copy_ledger().cut([kept for kept in ENTRIES if kept.position != position])
     for size in {1, position - 1} - {0, position}:
         found = next(check_tail(store, EVERY_SIZE[size - 1]))
         assert found.position == position
@@ -346,7 +354,7 @@ def test_what_a_start_looks_at_is_the_tail(position: int) -> None:
 
 
 @proves("VERIFY-HASHES", "VERIFY-VIEWS")
-def test_progress_is_told_entry_by_entry_and_stream_by_stream() -> None:
+def test_progress_is_reported_per_entry_and_per_stream() -> None:
     entries: list[int] = []
     streams: list[int] = []
     assert list(check_ledger(HONEST, (), entries.append)) == []
@@ -356,7 +364,7 @@ def test_progress_is_told_entry_by_entry_and_stream_by_stream() -> None:
 
 @proves("VERIFY-HASHES")
 @pytest.mark.parametrize("size", [1, 2, 7])
-def test_the_size_of_a_page_does_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_size_does_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "_PAGE", size)
     assert findings(HONEST, EVERY_SIZE) == []
 
@@ -364,36 +372,36 @@ def test_the_size_of_a_page_does_not_matter(size: int, monkeypatch: pytest.Monke
 @proves("VERIFY-HASHES", "VERIFY-REMOVED")
 @pytest.mark.parametrize("size", [1, 2, 16, 64])
 @POSITIONS
-def test_slices_of_any_size_find_the_same(position: int, size: int) -> None:
+def test_slices_of_any_size_have_the_same_findings(position: int, size: int) -> None:
     gone = [entry for entry in ENTRIES if entry.position != position]
     swapped = list(ENTRIES)
     swapped[position - 1 : position + 1] = reversed(swapped[position - 1 : position + 1])
     for store in (
         HONEST,
-        changed(position, line=b"not a line"),
-        changed(position, version=9),
-        changed(position, hash=bytes(32)),
-        ledger().cut(renumbered(swapped)),
-        ledger().cut(gone),
+        with_changed_entry(position, line=b"not a line"),
+        with_changed_entry(position, version=9),
+        with_changed_entry(position, hash=bytes(32)),
+        copy_ledger().cut(renumber(swapped)),
+        copy_ledger().cut(gone),
     ):
-        sliced = check_ledger(store, EVERY_SIZE, silent, size=size)
-        assert set(sliced) == set(check_ledger(store, EVERY_SIZE, silent))
+        sliced = check_ledger(store, EVERY_SIZE, no_progress, size=size)
+        assert set(sliced) == set(check_ledger(store, EVERY_SIZE, no_progress))
 
 
 @proves("VERIFY-REMOVED")
 @POSITIONS
-def test_what_was_signed_before_a_hole_still_holds(position: int) -> None:
-    gone = ledger().cut([entry for entry in ENTRIES if entry.position != position])
-    found = list(check_ledger(gone, EVERY_SIZE, silent))
+def test_checkpoints_before_a_gap_still_hold(position: int) -> None:
+    gone = copy_ledger().cut([entry for entry in ENTRIES if entry.position != position])
+    found = list(check_ledger(gone, EVERY_SIZE, no_progress))
     signed = {one.position for one in found if "the checkpoint signed" in one.problem}
     assert signed == set(range(position, HEAD + (position < HEAD)))
 
 
 @proves("VERIFY-HASHES")
-def test_a_line_is_what_it_says_and_not_how_it_is_written() -> None:
+def test_line_is_judged_by_its_content_not_its_formatting() -> None:
     line = ENTRIES[-1].line.replace(b'{"stream":', b'{ "stream":', 1)
-    store = changed(HEAD, line=line, hash=link_hash(ENTRIES[-1].previous, line))
-    assert [one for one in check_ledger(store, (), silent) if "disagree" in one.problem] == []
+    store = with_changed_entry(HEAD, line=line, hash=link_hash(ENTRIES[-1].previous, line))
+    assert [one for one in check_ledger(store, (), no_progress) if "disagree" in one.problem] == []
 
 
 @proves("VERIFY-VIEWS", "VERIFY-HASHES")
@@ -405,22 +413,22 @@ def test_a_line_is_what_it_says_and_not_how_it_is_written() -> None:
         head_of_line(ENTRIES[-1].stream, ENTRIES[-1].version, ENTRIES[-1].event) + b"1,no JSON",
     ],
 )
-def test_a_line_that_begins_well_and_goes_on_otherwise_is_found(forged: bytes) -> None:
+def test_line_with_a_valid_prefix_and_forged_rest_is_found(forged: bytes) -> None:
     last = ENTRIES[-1]
     fitting = link_hash(last.previous, forged)
-    store = changed(HEAD, line=forged, hash=fitting).row(last.stream, hash=fitting)
-    assert HEAD in {one.position for one in check_views(store, silent)}
+    store = with_changed_entry(HEAD, line=forged, hash=fitting).row(last.stream, hash=fitting)
+    assert HEAD in {one.position for one in check_views(store, no_progress)}
     assert HEAD in {one.position for one in check_tail(store, EVERY_SIZE[HEAD - 3])}
 
 
 @proves("VERIFY-REMOVED")
 @pytest.mark.parametrize("size", [1, 5, 64])
-def test_the_tree_grows_by_leaves_as_it_grows_by_slices(size: int) -> None:
+def test_tree_grows_by_leaves_as_by_slices(size: int) -> None:
     def found(leaves: Sequence[bytes]) -> list[int]:
         roots = Roots(HONEST.ledger_id(), EVERY_SIZE)
         parts = (leaves[at : at + size] for at in range(0, len(leaves), size))
-        told = [one for part in parts for one in roots.append(part)]
-        return [one.position for one in (*told, *roots.end(len(leaves)))]
+        findings = [one for part in parts for one in roots.append(part)]
+        return [one.position for one in (*findings, *roots.end(len(leaves)))]
 
     leaves = [entry.hash for entry in ENTRIES]
     assert found(leaves) == []
@@ -430,17 +438,17 @@ def test_the_tree_grows_by_leaves_as_it_grows_by_slices(size: int) -> None:
 
 @proves("VERIFY-HASHES")
 def test_slices_may_be_checked_elsewhere() -> None:
-    told: list[int] = []
+    checked: list[int] = []
 
     def elsewhere(spans: Sequence[Span]) -> list[Slice]:
         return [check_slice(HONEST, span) for span in reversed(spans)][::-1]
 
-    assert list(check_ledger(HONEST, EVERY_SIZE, told.append, elsewhere, 16)) == []
-    assert told == [16] * (HEAD // 16) + [HEAD % 16] * bool(HEAD % 16)
+    assert list(check_ledger(HONEST, EVERY_SIZE, checked.append, elsewhere, 16)) == []
+    assert checked == [16] * (HEAD // 16) + [HEAD % 16] * bool(HEAD % 16)
 
 
 @proves("VERIFY-HASHES")
-def test_trees_are_grown_as_far_as_something_was_signed() -> None:
+def test_trees_are_built_only_up_to_signed_sizes() -> None:
     parts = spans(HEAD, (7, 20), 16)
     assert [part.sizes for part in parts[:3]] == [(7, 16), (20,), ()]
     assert [list(check_slice(HONEST, part).trees) for part in parts[:3]] == [[7, 16], [20], []]
@@ -469,7 +477,7 @@ TAMPERED_ROWS: dict[str, tuple[Callable[[Ledger], Any], str]] = {
         "stored state differs",
     ),
     "no state": (lambda store: store.row(STREAM, state=b""), "stored state differs"),
-    "a state that is no state": (lambda store: store.row(STREAM, state=b"{}"), "state differs"),
+    "invalid state": (lambda store: store.row(STREAM, state=b"{}"), "state differs"),
     "in a ready queue": (
         lambda store: store.row(STREAM, shelf=Shelf("ready", "", 2, 1)),
         "indexes differ",
@@ -478,12 +486,12 @@ TAMPERED_ROWS: dict[str, tuple[Callable[[Ledger], Any], str]] = {
         lambda store: store.row(STREAM, shelf=Shelf("blocked", owner="mallory")),
         "indexes differ",
     ),
-    "off the board": (lambda store: store.row(STREAM, shelf=Shelf()), "indexes differ"),
-    "a lease": (
+    "not indexed": (lambda store: store.row(STREAM, shelf=Shelf()), "indexes differ"),
+    "foreign lease": (
         lambda store: store.row(STREAM, lease=Lease("mallory", 2, 1, 1, 1)),
         "lease does not belong",
     ),
-    "an actor's record": (
+    "record of an actor": (
         lambda store: store.row("actor:agent:alice", state=b'{"minute":1}'),
         "stored state differs",
     ),
@@ -492,15 +500,15 @@ TAMPERED_ROWS: dict[str, tuple[Callable[[Ledger], Any], str]] = {
 
 @proves("VERIFY-VIEWS")
 @pytest.mark.parametrize(("tamper", "problem"), TAMPERED_ROWS.values(), ids=TAMPERED_ROWS)
-def test_a_changed_view_is_found(tamper: Callable[[Ledger], Any], problem: str) -> None:
-    store = ledger()
+def test_tampered_row_is_found(tamper: Callable[[Ledger], Any], problem: str) -> None:
+    store = copy_ledger()
     tamper(store)
-    found = list(check_views(store, silent))
+    found = list(check_views(store, no_progress))
     assert len(found) == 1
     assert problem in found[0].problem
     assert found[0].stream in (STREAM, "actor:agent:alice")
     assert found[0].position == 0
-    assert first(store) is None, "the ledger itself is sound"
+    assert first_finding(store) is None, "the ledger itself is sound"
 
 
 @proves("VERIFY-VIEWS", "VERIFY-HASHES")
@@ -508,19 +516,17 @@ def test_a_changed_view_is_found(tamper: Callable[[Ledger], Any], problem: str) 
     ("fields", "position"),
     [({"version": 3}, 0), ({"version": 99}, HEAD + 1), ({"hash": bytes(32)}, 0)],
 )
-def test_a_row_that_does_not_stand_where_its_entries_end_is_found(
-    fields: dict[str, Any], position: int
-) -> None:
-    (found,) = check_ledger(ledger().row(STREAM, **fields), (), silent)
+def test_row_behind_or_ahead_of_its_entries_is_found(fields: dict[str, Any], position: int) -> None:
+    (found,) = check_ledger(copy_ledger().row(STREAM, **fields), (), no_progress)
     assert (found.stream, found.position) == (STREAM, position)
 
 
 @proves("VERIFY-VIEWS")
-def test_a_row_that_is_missing_or_has_no_entries_is_found() -> None:
-    store = ledger()
+def test_missing_or_extra_row_is_found() -> None:
+    store = copy_ledger()
     del store.tables.rows[store.tables.numbers.pop(STREAM)]
     assert Finding("the stream has entries but no row", stream=STREAM) in findings(store)
-    extra = ledger()
+    extra = copy_ledger()
     row = extra.tables.rows[extra.tables.numbers[STREAM]]
     extra.tables.rows[999] = replace(row, number=999, name="task:ghost")
     assert {found.stream for found in findings(extra)} == {"task:ghost"}
@@ -528,9 +534,9 @@ def test_a_row_that_is_missing_or_has_no_entries_is_found() -> None:
 
 @proves("VERIFY-VIEWS", "NAME-ALIAS")
 @pytest.mark.parametrize("pair", sorted(HONEST.tables.names), ids=":".join)
-def test_a_name_that_is_missing_or_leads_elsewhere_is_found(pair: tuple[str, str]) -> None:
+def test_missing_or_redirected_alias_is_found(pair: tuple[str, str]) -> None:
     name, kind = pair
-    removed, redirected = ledger(), ledger()
+    removed, redirected = copy_ledger(), copy_ledger()
     owner = removed.tables.names.pop(pair)
     removed.tables.kinds[name].remove(kind)
     problem = Finding(f"the alias {kind}:{name} is missing", stream=owner)
@@ -540,8 +546,8 @@ def test_a_name_that_is_missing_or_leads_elsewhere_is_found(pair: tuple[str, str
 
 
 @proves("VERIFY-VIEWS", "NAME-ALIAS")
-def test_a_name_that_nobody_gave_is_found() -> None:
-    store = ledger()
+def test_alias_without_an_event_is_found() -> None:
+    store = copy_ledger()
     store.tables.names["mine", "bead"] = STREAM
     store.tables.kinds["mine"] = ["bead"]
     (found,) = findings(store)
@@ -553,36 +559,36 @@ def test_a_name_that_nobody_gave_is_found() -> None:
     "fields",
     [None, {"fence": 2}, {"fence": 0}, {"holder": "mallory"}, {"session": "another"}],
 )
-def test_a_lease_that_is_gone_or_another_attempts_is_found(fields: dict[str, Any] | None) -> None:
+def test_missing_or_foreign_lease_is_found(fields: dict[str, Any] | None) -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("t", "T", ready=True))
     lab.do(ALICE, ClaimTask("T", "alice", "s1"))
     assert findings(lab.store) == []
     held = lab.lease("T")
     assert held is not None
-    store = ledger(lab.store)
+    store = copy_ledger(lab.store)
     store.row("task:T", lease=None if fields is None else replace(held, **fields))
     assert findings(store) == [Finding("the lease does not belong to the attempt", stream="task:T")]
 
 
 @proves("VERIFY-VIEWS", "LEASE-OFF-LEDGER")
-def test_heartbeats_are_not_history() -> None:
+def test_heartbeats_are_not_verified() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("t", "T", ready=True))
     lab.do(ALICE, ClaimTask("T", "alice"))
     held = lab.lease("T")
     assert held is not None
-    store = ledger(lab.store)
+    store = copy_ledger(lab.store)
     store.row("task:T", lease=replace(held, beat_at=1, expires_at=2, beats=99))
     assert findings(store) == []
 
 
 @proves("VERIFY-VIEWS", "RETRY-BACKOFF")
-def test_a_resting_task_may_stand_in_its_queue_or_not_yet() -> None:
+def test_delayed_task_may_be_queued_or_not_yet() -> None:
     """Whether a duty has promoted it is not in the ledger; everything else about it is."""
     lab = Lab()
     lab.do(HUMAN, CreateTask("t", "T", ready=True))
-    store = ledger(lab.store)
+    store = copy_ledger(lab.store)
     resting = replace(lab.task("T"), not_before=lab.clock.now() + 1_000)
     born = lab.task("T").created_at
     for shelf, sound in (
@@ -595,73 +601,75 @@ def test_a_resting_task_may_stand_in_its_queue_or_not_yet() -> None:
 
 
 @proves("VERIFY-VIEWS", "STORE-REFOLD")
-def test_a_state_of_an_old_fold_may_differ_but_neither_be_missing_nor_misplaced() -> None:
-    older = ledger().row(STREAM, fold=FOLD - 1, state=b"as older rules had it")
+def test_state_of_an_old_fold_may_differ_but_not_be_missing_or_misplaced() -> None:
+    older = copy_ledger().row(STREAM, fold=FOLD - 1, state=b"as older rules had it")
     assert findings(older) == []
     for fields in ({"state": b""}, {"shelf": Shelf()}):
-        assert findings(ledger().row(STREAM, fold=FOLD - 1, **fields)) != []
+        assert findings(copy_ledger().row(STREAM, fold=FOLD - 1, **fields)) != []
 
 
-class Busy(OpenStore):
+class BusyStore(OpenStore):
     """A store in which somebody writes between the looks of a verifier."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.writing: list[Callable[[], object]] = []
+        self.pending_writes: list[Callable[[], object]] = []
 
     def rows(self, after: int, limit: int) -> list[Row]:
         """A page of rows that is out of date when it arrives."""
         page = super().rows(after, limit)
-        while self.writing:
-            self.writing.pop(0)()
+        while self.pending_writes:
+            self.pending_writes.pop(0)()
         return page
 
 
 @proves("VERIFY-VIEWS", "VERIFY-HASHES")
-@pytest.mark.parametrize("of", ["views", "ledger"])
-def test_verify_is_not_alarmed_by_somebody_who_writes_beside_it(of: str) -> None:
-    store = Busy()
+@pytest.mark.parametrize("part", ["views", "ledger"])
+def test_concurrent_writes_raise_no_findings(part: str) -> None:
+    store = BusyStore()
     lab = Lab(store)
     lab.do(HUMAN, CreateTask("t", "T", ready=True))
-    store.writing = [
+    store.pending_writes = [
         lambda: lab.do(HUMAN, NoteTask("T", "x")),
         lambda: lab.do(ALICE, ClaimTask("T", "alice")),
         lambda: lab.do(HUMAN, CreateTask("new", "N", aliases=("bead:n",))),
     ]
-    found = check_views(store, silent) if of == "views" else check_ledger(store, (), silent)
+    found = (
+        check_views(store, no_progress) if part == "views" else check_ledger(store, (), no_progress)
+    )
     assert list(found) == []
     assert lab.task("T").notes == 1
 
 
 @proves("VERIFY-HASHES", "VERIFY-REMOVED")
 @pytest.mark.parametrize("fields", [{"version": 9}, {"hash": bytes(32)}, {"version": 0}])
-def test_a_row_that_claims_to_have_grown_is_found(fields: dict[str, Any]) -> None:
-    class Forged(Busy):
+def test_row_that_claims_to_have_grown_is_found(fields: dict[str, Any]) -> None:
+    class ForgedStore(BusyStore):
         def rows(self, after: int, limit: int) -> list[Row]:
             return [replace(row, **fields) for row in super().rows(after, limit)]
 
-    store = Forged()
+    store = ForgedStore()
     lab = Lab(store)
     lab.do(HUMAN, CreateTask("t", "T"))
-    store.writing = [lambda: lab.do(HUMAN, NoteTask("T", "x"))]
-    assert list(check_ledger(store, (), silent)) != []
+    store.pending_writes = [lambda: lab.do(HUMAN, NoteTask("T", "x"))]
+    assert list(check_ledger(store, (), no_progress)) != []
 
 
 @proves("VERIFY-VIEWS", "VERIFY-HASHES")
 @POSITIONS
-def test_views_are_checked_to_the_end_whatever_the_ledger_is_like(position: int) -> None:
-    broken = changed(position, line=b"not a line")
+def test_views_are_checked_to_the_end_whatever_the_ledger_holds(position: int) -> None:
+    broken = with_changed_entry(position, line=b"not a line")
     stream = ENTRIES[position - 1].stream
-    found = list(check_views(broken, silent))
+    found = list(check_views(broken, no_progress))
     assert any(f.stream == stream and "cannot be replayed" in f.problem for f in found)
-    removed = ledger().cut([kept for kept in ENTRIES if kept.position != position])
-    found = list(check_views(removed, silent))
+    removed = copy_ledger().cut([kept for kept in ENTRIES if kept.position != position])
+    found = list(check_views(removed, no_progress))
     if ENTRIES[position - 1].event == "task.created":
         assert any(f.stream == stream for f in found), "a stream without its beginning"
 
 
 @proves("VERIFY-VIEWS")
-def test_a_note_to_an_honest_ledger_stays_honest() -> None:
+def test_honest_ledger_with_a_note_stays_honest() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("t", "T"))
     signed = checkpoint(lab.store)
@@ -672,8 +680,8 @@ def test_a_note_to_an_honest_ledger_stays_honest() -> None:
 
 @proves("VERIFY-HASHES")
 @POSITIONS
-def test_a_line_that_cannot_be_read_is_no_growth_of_its_stream(position: int) -> None:
-    found = list(check_ledger(changed(position, line=b"not a line"), (), silent))
+def test_unreadable_line_does_not_extend_its_stream(position: int) -> None:
+    found = list(check_ledger(with_changed_entry(position, line=b"not a line"), (), no_progress))
     assert found[0].position == position
     last = max(e.position for e in ENTRIES if e.stream == ENTRIES[position - 1].stream)
     ends = [f for f in found if "its entries end at" in f.problem]

@@ -12,12 +12,12 @@ from dragoman.engine.verifying.slices import Finding
 from dragoman.engine.verifying.verify import check_ledger, check_tail, check_views
 from dragoman.ledger.views import FOLD
 from tests.engine.lab import OpenStore, checkpoint
-from tests.engine.test_verify import HEAD, HONEST, SIGNED, STREAM, ledger, silent
+from tests.engine.test_verify import HEAD, HONEST, SIGNED, STREAM, copy_ledger, no_progress
 from tests.ledger.released import play
 from tests.requirements import proves
 
 
-class Damaged(OpenStore):
+class DamagedStore(OpenStore):
     """A store some parts of which can no longer be read."""
 
     def __init__(self) -> None:
@@ -26,46 +26,46 @@ class Damaged(OpenStore):
         """Position of an entry."""
         self.row = 0
         """Number of a stream."""
-        self.spoiled: Callable[[Any], Any] = lambda found: found
+        self.damage: Callable[[Any], Any] = lambda found: found
         """What became of an entry or of the head of a stream."""
 
     def columns(self, after: int, until: int, limit: int) -> list[Columns]:
         found = super().columns(after, until, limit)
-        _refuse(self.unreadable in [one[0] for one in found])
-        return [self.spoiled(one) for one in found]
+        _fail_if(self.unreadable in [one[0] for one in found])
+        return [self.damage(one) for one in found]
 
     def heads(self, after: int, limit: int) -> list[StreamHead]:
         found = super().heads(after, limit)
-        _refuse(self.row in [one[0] for one in found])
-        return [self.spoiled(one) for one in found]
+        _fail_if(self.row in [one[0] for one in found])
+        return [self.damage(one) for one in found]
 
     def rows(self, after: int, limit: int) -> list[Row]:
         found = super().rows(after, limit)
-        _refuse(self.row in [one.number for one in found])
+        _fail_if(self.row in [one.number for one in found])
         return found
 
 
-def _refuse(is_damaged: bool) -> None:
+def _fail_if(is_damaged: bool) -> None:
     if is_damaged:
         raise StoreCorrupt("the page is gone")
 
 
 @pytest.fixture
-def store() -> Damaged:
+def store() -> DamagedStore:
     """Give a store in which nothing is wrong yet."""
-    made = Damaged()
+    made = DamagedStore()
     play(made)
     return made
 
 
 @proves("STORE-TEXT", "VERIFY-HASHES")
 @pytest.mark.parametrize("position", [1, 7, HEAD])
-def test_the_first_entry_that_cannot_be_read_is_named_and_nothing_behind_it_is_judged(
-    store: Damaged, position: int
+def test_first_unreadable_entry_is_reported_and_nothing_after_it(
+    store: DamagedStore, position: int
 ) -> None:
     store.unreadable = position
 
-    (found,) = check_ledger(store, [checkpoint(HONEST, size) for size in (3, HEAD)], silent)
+    (found,) = check_ledger(store, [checkpoint(HONEST, size) for size in (3, HEAD)], no_progress)
 
     assert (found.position, found.problem) == (
         position,
@@ -75,22 +75,22 @@ def test_the_first_entry_that_cannot_be_read_is_named_and_nothing_behind_it_is_j
 
 @proves("STORE-TEXT", "VERIFY-HASHES")
 @pytest.mark.parametrize(("column", "value"), [(2, None), (4, None), (5, "text"), (6, 7)])
-def test_an_entry_of_what_no_column_can_hold_is_named(
-    store: Damaged, column: int, value: object
+def test_entry_with_an_impossible_column_is_reported(
+    store: DamagedStore, column: int, value: object
 ) -> None:
-    def spoil(found: tuple[Any, ...]) -> tuple[Any, ...]:
+    def damage(found: tuple[Any, ...]) -> tuple[Any, ...]:
         is_it = found[0] == 7 and len(found) == len(astuple(HONEST.entries(0, 1)[0]))
         return (*found[:column], value, *found[column + 1 :]) if is_it else found
 
-    store.spoiled = spoil
+    store.damage = damage
 
-    (found,) = check_ledger(store, [SIGNED], silent)
+    (found,) = check_ledger(store, [SIGNED], no_progress)
 
     assert (found.position, "is damaged" in found.problem) == (7, True)
 
 
 @proves("STORE-TEXT")
-def test_behind_a_checkpoint_too(store: Damaged) -> None:
+def test_unreadable_entry_after_a_checkpoint_is_reported(store: DamagedStore) -> None:
     signed = checkpoint(HONEST, 5)
     store.unreadable = 7
 
@@ -100,10 +100,10 @@ def test_behind_a_checkpoint_too(store: Damaged) -> None:
 
 
 @proves("STORE-TEXT", "VERIFY-VIEWS")
-def test_a_row_that_cannot_be_read_is_named_by_the_one_before_it(store: Damaged) -> None:
+def test_unreadable_row_is_reported_by_its_predecessor(store: DamagedStore) -> None:
     store.row = 4
 
-    for found in (check_ledger(store, [SIGNED], silent), check_views(store, silent)):
+    for found in (check_ledger(store, [SIGNED], no_progress), check_views(store, no_progress)):
         (finding,) = found
         assert finding.problem == (
             "of the streams, the one behind 3 cannot be read: the page is gone"
@@ -111,10 +111,10 @@ def test_a_row_that_cannot_be_read_is_named_by_the_one_before_it(store: Damaged)
 
 
 @proves("STORE-TEXT")
-def test_the_head_of_a_stream_without_a_version_is_damaged(store: Damaged) -> None:
-    store.spoiled = lambda found: (*found[:2], None, found[3]) if len(found) == 4 else found
+def test_stream_head_without_a_version_is_reported(store: DamagedStore) -> None:
+    store.damage = lambda found: (*found[:2], None, found[3]) if len(found) == 4 else found
 
-    (found,) = check_ledger(store, [SIGNED], silent)
+    (found,) = check_ledger(store, [SIGNED], no_progress)
 
     assert found.problem.startswith("the row of a stream is damaged: it holds (1, ")
 
@@ -123,22 +123,22 @@ def test_the_head_of_a_stream_without_a_version_is_damaged(store: Damaged) -> No
 @pytest.mark.parametrize(
     ("entry", "row", "streams"), [(0, 0, 11), (7, 0, 11), (7, 4, 0), (0, 4, 0)]
 )
-def test_the_streams_are_counted_where_their_rows_can_be_read(
-    store: Damaged, entry: int, row: int, streams: int
+def test_streams_are_counted_where_rows_are_readable(
+    store: DamagedStore, entry: int, row: int, streams: int
 ) -> None:
     store.unreadable, store.row = entry, row
-    told: list[int] = []
+    counts: list[int] = []
 
     def check() -> Iterator[Finding]:
-        told.append((yield from check_ledger(store, [SIGNED], silent)))
+        counts.append((yield from check_ledger(store, [SIGNED], no_progress)))
 
     assert bool(list(check())) == bool(entry or row)
-    assert told == [streams]
+    assert counts == [streams]
 
 
 @proves("VERIFY-FOLD")
 @pytest.mark.parametrize("fold", [FOLD + 1, 99, 0, -1])
-def test_a_state_of_rules_that_nobody_has_is_found(fold: int) -> None:
-    (found,) = check_views(ledger().row(STREAM, fold=fold), silent)
+def test_state_of_unknown_fold_rules_is_found(fold: int) -> None:
+    (found,) = check_views(copy_ledger().row(STREAM, fold=fold), no_progress)
 
     assert (found.stream, f"by rules {fold}" in found.problem) == (STREAM, True)

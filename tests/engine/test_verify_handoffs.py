@@ -19,7 +19,7 @@ pytestmark = proves("VERIFY-VIEWS", "ACP-TABLE")
 Records = dict[str, HandoffRecord]
 
 
-def handed() -> OpenStore:
+def store_with_handoffs() -> OpenStore:
     """A store with a handoff that was rejected, one under way, and a draft."""
     lab = Lab()
     lab.do(HUMAN, CreateTask("T", "T", ready=True))
@@ -30,10 +30,10 @@ def handed() -> OpenStore:
     return lab.store
 
 
-def test_nothing_is_found_in_an_honest_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert findings(handed()) == []
+def test_honest_table_has_no_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert findings(store_with_handoffs()) == []
     monkeypatch.setattr(verify, "_PAGE", 1)
-    assert findings(handed()) == []
+    assert findings(store_with_handoffs()) == []
 
 
 def tampered(id: str, **fields: str) -> Callable[[Records], None]:
@@ -46,7 +46,7 @@ def tampered(id: str, **fields: str) -> Callable[[Records], None]:
 
 
 DIFFERS = "its row in the table handoffs is missing or differs from the replay"
-NOBODYS = "nothing in the ledger gave it a row in the table handoffs"
+UNEXPECTED = "nothing in the ledger gave it a row in the table handoffs"
 
 
 TAMPERED: dict[str, tuple[Callable[[Records], object], list[Finding]]] = {
@@ -56,27 +56,27 @@ TAMPERED: dict[str, tuple[Callable[[Records], object], list[Finding]]] = {
         tampered("H2", package_json="{}"),
         [Finding(DIFFERS, stream="handoff:H2")],
     ),
-    "of nobody": (
+    "of an unknown handoff": (
         lambda records: records.update(X=replace(records["H"], id="X")),
-        [Finding(NOBODYS, stream="handoff:X")],
+        [Finding(UNEXPECTED, stream="handoff:X")],
     ),
     "of a draft": (
         lambda records: records.update(D=replace(records["H"], id="D")),
-        [Finding(NOBODYS, stream="handoff:D")],
+        [Finding(UNEXPECTED, stream="handoff:D")],
     ),
 }
 
 
-@pytest.mark.parametrize("how", TAMPERED)
-def test_what_was_done_to_the_table_is_found(how: str) -> None:
-    change, found = TAMPERED[how]
-    store = handed().copy()
+@pytest.mark.parametrize("case", TAMPERED)
+def test_tampered_row_is_found(case: str) -> None:
+    change, found = TAMPERED[case]
+    store = store_with_handoffs().copy()
     change(store.tables.handoffs)
     assert findings(store) == found
 
 
 @proves("ACP-ONE-ACTIVE")
-def test_what_the_table_forbids_at_every_try_is_refused() -> None:
+def test_lasting_table_conflict_refuses_the_offer() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("T", "T", ready=True))
     lab.store.faults = [TaskOnItsWay("another handoff of T is under way")] * 99
@@ -90,7 +90,7 @@ def test_what_the_table_forbids_at_every_try_is_refused() -> None:
 
 @proves("ACP-ONE-ACTIVE")
 @pytest.mark.parametrize("lost", [StoreLost("the line broke"), StoreConflict("another was faster")])
-def test_what_became_of_a_lost_try_stays_unknown(lost: Exception) -> None:
+def test_outcome_of_a_lost_try_stays_unknown(lost: Exception) -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("T", "T", ready=True))
     taken: list[Exception | None] = [TaskOnItsWay("another handoff of T is under way")] * 99

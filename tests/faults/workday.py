@@ -30,7 +30,7 @@ from dragoman.engine.ports import Store
 from dragoman.engine.reads.search import bring_level
 from dragoman.engine.request import Accepted, Outcome, Request, accepted
 from dragoman.system.clock import HandClock
-from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, SECRET, nothing_happens
+from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, SECRET, no_failure
 from tests.conformance.store.scripts import SCRIPT
 from tests.engine.handoffs import accept, activate, make, offer
 
@@ -44,7 +44,7 @@ ActorCommand = tuple[Actor, AnyCommand]
 class Worker:
     """Submits the requests of the steps; the same step always submits the same."""
 
-    def __init__(self, store: Store, failpoint: Failpoint = nothing_happens) -> None:
+    def __init__(self, store: Store, failpoint: Failpoint = no_failure) -> None:
         self.store = store
         self.clock = HandClock(NOW)
         self.engine = Engine(store, self.clock, SECRET, failpoint=failpoint)

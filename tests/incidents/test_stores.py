@@ -44,7 +44,7 @@ from dragoman.surfaces.cli.place import Place
 from dragoman.system.clock import HandClock
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.ids import new_id
-from tests.conformance.store.changes import a_row, an_entry, begin_stream
+from tests.conformance.store.changes import begin_stream, make_entry, make_row
 from tests.crash.data_directories import valid_checkpoints
 from tests.crash.scenario import START
 from tests.crash.stale_writes import ADA, LEA, TTL
@@ -226,8 +226,8 @@ def test_endless_reader_does_not_let_the_wal_grow(tmp_path: Path) -> None:
 def _write_a_mebibyte(store: SqliteStore, number: int) -> None:
     def work(session: Session) -> None:
         stream = session.new_stream()
-        entry = an_entry(stream, 1, text="x" * MEBIBYTE)
-        session.write(Changes(entries=[entry], streams=[a_row(stream, f"task:{number}")]))
+        entry = make_entry(stream, 1, text="x" * MEBIBYTE)
+        session.write(Changes(entries=[entry], streams=[make_row(stream, f"task:{number}")]))
 
     store.transact(work)
 

@@ -248,8 +248,8 @@ def play_messages(store: Store) -> None:
         ("No new dependencies",),
     )
     ask(ALICE, request)
-    heard = MessageReceived("aof", "handoff.request", "part")
-    ask(ALICE, request, said=b'{"type":"handoff.request"}', heard=heard)
+    receipt_event = MessageReceived("aof", "handoff.request", "part")
+    ask(ALICE, request, said=b'{"type":"handoff.request"}', heard=receipt_event)
     ask(BOB, AcceptDelegation("part"))
     ask(CAROL, AcceptDelegation("part"))
     ask(CAROL, RequestDelegation(FIRST, "part", "dave", START))
@@ -285,8 +285,8 @@ def play_letters(store: Store) -> None:
     ask(HERA, RegisterAgent("alice", speaks=("agentmail",)))
     said = b'{"subject":"BEAD_ACCEPTED","body_md":"Accepted bead: ol-1"}'
     accepted = PostMail(("olga",), "BEAD_ACCEPTED", "Accepted bead: ol-1", "BEAD_ACCEPTED")
-    taken = (AdoptTask("bead", "ol-1", claim_for="alice", ttl_ms=1_200_000, origin="agentmail"),)
-    ask(ALICE, replace(accepted, bead="ol-1", thread="ol-1"), said=said, effect=taken)
+    effect = (AdoptTask("bead", "ol-1", claim_for="alice", ttl_ms=1_200_000, origin="agentmail"),)
+    ask(ALICE, replace(accepted, bead="ol-1", thread="ol-1"), said=said, effect=effect)
     ask(BOB, replace(accepted, bead="ol-1"), effect=(ClaimTask("ol-1", "bob@laptop"),))
     question = PostMail(
         ("chiron", "bob@laptop"),
@@ -554,7 +554,7 @@ is passed on or given to another; that nobody was told of what was late): they a
 written."""
 
 
-def stored(entry: Entry) -> Stored:
+def to_stored(entry: Entry) -> Stored:
     """An entry as the golden file has it."""
     return Stored(
         entry.position,
@@ -567,26 +567,26 @@ def stored(entry: Entry) -> Stored:
     )
 
 
-def entries_of(store: Store) -> list[Stored]:
+def stored_entries(store: Store) -> list[Stored]:
     """The ledger as the golden file has it."""
-    return [stored(entry) for entry in store.entries(0, 1_000)]
+    return [to_stored(entry) for entry in store.entries(0, 1_000)]
 
 
-def states_of(store: Store) -> dict[str, Any]:
+def stored_states(store: Store) -> dict[str, Any]:
     """Every stream's state with all its fields, so that a changed default shows."""
     return {
-        row.name: plain(decode_state(row.name, row.state))
+        row.name: to_json_values(decode_state(row.name, row.state))
         for row in store.rows(0, 1_000)
         if row.state
     }
 
 
-def plain(value: Any) -> Any:
+def to_json_values(value: Any) -> Any:
     """A state as JSON can say it, nothing left out."""
     if isinstance(value, Struct):
-        return {name: plain(field) for name, field in asdict(value).items()}
+        return {name: to_json_values(field) for name, field in asdict(value).items()}
     if isinstance(value, tuple):
-        return [plain(item) for item in cast(tuple[Any, ...], value)]
+        return [to_json_values(item) for item in cast(tuple[Any, ...], value)]
     return value
 
 
@@ -609,24 +609,24 @@ def by_stream(entries: Sequence[Stored]) -> dict[str, list[Stored]]:
     return streams
 
 
-def replayed(entries: Sequence[Stored]) -> dict[str, Any]:
+def replay_states(entries: Sequence[Stored]) -> dict[str, Any]:
     """The states that stored entries fold into today."""
     return {
-        stream: plain(refold(entry.line.encode() for entry in part))
+        stream: to_json_values(refold(entry.line.encode() for entry in part))
         for stream, part in by_stream(entries).items()
     }
 
 
 def main() -> None:
     """Print what today's code writes, or what it makes of what is stored."""
-    name, what = sys.argv[1:]
-    if what == "states":
-        states = replayed(golden_entries(name))
+    name, output = sys.argv[1:]
+    if output == "states":
+        states = replay_states(golden_entries(name))
         sys.stdout.write(json.dumps(states, indent=1, sort_keys=True) + "\n")
         return
     store = MemoryStore("released")
     SCRIPTS[name](store)
-    for line in map(msgspec.json.encode, entries_of(store)):
+    for line in map(msgspec.json.encode, stored_entries(store)):
         sys.stdout.buffer.write(line + b"\n")
 
 

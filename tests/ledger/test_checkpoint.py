@@ -44,13 +44,13 @@ RELEASED_LINE = (
 )
 
 
-def changed(**fields: Any) -> bytes:
+def with_fields(**fields: Any) -> bytes:
     """The line with other fields under the old signature."""
     return json.dumps(json.loads(LINE) | fields, sort_keys=True, separators=(",", ":")).encode()
 
 
 @given(st.lists(st.binary(max_size=4), max_size=20), st.text(st.characters(codec="utf-8")))
-def test_what_is_signed_is_read_back(leaves: list[bytes], ledger: str) -> None:
+def test_signed_checkpoint_is_read_back(leaves: list[bytes], ledger: str) -> None:
     tree = extend(EMPTY, leaves)
     checkpoint = checkpoint_of(ledger, tree, AT, PUBLIC)
     line = sign(checkpoint, PRIVATE)
@@ -59,7 +59,7 @@ def test_what_is_signed_is_read_back(leaves: list[bytes], ledger: str) -> None:
     assert tree_of(checkpoint) == tree
 
 
-def test_the_line_has_the_fields_and_a_signature_over_their_canonical_form() -> None:
+def test_line_has_all_fields_and_a_signature_over_their_canonical_form() -> None:
     fields = json.loads(LINE)
     signature = bytes.fromhex(fields.pop("signature"))
     assert fields == {
@@ -74,12 +74,12 @@ def test_the_line_has_the_fields_and_a_signature_over_their_canonical_form() -> 
     PUBLIC.verify(signature, b"dragoman checkpoint v1\n" + canonical)
 
 
-def test_the_released_format_is_still_written_and_read() -> None:
+def test_released_format_is_still_written_and_read() -> None:
     assert LINE == RELEASED_LINE
     assert read(RELEASED_LINE, PUBLIC) == CHECKPOINT
 
 
-def test_every_flipped_bit_is_found() -> None:
+def test_every_flipped_bit_is_detected() -> None:
     for place in range(len(LINE)):
         for bit in range(8):
             flipped = bytearray(LINE)
@@ -88,50 +88,50 @@ def test_every_flipped_bit_is_found() -> None:
                 read(bytes(flipped), PUBLIC)
 
 
-def test_every_cut_line_is_found() -> None:
+def test_every_truncated_line_is_detected() -> None:
     for length in range(len(LINE)):
         with pytest.raises(BadCheckpoint):
             read(LINE[:length], PUBLIC)
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
+    ("line", "reason"),
     [
         (b"", "it is empty"),
         (b"checkpoint", "is not JSON"),
         (b'{"ledger":"\xff"}', "is not JSON"),
         (b"[]", "does not have the right fields"),
         (b"{}", "does not have the right fields: .*missing"),
-        (changed(size="3"), "does not have the right fields: .*size"),
-        (changed(more=1), "does not have the right fields: .*more"),
-        (changed(key=key_id(OTHER.public_key())), "but the ledger's key is"),
-        (changed(signature="xyz"), "is not hexadecimal"),
-        (changed(signature="00"), "signature of the checkpoint is wrong"),
-        (changed(size=4), "signature of the checkpoint is wrong"),
-        (changed(ledger="ledger-2"), "signature of the checkpoint is wrong"),
-        (changed(at="2026-02-09T14:30:00.124Z"), "signature of the checkpoint is wrong"),
+        (with_fields(size="3"), "does not have the right fields: .*size"),
+        (with_fields(more=1), "does not have the right fields: .*more"),
+        (with_fields(key=key_id(OTHER.public_key())), "but the ledger's key is"),
+        (with_fields(signature="xyz"), "is not hexadecimal"),
+        (with_fields(signature="00"), "signature of the checkpoint is wrong"),
+        (with_fields(size=4), "signature of the checkpoint is wrong"),
+        (with_fields(ledger="ledger-2"), "signature of the checkpoint is wrong"),
+        (with_fields(at="2026-02-09T14:30:00.124Z"), "signature of the checkpoint is wrong"),
         (LINE + b" ", "not written the way"),
         (b" " + LINE, "not written the way"),
-        (changed(signature=json.loads(LINE)["signature"].upper()), "not written the way"),
+        (with_fields(signature=json.loads(LINE)["signature"].upper()), "not written the way"),
         (b'{"size":9,' + LINE[1:], "not written the way"),
     ],
 )
-def test_a_line_that_proves_nothing_is_refused_with_a_reason(line: bytes, why: str) -> None:
-    with pytest.raises(BadCheckpoint, match=why) as caught:
+def test_invalid_line_is_refused_with_a_reason(line: bytes, reason: str) -> None:
+    with pytest.raises(BadCheckpoint, match=reason) as caught:
         read(line, PUBLIC)
     assert caught.value.code in FAULTS
     assert isinstance(caught.value, ValueError)
     assert str(caught.value).endswith(".")
 
 
-def test_another_key_is_refused() -> None:
+def test_line_under_another_key_is_refused() -> None:
     with pytest.raises(BadCheckpoint, match="but the ledger's key is"):
         read(LINE, OTHER.public_key())
     with pytest.raises(BadCheckpoint, match="but the ledger's key is"):
         sign(CHECKPOINT, OTHER)
 
 
-def test_a_key_that_only_claims_the_name_is_refused() -> None:
+def test_forged_key_id_is_refused() -> None:
     claimed = replace(CHECKPOINT, key=key_id(OTHER.public_key()))
     forged = json.loads(sign(claimed, OTHER)) | {"key": key_id(PUBLIC)}
     with pytest.raises(BadCheckpoint, match="signature of the checkpoint is wrong"):
@@ -139,7 +139,7 @@ def test_a_key_that_only_claims_the_name_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "why"),
+    ("checkpoint", "reason"),
     [
         (replace(CHECKPOINT, size=4), "do not fit its size: .*has 1 peaks, not 2"),
         (replace(CHECKPOINT, size=-1), "do not fit its size"),
@@ -151,16 +151,16 @@ def test_a_key_that_only_claims_the_name_is_refused() -> None:
         (replace(CHECKPOINT, root=CHECKPOINT.root.upper()), "do not give its root"),
     ],
 )
-def test_peaks_that_do_not_hold_are_refused_although_signed(
-    checkpoint: Checkpoint, why: str
+def test_inconsistent_peaks_are_refused_although_signed(
+    checkpoint: Checkpoint, reason: str
 ) -> None:
-    with pytest.raises(BadCheckpoint, match=why):
+    with pytest.raises(BadCheckpoint, match=reason):
         read(sign(checkpoint, PRIVATE), PUBLIC)
 
 
 @proves("CHECKPOINT-NEWEST")
-def test_each_line_stands_for_itself() -> None:
-    holding, spoiled = read_lines([LINE, b"", LINE[:-9], LINE], PUBLIC)
-    assert [one.size for one in holding] == [holding[0].size] * 2
-    assert [one.line for one in spoiled] == [2, 3]
-    assert "it is empty" in spoiled[0].why
+def test_each_line_is_judged_by_itself() -> None:
+    valid, invalid = read_lines([LINE, b"", LINE[:-9], LINE], PUBLIC)
+    assert [one.size for one in valid] == [valid[0].size] * 2
+    assert [one.line for one in invalid] == [2, 3]
+    assert "it is empty" in invalid[0].why

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import EVENT_NAMES, Event, TaskNoted, TaskTransitioned
 from dragoman.ledger.codec import CODEC, UPCASTERS, WRITTEN, Codec
-from tests.ledger.any_value import values_of
+from tests.ledger.type_strategies import values_of_type
 from tests.requirements import proves
 
 pytestmark = proves("LEDGER-UPCAST")
@@ -24,19 +24,19 @@ class Moved(Event, frozen=True):
     tags: tuple[str, ...] = ()
 
 
-def first_to_second(body: dict[str, Any]) -> dict[str, Any]:
+def upcast_v1(body: dict[str, Any]) -> dict[str, Any]:
     """Once the target was called `target`."""
     return {"to": body.pop("target"), **body}
 
 
-def second_to_third(body: dict[str, Any]) -> dict[str, Any]:
+def upcast_v2(body: dict[str, Any]) -> dict[str, Any]:
     """Once nobody wrote down who it was."""
     return {**body, "by": "unknown"}
 
 
 OWN = Codec(
     {"thing.moved": Moved, "task.noted": TaskNoted},
-    {("thing.moved", 1): first_to_second, ("thing.moved", 2): second_to_third},
+    {("thing.moved", 1): upcast_v1, ("thing.moved", 2): upcast_v2},
 )
 
 
@@ -48,15 +48,15 @@ OWN = Codec(
         (3, b'{"to":"here","by":"me"}', Moved("here", "me")),
     ],
 )
-def test_every_version_is_lifted_step_by_step(version: int, body: bytes, event: Moved) -> None:
-    kept = bytes(body)
-    lifted = OWN.decode("thing.moved", version, body)
-    assert isinstance(lifted, Moved)
-    assert (lifted, lifted.tags) == (event, event.tags)
-    assert body == kept, "what is stored stays as it was"
+def test_every_version_is_upcast_step_by_step(version: int, body: bytes, event: Moved) -> None:
+    original = bytes(body)
+    upcast = OWN.decode("thing.moved", version, body)
+    assert isinstance(upcast, Moved)
+    assert (upcast, upcast.tags) == (event, event.tags)
+    assert body == original, "what is stored stays as it was"
 
 
-def test_a_version_is_one_more_than_the_newest_that_is_lifted() -> None:
+def test_current_version_is_one_more_than_the_newest_upcaster() -> None:
     assert OWN.version("thing.moved") == 3
     assert OWN.version("task.noted") == 1
 
@@ -73,7 +73,7 @@ def test_a_version_is_one_more_than_the_newest_that_is_lifted() -> None:
         ("", 1),
     ],
 )
-def test_what_this_release_does_not_know_is_not_guessed(name: str, version: int) -> None:
+def test_unknown_name_or_version_is_refused(name: str, version: int) -> None:
     with pytest.raises(LedgerError, match="is not known to this release"):
         OWN.decode(name, version, b'{"to":"here","by":"me"}')
 
@@ -82,25 +82,25 @@ def test_what_this_release_does_not_know_is_not_guessed(name: str, version: int)
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"null", b'{"to":1,"target":1}', b'{"to":"\xff","target":"\xff"}']
 )
-def test_a_body_that_cannot_be_read_is_named(version: int, body: bytes) -> None:
+def test_unreadable_body_is_reported_with_its_event(version: int, body: bytes) -> None:
     with pytest.raises(LedgerError, match=r"the body of event thing\.moved cannot be read"):
         OWN.decode("thing.moved", version, body)
 
 
-def test_a_lifted_body_must_have_todays_shape() -> None:
+def test_upcast_body_must_have_the_current_shape() -> None:
     with pytest.raises(LedgerError, match=r"the body of event thing\.moved cannot be read"):
         OWN.decode("thing.moved", 2, b'{"to":["not","a","text"]}')
 
 
 @proves("LEDGER-NAMES")
-def test_what_is_written_today() -> None:
+def test_all_events_are_written_in_version_1() -> None:
     assert {name for name, _ in WRITTEN.values()} == set(EVENT_NAMES.values())
     assert {version for _, version in WRITTEN.values()} == {1}
     assert UPCASTERS == {}, "raise the expected versions above together with the first upcaster"
 
 
 @proves("LEDGER-LINE")
-def test_a_reserved_word_is_written_as_it_reads() -> None:
+def test_reserved_word_is_written_as_it_reads() -> None:
     event = TaskTransitioned("ready", "blocked", "why")
     body = msgspec.json.encode(event)
     assert body == b'{"from":"ready","to":"blocked","reason":"why"}'
@@ -110,10 +110,8 @@ def test_a_reserved_word_is_written_as_it_reads() -> None:
 @proves("LEDGER-LINE")
 @pytest.mark.parametrize(("kind", "name"), EVENT_NAMES.items(), ids=EVENT_NAMES.values())
 @given(data=st.data())
-def test_any_event_is_read_as_it_was_written(
-    kind: type[Event], name: str, data: st.DataObject
-) -> None:
-    event = data.draw(values_of(kind))
+def test_any_event_is_read_as_written(kind: type[Event], name: str, data: st.DataObject) -> None:
+    event = data.draw(values_of_type(kind))
     body = msgspec.json.encode(event)
     assert b"\n" not in body
     assert CODEC.decode(name, 1, body) == event

@@ -22,18 +22,18 @@ WRITTEN = (
 
 
 @proves("LEDGER-LINE")
-def test_a_line_is_written_in_one_way() -> None:
+def test_line_has_one_encoding() -> None:
     assert write_line(LINE) == WRITTEN
 
 
 @proves("LEDGER-LINE", "LEDGER-SAID")
-def test_the_door_and_the_original_words_stand_at_the_end_if_there_are_any() -> None:
-    words = b'{ "b":1 ,"a":"\xc3\xa9","b":2}'
-    line = msgspec.structs.replace(LINE, via="http", said=Raw(words))
-    assert write_line(line) == WRITTEN[:-1] + b',"via":"http","said":' + words + b"}"
+def test_surface_and_original_text_come_last_if_present() -> None:
+    original = b'{ "b":1 ,"a":"\xc3\xa9","b":2}'
+    line = msgspec.structs.replace(LINE, via="http", said=Raw(original))
+    assert write_line(line) == WRITTEN[:-1] + b',"via":"http","said":' + original + b"}"
     read = read_line(write_line(line))
     assert isinstance(read.said, Raw)
-    assert bytes(read.said) == words, "as they came, to the byte"
+    assert bytes(read.said) == original, "as they came, to the byte"
 
 
 @proves("LEDGER-LINE")
@@ -43,7 +43,7 @@ def test_the_door_and_the_original_words_stand_at_the_end_if_there_are_any() -> 
     st.integers(-(2**53), 2**53),
     st.text(st.characters(codec="utf-8")),
 )
-def test_what_is_written_is_read_back(stream: str, version: int, at: int, text: str) -> None:
+def test_line_is_read_as_written(stream: str, version: int, at: int, text: str) -> None:
     line = Line(stream, version, "task.noted", 1, at, "a", "c", TaskNoted(text), "v")
     data = write_line(line)
     assert b"\n" not in data
@@ -76,27 +76,27 @@ def test_what_is_written_is_read_back(stream: str, version: int, at: int, text: 
     ],
     ids=range(17),
 )
-def test_what_is_no_line_is_named(data: bytes) -> None:
+def test_malformed_line_is_refused(data: bytes) -> None:
     with pytest.raises(LedgerError, match="a stored line is not an entry"):
         read_line(data)
 
 
 @proves("LEDGER-LINE")
 @given(st.binary(max_size=200))
-def test_garbage_never_does_anything_else(data: bytes) -> None:
+def test_arbitrary_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(LedgerError):
         read_line(data)
 
 
 @proves("LEDGER-LINE")
-def test_every_cut_line_is_named() -> None:
+def test_truncated_line_is_refused() -> None:
     for length in range(len(WRITTEN)):
         with pytest.raises(LedgerError):
             read_line(WRITTEN[:length])
 
 
 @proves("LEDGER-CHAIN")
-def test_the_chain_begins_with_nothing_and_covers_previous_and_line() -> None:
+def test_chain_starts_at_zero_and_covers_previous_hash_and_line() -> None:
     assert bytes(32) == GENESIS
     assert link_hash(GENESIS, b"line") == sha256(bytes(32) + b"line").digest()
     assert link_hash(GENESIS, b"").hex() == (
@@ -106,7 +106,7 @@ def test_the_chain_begins_with_nothing_and_covers_previous_and_line() -> None:
 
 @proves("LEDGER-CHAIN")
 @given(st.binary(min_size=32, max_size=32), st.binary(max_size=64), st.data())
-def test_another_line_or_another_past_gives_another_hash(
+def test_other_line_or_previous_hash_gives_another_hash(
     previous: bytes, line: bytes, data: st.DataObject
 ) -> None:
     other = data.draw(st.binary(max_size=64).filter(lambda value: value != line))

@@ -33,16 +33,16 @@ from tests.ledger.released import (
     START,
     Stored,
     by_stream,
-    entries_of,
     golden_entries,
     golden_states,
-    replayed,
-    states_of,
+    replay_states,
+    stored_entries,
+    stored_states,
 )
 from tests.requirements import proves
 
 GOLDEN = {name: golden_entries(name) for name in (*SCRIPTS, *KEPT)}
-EVERY = [entry for entries in GOLDEN.values() for entry in entries]
+ALL_ENTRIES = [entry for entries in GOLDEN.values() for entry in entries]
 
 ROOTS = {
     "v1": "83f3e90b74723f9e7615317dc2d51ad65598dc35454ae51c478795509e1dd8fd",
@@ -87,7 +87,7 @@ def streams() -> list[list[Stored]]:
     return [part for entries in GOLDEN.values() for part in by_stream(entries).values()]
 
 
-def without_sentence(entry: Stored) -> object:
+def without_detail(entry: Stored) -> object:
     """What must not change: of a refusal all but its sentence, which may come to be better said."""
     if entry.event != "command.refused":
         return entry
@@ -96,7 +96,7 @@ def without_sentence(entry: Stored) -> object:
     return entry.position, entry.stream, entry.version, json.dumps(line)
 
 
-def loaded(name: str) -> MemoryStore:
+def load_golden(name: str) -> MemoryStore:
     """A store that holds a golden ledger, as if an older release had written it."""
     store = MemoryStore("released")
     parts = by_stream(GOLDEN[name])
@@ -150,25 +150,25 @@ def loaded(name: str) -> MemoryStore:
 
 @proves("LEDGER-RELEASED", "LEDGER-LINE", "LEDGER-NAMES", "LEDGER-SAID", "LEDGER-POSITION")
 @each_script
-def test_the_same_script_still_writes_the_same_bytes(name: str) -> None:
+def test_script_still_writes_the_same_bytes(name: str) -> None:
     store = MemoryStore("released")
     SCRIPTS[name](store)
-    written = entries_of(store)
-    assert list(map(without_sentence, written)) == list(map(without_sentence, GOLDEN[name]))
+    written = stored_entries(store)
+    assert list(map(without_detail, written)) == list(map(without_detail, GOLDEN[name]))
 
 
 @proves("LEDGER-RELEASED")
 @each_ledger
-def test_it_still_replays_into_the_recorded_states(name: str) -> None:
-    assert json.loads(json.dumps(replayed(GOLDEN[name]))) == golden_states(name)
+def test_golden_ledger_still_replays_into_the_recorded_states(name: str) -> None:
+    assert json.loads(json.dumps(replay_states(GOLDEN[name]))) == golden_states(name)
 
 
 @proves("LEDGER-RELEASED", "MODEL-REPLAY", "VERIFY-AS-REPLAYED")
 @each_script
-def test_the_script_ends_in_the_recorded_states_too(name: str) -> None:
+def test_script_ends_in_the_recorded_states(name: str) -> None:
     store = MemoryStore("released")
     SCRIPTS[name](store)
-    states, recorded = states_of(store), golden_states(name)
+    states, recorded = stored_states(store), golden_states(name)
     for stream, state in recorded.items():
         # What is remembered of refusals follows their sentences, which may come to be better said.
         if not stream.startswith("actor:"):
@@ -179,8 +179,8 @@ def test_the_script_ends_in_the_recorded_states_too(name: str) -> None:
 
 @proves("LEDGER-RELEASED", "LEDGER-TREE")
 @each_ledger
-def test_it_still_verifies_and_has_the_recorded_root(name: str) -> None:
-    store = loaded(name)
+def test_golden_ledger_still_verifies_with_the_recorded_root(name: str) -> None:
+    store = load_golden(name)
     tree = extend(EMPTY, (entry.hash for entry in store.entries(0, 1_000)))
     assert root(tree).hex() == ROOTS[name]
     signed = Checkpoint("released", tree.size, ROOTS[name], (), "", "")
@@ -189,7 +189,7 @@ def test_it_still_verifies_and_has_the_recorded_root(name: str) -> None:
 
 
 @proves("LEDGER-CHAIN", "LEDGER-RELEASED")
-def test_each_hash_covers_the_previous_hash_of_its_stream_and_the_whole_line() -> None:
+def test_each_hash_covers_the_previous_hash_and_the_whole_line() -> None:
     for entries in streams():
         previous = bytes(32)
         for version, entry in enumerate(entries, 1):
@@ -207,8 +207,8 @@ def test_positions_have_no_gaps_and_are_not_in_the_line(name: str) -> None:
 
 
 @proves("LEDGER-LINE", "LEDGER-RELEASED")
-def test_a_line_is_one_line_of_json_with_its_fields_in_order() -> None:
-    for entry in EVERY:
+def test_line_is_one_line_of_json_with_fields_in_order() -> None:
+    for entry in ALL_ENTRIES:
         assert "\n" not in entry.line
         line = fields(entry)
         assert list(line) == [name for name in FIELDS if name in line]
@@ -224,13 +224,13 @@ def test_a_line_is_one_line_of_json_with_its_fields_in_order() -> None:
 
 
 @proves("LEDGER-NAMES", "LEDGER-RELEASED")
-def test_every_kind_of_event_is_in_it_under_its_own_name() -> None:
-    assert {entry.event for entry in EVERY} == set(EVENT_NAMES.values())
-    assert {type(_event(entry)) for entry in EVERY} == set(get_args(AnyEvent))
+def test_every_event_type_occurs_under_its_own_name() -> None:
+    assert {entry.event for entry in ALL_ENTRIES} == set(EVENT_NAMES.values())
+    assert {type(_event(entry)) for entry in ALL_ENTRIES} == set(get_args(AnyEvent))
     kinds = {"task", "actor", "agent", "mail", "wave", "reservations", "handoff", "workq"}
     kinds |= {"standing", "intent", "trace", "turns"}
-    assert {entry.stream.partition(":")[0] for entry in EVERY} == kinds
-    for entry in EVERY:
+    assert {entry.stream.partition(":")[0] for entry in ALL_ENTRIES} == kinds
+    for entry in ALL_ENTRIES:
         assert "dragoman." not in entry.line
         assert "Task" not in entry.event
 
@@ -241,8 +241,8 @@ def _event(entry: Stored) -> AnyEvent:
 
 
 @proves("REFUSAL-RECORDED", "LEDGER-RELEASED")
-def test_refusals_and_what_changed_nothing_live_with_their_actor_and_nothing_else_does() -> None:
-    for entry in EVERY:
+def test_refusals_and_receipts_are_in_their_actors_stream_and_nothing_else() -> None:
+    for entry in ALL_ENTRIES:
         line = fields(entry)
         is_actors = entry.event in ("command.refused", "message.received")
         assert entry.stream.startswith("actor:") is is_actors
@@ -253,7 +253,7 @@ def test_refusals_and_what_changed_nothing_live_with_their_actor_and_nothing_els
 
 
 @proves("LEASE-FENCE", "LEDGER-RELEASED")
-def test_the_token_of_a_stream_rises_by_one_with_every_claim() -> None:
+def test_fence_of_a_stream_rises_by_one_with_every_claim() -> None:
     for entries in streams():
         claims = [fields(entry)["body"] for entry in entries if entry.event == "task.claimed"]
         assert [claim["fence"] for claim in claims] == list(range(1, len(claims) + 1))
@@ -261,14 +261,14 @@ def test_the_token_of_a_stream_rises_by_one_with_every_claim() -> None:
 
 
 @proves("LEDGER-SAID", "LEDGER-RELEASED")
-def test_the_original_words_stand_on_the_first_entry_of_their_request() -> None:
-    said: dict[int, Any] = {}
+def test_original_text_is_in_the_first_entry_of_its_request() -> None:
+    texts: dict[int, Any] = {}
     for _, entries in groupby(GOLDEN["v1"], key=lambda entry: fields(entry)["cause"]):
         first, *rest = entries
         assert all("said" not in fields(entry) for entry in rest)
         if "said" in fields(first):
-            said[first.position] = fields(first)["said"]
-    assert list(said.values()) == [
+            texts[first.position] = fields(first)["said"]
+    assert list(texts.values()) == [
         {"title": "Write the parser", "x-unknown": {"kept": [1, 2, None]}},
         "a tuple",
         {"type": "DONE"},
@@ -277,8 +277,8 @@ def test_the_original_words_stand_on_the_first_entry_of_their_request() -> None:
 
 
 @proves("LEDGER-RELEASED")
-@pytest.mark.parametrize("entry", EVERY, ids=lambda entry: f"{entry.stream} {entry.version}")
-def test_the_body_says_again_what_it_said(entry: Stored) -> None:
+@pytest.mark.parametrize("entry", ALL_ENTRIES, ids=lambda entry: f"{entry.stream} {entry.version}")
+def test_body_is_encoded_as_it_was_read(entry: Stored) -> None:
     """No field of a stored body is lost on reading, so nothing released was dropped."""
     body = fields(entry)["body"]
     assert json.loads(msgspec.json.encode(_event(entry))) == body

@@ -13,12 +13,12 @@ from dragoman.core.states.task import Task
 from dragoman.core.states.trace import TurnLog
 from dragoman.ledger.codec import CODEC, WRITTEN
 from dragoman.ledger.views import EVOLVE, FOLLOWS, encode_state, fold, is_same_state
-from tests.ledger.any_value import values_of
+from tests.ledger.type_strategies import values_of_type
 from tests.requirements import proves
 
 pytestmark = proves("VERIFY-AS-REPLAYED")
 
-AFTER = [(event, state) for event in EVOLVE for state in FOLLOWS.get(event, (Task,))]
+CASES = [(event, state) for event in EVOLVE for state in FOLLOWS.get(event, (Task,))]
 """Every event, and every kind of state that it can change."""
 
 S = TypeVar("S")
@@ -30,39 +30,39 @@ def read_back(state: S) -> S:
     return msgspec.json.decode(encode_state(state), type=type(state))
 
 
-def replayed(event: AnyEvent) -> AnyEvent:
+def read_event_back(event: AnyEvent) -> AnyEvent:
     """An event as it is read from its line."""
     return CODEC.decode(*WRITTEN[type(event)], msgspec.json.encode(event))
 
 
 @pytest.mark.parametrize(
-    ("event_type", "state_type"), AFTER, ids=[f"{e.__name__}-{s.__name__}" for e, s in AFTER]
+    ("event_type", "state_type"), CASES, ids=[f"{e.__name__}-{s.__name__}" for e, s in CASES]
 )
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_any_event_changes_any_state_alike_in_memory_and_in_a_replay(
+def test_event_changes_a_state_alike_in_memory_and_in_a_replay(
     event_type: type[AnyEvent], state_type: type[Any], data: st.DataObject
 ) -> None:
-    event, state = data.draw(values_of(event_type)), data.draw(values_of(state_type))
+    event, state = data.draw(values_of_type(event_type)), data.draw(values_of_type(state_type))
     at = data.draw(st.integers(0, 1 << 45))
     in_memory = fold(state, event, at)
-    again = fold(read_back(state), replayed(event), at)
-    assert encode_state(read_back(in_memory)) == encode_state(read_back(again))
+    after_replay = fold(read_back(state), read_event_back(event), at)
+    assert encode_state(read_back(in_memory)) == encode_state(read_back(after_replay))
 
 
-def test_rows_are_the_same_if_they_are_read_alike() -> None:
-    whole, broken = (encode_state(TurnLog("T", 3, {"loop": value})) for value in (2, 2.0))
-    assert whole != broken
-    assert is_same_state("turns:T", whole, broken)
-    assert not is_same_state("turns:T", whole, encode_state(TurnLog("T", 3, {"loop": 3})))
-    made = fold(None, TaskCreated("T", "TASK-2026-02-09-001", "a title", "ready"), 1)
-    said = encode_state(made)
-    assert is_same_state("task:T", said, said[:-1] + b',"priority":"normal"}')
-    assert not is_same_state("task:T", said, said[:-1] + b',"priority":"low"}')
+def test_rows_are_equal_if_they_decode_to_the_same_state() -> None:
+    as_integer, as_float = (encode_state(TurnLog("T", 3, {"loop": value})) for value in (2, 2.0))
+    assert as_integer != as_float
+    assert is_same_state("turns:T", as_integer, as_float)
+    assert not is_same_state("turns:T", as_integer, encode_state(TurnLog("T", 3, {"loop": 3})))
+    created = fold(None, TaskCreated("T", "TASK-2026-02-09-001", "a title", "ready"), 1)
+    encoded = encode_state(created)
+    assert is_same_state("task:T", encoded, encoded[:-1] + b',"priority":"normal"}')
+    assert not is_same_state("task:T", encoded, encoded[:-1] + b',"priority":"low"}')
 
 
 @pytest.mark.parametrize("other", [b"", b"{}", b"{"])
-def test_a_row_that_cannot_be_read_is_like_no_other(other: bytes) -> None:
+def test_unreadable_row_equals_no_other(other: bytes) -> None:
     state = encode_state(TurnLog("T"))
     assert not is_same_state("turns:T", state, other)
     assert is_same_state("turns:T", other, other)

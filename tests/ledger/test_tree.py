@@ -55,7 +55,7 @@ def merkle_tree_hash(leaves: Sequence[bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("size", range(len(KNOWN_ROOTS)))
-def test_the_published_roots_come_out(size: int) -> None:
+def test_published_roots_are_reproduced(size: int) -> None:
     assert root(extend(EMPTY, KNOWN_LEAVES[:size])).hex() == KNOWN_ROOTS[size]
 
 
@@ -73,7 +73,7 @@ def test_any_leaves_give_the_root_of_the_definition(leaves: list[bytes]) -> None
 
 
 @given(LEAVES)
-def test_one_by_one_is_the_same_as_at_once(leaves: list[bytes]) -> None:
+def test_appending_equals_extending(leaves: list[bytes]) -> None:
     tree = EMPTY
     for leaf in leaves:
         tree = append(tree, leaf)
@@ -81,31 +81,27 @@ def test_one_by_one_is_the_same_as_at_once(leaves: list[bytes]) -> None:
 
 
 @given(LEAVES, LEAVES)
-def test_a_tree_goes_on_from_its_peaks_alone(before: list[bytes], after: list[bytes]) -> None:
+def test_tree_continues_from_its_peaks_alone(before: list[bytes], after: list[bytes]) -> None:
     reached = extend(EMPTY, before)
     assert extend(Tree(reached.size, reached.peaks), iter(after)) == extend(EMPTY, before + after)
 
 
 @given(LEAVES, st.integers(0, 5))
-def test_slices_as_large_as_a_subtree_are_joined_to_the_same_tree(
-    leaves: list[bytes], height: int
-) -> None:
+def test_joined_subtrees_equal_the_whole_tree(leaves: list[bytes], height: int) -> None:
     tree, size = EMPTY, 1 << height
     for start in range(0, len(leaves), size):
         tree = join(tree, extend(EMPTY, leaves[start : start + size]))
     assert tree == extend(EMPTY, leaves)
 
 
-def test_a_subtree_that_would_lie_across_others_is_refused() -> None:
+def test_misaligned_subtree_is_refused() -> None:
     three, two = extend(EMPTY, [b"a", b"b", b"c"]), extend(EMPTY, [b"d", b"e"])
     with pytest.raises(ValueError, match="of 2 leaves cannot stand behind 3"):
         join(three, two)
 
 
 @given(st.lists(st.binary(max_size=4), min_size=2, max_size=40, unique=True), st.data())
-def test_a_swap_a_cut_and_a_change_give_another_root(
-    leaves: list[bytes], data: st.DataObject
-) -> None:
+def test_swap_cut_or_change_gives_another_root(leaves: list[bytes], data: st.DataObject) -> None:
     true_root = root(extend(EMPTY, leaves))
     one = data.draw(st.integers(0, len(leaves) - 2))
     swapped = [*leaves[:one], leaves[one + 1], leaves[one], *leaves[one + 2 :]]
@@ -114,14 +110,14 @@ def test_a_swap_a_cut_and_a_change_give_another_root(
         assert root(extend(EMPTY, other)) != true_root
 
 
-def test_a_leaf_cannot_pass_for_a_node() -> None:
+def test_leaf_cannot_pass_for_a_node() -> None:
     left, right = extend(EMPTY, [b"a"]), extend(EMPTY, [b"b"])
     forged = extend(EMPTY, [b"\x01" + root(left) + root(right)])
     assert root(forged) != root(extend(EMPTY, [b"a", b"b"]))
 
 
 @pytest.mark.parametrize(
-    ("size", "peaks", "why"),
+    ("size", "peaks", "reason"),
     [
         (-1, (), "cannot have -1 leaves"),
         (0, (bytes(32),), "has 0 peaks, not 1"),
@@ -129,6 +125,6 @@ def test_a_leaf_cannot_pass_for_a_node() -> None:
         (4, (bytes(31),), "32 bytes"),
     ],
 )
-def test_peaks_that_fit_no_tree_are_refused(size: int, peaks: tuple[bytes, ...], why: str) -> None:
-    with pytest.raises(ValueError, match=why):
+def test_invalid_peaks_are_refused(size: int, peaks: tuple[bytes, ...], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
         Tree(size, peaks)

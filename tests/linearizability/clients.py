@@ -19,7 +19,7 @@ from dragoman.core.errors import Refusal
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task
 from dragoman.engine.request import Outcome
-from tests.conformance.store.threads import at_once
+from tests.conformance.store.threads import run_concurrently
 from tests.linearizability.checker import MAX_OPERATIONS, Operation
 from tests.linearizability.task_model import Answer, Request
 
@@ -49,7 +49,9 @@ class Window:
         assert CLIENTS * steps <= MAX_OPERATIONS * TASKS
         for task in self.histories:
             self._hubs[0][0](HERA, CreateTask(task, task, ready=True, max_attempts=1_000))
-        at_once([lambda number=number: self._client(number, steps) for number in range(CLIENTS)])
+        run_concurrently(
+            [lambda number=number: self._client(number, steps) for number in range(CLIENTS)]
+        )
 
     def _client(self, number: int, steps: int) -> None:
         rng = Random(f"{self._seed}:{number}")

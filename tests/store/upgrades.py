@@ -34,7 +34,7 @@ _NAMES_REQUESTS = 8
 """Since this schema the ids of requests are names."""
 
 
-def forgets(version: int) -> tuple[str, ...]:
+def cleanup_statements(version: int) -> tuple[str, ...]:
     """What a schema did not have yet in the tables that it had."""
     return () if version >= _NAMES_REQUESTS else ("DELETE FROM names WHERE kind = 'request id'",)
 
@@ -58,7 +58,7 @@ def write_letters(store: Store) -> None:
         hub.do(ada, PostMail(("bob",), "\0", "x", bead=bead, thread=thread))
 
 
-def about_bead(store: Store) -> list[int]:
+def positions_about_bead(store: Store) -> list[int]:
     """Where those stand that are about the bead and in another thread."""
     return [place.position for place in store.listed(ListQuery("bead:ol-1"))]
 

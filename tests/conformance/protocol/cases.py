@@ -3,16 +3,16 @@
 from typing import Any
 
 from dragoman.core.commands import ClaimTask, CreateTask
-from tests.conformance.surface.doors import Deed, Operation, Step
+from tests.conformance.surface.surfaces import Action, Operation, Step
 from tests.protocols.acp.hub import offer
 from tests.protocols.saop.hub import event, thought, turn
 
 
-def _task(number: int, *, holder: str = "") -> tuple[Deed, ...]:
+def _task(number: int, *, holder: str = "") -> tuple[Action, ...]:
     """Create a task with the AOF id of this number, claimed by the holder if one is named."""
     id = _aof_id(number)
-    made = Deed("olga", CreateTask("Mend the roof", id=id, ready=True), "", ("", {}))
-    return (made, Deed(holder, ClaimTask(id, holder, "s-1"), "", ("", {}))) if holder else (made,)
+    made = Action("olga", CreateTask("Mend the roof", id=id, ready=True), "", ("", {}))
+    return (made, Action(holder, ClaimTask(id, holder, "s-1"), "", ("", {}))) if holder else (made,)
 
 
 def _aof_id(number: int) -> str:

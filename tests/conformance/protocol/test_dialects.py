@@ -13,7 +13,7 @@ from dragoman.core.offers import Spoken
 from dragoman.engine.operation import Dialect
 from dragoman.engine.plan import Taken, Turned
 from tests.conformance.protocol.cases import CASES
-from tests.conformance.surface.doors import EVERYONE, Direct, Operation
+from tests.conformance.surface.surfaces import AGENTS, HubDirect, Operation
 from tests.engine.lab import HUMAN
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer
@@ -49,9 +49,9 @@ def test_every_shape_has_a_json_schema(dialect: Dialect) -> None:
 @each_dialect
 def test_every_operation_has_an_accepted_case(dialect: Dialect) -> None:
     server = HubServer()
-    for name, role in EVERYONE.items():
+    for name, role in AGENTS.items():
         server.add_agent(name, role)
-    hub = Direct(server)
+    hub = HubDirect(server)
     called = set[str]()
     for step in CASES[dialect.name]:
         assert hub.take(step).code == "", step
@@ -74,7 +74,7 @@ def test_created_objects_get_an_id_and_empty_ids_are_refused(
     name: str, field: str, arguments: dict[str, Any]
 ) -> None:
     server = HubServer()
-    for agent, role in EVERYONE.items():
+    for agent, role in AGENTS.items():
         server.add_agent(agent, role)
     interpreter = server.deps.interpreter
 

@@ -24,18 +24,20 @@ EMPTY: Shown = (0, [], [], [], {}, [])
 """What `everything` says of an empty store."""
 
 
-def an_entry(stream: int, version: int, previous: bytes = GENESIS, text: str = "x") -> NewEntry:
+def make_entry(stream: int, version: int, previous: bytes = GENESIS, text: str = "x") -> NewEntry:
     """An entry that fits its chain."""
     line = f'{{"version":{version},"text":"{text}"}}'.encode()
     return NewEntry(stream, version, "test.happened", line, previous, link_hash(previous, line))
 
 
-def a_row(number: int, name: str, version: int = 1, shelf: Shelf | None = None) -> Row:
+def make_row(number: int, name: str, version: int = 1, index: Shelf | None = None) -> Row:
     """A row that only the store looks at."""
-    return Row(number, name, version, GENESIS, FOLD, b"state", None, shelf or Shelf())
+    return Row(number, name, version, GENESIS, FOLD, b"state", None, index or Shelf())
 
 
-def a_lease(holder: str = "alice", fence: int = 1, session: str = "", expires_at: int = 9) -> Lease:
+def make_lease(
+    holder: str = "alice", fence: int = 1, session: str = "", expires_at: int = 9
+) -> Lease:
     """A lease with telling numbers."""
     return Lease(holder, fence, 5, 4, expires_at, session, 3)
 
@@ -50,7 +52,7 @@ def begin_stream(store: Store, name: str) -> int:
 
     def work(session: Session) -> int:
         number = session.new_stream()
-        session.write(Changes(entries=[an_entry(number, 1)], streams=[a_row(number, name)]))
+        session.write(Changes(entries=[make_entry(number, 1)], streams=[make_row(number, name)]))
         return number
 
     return store.transact(work)
@@ -58,13 +60,13 @@ def begin_stream(store: Store, name: str) -> int:
 
 def fill_before_lists(store: Store) -> None:
     """Somebody in a role, tasks that are handed on, letters: as they were kept when no list was."""
-    asked = Delegation("whole", "boss", "eva", 9)
-    base = Task("offered", "TASK-1", "a part", "ready", 1, 1, 1, delegation=asked)
+    delegation = Delegation("whole", "boss", "eva", 9)
+    base = Task("offered", "TASK-1", "a part", "ready", 1, 1, 1, delegation=delegation)
     letter = Mail("m", "ada", ("bob",), "th-1", "status.update", "s", "b", 1)
     states: dict[str, State] = {
         "agent:olga": AgentRecord("olga", "orchestrator", (), 1),
         "task:offered": base,
-        "task:taken": replace(base, delegation=replace(asked, state="accepted")),
+        "task:taken": replace(base, delegation=replace(delegation, state="accepted")),
         "task:ended": replace(base, status="cancelled"),
         "task:alone": replace(base, delegation=None),
         "mail:elsewhere": replace(letter, bead="offered"),
@@ -76,8 +78,8 @@ def fill_before_lists(store: Store) -> None:
         changes = Changes()
         for name, state in states.items():
             number = session.new_stream()
-            changes.entries.append(an_entry(number, 1))
-            row = a_row(number, name, shelf=shelve(state, 1))
+            changes.entries.append(make_entry(number, 1))
+            row = make_row(number, name, index=shelve(state, 1))
             changes.streams.append(replace(row, state=encode_state(state)))
         session.write(changes)
 

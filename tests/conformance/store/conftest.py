@@ -11,7 +11,7 @@ from tests.conformance.store.storages import Storage, Storages
 OpenStore = Callable[[], Store]
 
 
-def storages_of(
+def make_storages(
     kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Storages:
     """Make places of this kind; the server is started only for those that need it."""
@@ -23,13 +23,13 @@ def storages_of(
 @pytest.fixture(scope="session", params=["memory", "sqlite", "postgres"])
 def storages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Storages:
     """Places of each kind."""
-    return storages_of(request.param, request, tmp_path_factory)
+    return make_storages(request.param, request, tmp_path_factory)
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgres"])
 def databases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Storages:
     """Places that several processes can share."""
-    return storages_of(request.param, request, tmp_path_factory)
+    return make_storages(request.param, request, tmp_path_factory)
 
 
 @pytest.fixture

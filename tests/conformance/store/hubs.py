@@ -23,7 +23,7 @@ BOB = Actor("agent", "bob")
 EVE = Actor("observer", "eve")
 
 
-def nothing_happens(_: str) -> None:
+def no_failure(_: str) -> None:
     """The failpoint of a hub that is left alone."""
 
 
@@ -35,7 +35,7 @@ class Hub:
     ) -> None:
         self.store = store
         self.clock = clock
-        self.on_failpoint: Failpoint = nothing_happens
+        self.on_failpoint: Failpoint = no_failure
         self.engine = Engine(store, clock, SECRET, failpoint=self._pass)
         self._new_request_id = new_request_id
 
@@ -68,7 +68,7 @@ class Hubs:
         store = self._open_store()
         return self._hubs.setdefault(id(store), Hub(store, self.clock))
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin anew: hubs that come later remember nothing of what these have seen."""
         self.close()
         self._hubs.clear()

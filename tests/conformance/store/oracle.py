@@ -11,10 +11,10 @@ from dragoman.engine.ports import BoardQuery, Listed, ListQuery, ReadyKey, Row, 
 from dragoman.ledger.entry import Entry
 
 Item = TypeVar("Item")
-Place = TypeVar("Place")
+Cursor = TypeVar("Cursor")
 
 PAGES = (1, 3, 100)
-LATER = (0, 1_000, 60_000, 10**9)
+EXPIRY_OFFSETS = (0, 1_000, 60_000, 10**9)
 """Milliseconds after which leases are looked at again."""
 
 
@@ -37,12 +37,12 @@ def _readers(agents: Sequence[str], now: int) -> list[Callable[[Store], object]]
         *(lambda store, n=n: _all_places(store, n) for n in PAGES),
         *(lambda store, n=n: _lists(store, n) for n in PAGES),
         *(lambda store, n=n: _all_of_kinds(store, n) for n in PAGES),
-        *(lambda store, n=n: _boards(store, agents, n) for n in PAGES),
+        *(lambda store, n=n: _task_pages(store, agents, n) for n in PAGES),
         lambda store: [_histories(store, until) for until in (None, 0, 4)],
-        lambda store: [store.expired(now + later, 100) for later in LATER],
-        lambda store: store.expired(now + LATER[-1], 2),
-        lambda store: [store.overdue(now + later, 100) for later in LATER],
-        lambda store: store.overdue(now + LATER[-1], 2),
+        lambda store: [store.expired(now + later, 100) for later in EXPIRY_OFFSETS],
+        lambda store: store.expired(now + EXPIRY_OFFSETS[-1], 2),
+        lambda store: [store.overdue(now + later, 100) for later in EXPIRY_OFFSETS],
+        lambda store: store.overdue(now + EXPIRY_OFFSETS[-1], 2),
         lambda store: [store.sessions(f"s-{agent}") for agent in agents],
         lambda store: [_all_claims(store, f"s-{one}", n) for one, n in product(agents, PAGES)],
         lambda store: [_ready(store, queue, n) for queue, n in product(("", *agents), PAGES)],
@@ -124,15 +124,15 @@ def _all_of_kinds(store: Store, limit: int) -> list[list[Row]]:
     ]
 
 
-def _boards(store: Store, agents: Sequence[str], limit: int) -> list[list[Row]]:
+def _task_pages(store: Store, agents: Sequence[str], limit: int) -> list[list[Row]]:
     statuses: tuple[Status | None, ...] = (None, *get_args(Status))
     return [
-        _unnumbered(_board(store, BoardQuery(status, owner, limit=limit)))
+        _unnumbered(_all_tasks(store, BoardQuery(status, owner, limit=limit)))
         for status, owner in product(statuses, (None, *agents))
     ]
 
 
-def _board(store: Store, query: BoardQuery) -> list[Row]:
+def _all_tasks(store: Store, query: BoardQuery) -> list[Row]:
     rows: list[Row] = []
     while page := store.board(query):
         rows += page
@@ -166,13 +166,13 @@ def _ready(store: Store, queue: str, limit: int) -> list[str]:
 
 
 def _pages(
-    read: Callable[[Place], list[Item]], place: Callable[[Item], Place], after: Place
+    read: Callable[[Cursor], list[Item]], cursor_of: Callable[[Item], Cursor], after: Cursor
 ) -> list[Item]:
     """Page after page, each beginning behind the last item of the one before."""
     found: list[Item] = []
     while page := read(after):
         found += page
-        after = place(page[-1])
+        after = cursor_of(page[-1])
     return found
 
 

@@ -18,14 +18,14 @@ class Storage(Struct):
     """One place. Every `open` gives a store on the same data; in memory it is the same store."""
 
     kind: str
-    where: str
+    location: str
     opened: list[Store] = []
 
     def open(self) -> Store:
         """One more store here."""
         if self.kind == "memory" and self.opened:
             return self.opened[0]
-        store = open_at(self.kind, self.where)
+        store = open_at(self.kind, self.location)
         self.opened.append(store)
         return store
 
@@ -35,12 +35,12 @@ class Storage(Struct):
             store.close()
 
 
-def open_at(kind: str, where: str) -> Store:
+def open_at(kind: str, location: str) -> Store:
     """A store of this kind at a path or URL."""
     if kind == "sqlite":
-        return SqliteStore.open(Path(where), new_id)
+        return SqliteStore.open(Path(location), new_id)
     if kind == "postgres":
-        return PostgresStore.open(where, new_id)
+        return PostgresStore.open(location, new_id)
     return MemoryStore(new_id())
 
 
@@ -50,26 +50,26 @@ class Storages(Struct, frozen=True):
     kind: str
     root: str
     """A folder for files, or the URL of a server."""
-    emptied: list[str] = []
+    empty_schemas: list[str] = []
     """Schemas that can be used again: their tables take longer to make than most tests."""
 
     @contextmanager
     def new(self) -> Generator[Storage]:
         """An empty place, gone afterwards."""
-        with self._place() as where:
-            storage = Storage(self.kind, where)
+        with self._new_location() as location:
+            storage = Storage(self.kind, location)
             try:
                 yield storage
             finally:
                 storage.close()
 
     @contextmanager
-    def _place(self) -> Generator[str]:
+    def _new_location(self) -> Generator[str]:
         if self.kind == "postgres":
-            url = self.emptied.pop() if self.emptied else new_schema(self.root)
+            url = self.empty_schemas.pop() if self.empty_schemas else new_schema(self.root)
             yield url
             # What a test has left that failed is not used again.
             empty_schema(url)
-            self.emptied.append(url)
+            self.empty_schemas.append(url)
         else:
             yield str(Path(self.root) / f"{new_id()}.db")

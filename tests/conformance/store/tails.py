@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dragoman.engine.ports import Store
 from dragoman.engine.subscribe import follow
-from tests.conformance.store.threads import PATIENCE, begin
+from tests.conformance.store.threads import TIMEOUT_S, start_thread
 
 Seen = tuple[int, str, int]
 """Position, stream and version of an entry."""
@@ -19,12 +19,12 @@ class Tail:
         self._is_written = threading.Event()
         self._has_looked_again = False
         self.seen: list[tuple[int, str, int]] = []
-        self._reading = begin(lambda: self._read(store))
+        self._reading = start_thread(lambda: self._read(store))
 
     def finish(self) -> None:
         """Everything is written: look once more, then end."""
         self._is_written.set()
-        self._reading.result(PATIENCE)
+        self._reading.result(TIMEOUT_S)
 
     def _read(self, store: Store) -> None:
         for entry in follow(store.entries, 0, self._wait):
@@ -38,7 +38,7 @@ class Tail:
         return not looked
 
 
-def slips(seen: Sequence[Seen], store: Store) -> Iterator[str]:
+def reading_errors(seen: Sequence[Seen], store: Store) -> Iterator[str]:
     """What a reader has missed, seen twice or seen out of order, now that all is written."""
     times = Counter(seen)
     kept = [(entry.position, entry.stream, entry.version) for entry in store.entries(0, 1 << 40)]

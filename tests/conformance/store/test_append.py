@@ -7,11 +7,11 @@ from dragoman.engine.ports import Answer, Changes, NewEntry, Row, Session, Store
 from dragoman.ledger.views import Shelf
 from tests.conformance.store.changes import (
     EMPTY,
-    a_lease,
-    a_row,
-    an_entry,
     begin_stream,
     everything,
+    make_entry,
+    make_lease,
+    make_row,
     write,
 )
 from tests.conformance.store.conftest import OpenStore
@@ -25,7 +25,7 @@ class Interrupted(Exception):
     """What a test throws into a transaction."""
 
 
-def test_an_empty_store_has_nothing(store: Store) -> None:
+def test_empty_store_has_nothing(store: Store) -> None:
     assert everything(store) == EMPTY
     assert store.stream("task:a") is None
     assert store.history("task:a", 0, 10) == []
@@ -35,9 +35,14 @@ def test_an_empty_store_has_nothing(store: Store) -> None:
 
 
 @proves("LEDGER-POSITION")
-def test_positions_are_gapless_and_in_the_order_of_the_changes(store: Store) -> None:
+def test_positions_are_gapless_and_in_order_of_the_changes(store: Store) -> None:
     first, second = begin_stream(store, "task:a"), begin_stream(store, "task:b")
-    entries = [an_entry(second, 2), an_entry(first, 2), an_entry(second, 3), an_entry(first, 3)]
+    entries = [
+        make_entry(second, 2),
+        make_entry(first, 2),
+        make_entry(second, 3),
+        make_entry(first, 3),
+    ]
 
     write(store, Changes(entries=entries))
 
@@ -55,12 +60,12 @@ def test_positions_are_gapless_and_in_the_order_of_the_changes(store: Store) -> 
     assert store.head() == 6
 
 
-def test_every_byte_comes_back(store: Store) -> None:
+def test_every_byte_is_read_back(store: Store) -> None:
     number = begin_stream(store, "task:a")
     line, state = bytes(range(256)) * 4_000, bytes(range(255, -1, -1)) * 4_000
     entry = NewEntry(number, 2, "test.happened", line, b"\0" * 32, b"\xff" * 32)
     shelf = Shelf("ready", "", 3, -1, 2**53, "alice")
-    row = Row(number, "task:a", 2, b"\x80" * 32, 7, state, a_lease(), shelf)
+    row = Row(number, "task:a", 2, b"\x80" * 32, 7, state, make_lease(), shelf)
 
     write(store, Changes(entries=[entry], streams=[row], leases=[(number, row.lease)]))
 
@@ -72,15 +77,15 @@ def test_every_byte_comes_back(store: Store) -> None:
 
 @proves("STORE-ATOMIC", "STORE-INTERLEAVE")
 @pytest.mark.parametrize("version", [1, 3], ids=["too low", "too high"])
-def test_an_entry_at_the_wrong_version_is_a_conflict_and_changes_nothing(
+def test_entry_at_the_wrong_version_is_a_conflict_and_changes_nothing(
     store: Store, version: int
 ) -> None:
     number = begin_stream(store, "task:a")
     before = everything(store)
     changes = Changes(
-        entries=[an_entry(number, version)],
-        streams=[a_row(number, "task:a", version, Shelf("done"))],
-        leases=[(number, a_lease())],
+        entries=[make_entry(number, version)],
+        streams=[make_row(number, "task:a", version, Shelf("done"))],
+        leases=[(number, make_lease())],
         names=[("other", "bead", number)],
         answers=[Answer(number, "key", b"f", b"a")],
         numbers={"2026-02-09": 7},
@@ -95,19 +100,19 @@ def test_an_entry_at_the_wrong_version_is_a_conflict_and_changes_nothing(
 
 
 @proves("STORE-ATOMIC", "NAME-ALIAS")
-def test_an_alias_that_is_taken_is_a_conflict_and_changes_nothing(store: Store) -> None:
+def test_taken_alias_is_a_conflict_and_changes_nothing(store: Store) -> None:
     first, second = begin_stream(store, "task:a"), begin_stream(store, "task:b")
     write(store, Changes(names=[("name", "bead", first)]))
     before = everything(store)
 
     with pytest.raises(StoreConflict):
-        write(store, Changes([an_entry(second, 2)], names=[("name", "bead", second)]))
+        write(store, Changes([make_entry(second, 2)], names=[("name", "bead", second)]))
 
     assert everything(store) == before
 
 
 @proves("NAME-ALIAS")
-def test_a_name_may_be_of_several_kinds(store: Store) -> None:
+def test_name_may_have_several_kinds(store: Store) -> None:
     first, second = begin_stream(store, "task:a"), begin_stream(store, "task:b")
 
     write(store, Changes(names=[("name", "jira", second), ("name", "bead", first)]))
@@ -120,25 +125,25 @@ def test_a_name_may_be_of_several_kinds(store: Store) -> None:
 
 
 @proves("STORE-ATOMIC", "IDEM-SCOPE")
-def test_a_key_that_was_answered_is_a_conflict_within_its_scope_only(store: Store) -> None:
+def test_answered_key_is_a_conflict_within_its_scope_only(store: Store) -> None:
     first, second = begin_stream(store, "task:a"), begin_stream(store, "task:b")
     answer = Answer(first, "schlüssel 🔑", b"\0f", b"\xffa")
     write(store, Changes(answers=[answer]))
     before = everything(store)
 
     with pytest.raises(StoreConflict):
-        write(store, Changes([an_entry(first, 2)], answers=[answer]))
+        write(store, Changes([make_entry(first, 2)], answers=[answer]))
 
     assert everything(store) == before
     other = Answer(second, answer.key, b"other", b"answer")
     write(store, Changes(answers=[other]))
-    asked = [(second, answer.key), (first, "unknown"), (first, answer.key)]
-    found = store.transact(lambda session: session.answered(asked))
+    requested = [(second, answer.key), (first, "unknown"), (first, answer.key)]
+    found = store.transact(lambda session: session.answered(requested))
     assert sorted(found, key=lambda found: found.scope) == [answer, other]
 
 
 @proves("NAME-AOF-ID")
-def test_numbers_of_a_day_are_kept_by_day(store: Store) -> None:
+def test_daily_numbers_are_kept_by_day(store: Store) -> None:
     write(store, Changes(numbers={"2026-02-09": 7}))
     write(store, Changes(numbers={"2026-02-09": 8, "2026-02-10": 1}))
 
@@ -151,10 +156,10 @@ def test_numbers_of_a_day_are_kept_by_day(store: Store) -> None:
 
 
 @proves("LEASE-OFF-LEDGER")
-def test_a_lease_is_written_renewed_and_ended_without_an_entry(store: Store) -> None:
+def test_lease_is_written_renewed_and_ended_without_an_entry(store: Store) -> None:
     number = begin_stream(store, "task:a")
 
-    for lease in (a_lease(), a_lease("bob", 2, "s-2", 10), None, None):
+    for lease in (make_lease(), make_lease("bob", 2, "s-2", 10), None, None):
         write(store, Changes(leases=[(number, lease)]))
 
         row = store.stream("task:a")
@@ -165,14 +170,14 @@ def test_a_lease_is_written_renewed_and_ended_without_an_entry(store: Store) -> 
 
 
 @proves("STORE-ATOMIC")
-def test_a_transaction_that_fails_after_its_write_leaves_nothing(store: Store) -> None:
+def test_transaction_that_fails_after_its_write_leaves_nothing(store: Store) -> None:
     def work(session: Session) -> None:
         number = session.new_stream()
         session.write(
             Changes(
-                entries=[an_entry(number, 1)],
-                streams=[a_row(number, "task:a")],
-                leases=[(number, a_lease())],
+                entries=[make_entry(number, 1)],
+                streams=[make_row(number, "task:a")],
+                leases=[(number, make_lease())],
                 names=[("name", "bead", number)],
                 answers=[Answer(number, "key", b"f", b"a")],
                 numbers={"2026-02-09": 7},
@@ -189,7 +194,7 @@ def test_a_transaction_that_fails_after_its_write_leaves_nothing(store: Store) -
 
 
 @proves("STORE-ATOMIC")
-def test_a_transaction_that_only_reads_leaves_the_store_usable(store: Store) -> None:
+def test_read_only_transaction_leaves_the_store_usable(store: Store) -> None:
     def only_read(session: Session) -> int:
         session.streams(["task:a"])
         return session.last_number("2026-02-09")
@@ -199,20 +204,20 @@ def test_a_transaction_that_only_reads_leaves_the_store_usable(store: Store) -> 
     assert everything(store) == EMPTY
 
 
-def test_streams_come_as_asked_and_missing_ones_do_not(store: Store) -> None:
+def test_existing_streams_are_returned_and_missing_ones_omitted(store: Store) -> None:
     for name in ("task:a", "task:b", "task:c"):
         begin_stream(store, name)
 
     def work(session: Session) -> list[str]:
-        asked = ["task:c", "task:none", "task:a"]
-        return [row.name for row in session.streams(asked)]
+        requested = ["task:c", "task:none", "task:a"]
+        return [row.name for row in session.streams(requested)]
 
     assert sorted(store.transact(work)) == ["task:a", "task:c"]
     assert store.transact(lambda session: session.streams([])) == []
 
 
 @proves("STORE-ATOMIC")
-def test_readers_see_only_what_is_committed(open_store: OpenStore) -> None:
+def test_readers_see_only_committed_data(open_store: OpenStore) -> None:
     writer, reader = open_store(), open_store()
     number = begin_stream(writer, "task:a")
     before = everything(reader)
@@ -220,7 +225,9 @@ def test_readers_see_only_what_is_committed(open_store: OpenStore) -> None:
 
     def work(session: Session) -> None:
         session.write(
-            Changes([an_entry(number, 2)], [a_row(number, "task:a", 2)], names=[("n", "k", number)])
+            Changes(
+                [make_entry(number, 2)], [make_row(number, "task:a", 2)], names=[("n", "k", number)]
+            )
         )
         seen.append(everything(reader))
 
@@ -230,7 +237,7 @@ def test_readers_see_only_what_is_committed(open_store: OpenStore) -> None:
     assert everything(reader) == everything(writer) != before
 
 
-def test_a_second_opening_finds_the_same_ledger(open_store: OpenStore) -> None:
+def test_second_opening_finds_the_same_ledger(open_store: OpenStore) -> None:
     first = open_store()
     begin_stream(first, "task:a")
     second = open_store()
@@ -239,7 +246,7 @@ def test_a_second_opening_finds_the_same_ledger(open_store: OpenStore) -> None:
     assert everything(second) == everything(first)
 
 
-def test_new_streams_have_numbers_that_no_other_has(open_store: OpenStore) -> None:
+def test_new_streams_have_unique_numbers(open_store: OpenStore) -> None:
     stores = [open_store(), open_store()]
 
     numbers = [begin_stream(stores[n % 2], f"task:{n}") for n in range(250)]
@@ -249,7 +256,7 @@ def test_new_streams_have_numbers_that_no_other_has(open_store: OpenStore) -> No
 
 
 @proves("STORE-INTERLEAVE")
-def test_a_second_stream_of_the_same_name_is_a_conflict(database: Storage) -> None:
+def test_second_stream_of_the_same_name_is_a_conflict(database: Storage) -> None:
     store = database.open()
     begin_stream(store, "task:a")
     before = everything(store)

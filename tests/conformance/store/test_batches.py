@@ -60,12 +60,12 @@ class PoisonedStore:
         )
 
 
-class ForgetfulStore:
+class LosingStore:
     """A store that commits and then cannot say so, once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.has_forgotten = False
+        self.has_lost_answer = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -73,8 +73,8 @@ class ForgetfulStore:
     def transact(self, work: Callable[[Session], T]) -> T:
         """A transaction whose answer may be lost."""
         result = self._store.transact(work)
-        if not self.has_forgotten:
-            self.has_forgotten = True
+        if not self.has_lost_answer:
+            self.has_lost_answer = True
             raise StoreLost("the connection broke")
         return result
 
@@ -84,7 +84,7 @@ async def handle_all(engine: Engine, requests: list[Request]) -> list[Outcome | 
     return await asyncio.gather(*map(engine.handle, requests), return_exceptions=True)
 
 
-def test_a_poisoned_request_fails_alone(hubs: Hubs) -> None:
+def test_poisoned_request_fails_alone(hubs: Hubs) -> None:
     hub = hubs.new()
     hub.do(ANN, CreateTask("a task", "a"))
     requests = [
@@ -114,7 +114,7 @@ def test_a_poisoned_request_fails_alone(hubs: Hubs) -> None:
     assert hub.store.stream("task:c") is None
 
 
-def test_after_a_poisoned_batch_the_next_one_sees_only_what_was_written(hubs: Hubs) -> None:
+def test_batch_after_a_poisoned_one_sees_only_written_data(hubs: Hubs) -> None:
     hub = hubs.new()
     hub.do(ANN, CreateTask("a task", "a"))
     poison = hub.request(ANN, NoteTask("a", "poison"), CreateTask("poisoned", "b"))
@@ -130,7 +130,7 @@ def test_after_a_poisoned_batch_the_next_one_sees_only_what_was_written(hubs: Hu
     assert [entry.version for entry in hub.store.history("task:a", 0, 10)] == [1, 2]
 
 
-def test_a_large_batch_becomes_few_transactions_and_each_caller_gets_its_own_answer(
+def test_large_batch_needs_one_transaction_and_answers_each_caller(
     hubs: Hubs,
 ) -> None:
     hub = Hub(hubs.new().store, hubs.clock)
@@ -153,18 +153,16 @@ def test_a_large_batch_becomes_few_transactions_and_each_caller_gets_its_own_ans
 
 @proves("IDEM-REPEAT")
 @pytest.mark.parametrize("size", [1, 3])
-def test_a_commit_whose_answer_was_lost_is_found_again_and_not_done_twice(
-    hubs: Hubs, size: int
-) -> None:
+def test_commit_with_a_lost_answer_is_found_and_not_repeated(hubs: Hubs, size: int) -> None:
     hub = hubs.new()
-    store = ForgetfulStore(hub.store)
+    store = LosingStore(hub.store)
     engine = Engine(cast(Store, store), hubs.clock, SECRET)
     requests = [hub.request(ANN, CreateTask("a task", f"t{n}")) for n in range(size)]
 
     outcomes = asyncio.run(handle_all(engine, requests))
     engine.close()
 
-    assert store.has_forgotten
+    assert store.has_lost_answer
     assert [type(outcome) for outcome in outcomes] == [Accepted] * size
     streams = [entry.stream for entry in hub.store.entries(0, 100)]
     assert streams == [f"task:t{n}" for n in range(size)]

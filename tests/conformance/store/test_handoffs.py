@@ -25,9 +25,9 @@ from dragoman.engine.reads.ask import state_of
 from dragoman.engine.request import Accepted, Outcome
 from dragoman.ledger.records import HandoffRecord, record_of
 from tests.conformance.store.changes import write
-from tests.conformance.store.hubs import ALICE, ANN, BOB, Hub, Hubs, nothing_happens
+from tests.conformance.store.hubs import ALICE, ANN, BOB, Hub, Hubs, no_failure
 from tests.conformance.store.storages import Storage
-from tests.conformance.store.threads import PATIENCE, at_once
+from tests.conformance.store.threads import TIMEOUT_S, run_concurrently
 from tests.core.handoffs import offer
 from tests.requirements import proves
 
@@ -37,7 +37,7 @@ WORKERS = 8
 TRIALS = 100
 
 
-def a_record(id: str, task: str = "T", status: str = "proposed") -> HandoffRecord:
+def make_handoff_row(id: str, task: str = "T", status: str = "proposed") -> HandoffRecord:
     """A row made by hand."""
     return HandoffRecord(id, "th", task, "a", "b", "t", "r", "{}", status, "{}", "{}", "2026")
 
@@ -56,13 +56,13 @@ def handoff(store: Store, id: str = "H") -> Handoff:
     return state
 
 
-def given(hub: Hub) -> None:
+def create_task(hub: Hub) -> None:
     """T, ready for whoever takes it."""
     hub.do(ANN, CreateTask("T", "T", ready=True))
 
 
-def test_rows_are_kept_by_id_and_only_their_course_is_written_over(store: Store) -> None:
-    first, second = a_record("a"), a_record("b", "U")
+def test_rows_are_kept_by_id_and_only_their_course_is_updated(store: Store) -> None:
+    first, second = make_handoff_row("a"), make_handoff_row("b", "U")
     write(store, Changes(handoffs=[second, first]))
     assert store.handoffs("", 9) == [first, second]
     assert store.handoffs("a", 9) == [second]
@@ -78,24 +78,24 @@ def test_rows_are_kept_by_id_and_only_their_course_is_written_over(store: Store)
     assert store.handoffs("", 9) == [later, second]
 
 
-def test_a_task_has_one_under_way(store: Store) -> None:
-    write(store, Changes(handoffs=[a_record("a")]))
+def test_task_has_one_active_handoff(store: Store) -> None:
+    write(store, Changes(handoffs=[make_handoff_row("a")]))
     for status in ("proposed", "validating", "accepted", "activated"):
         with pytest.raises(TaskOnItsWay, match="under way"):
-            write(store, Changes(handoffs=[a_record("b", status=status)]))
+            write(store, Changes(handoffs=[make_handoff_row("b", status=status)]))
     assert rows(store) == [("a", "proposed")]
     for n, status in enumerate(("rejected", "completed", "closed")):
-        write(store, Changes(handoffs=[a_record(f"c{n}", status=status)]))
-    write(store, Changes(handoffs=[a_record("a", status="closed"), a_record("b")]))
+        write(store, Changes(handoffs=[make_handoff_row(f"c{n}", status=status)]))
+    write(store, Changes(handoffs=[make_handoff_row("a", status="closed"), make_handoff_row("b")]))
     with pytest.raises(TaskOnItsWay):
-        write(store, Changes(handoffs=[a_record("d"), a_record("e")]))
-    write(store, Changes(handoffs=[a_record("b", status="activated")]))
+        write(store, Changes(handoffs=[make_handoff_row("d"), make_handoff_row("e")]))
+    write(store, Changes(handoffs=[make_handoff_row("b", status="activated")]))
     assert dict(rows(store))["b"] == "activated"
 
 
-def test_the_table_follows_the_ledger(hubs: Hubs) -> None:
+def test_table_follows_the_ledger(hubs: Hubs) -> None:
     hub = hubs.new()
-    given(hub)
+    create_task(hub)
     hub.do(ALICE, DraftHandoff({}, "D"))
     hub.do(ALICE, offer(title="a\0title"))
     hub.do(BOB, AcceptHandoff("H", handoff(hub.store).package_hash, ("schema",)))
@@ -107,19 +107,19 @@ def test_the_table_follows_the_ledger(hubs: Hubs) -> None:
         assert record == record_of(handoff(hub.store, record.id))
 
 
-def test_a_withdrawn_offer_makes_room_within_one_request(hubs: Hubs) -> None:
+def test_withdrawn_offer_is_replaced_within_one_request(hubs: Hubs) -> None:
     hub = hubs.new()
-    given(hub)
+    create_task(hub)
     hub.do(ALICE, offer())
     hub.do(ALICE, WithdrawHandoff("H"), offer("carol", "A"))
     assert rows(hub.store) == [("A", "proposed"), ("H", "rejected")]
 
 
 @proves("ACP-ONE-ACTIVE")
-def test_the_table_has_the_last_word(hubs: Hubs) -> None:
+def test_conflicting_row_refuses_the_offer(hubs: Hubs) -> None:
     hub = hubs.new()
-    given(hub)
-    write(hub.store, Changes(handoffs=[a_record("from-elsewhere")]))
+    create_task(hub)
+    write(hub.store, Changes(handoffs=[make_handoff_row("from-elsewhere")]))
     answer = hub.ask(ALICE, offer())
     assert isinstance(answer, Refusal)
     assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
@@ -133,11 +133,9 @@ class Crash(Exception):
 
 @proves("ACP-DECIDES-GATE")
 @pytest.mark.parametrize("point", ["decided", "written"])
-def test_a_crash_after_the_gate_and_before_the_commit_leaves_the_offer(
-    hubs: Hubs, point: str
-) -> None:
+def test_crash_between_gate_and_commit_leaves_the_offer(hubs: Hubs, point: str) -> None:
     hub = hubs.new()
-    given(hub)
+    create_task(hub)
     hub.do(ALICE, offer())
     offered = handoff(hub.store)
 
@@ -148,22 +146,20 @@ def test_a_crash_after_the_gate_and_before_the_commit_leaves_the_offer(
     hub.on_failpoint = crash
     with pytest.raises(Crash):
         hub.ask(BOB, AcceptHandoff("H", offered.package_hash, ("schema",)))
-    hub.on_failpoint = nothing_happens
+    hub.on_failpoint = no_failure
     assert (handoff(hub.store), rows(hub.store)) == (offered, [("H", "proposed")])
     hub.do(BOB, AcceptHandoff("H", offered.package_hash, ("schema",)))
     assert rows(hub.store) == [("H", "accepted")]
 
 
-def said(outcome: Outcome) -> str:
+def outcome_text(outcome: Outcome) -> str:
     """A yes, or the code and kind of a no."""
     return "yes" if isinstance(outcome, Accepted) else f"{outcome.code} {outcome.kind}".strip()
 
 
 @proves("ACP-RACE", "ACP-ONE-ACTIVE")
-@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unheard of"])
-def test_of_eight_that_hand_one_task_over_one_wins_a_hundred_times(
-    database: Storage, is_known: bool
-) -> None:
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unknown"])
+def test_one_of_eight_concurrent_offers_wins(database: Storage, is_known: bool) -> None:
     hubs = Hubs(database.open)
     workers = [hubs.new() for _ in range(WORKERS)]
     tasks = [f"T{n}" for n in range(TRIALS)]
@@ -171,48 +167,48 @@ def test_of_eight_that_hand_one_task_over_one_wins_a_hundred_times(
         workers[0].do(ANN, *(CreateTask(task, task, ready=True) for task in tasks))
     start = threading.Barrier(WORKERS)
 
-    def handing(number: int) -> Callable[[], list[str]]:
+    def offering(number: int) -> Callable[[], list[str]]:
         def run() -> list[str]:
             answers: list[str] = []
             for task in tasks:
                 command = replace(offer(f"to-{number}", f"{task}.{number}"), task=task)
                 worker = Actor("agent", f"w{number}")
-                born = () if is_known else (AdoptTask("bead", task),)
-                start.wait(PATIENCE)
-                answers.append(said(workers[number].ask(worker, *born, command)))
+                adoption = () if is_known else (AdoptTask("bead", task),)
+                start.wait(TIMEOUT_S)
+                answers.append(outcome_text(workers[number].ask(worker, *adoption, command)))
             return answers
 
         return run
 
-    by_worker = at_once([handing(number) for number in range(WORKERS)])
+    by_worker = run_concurrently([offering(number) for number in range(WORKERS)])
     for answers in zip(*by_worker, strict=True):
         assert Counter(answers) == {"yes": 1, "ownership_conflict active_handoff": WORKERS - 1}
-    under_way = [record for record in workers[0].store.handoffs("", 1_000) if record.is_active]
-    assert sorted(record.task_id for record in under_way) == sorted(tasks)
+    active = [record for record in workers[0].store.handoffs("", 1_000) if record.is_active]
+    assert sorted(record.task_id for record in active) == sorted(tasks)
     hubs.close()
 
 
 @proves("ACP-RACE")
-def test_accept_and_reject_at_once_have_one_winner(hubs: Hubs) -> None:
+def test_concurrent_accept_and_reject_have_one_winner(hubs: Hubs) -> None:
     both = hubs.new(), hubs.new()
     for n in range(10):
         both[0].do(ANN, CreateTask("T", f"T{n}", ready=True))
         both[0].do(ALICE, replace(offer(id=f"H{n}"), task=f"T{n}"))
-        known = handoff(both[0].store, f"H{n}")
+        offered = handoff(both[0].store, f"H{n}")
         commands: tuple[AnyCommand, AnyCommand] = (
-            AcceptHandoff(known.id, known.package_hash, notes="gladly"),
-            RejectHandoff(known.id, "other", "no"),
+            AcceptHandoff(offered.id, offered.package_hash, notes="gladly"),
+            RejectHandoff(offered.id, "other", "no"),
         )
 
-        def asking(hub: Hub, command: AnyCommand) -> Callable[[], Outcome]:
+        def ask_call(hub: Hub, command: AnyCommand) -> Callable[[], Outcome]:
             return lambda: hub.ask(BOB, command)
 
-        answers = at_once([asking(*pair) for pair in zip(both, commands, strict=True)])
+        answers = run_concurrently([ask_call(*pair) for pair in zip(both, commands, strict=True)])
 
-        after = handoff(both[0].store, known.id)
+        after = handoff(both[0].store, offered.id)
         # Whichever came first, the rejection counts: what is accepted can still be rejected.
         assert after.status == "rejected"
         was_accepted = after.step("accepted") is not None
         first = "yes" if was_accepted else "invalid_transition"
-        assert list(map(said, answers)) == [first, "yes"]
+        assert list(map(outcome_text, answers)) == [first, "yes"]
         assert len(after.steps) == (4 if was_accepted else 2)

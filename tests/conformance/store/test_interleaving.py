@@ -24,10 +24,10 @@ from dragoman.core.errors import Refusal, StoreConflict
 from dragoman.engine.ports import Changes, Session, Store
 from dragoman.engine.request import Accepted, Outcome, accepted
 from dragoman.ledger.chain import GENESIS, link_hash
-from tests.conformance.store.changes import a_row, an_entry, begin_stream
+from tests.conformance.store.changes import begin_stream, make_entry, make_row
 from tests.conformance.store.conftest import OpenStore
-from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, Hub, Hubs, nothing_happens
-from tests.conformance.store.threads import A_WHILE, PATIENCE, begin
+from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, Hub, Hubs, no_failure
+from tests.conformance.store.threads import BLOCKED_AFTER_S, TIMEOUT_S, start_thread
 from tests.core.handoffs import offer
 from tests.requirements import proves
 
@@ -36,7 +36,7 @@ pytestmark = proves("STORE-CONTRACT", "STORE-INTERLEAVE")
 TTL = 60_000
 
 
-class Asked(Struct, frozen=True):
+class RaceRequest(Struct, frozen=True):
     """What one side wants."""
 
     actor: Actor
@@ -48,8 +48,8 @@ class Race(Struct, frozen=True):
     """What was there before, what both want at once, and what the second one is told."""
 
     before: Sequence[AnyCommand]
-    first: Asked
-    second: Asked
+    first: RaceRequest
+    second: RaceRequest
     refusals: frozenset[str]
 
 
@@ -65,19 +65,19 @@ def interleave(first: Hub, second: Hub, race: Race) -> list[Outcome]:
     def first_decided(failpoint: str) -> None:
         if failpoint == "decided" and not waiting:
             second.on_failpoint = second_decided
-            waiting.append(begin(lambda: ask(second, race.second)))
-            has_decided.wait(A_WHILE)
+            waiting.append(start_thread(lambda: ask(second, race.second)))
+            has_decided.wait(BLOCKED_AFTER_S)
 
     first.on_failpoint = first_decided
     outcome = ask(first, race.first)
-    outcomes = [outcome, waiting[0].result(PATIENCE)]
-    first.on_failpoint = second.on_failpoint = nothing_happens
+    outcomes = [outcome, waiting[0].result(TIMEOUT_S)]
+    first.on_failpoint = second.on_failpoint = no_failure
     return outcomes
 
 
-def ask(hub: Hub, asked: Asked) -> Outcome:
+def ask(hub: Hub, requested: RaceRequest) -> Outcome:
     """Ask a hub for it."""
-    return hub.ask(asked.actor, asked.command, key=asked.key)
+    return hub.ask(requested.actor, requested.command, key=requested.key)
 
 
 READY = CreateTask("a task", "a", ready=True)
@@ -86,50 +86,50 @@ OTHER = CreateTask("another", "b", ready=True)
 RACES = {
     "claim of one task": Race(
         [READY],
-        Asked(ALICE, ClaimTask("a", "alice")),
-        Asked(BOB, ClaimTask("a", "bob")),
+        RaceRequest(ALICE, ClaimTask("a", "alice")),
+        RaceRequest(BOB, ClaimTask("a", "bob")),
         frozenset({"already_claimed"}),
     ),
-    "claim of the only task that is next": Race(
+    "claim of the only ready task": Race(
         [READY],
-        Asked(ALICE, ClaimTask("", "alice")),
-        Asked(BOB, ClaimTask("", "bob")),
+        RaceRequest(ALICE, ClaimTask("", "alice")),
+        RaceRequest(BOB, ClaimTask("", "bob")),
         frozenset({"nothing_ready"}),
     ),
     "claim and cancellation": Race(
         [READY],
-        Asked(ANN, MoveTask("a", "cancelled")),
-        Asked(BOB, ClaimTask("a", "bob")),
+        RaceRequest(ANN, MoveTask("a", "cancelled")),
+        RaceRequest(BOB, ClaimTask("a", "bob")),
         frozenset({"not_ready"}),
     ),
     "the same id": Race(
         [],
-        Asked(ANN, CreateTask("mine", "a")),
-        Asked(BOB, CreateTask("mine too", "a")),
+        RaceRequest(ANN, CreateTask("mine", "a")),
+        RaceRequest(BOB, CreateTask("mine too", "a")),
         frozenset({"already_exists"}),
     ),
     "the same alias for two tasks": Race(
         [READY, OTHER],
-        Asked(ANN, AliasTask("a", "bead:x")),
-        Asked(ANN, AliasTask("b", "bead:x")),
+        RaceRequest(ANN, AliasTask("a", "bead:x")),
+        RaceRequest(ANN, AliasTask("b", "bead:x")),
         frozenset({"already_exists"}),
     ),
-    "two tasks that would wait for each other": Race(
+    "two links that would make a cycle": Race(
         [READY, OTHER],
-        Asked(ANN, LinkTask("a", "blocked-by", "b")),
-        Asked(ANN, LinkTask("b", "blocked-by", "a")),
+        RaceRequest(ANN, LinkTask("a", "blocked-by", "b")),
+        RaceRequest(ANN, LinkTask("b", "blocked-by", "a")),
         frozenset({"link_cycle"}),
     ),
-    "two delegations that would make a chain": Race(
+    "two delegations that would be nested": Race(
         [READY, OTHER, CreateTask("a third", "c", ready=True)],
-        Asked(ANN, RequestDelegation("b", "a", "bob", TTL)),
-        Asked(ANN, RequestDelegation("c", "b", "bob", TTL)),
+        RaceRequest(ANN, RequestDelegation("b", "a", "bob", TTL)),
+        RaceRequest(ANN, RequestDelegation("c", "b", "bob", TTL)),
         frozenset({"nested_delegation"}),
     ),
-    "a part that is taken by another and rejected": Race(
+    "delegated task claimed by another and rejected": Race(
         [READY, OTHER, RequestDelegation("b", "a", "bob", TTL)],
-        Asked(BOB, RejectDelegation("b")),
-        Asked(ALICE, ClaimTask("b", "alice")),
+        RaceRequest(BOB, RejectDelegation("b")),
+        RaceRequest(ALICE, ClaimTask("b", "alice")),
         frozenset({"not_ready"}),
     ),
 }
@@ -137,7 +137,7 @@ RACES = {
 
 @proves("STORE-CLAIM-RACE")
 @pytest.mark.parametrize("race", [pytest.param(race, id=name) for name, race in RACES.items()])
-def test_of_two_that_cannot_both_have_it_one_wins(hubs: Hubs, race: Race) -> None:
+def test_one_of_two_exclusive_requests_wins(hubs: Hubs, race: Race) -> None:
     first, second = hubs.new(), hubs.new()
     for command in race.before:
         first.do(ANN, command)
@@ -150,10 +150,13 @@ def test_of_two_that_cannot_both_have_it_one_wins(hubs: Hubs, race: Race) -> Non
     assert_sound(first.store)
 
 
-def test_what_both_may_do_both_get(hubs: Hubs) -> None:
+def test_compatible_requests_both_succeed(hubs: Hubs) -> None:
     first, second = hubs.new(), hubs.new()
     race = Race(
-        [], Asked(ANN, CreateTask("one")), Asked(BOB, CreateTask("another")), frozenset[str]()
+        [],
+        RaceRequest(ANN, CreateTask("one")),
+        RaceRequest(BOB, CreateTask("another")),
+        frozenset[str](),
     )
 
     outcomes = interleave(first, second, race)
@@ -164,10 +167,10 @@ def test_what_both_may_do_both_get(hubs: Hubs) -> None:
 
 
 @proves("IDEM-REPEAT")
-def test_one_request_through_two_hubs_at_once_is_done_once(hubs: Hubs) -> None:
+def test_one_request_through_two_hubs_runs_once(hubs: Hubs) -> None:
     first, second = hubs.new(), hubs.new()
     first.do(ANN, READY)
-    same = Asked(ALICE, ClaimTask("a", "alice"), "k")
+    same = RaceRequest(ALICE, ClaimTask("a", "alice"), "k")
 
     outcomes = interleave(first, second, Race([], same, same, frozenset[str]()))
 
@@ -178,10 +181,10 @@ def test_one_request_through_two_hubs_at_once_is_done_once(hubs: Hubs) -> None:
 
 
 @proves("ACP-RACE")
-def test_one_offer_through_two_hubs_at_once_is_made_once(hubs: Hubs) -> None:
+def test_one_offer_through_two_hubs_is_made_once(hubs: Hubs) -> None:
     first, second = hubs.new(), hubs.new()
     first.do(ANN, CreateTask("T", "T", ready=True))
-    same = Asked(ALICE, offer())
+    same = RaceRequest(ALICE, offer())
 
     outcomes = interleave(first, second, Race([], same, same, frozenset[str]()))
 
@@ -190,13 +193,13 @@ def test_one_offer_through_two_hubs_at_once_is_made_once(hubs: Hubs) -> None:
 
 
 @proves("LEASE-LOST")
-def test_whoever_waited_for_a_claim_sees_its_lease(hubs: Hubs) -> None:
+def test_report_that_waited_for_a_claim_sees_its_lease(hubs: Hubs) -> None:
     first, second = hubs.new(), hubs.new()
     first.do(ANN, READY)
     race = Race(
         [],
-        Asked(HUB, ClaimTask("a", "bob", "s-bob", TTL)),
-        Asked(BOB, ReportOutcome("a", "done")),
+        RaceRequest(HUB, ClaimTask("a", "bob", "s-bob", TTL)),
+        RaceRequest(BOB, ReportOutcome("a", "done")),
         frozenset({"unassigned_task"}),
     )
 
@@ -209,7 +212,7 @@ def test_whoever_waited_for_a_claim_sees_its_lease(hubs: Hubs) -> None:
     assert_sound(first.store)
 
 
-def test_whoever_comes_second_with_the_same_version_is_told(open_store: OpenStore) -> None:
+def test_second_writer_of_a_version_gets_a_conflict(open_store: OpenStore) -> None:
     first, second = open_store(), open_store()
     number = begin_stream(first, "task:a")
     has_read = threading.Event()
@@ -221,12 +224,12 @@ def test_whoever_comes_second_with_the_same_version_is_told(open_store: OpenStor
             if row.version > 1:
                 return "too late"
             if wait_for is not None:
-                waiting.append(begin(lambda: append(second, "second", None)))
-                wait_for.wait(A_WHILE)
+                waiting.append(start_thread(lambda: append(second, "second", None)))
+                wait_for.wait(BLOCKED_AFTER_S)
             else:
                 has_read.set()
-            entry = an_entry(number, 2, GENESIS, text)
-            session.write(Changes([entry], [a_row(number, "task:a", 2)]))
+            entry = make_entry(number, 2, GENESIS, text)
+            session.write(Changes([entry], [make_row(number, "task:a", 2)]))
             return "won"
 
         try:
@@ -234,7 +237,7 @@ def test_whoever_comes_second_with_the_same_version_is_told(open_store: OpenStor
         except StoreConflict:
             return "conflict"
 
-    outcomes = [append(first, "first", has_read), waiting[0].result(PATIENCE)]
+    outcomes = [append(first, "first", has_read), waiting[0].result(TIMEOUT_S)]
 
     assert outcomes.count("won") == 1
     assert set(outcomes) <= {"won", "too late", "conflict"}

@@ -12,10 +12,10 @@ from dragoman.core.errors import StoreConflict
 from dragoman.engine.ports import Changes, Listed, ListQuery, Row, Session, Store
 from dragoman.store.memory import MemoryStore
 from dragoman.store.readers import NO_LIMIT
-from tests.conformance.store.changes import a_lease, a_row, an_entry, begin_stream, write
+from tests.conformance.store.changes import begin_stream, make_entry, make_lease, make_row, write
 from tests.conformance.store.conftest import OpenStore
 from tests.conformance.store.storages import Storages
-from tests.conformance.store.threads import PATIENCE, at_once, begin
+from tests.conformance.store.threads import TIMEOUT_S, run_concurrently, start_thread
 from tests.requirements import proves
 
 pytestmark = proves("STORE-CONTRACT", "STORE-LISTS")
@@ -29,53 +29,53 @@ class Interrupted(Exception):
     """What a test throws into a transaction."""
 
 
-def on(store: Store, name: str) -> list[tuple[int, str]]:
+def list_members(store: Store, name: str) -> list[tuple[int, str]]:
     """All of a list."""
     return [(found.position, found.row.name) for found in store.listed(ListQuery(name, limit=ALL))]
 
 
-def places(store: Store) -> list[tuple[str, int, str]]:
+def all_list_items(store: Store) -> list[tuple[str, int, str]]:
     """All of all lists."""
     return store.places(("", 0), ALL)
 
 
-def begun(store: Store, *names: str) -> list[int]:
+def begin_streams(store: Store, *names: str) -> list[int]:
     """Streams of one entry each, in this order; their numbers."""
     return [begin_stream(store, name) for name in names]
 
 
 def grow(store: Store, number: int, name: str, version: int) -> None:
     """One more entry."""
-    write(store, Changes([an_entry(number, version)], [a_row(number, name, version)]))
+    write(store, Changes([make_entry(number, version)], [make_row(number, name, version)]))
 
 
-def test_an_empty_store_has_no_lists(store: Store) -> None:
-    assert places(store) == []
-    assert on(store, "in:bob") == []
+def test_empty_store_has_no_lists(store: Store) -> None:
+    assert all_list_items(store) == []
+    assert list_members(store, "in:bob") == []
     assert store.listed(ListQuery("in:bob", before=NO_LIMIT)) == []
 
 
-def test_a_new_stream_is_listed_with_its_first_entry(store: Store) -> None:
+def test_new_stream_is_listed_at_its_first_entry(store: Store) -> None:
     begin_stream(store, "task:before")
 
     def work(session: Session) -> None:
         first, second = session.new_stream(), session.new_stream()
         session.write(
             Changes(
-                entries=[an_entry(second, 1), an_entry(first, 1), an_entry(second, 2)],
-                streams=[a_row(first, "mail:1"), a_row(second, "mail:2", 2)],
+                entries=[make_entry(second, 1), make_entry(first, 1), make_entry(second, 2)],
+                streams=[make_row(first, "mail:1"), make_row(second, "mail:2", 2)],
                 listed=[("in:bob", first), ("in:bob", second), ("from:ann", first)],
             )
         )
 
     store.transact(work)
 
-    assert on(store, "in:bob") == [(2, "mail:2"), (3, "mail:1")]
-    assert on(store, "from:ann") == [(3, "mail:1")]
+    assert list_members(store, "in:bob") == [(2, "mail:2"), (3, "mail:1")]
+    assert list_members(store, "from:ann") == [(3, "mail:1")]
 
 
-def test_a_transaction_sees_who_stands_on_a_list(store: Store) -> None:
-    numbers = begun(store, "mail:1", "mail:2", "mail:3")
+def test_transaction_sees_the_members_of_a_list(store: Store) -> None:
+    numbers = begin_streams(store, "mail:1", "mail:2", "mail:3")
     write(store, Changes(listed=[("waves:open", number) for number in reversed(numbers)]))
     write(store, Changes(unlisted=[("waves:open", numbers[1])]))
     found = store.transact(lambda session: session.on_list("waves:open"))
@@ -83,20 +83,20 @@ def test_a_transaction_sees_who_stands_on_a_list(store: Store) -> None:
     assert store.transact(lambda session: session.on_list("waves")) == []
 
 
-def test_whoever_is_listed_late_stands_where_its_first_entry_stands(store: Store) -> None:
-    one, two, three = begun(store, "mail:1", "mail:2", "mail:3")
+def test_late_listed_stream_keeps_the_position_of_its_first_entry(store: Store) -> None:
+    one, two, three = begin_streams(store, "mail:1", "mail:2", "mail:3")
     grow(store, one, "mail:1", 2)
 
     for number in (three, one, two):
         write(store, Changes(listed=[("overdue", number)]))
 
-    assert on(store, "overdue") == [(1, "mail:1"), (2, "mail:2"), (3, "mail:3")]
+    assert list_members(store, "overdue") == [(1, "mail:1"), (2, "mail:2"), (3, "mail:3")]
 
 
 @proves("CLI-PAGED")
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
-def test_a_list_is_paged_both_ways(store: Store, limit: int) -> None:
-    numbers = begun(store, *STREAMS)
+def test_list_is_paged_both_ways(store: Store, limit: int) -> None:
+    numbers = begin_streams(store, *STREAMS)
     other = begin_stream(store, "mail:other")
     write(store, Changes(listed=[("in:bob", number) for number in reversed(numbers)]))
     write(store, Changes(listed=[("in:bo", other), ("in:bobby", other)]))
@@ -121,45 +121,45 @@ def pages(store: Store, query: ListQuery, cursor: str) -> list[Listed]:
     return found
 
 
-def test_a_page_shows_streams_as_they_are_now(store: Store) -> None:
-    (number,) = begun(store, "mail:1")
+def test_page_shows_current_streams(store: Store) -> None:
+    (number,) = begin_streams(store, "mail:1")
     write(store, Changes(listed=[("in:bob", number)]))
     grow(store, number, "mail:1", 2)
-    write(store, Changes(leases=[(number, a_lease())]))
+    write(store, Changes(leases=[(number, make_lease())]))
 
     (found,) = store.listed(ListQuery("in:bob"))
 
-    assert found == Listed(1, replace(a_row(number, "mail:1", 2), lease=a_lease()))
+    assert found == Listed(1, replace(make_row(number, "mail:1", 2), lease=make_lease()))
     assert found.row == store.stream("mail:1")
 
 
-def test_whoever_leaves_a_list_stays_on_the_others(store: Store) -> None:
-    one, two = begun(store, "mail:1", "mail:2")
+def test_stream_removed_from_a_list_stays_on_the_others(store: Store) -> None:
+    one, two = begin_streams(store, "mail:1", "mail:2")
     write(
         store, Changes(listed=[(name, n) for name in ("in:bob", "unread:bob") for n in (one, two)])
     )
 
-    write(store, Changes([an_entry(one, 2)], unlisted=[("unread:bob", one)]))
+    write(store, Changes([make_entry(one, 2)], unlisted=[("unread:bob", one)]))
 
-    assert on(store, "unread:bob") == [(2, "mail:2")]
-    assert on(store, "in:bob") == [(1, "mail:1"), (2, "mail:2")]
+    assert list_members(store, "unread:bob") == [(2, "mail:2")]
+    assert list_members(store, "in:bob") == [(1, "mail:1"), (2, "mail:2")]
     write(store, Changes(unlisted=[("unread:bob", two)], listed=[("unread:bob", one)]))
-    assert on(store, "unread:bob") == [(1, "mail:1")]
+    assert list_members(store, "unread:bob") == [(1, "mail:1")]
 
 
-def test_what_stands_already_and_what_does_not_may_be_said_again(store: Store) -> None:
-    (number,) = begun(store, "mail:1")
+def test_repeated_list_changes_are_harmless(store: Store) -> None:
+    (number,) = begin_streams(store, "mail:1")
 
     for _ in range(2):
         write(store, Changes(listed=[("in:bob", number), ("in:bob", number)]))
-        assert places(store) == [("in:bob", 1, "mail:1")]
+        assert all_list_items(store) == [("in:bob", 1, "mail:1")]
     for _ in range(2):
         write(store, Changes(unlisted=[("in:bob", number), ("nowhere", number)]))
-        assert places(store) == []
+        assert all_list_items(store) == []
 
 
-def test_the_last_word_of_a_transaction_counts(store: Store) -> None:
-    stays, goes, both = begun(store, "mail:stays", "mail:goes", "mail:both")
+def test_last_change_in_a_transaction_wins(store: Store) -> None:
+    stays, goes, both = begin_streams(store, "mail:stays", "mail:goes", "mail:both")
     write(store, Changes(listed=[("in:bob", stays)]))
 
     def work(session: Session) -> None:
@@ -169,41 +169,41 @@ def test_the_last_word_of_a_transaction_counts(store: Store) -> None:
 
     store.transact(work)
 
-    assert on(store, "in:bob") == [(1, "mail:stays"), (3, "mail:both")]
+    assert list_members(store, "in:bob") == [(1, "mail:stays"), (3, "mail:both")]
 
 
-def test_a_stream_that_is_born_and_leaves_at_once_leaves_no_place(store: Store) -> None:
+def test_stream_created_and_unlisted_at_once_has_no_item(store: Store) -> None:
     def work(session: Session) -> None:
         number = session.new_stream()
-        born = Changes([an_entry(number, 1)], [a_row(number, "mail:1")])
+        born = Changes([make_entry(number, 1)], [make_row(number, "mail:1")])
         session.write(replace(born, listed=[("unread:bob", number), ("in:bob", number)]))
         session.write(Changes(unlisted=[("unread:bob", number)]))
 
     store.transact(work)
 
-    assert places(store) == [("in:bob", 1, "mail:1")]
+    assert all_list_items(store) == [("in:bob", 1, "mail:1")]
 
 
-def test_a_stream_without_entries_has_no_place(store: Store) -> None:
+def test_stream_without_entries_has_no_item(store: Store) -> None:
     def work(session: Session) -> int:
         number = session.new_stream()
-        session.write(Changes(streams=[a_row(number, "actor:a", 0)], listed=[("all", number)]))
+        session.write(Changes(streams=[make_row(number, "actor:a", 0)], listed=[("all", number)]))
         return number
 
     number = store.transact(work)
 
     write(store, Changes(unlisted=[("all", number)]))
-    assert places(store) == []
+    assert all_list_items(store) == []
 
 
 @proves("STORE-ATOMIC")
-def test_what_is_undone_leaves_no_place_and_takes_none(store: Store) -> None:
-    (number,) = begun(store, "mail:1")
+def test_rolled_back_list_changes_leave_nothing(store: Store) -> None:
+    (number,) = begin_streams(store, "mail:1")
     write(store, Changes(listed=[("in:bob", number)]))
-    before = places(store)
+    before = all_list_items(store)
     changes = Changes(
-        entries=[an_entry(number, 2)],
-        streams=[a_row(number, "mail:1", 2)],
+        entries=[make_entry(number, 2)],
+        streams=[make_row(number, "mail:1", 2)],
         listed=[("read:bob", number)],
         unlisted=[("in:bob", number)],
     )
@@ -215,16 +215,16 @@ def test_what_is_undone_leaves_no_place_and_takes_none(store: Store) -> None:
     with pytest.raises(Interrupted):
         store.transact(fail)
     with pytest.raises(StoreConflict):
-        write(store, replace(changes, entries=[an_entry(number, 1)]))
+        write(store, replace(changes, entries=[make_entry(number, 1)]))
 
-    assert places(store) == before
+    assert all_list_items(store) == before
     write(store, changes)
-    assert places(store) == [("read:bob", 1, "mail:1")]
+    assert all_list_items(store) == [("read:bob", 1, "mail:1")]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 100])
-def test_all_places_are_shown_in_order(store: Store, limit: int) -> None:
-    numbers = begun(store, "mail:1", "mail:2")
+def test_all_items_are_shown_in_order(store: Store, limit: int) -> None:
+    numbers = begin_streams(store, "mail:1", "mail:2")
     names = ("b", "a", "a'; DROP TABLE lists; --", '"\\%_', "é", "🚀", "x" * 500, "B", "a ")
     write(store, Changes(listed=[(name, number) for name in names for number in numbers]))
 
@@ -236,11 +236,13 @@ def test_all_places_are_shown_in_order(store: Store, limit: int) -> None:
 
     order = sorted(names, key=str.encode)
     assert found == [(name, n, f"mail:{n}") for name in order for n in (1, 2)]
-    assert [on(store, name) for name in names] == [[(1, "mail:1"), (2, "mail:2")]] * len(names)
+    assert [list_members(store, name) for name in names] == [[(1, "mail:1"), (2, "mail:2")]] * len(
+        names
+    )
 
 
 @proves("STORE-LATE-COMMIT")
-def test_a_reader_that_goes_on_from_its_place_misses_nothing(open_store: OpenStore) -> None:
+def test_reader_continuing_from_its_position_misses_nothing(open_store: OpenStore) -> None:
     """Two writers at once, each with streams of its own: none comes in before the last seen."""
     writers, reader = (open_store(), open_store()), open_store()
     is_written = threading.Event()
@@ -260,10 +262,10 @@ def test_a_reader_that_goes_on_from_its_place_misses_nothing(open_store: OpenSto
         for n in range(20):
             store.transact(lambda session, n=n: letter(session, f"mail:{name}-{n}"))
 
-    tailing = begin(tail)
-    at_once([lambda n=n: send(writers[n % 2], str(n)) for n in range(4)])
+    tailing = start_thread(tail)
+    run_concurrently([lambda n=n: send(writers[n % 2], str(n)) for n in range(4)])
     is_written.set()
-    tailing.result(PATIENCE)
+    tailing.result(TIMEOUT_S)
 
     assert len(seen) == 80
     assert seen == [found.position for found in reader.listed(ListQuery("in:bob", limit=ALL))]
@@ -273,14 +275,14 @@ def test_a_reader_that_goes_on_from_its_place_misses_nothing(open_store: OpenSto
 def letter(session: Session, name: str) -> None:
     """A stream of two entries that stands on a list."""
     number = session.new_stream()
-    entries = [an_entry(number, 1), an_entry(number, 2)]
-    session.write(Changes(entries, [a_row(number, name, 2)], listed=[("in:bob", number)]))
+    entries = [make_entry(number, 1), make_entry(number, 2)]
+    session.write(Changes(entries, [make_row(number, name, 2)], listed=[("in:bob", number)]))
 
 
 @proves("STORE-INTERLEAVE")
-def test_two_writers_take_and_give_places_at_once(open_store: OpenStore) -> None:
+def test_concurrent_writers_change_lists_consistently(open_store: OpenStore) -> None:
     stores = open_store(), open_store()
-    numbers = begun(stores[0], *STREAMS)
+    numbers = begin_streams(stores[0], *STREAMS)
     write(stores[0], Changes(listed=[("unread:bob", number) for number in numbers]))
 
     def read(store: Store, number: int, name: str, box: str) -> None:
@@ -288,7 +290,7 @@ def test_two_writers_take_and_give_places_at_once(open_store: OpenStore) -> None
             (row,) = session.streams([name])
             session.write(
                 Changes(
-                    entries=[an_entry(number, row.version + 1)],
+                    entries=[make_entry(number, row.version + 1)],
                     streams=[replace(row, version=row.version + 1)],
                     unlisted=[("unread:bob", number)],
                     listed=[(box, number)],
@@ -302,10 +304,14 @@ def test_two_writers_take_and_give_places_at_once(open_store: OpenStore) -> None
         for number, name in zip(numbers, STREAMS, strict=True)
         for store, box in zip(stores, ("read:1", "read:2"), strict=True)
     ]
-    at_once(works)
+    run_concurrently(works)
 
-    assert on(stores[0], "unread:bob") == []
-    assert on(stores[0], "read:1") == on(stores[1], "read:2") == [*enumerate(STREAMS, 1)]
+    assert list_members(stores[0], "unread:bob") == []
+    assert (
+        list_members(stores[0], "read:1")
+        == list_members(stores[1], "read:2")
+        == [*enumerate(STREAMS, 1)]
+    )
 
 
 Move = tuple[bool, str, int]
@@ -321,7 +327,7 @@ moves = st.lists(
 
 
 @given(batches=moves)
-def test_any_changes_leave_the_same_lists_everywhere(
+def test_any_changes_give_the_same_lists_in_every_store(
     storages: Storages, batches: Sequence[Sequence[Move]]
 ) -> None:
     oracle = MemoryStore("oracle")
@@ -331,12 +337,12 @@ def test_any_changes_leave_the_same_lists_everywhere(
         shown = [play(batches, one) for one in (store, oracle)]
 
         assert shown[0] == shown[1]
-        assert places(store) == places(oracle)
+        assert all_list_items(store) == all_list_items(oracle)
 
 
 def play(batches: Sequence[Sequence[Move]], store: Store) -> list[list[tuple[int, Row]]]:
     """Move streams batch by batch; what the lists show then."""
-    numbers = begun(store, *STREAMS)
+    numbers = begin_streams(store, *STREAMS)
     for batch in batches:
         changes = Changes()
         for is_put, name, stream in batch:

@@ -50,7 +50,7 @@ def trace(number: int) -> RecordTrace:
     return RecordTrace(id, "s-1", "ANY", {"n": number}, f"e{number}", masked=number == 2)
 
 
-def test_turns_and_events_are_found_in_their_order(hubs: Hubs) -> None:
+def test_turns_and_events_are_found_in_order(hubs: Hubs) -> None:
     hub = hubs.new()
     for index in (2, 0, 9_007_199_254_740_991, 1):
         hub.do(DEVELOPER, turn(index))
@@ -76,13 +76,13 @@ def test_turns_and_events_are_found_in_their_order(hubs: Hubs) -> None:
     assert store.logs(2, 3) == [(3, Log("one", 1, 2, None, "d2", False))]
 
 
-def test_a_batch_knows_what_it_has_recorded_itself(hubs: Hubs) -> None:
+def test_batch_sees_its_own_log_rows(hubs: Hubs) -> None:
     hub = hubs.new()
     hub.do(DEVELOPER, turn(0))
-    asked = hub.ask(DEVELOPER, trace(1), trace(2), trace(1), turn(1), turn(1))
-    told = accepted(asked).receipts
+    outcome = hub.ask(DEVELOPER, trace(1), trace(2), trace(1), turn(1), turn(1))
+    receipts = accepted(outcome).receipts
 
-    assert [one.position for one in told] == [4, 5, 4, 6, 6]
+    assert [one.position for one in receipts] == [4, 5, 4, 6, 6]
     assert hub.store.head() == 6
 
 
@@ -90,10 +90,13 @@ def test_a_batch_knows_what_it_has_recorded_itself(hubs: Hubs) -> None:
     "log",
     [Log("one", 1, 0, None, "other", False), Log("two", 9, None, trace(1).event_id, "x", False)],
 )
-def test_what_is_unique_cannot_be_stored_twice(open_store: OpenStore, log: Log) -> None:
+def test_unique_log_row_cannot_be_stored_twice(open_store: OpenStore, log: Log) -> None:
     store = open_store()
-    kept = [Log("one", 1, 0, None, "d", False), Log("one", 1, None, trace(1).event_id, "e", False)]
-    _write(store, *kept)
+    stored = [
+        Log("one", 1, 0, None, "d", False),
+        Log("one", 1, None, trace(1).event_id, "e", False),
+    ]
+    _write(store, *stored)
     with pytest.raises(StoreConflict):
         _write(store, log)
     assert len(store.logs(0, 10)) == 2
@@ -124,43 +127,43 @@ def test_views_have_the_columns_of_the_seed(database: Storage) -> None:
 def rows(database: Storage, sql: str) -> list[Any]:
     """What somebody is told who asks the database itself."""
     if database.kind == "sqlite":
-        file = open_database(Path(database.where), apsw.SQLITE_OPEN_READONLY)
+        file = open_database(Path(database.location), apsw.SQLITE_OPEN_READONLY)
         return file.execute(sql).fetchall()
-    with connect(parse_url(database.where)) as connection:
+    with connect(parse_url(database.location)) as connection:
         return connection.execute(sql.encode()).fetchall()
 
 
-def test_the_log_tells_moves_as_the_trace_does_and_what_was_only_asked_for(
+def test_agent_log_view_lists_moves_as_the_trace_does_and_requested_moves(
     database: Storage,
 ) -> None:
     hubs = Hubs(database.open)
     hub = hubs.new()
     hub.engine.head = lambda: "f" * 40
-    wanted: tuple[Status, ...] = ("in-progress", "done", "review")
-    for number, to in enumerate(wanted, 1):
-        request = hub.request(DEVELOPER, _asked(number, to))
+    statuses: tuple[Status, ...] = ("in-progress", "done", "review")
+    for number, to in enumerate(statuses, 1):
+        request = hub.request(DEVELOPER, _move_request(number, to))
         effect = RequestTransition("one", to, trace(number).event_id, session="s-1")
         accepted(hub.engine.handle_now(replace(request, effect=(effect,))))
-    hub.do(DEVELOPER, _asked(4, "elsewhere"))
+    hub.do(DEVELOPER, _move_request(4, "elsewhere"))
     hub.do(HUMAN, MoveTask("one", "ready", "again"))
     hub.do(DEVELOPER, ClaimTask("one", "developer", "s-2"))
     hub.do(DEVELOPER, ReportOutcome("one", "failed", apply=True))
-    told = [one for one in events_of(hub.store).events if one.type == "TASK_TRANSITION"]
+    trace_events = [one for one in events_of(hub.store).events if one.type == "TASK_TRANSITION"]
     logged = rows(database, f"{_COLUMNS} WHERE type = 'TASK_TRANSITION' ORDER BY id")
     moves = [
         (position, task, event_id, session, msgspec.json.decode(envelope))
         for position, task, event_id, session, envelope in logged
     ]
-    true_ones = [one for one in moves if "requested" not in one[4]["payload"]]
-    assert true_ones == [
+    performed = [one for one in moves if "requested" not in one[4]["payload"]]
+    assert performed == [
         (one.position, one.task, one.event["event_id"], one.event["session_id"], one.event)
-        for one in told
+        for one in trace_events
         if "requested" not in one.event["payload"]
     ]
-    assert len(true_ones) == 5
+    assert len(performed) == 5
     attempts = dict(rows(database, "SELECT id, attempt FROM agent_logs"))
-    assert [attempts[one[0]] for one in true_ones] == [1, 1, None, 2, 2]
-    requested = [one for one in moves if one not in true_ones]
+    assert [attempts[one[0]] for one in performed] == [1, 1, None, 2, 2]
+    requested = [one for one in moves if one not in performed]
     assert [one[4]["payload"]["to_state"] for one in requested] == ["done", "elsewhere"]
     assert requested[0][4]["payload"] == {
         **_payload("done"),
@@ -172,21 +175,21 @@ def test_the_log_tells_moves_as_the_trace_does_and_what_was_only_asked_for(
     hubs.close()
 
 
-def test_the_log_of_one_task_is_told_without_the_moves_of_all(database: Storage) -> None:
+def test_log_view_of_one_task_does_not_collect_all_moves(database: Storage) -> None:
     hubs = Hubs(database.open)
     hubs.new()
     explain = "EXPLAIN QUERY PLAN" if database.kind == "sqlite" else "EXPLAIN"
     steps = rows(database, f"{explain} {_COLUMNS} WHERE task_id = 'one'")
     plan = "\n".join(str(step[-1]) for step in steps)
-    for gathered in ("MATERIALIZE", "LIST SUBQUERY", "CTE"):
-        assert gathered not in plan
+    for operator in ("MATERIALIZE", "LIST SUBQUERY", "CTE"):
+        assert operator not in plan
     hubs.close()
 
 
 _COLUMNS = "SELECT id, task_id, event_id, session_id, envelope_json FROM agent_logs"
 
 
-def _asked(number: int, to: str) -> RecordTrace:
+def _move_request(number: int, to: str) -> RecordTrace:
     """An event by which a task is to move."""
     base = trace(number)
     envelope = {"event_id": base.event_id, "session_id": "s-1", "payload": _payload(to)}

@@ -30,7 +30,7 @@ def play(script: Sequence[Step], store: Store) -> tuple[list[Outcome], int]:
     return outcomes, hub.clock.now()
 
 
-def test_a_script_leaves_the_same_in_every_reader(store: Store) -> None:
+def test_script_leaves_the_same_data_in_every_reader(store: Store) -> None:
     oracle = MemoryStore("oracle")
 
     outcomes, now = play(SCRIPT, store)
@@ -48,7 +48,7 @@ def test_a_script_leaves_the_same_in_every_reader(store: Store) -> None:
 
 @proves("MODEL-REPLAY")
 @given(script=scripts)
-def test_any_script_leaves_the_same_in_every_reader(
+def test_any_script_leaves_the_same_data_in_every_reader(
     storages: Storages, script: Sequence[Step]
 ) -> None:
     oracle = MemoryStore("oracle")
@@ -62,7 +62,7 @@ def test_any_script_leaves_the_same_in_every_reader(
 
 
 @proves("LEDGER-CHAIN")
-def test_the_stored_ledger_is_chained_stream_by_stream(store: Store) -> None:
+def test_stored_ledger_is_chained_stream_by_stream(store: Store) -> None:
     play(SCRIPT, store)
 
     heads: dict[str, bytes] = {}
@@ -74,7 +74,7 @@ def test_the_stored_ledger_is_chained_stream_by_stream(store: Store) -> None:
 
 
 @proves("STORE-INSPECT")
-def test_a_sound_store_finds_no_damage_and_says_whether_it_could_look(storage: Storage) -> None:
+def test_intact_store_has_no_damage_and_reports_if_the_check_was_complete(storage: Storage) -> None:
     store = storage.open()
     begin_stream(store, "task:a")
 

@@ -36,7 +36,7 @@ def expiry(hub: Hub, task: str) -> int:
 
 
 @proves("IDEM-REPEAT")
-def test_a_repeat_is_answered_the_same_adds_no_entry_and_renews_the_lease(hubs: Hubs) -> None:
+def test_repeat_returns_the_first_answer_adds_no_entry_and_renews_the_lease(hubs: Hubs) -> None:
     hub, other = hubs.new(), hubs.new()
     hub.do(ANN, CreateTask("a task", "a", ready=True))
     claim = ClaimTask("a", "alice", ttl_ms=TTL)
@@ -55,7 +55,7 @@ def test_a_repeat_is_answered_the_same_adds_no_entry_and_renews_the_lease(hubs: 
 
 
 @proves("IDEM-SCOPE")
-def test_a_key_for_something_else_is_refused(hubs: Hubs) -> None:
+def test_reused_key_for_another_request_is_refused(hubs: Hubs) -> None:
     hub, other = hubs.new(), hubs.new()
     hub.do(ANN, CreateTask("a task", "a"))
     hub.do(ANN, NoteTask("a", "once"), key="k")
@@ -65,7 +65,7 @@ def test_a_key_for_something_else_is_refused(hubs: Hubs) -> None:
 
 
 @proves("IDEM-SCOPE")
-def test_a_key_belongs_to_its_target_or_else_to_its_actor(hubs: Hubs) -> None:
+def test_key_belongs_to_its_target_or_else_to_its_actor(hubs: Hubs) -> None:
     hub = hubs.new()
 
     outcomes = [
@@ -80,7 +80,7 @@ def test_a_key_belongs_to_its_target_or_else_to_its_actor(hubs: Hubs) -> None:
 
 
 @proves("IDEM-REFUSED")
-def test_a_refusal_is_not_remembered(hubs: Hubs) -> None:
+def test_refusal_is_not_remembered(hubs: Hubs) -> None:
     hub = hubs.new()
     claim = ClaimTask("a", "alice", ttl_ms=TTL)
     assert code(hub.ask(ALICE, claim, key="k")) == "task_not_found"
@@ -90,7 +90,7 @@ def test_a_refusal_is_not_remembered(hubs: Hubs) -> None:
 
 
 @proves("CORE-ALL-OR-NONE")
-def test_commands_happen_together_each_seeing_the_ones_before(hubs: Hubs) -> None:
+def test_commands_run_together_each_seeing_the_ones_before(hubs: Hubs) -> None:
     hub = hubs.new()
 
     receipt = hub.do(
@@ -118,7 +118,7 @@ def test_commands_happen_together_each_seeing_the_ones_before(hubs: Hubs) -> Non
 
 
 @proves("CORE-ALL-OR-NONE", "STORE-ATOMIC")
-def test_a_refused_command_takes_back_those_before_it(hubs: Hubs) -> None:
+def test_refused_command_undoes_those_before_it(hubs: Hubs) -> None:
     hub = hubs.new()
     hub.do(ANN, CreateTask("a task", "a", ready=True, aliases=("bead:x",)))
     before = everything(hub.store)
@@ -145,13 +145,13 @@ def test_a_refused_command_takes_back_those_before_it(hubs: Hubs) -> None:
 
 
 @proves("REFUSAL-RECORDED")
-def test_a_refusal_is_an_entry_with_its_actor_and_a_repeat_adds_none(hubs: Hubs) -> None:
+def test_refusal_is_recorded_in_the_actors_stream_once(hubs: Hubs) -> None:
     hub, other = hubs.new(), hubs.new()
     hub.do(ANN, CreateTask("a task", "a"))
     task = hub.store.stream("task:a")
 
-    for asked in (hub, other, hub):
-        assert code(asked.ask(EVE, NoteTask("a", "may I?"))) == "not_authorized"
+    for each in (hub, other, hub):
+        assert code(each.ask(EVE, NoteTask("a", "may I?"))) == "not_authorized"
 
     assert hub.store.stream("task:a") == task
     refusals = hub.store.history("actor:observer:eve", 0, 10)
@@ -159,7 +159,7 @@ def test_a_refusal_is_an_entry_with_its_actor_and_a_repeat_adds_none(hubs: Hubs)
 
 
 @proves("REFUSAL-RECORDED")
-def test_a_flood_of_refusals_is_bounded(hubs: Hubs) -> None:
+def test_refusals_are_limited_per_actor_and_minute(hubs: Hubs) -> None:
     hub = hubs.new()
     for n in range(REFUSALS_PER_MINUTE + 20):
         assert code(hub.ask(BOB, RenewLease(f"task-{n}"))) == "task_not_found"
@@ -172,7 +172,7 @@ def test_a_flood_of_refusals_is_bounded(hubs: Hubs) -> None:
 
 
 @proves("REFUSAL-RECORDED")
-def test_asking_for_work_when_there_is_none_writes_nothing(hubs: Hubs) -> None:
+def test_empty_claim_writes_nothing(hubs: Hubs) -> None:
     hub = hubs.new()
 
     assert code(hub.ask(BOB, ClaimTask("", "bob"))) == "nothing_ready"
@@ -181,7 +181,7 @@ def test_asking_for_work_when_there_is_none_writes_nothing(hubs: Hubs) -> None:
 
 
 @proves("NAME-ALIAS")
-def test_a_task_is_found_by_each_of_its_names(hubs: Hubs) -> None:
+def test_task_is_found_by_each_of_its_names(hubs: Hubs) -> None:
     hub, other = hubs.new(), hubs.new()
     hub.do(ANN, CreateTask("a task", "a", aliases=("bead:x",)))
 

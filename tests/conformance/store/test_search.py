@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from dragoman.engine.ports import Changes, Listed, Store
 from dragoman.store.memory import MemoryStore
 from dragoman.text.words import MOST_LETTERS, MOST_TIMES, MOST_WORDS, Wanted, wanted, words_of
-from tests.conformance.store.changes import a_row, an_entry, begin_stream, write
+from tests.conformance.store.changes import begin_stream, make_entry, make_row, write
 from tests.conformance.store.conftest import OpenStore
 from tests.conformance.store.storages import Storages
-from tests.conformance.store.threads import at_once
+from tests.conformance.store.threads import run_concurrently
 from tests.requirements import proves
 
 pytestmark = proves("STORE-CONTRACT", "STORE-SEARCH")
@@ -20,14 +20,14 @@ pytestmark = proves("STORE-CONTRACT", "STORE-SEARCH")
 ALL = 1_000
 
 
-def asked(query: str) -> Wanted:
+def parsed_query(query: str) -> Wanted:
     """A query that can be understood."""
     groups = wanted(query)
     assert not isinstance(groups, str), groups
     return groups
 
 
-def hold(store: Store, *texts: str) -> None:
+def index_all(store: Store, *texts: str) -> None:
     """A stream for each text, all of them indexed; text n stands at position n."""
     for n in range(1, len(texts) + 1):
         begin_stream(store, f"mail:{n}")
@@ -36,10 +36,10 @@ def hold(store: Store, *texts: str) -> None:
 
 def found(store: Store, query: str) -> list[int]:
     """The positions that a query finds."""
-    return [one.position for one in store.search(asked(query), None, ALL)]
+    return [one.position for one in store.search(parsed_query(query), None, ALL)]
 
 
-def test_an_empty_store_finds_nothing(store: Store) -> None:
+def test_empty_store_finds_nothing(store: Store) -> None:
     assert store.indexed() == 0
     assert found(store, "red") == []
     store.index([], 0)
@@ -65,10 +65,10 @@ def test_an_empty_store_finds_nothing(store: Store) -> None:
         ("nothing OR grey OR blue", [4, 3, 1]),
     ],
 )
-def test_words_phrases_beginnings_and_exclusions(
+def test_words_phrases_prefixes_and_exclusions_match(
     store: Store, query: str, positions: list[int]
 ) -> None:
-    hold(store, "red blue", "Red, a green", "grey green", "blue; red!")
+    index_all(store, "red blue", "Red, a green", "grey green", "blue; red!")
 
     assert found(store, query) == positions
 
@@ -86,39 +86,39 @@ def test_words_phrases_beginnings_and_exclusions(
         ('"語テ"', [1]),
     ],
 )
-def test_what_is_written_without_blanks_is_found_by_any_part_of_it(
+def test_text_without_spaces_is_found_by_any_part(
     store: Store, query: str, positions: list[int]
 ) -> None:
-    hold(store, "日本語テキスト", "GPT4の設定（日本語）", "本日は晴天なり")
+    index_all(store, "日本語テキスト", "GPT4の設定（日本語）", "本日は晴天なり")
 
     assert found(store, query) == positions
 
 
 @proves("CLI-PAGED")
-def test_pages_go_from_the_newest_to_the_oldest(store: Store) -> None:
-    hold(store, *["red", "red blue", "blue", "red", "red"])
+def test_pages_go_from_newest_to_oldest(store: Store) -> None:
+    index_all(store, *["red", "red blue", "blue", "red", "red"])
 
-    first = store.search(asked("red"), None, 2)
-    second = store.search(asked("red"), first[-1].position, 2)
-    third = store.search(asked("red"), second[-1].position, 2)
+    first = store.search(parsed_query("red"), None, 2)
+    second = store.search(parsed_query("red"), first[-1].position, 2)
+    third = store.search(parsed_query("red"), second[-1].position, 2)
 
     pages = [[one.position for one in page] for page in (first, second, third)]
     assert pages == [[5, 4], [2, 1], []]
 
 
-def test_a_stream_is_shown_as_it_is_now(store: Store) -> None:
+def test_found_stream_is_shown_as_it_is_now(store: Store) -> None:
     begin_stream(store, "mail:0")
     number = begin_stream(store, "mail:1")
     store.index([(2, ("red",))], 2)
-    row = a_row(number, "mail:1", 2)
-    write(store, Changes([an_entry(number, 2)], [row]))
+    row = make_row(number, "mail:1", 2)
+    write(store, Changes([make_entry(number, 2)], [row]))
 
-    assert store.search(asked("red"), None, 9) == [Listed(2, row)]
+    assert store.search(parsed_query("red"), None, 9) == [Listed(2, row)]
 
 
-def test_what_was_looked_at_is_remembered_and_never_forgotten(open_store: OpenStore) -> None:
+def test_indexed_position_is_kept_and_never_lowered(open_store: OpenStore) -> None:
     store, other = open_store(), open_store()
-    hold(store, "red", "blue")
+    index_all(store, "red", "blue")
     assert other.indexed() == 2
 
     other.index([], 5)
@@ -128,9 +128,9 @@ def test_what_was_looked_at_is_remembered_and_never_forgotten(open_store: OpenSt
     assert found(store, "red") == found(other, "red") == [1]
 
 
-def test_what_another_has_indexed_meanwhile_is_not_indexed_again(open_store: OpenStore) -> None:
+def test_texts_indexed_by_another_process_are_not_indexed_again(open_store: OpenStore) -> None:
     store, other = open_store(), open_store()
-    hold(store, "red", "red blue", "grey")
+    index_all(store, "red", "red blue", "grey")
 
     other.index([(2, ("red", "blue")), (3, ("grey",)), (4, ("red",))], 4)
     begin_stream(store, "mail:4")
@@ -141,7 +141,7 @@ def test_what_another_has_indexed_meanwhile_is_not_indexed_again(open_store: Ope
     assert found(store, "grey") == [3]
 
 
-def test_those_who_index_at_once_do_no_harm(open_store: OpenStore) -> None:
+def test_concurrent_indexers_give_a_complete_index(open_store: OpenStore) -> None:
     stores = open_store(), open_store()
     for n in range(30):
         begin_stream(stores[0], f"mail:{n}")
@@ -153,7 +153,7 @@ def test_those_who_index_at_once_do_no_harm(open_store: OpenStore) -> None:
             store.index([(n, ("red", f"n{n}")) for n in range(after + 1, end + 1)], end)
             after = end
 
-    at_once([lambda n=n: index(stores[n % 2], 3 + n) for n in range(4)])
+    run_concurrently([lambda n=n: index(stores[n % 2], 3 + n) for n in range(4)])
 
     assert stores[0].indexed() == 30
     assert found(stores[1], "red") == [*range(30, 0, -1)]
@@ -178,8 +178,8 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_nothing_in_a_text_or_a_query_is_an_operator(store: Store, text: str) -> None:
-    hold(store, text, "red")
+def test_no_text_or_query_contains_operators(store: Store, text: str) -> None:
+    index_all(store, text, "red")
     words = words_of(text)
 
     assert found(store, "red") == ([2, 1] if "red" in words else [2])
@@ -189,10 +189,10 @@ def test_nothing_in_a_text_or_a_query_is_an_operator(store: Store, text: str) ->
         assert found(store, text.replace('"', "").replace(" ", ".").lstrip("-")) == [1]
 
 
-def test_the_longest_texts_are_indexed_alike(store: Store) -> None:
+def test_longest_texts_are_indexed_alike(store: Store) -> None:
     many = " ".join(f"w{n}" for n in range(MOST_WORDS + 5))
     wide = " ".join(chr(0x20000 + n) * MOST_LETTERS for n in range(10_000))
-    hold(store, many, wide)
+    index_all(store, many, wide)
 
     assert found(store, f"w{MOST_WORDS - 1}") == [1]
     assert found(store, f'"w{MOST_WORDS - 2} w{MOST_WORDS - 1}"') == [1]
@@ -200,9 +200,9 @@ def test_the_longest_texts_are_indexed_alike(store: Store) -> None:
     assert found(store, chr(0x20000) + "*") == [2]
 
 
-def test_a_word_that_comes_too_often_is_known_by_its_first_places(store: Store) -> None:
+def test_frequent_word_is_indexed_by_its_first_positions(store: Store) -> None:
     again = [f"again x{n}" for n in range(1, MOST_TIMES + 10)]
-    hold(store, " ".join(again))
+    index_all(store, " ".join(again))
 
     assert found(store, f'"again x{MOST_TIMES}"') == [1]
     assert found(store, f'"again x{MOST_TIMES + 1}"') == []
@@ -228,14 +228,14 @@ queries = st.lists(st.one_of(terms, terms, terms, st.just("OR"), st.text(max_siz
 
 @proves("SEARCH-WORDS")
 @given(texts=st.one_of(texts, any_texts), queries=st.lists(queries.map(" ".join), max_size=12))
-def test_whatever_is_asked_every_store_finds_the_same(
+def test_every_store_finds_the_same(
     storages: Storages, texts: Sequence[str], queries: Sequence[str]
 ) -> None:
     oracle = MemoryStore("oracle")
-    hold(oracle, *texts)
+    index_all(oracle, *texts)
     with storages.new() as storage:
         store = storage.open()
-        hold(store, *texts)
+        index_all(store, *texts)
 
         # What stands in the texts is asked for as well, so that something is found.
         for query in (*queries, *texts, *(text[: len(text) // 2] + "*" for text in texts)):

@@ -7,27 +7,27 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 60.0
+TIMEOUT_S = 60.0
 """Seconds after which a test gives up; far more than anything here takes."""
 
-A_WHILE = 0.3
+BLOCKED_AFTER_S = 0.3
 """Seconds after which one that has not come is taken to be blocked; a longer time changes nothing
 but how long the test takes."""
 
 
-def at_once(works: Sequence[Callable[[], T]]) -> list[T]:
+def run_concurrently(works: Sequence[Callable[[], T]]) -> list[T]:
     """Run all of them, each in a thread of its own, from the same moment on."""
     start = threading.Barrier(len(works))
 
     def run(work: Callable[[], T]) -> T:
-        start.wait(PATIENCE)
+        start.wait(TIMEOUT_S)
         return work()
 
     with ThreadPoolExecutor(len(works)) as pool:
-        return [future.result(PATIENCE) for future in [pool.submit(run, work) for work in works]]
+        return [future.result(TIMEOUT_S) for future in [pool.submit(run, work) for work in works]]
 
 
-def begin(work: Callable[[], T]) -> "Future[T]":
+def start_thread(work: Callable[[], T]) -> "Future[T]":
     """Run it in a thread of its own."""
     future: Future[T] = Future()
 

@@ -4,15 +4,15 @@ from typing import Any
 
 from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, ReleaseTask, RenewLease
 from dragoman.core.events import Status
-from tests.conformance.surface.doors import Deed, Look, Operation, Step
+from tests.conformance.surface.surfaces import Action, Operation, Query, Step
 from tests.protocols.acp.hub import offer
 
 AOF_ID = "TASK-2026-02-09-001"
 """The first task's, at every door."""
 
 
-def _create(id: str) -> Deed:
-    return Deed(
+def _create(id: str) -> Action:
+    return Action(
         "olga",
         CreateTask("Mend the roof", id=id, ready=True),
         f"task create 'Mend the roof' --id {id} --ready",
@@ -20,8 +20,8 @@ def _create(id: str) -> Deed:
     )
 
 
-def _claim(by: str, task: str = "") -> Deed:
-    return Deed(
+def _claim(by: str, task: str = "") -> Action:
+    return Action(
         by,
         ClaimTask(task, by, "s-1"),
         f"task claim {task} --session s-1",
@@ -30,8 +30,8 @@ def _claim(by: str, task: str = "") -> Deed:
     )
 
 
-def _heartbeat(by: str, task: str, fence: int) -> Deed:
-    return Deed(
+def _heartbeat(by: str, task: str, fence: int) -> Action:
+    return Action(
         by,
         RenewLease(task, fence),
         f"task heartbeat {task} --fence {fence}",
@@ -40,8 +40,8 @@ def _heartbeat(by: str, task: str, fence: int) -> Deed:
     )
 
 
-def _release(by: str, task: str) -> Deed:
-    return Deed(
+def _release(by: str, task: str) -> Action:
+    return Action(
         by,
         ReleaseTask(task, "needs a ladder"),
         f"task release {task} --reason 'needs a ladder'",
@@ -49,32 +49,32 @@ def _release(by: str, task: str) -> Deed:
     )
 
 
-def _move(by: str, task: str, to: Status) -> Deed:
-    return Deed(
+def _move(by: str, task: str, to: Status) -> Action:
+    return Action(
         by, MoveTask(task, to), f"task move {task} {to}", (f"/v1/tasks/{task}/move", {"to": to})
     )
 
 
-def _say(by: str, name: str, **arguments: Any) -> Operation:
+def _call(by: str, name: str, **arguments: Any) -> Operation:
     return Operation(by, name, arguments)
 
 
 def _handoff(by: str, action: str, id: str = "h-1") -> Operation:
-    return _say(by, "acp_handoff", action=action, handoff_id=id)
+    return _call(by, "acp_handoff", action=action, handoff_id=id)
 
 
 def _offer(id: str) -> Operation:
-    return _say("ada", "acp_handoff", **offer(task="t-2", handoff_id=id))
+    return _call("ada", "acp_handoff", **offer(task="t-2", handoff_id=id))
 
 
 def _report(by: str) -> Operation:
     tests = {"total": 1, "passed": 1, "failed": 0}
-    told = {"outcome": "done", "summaryRef": "outputs/summary.md", "tests": tests, "notes": "dry"}
-    return _say(by, "aof_task_complete", taskId=AOF_ID, **told)
+    fields = {"outcome": "done", "summaryRef": "outputs/summary.md", "tests": tests, "notes": "dry"}
+    return _call(by, "aof_task_complete", taskId=AOF_ID, **fields)
 
 
 def _result(by: str) -> Operation:
-    return _say(by, "ccos.result", intent_id="i-1", agent_id="ada", success=True, output=1)
+    return _call(by, "ccos.result", intent_id="i-1", agent_id="ada", success=True, output=1)
 
 
 SCRIPT: tuple[tuple[Step, str], ...] = (
@@ -82,8 +82,8 @@ SCRIPT: tuple[tuple[Step, str], ...] = (
     (_create("t-1"), ""),
     (_create("t-1"), "already_exists"),
     (_create("no/t"), "invalid_id"),
-    (Look("t-1"), ""),
-    (Look("t-7"), "task_not_found"),
+    (Query("t-1"), ""),
+    (Query("t-7"), "task_not_found"),
     (_claim("ada"), ""),
     (_claim("bob", "t-1"), "already_claimed"),
     (_claim("bob", "t-7"), "task_not_found"),
@@ -94,19 +94,19 @@ SCRIPT: tuple[tuple[Step, str], ...] = (
     (_release("ada", "t-1"), ""),
     (_release("ada", "t-1"), "lease_lost"),
     (_claim("bob", "t-1"), ""),
-    (Look("t-1"), ""),
-    (_say("bob", "aof_task_update", taskId=AOF_ID, progress="half"), ""),
-    (_say("ada", "aof_task_update", taskId=AOF_ID, progress="half"), "lease_lost"),
-    (_say("ada", "aof_task_update", taskId="TASK-2026-02-09-999", progress="x"), "task_not_found"),
+    (Query("t-1"), ""),
+    (_call("bob", "aof_task_update", taskId=AOF_ID, progress="half"), ""),
+    (_call("ada", "aof_task_update", taskId=AOF_ID, progress="half"), "lease_lost"),
+    (_call("ada", "aof_task_update", taskId="TASK-2026-02-09-999", progress="x"), "task_not_found"),
     (_report("ada"), "lease_lost"),
     (_report("bob"), ""),
     (Operation("bob", "session_end", {"sessionId": "s-1"}, is_tool=False), ""),
     (_move("bob", "t-1", "done"), "not_authorized"),
     (_move("olga", "t-1", "done"), ""),
     (_move("olga", "t-1", "ready"), "invalid_transition"),
-    (Look("t-1"), ""),
-    (Look("t-1", history=True), ""),
-    (Look(), ""),
+    (Query("t-1"), ""),
+    (Query("t-1", history=True), ""),
+    (Query(), ""),
     # A handoff, from the offer to the closed record.
     (_offer("h-1"), ""),
     (_offer("h-2"), "ownership_conflict"),
@@ -118,30 +118,30 @@ SCRIPT: tuple[tuple[Step, str], ...] = (
     (_handoff("ada", "close"), ""),
     (_handoff("bob", "query"), ""),
     (_handoff("bob", "accept", "h-7"), "not_found"),
-    (Look("t-2"), ""),
-    (_say("bob", "acp_inbox"), ""),
+    (Query("t-2"), ""),
+    (_call("bob", "acp_inbox"), ""),
     # Letters.
-    (_say("ada", "mail.send", to=["bob"], subject="Lunch", body_md="At noon?", id="m-1"), ""),
-    (_say("ada", "mail.send", to=[], subject="Lunch", body_md="At noon?"), "invalid_field"),
-    (_say("bob", "mail.inbox"), ""),
-    (_say("bob", "mail.ack", id="m-1"), ""),
-    (_say("bob", "mail.ack", id="m-77"), "mail_not_found"),
-    (_say("bob", "mail.show", id="m-1"), ""),
+    (_call("ada", "mail.send", to=["bob"], subject="Lunch", body_md="At noon?", id="m-1"), ""),
+    (_call("ada", "mail.send", to=[], subject="Lunch", body_md="At noon?"), "invalid_field"),
+    (_call("bob", "mail.inbox"), ""),
+    (_call("bob", "mail.ack", id="m-1"), ""),
+    (_call("bob", "mail.ack", id="m-77"), "mail_not_found"),
+    (_call("bob", "mail.show", id="m-1"), ""),
     # A wave, and files that are somebody's.
-    (_say("olga", "wave.start", beads=["ol-1", "ol-2"], parallel=1, wave_id="w-1"), ""),
-    (_say("ada", "wave.start", beads=["ol-3"], parallel=1), "not_authorized"),
-    (_say("ada", "wave.status", wave_id="w-1"), ""),
-    (_say("ada", "wave.status", wave_id="w-7"), "wave_not_found"),
-    (_say("ada", "reserve.take", patterns=["src/"]), ""),
-    (_say("bob", "reserve.take", patterns=["src/a.py"]), "reserved"),
+    (_call("olga", "wave.start", beads=["ol-1", "ol-2"], parallel=1, wave_id="w-1"), ""),
+    (_call("ada", "wave.start", beads=["ol-3"], parallel=1), "not_authorized"),
+    (_call("ada", "wave.status", wave_id="w-1"), ""),
+    (_call("ada", "wave.status", wave_id="w-7"), "wave_not_found"),
+    (_call("ada", "reserve.take", patterns=["src/"]), ""),
+    (_call("bob", "reserve.take", patterns=["src/a.py"]), "reserved"),
     # A goal, who gets it, and what came of it.
-    (_say("olga", "ccos.register", agent_id="ada", skills=["translate"]), ""),
-    (_say("bob", "ccos.rank", goal="Translate it"), ""),
-    (_say("olga", "ccos.delegate", goal="Translate it", intent_id="i-1"), ""),
+    (_call("olga", "ccos.register", agent_id="ada", skills=["translate"]), ""),
+    (_call("bob", "ccos.rank", goal="Translate it"), ""),
+    (_call("olga", "ccos.delegate", goal="Translate it", intent_id="i-1"), ""),
     (_result("bob"), "anomaly"),
     (_result("ada"), ""),
-    (_say("ada", "ccos.why", intent_id="i-1"), ""),
-    (_say("ada", "ccos.why", intent_id="i-7"), "intent_not_found"),
-    (Look(), ""),
+    (_call("ada", "ccos.why", intent_id="i-1"), ""),
+    (_call("ada", "ccos.why", intent_id="i-7"), "intent_not_found"),
+    (Query(), ""),
 )
 """What is asked -> the code of the refusal; empty: it is done."""

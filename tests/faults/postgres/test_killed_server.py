@@ -18,7 +18,7 @@ from dragoman.store.postgres.connect import parse_url
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import new_id
 from tests.conformance.store.hubs import ANN, NOW, Hub
-from tests.conformance.store.threads import PATIENCE, begin
+from tests.conformance.store.threads import TIMEOUT_S, start_thread
 from tests.faults.postgres.mutants import Mutant
 from tests.faults.postgres.workload import BOARD, Workload, find_violations
 from tests.requirements import proves
@@ -36,7 +36,7 @@ def run_with_kills(server: MortalServer, store: PostgresStore, kills: int) -> Wo
     """Run a workload on a server that is killed and restarted meanwhile."""
     is_up, is_over = threading.Event(), threading.Event()
     is_up.set()
-    workload = Workload(store, lambda: is_up.wait(PATIENCE))
+    workload = Workload(store, lambda: is_up.wait(TIMEOUT_S))
 
     def kill_repeatedly() -> None:
         for _ in range(kills):
@@ -50,12 +50,12 @@ def run_with_kills(server: MortalServer, store: PostgresStore, kills: int) -> Wo
             finally:
                 is_up.set()
 
-    killer: Future[None] = begin(kill_repeatedly)
+    killer: Future[None] = start_thread(kill_repeatedly)
     try:
         workload.run(6, killer.done)
     finally:
         is_over.set()
-    killer.result(PATIENCE)
+    killer.result(TIMEOUT_S)
     store.close()
     return workload
 

@@ -11,14 +11,19 @@ from dragoman.store.postgres.connect import Address, parse_url
 from dragoman.system.clock import HandClock
 from tests.conformance.store.changes import begin_stream
 from tests.conformance.store.hubs import ANN, NOW, Hub
-from tests.conformance.store.tails import Seen, slips
-from tests.conformance.store.threads import PATIENCE, begin
+from tests.conformance.store.tails import Seen, reading_errors
+from tests.conformance.store.threads import TIMEOUT_S, start_thread
 from tests.faults.postgres.mutants import PLAIN_SEQUENCE, WITHOUT_ANSWERS, Mutant
 from tests.faults.postgres.proxy import plan_cuts, proxy_url, run_proxy
 from tests.faults.postgres.workload import BOARD, Workload, find_violations
 from tests.requirements import proves
+from tests.store.postgres.commit_lock import (
+    append,
+    block_commits,
+    unblock_commits,
+    wait_until_blocked,
+)
 from tests.store.postgres.conftest import Admin
-from tests.store.postgres.gate import append, open_gate, shut_gate, wait_until_it_waits
 
 pytestmark = proves("PG-TEETH")
 
@@ -57,17 +62,17 @@ def late_commit(
     slow, fast = begin_stream(late, "task:slow"), begin_stream(late, "task:fast")
     seen: list[Seen] = []
     read_on(reader, seen)
-    shut_gate(admin, slow)
-    first = begin(lambda: append(late, slow, 2))
-    wait_until_it_waits(admin, "advisory", first)
-    second = begin(lambda: append(early, fast, 2))
-    wait_until_it_waits(admin, "transactionid", second)
+    block_commits(admin, slow)
+    first = start_thread(lambda: append(late, slow, 2))
+    wait_until_blocked(admin, "advisory", first)
+    second = start_thread(lambda: append(early, fast, 2))
+    wait_until_blocked(admin, "transactionid", second)
     read_on(reader, seen)
-    open_gate(admin)
+    unblock_commits(admin)
     for commit in (first, second):
-        commit.result(PATIENCE)
+        commit.result(TIMEOUT_S)
     read_on(reader, seen)
-    return list(slips(seen, reader))
+    return list(reading_errors(seen, reader))
 
 
 @proves("STORE-LATE-COMMIT")

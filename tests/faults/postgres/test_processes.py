@@ -14,8 +14,8 @@ from dragoman.engine.verifying.verify import check_ledger, check_views
 from dragoman.store.postgres import PostgresStore
 from dragoman.system.clock import HandClock
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, NOW, Hub
-from tests.conformance.store.tails import Tail, slips
-from tests.conformance.store.threads import PATIENCE
+from tests.conformance.store.tails import Tail, reading_errors
+from tests.conformance.store.threads import TIMEOUT_S
 from tests.faults.postgres.workload import BOARD
 from tests.requirements import proves
 from tests.store.postgres.conftest import Admin
@@ -49,7 +49,7 @@ def test_competing_hubs_claim_each_task_once(store: PostgresStore, postgres_url:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT_S,
         check=False,
     )
     tail.finish()
@@ -62,7 +62,7 @@ def test_competing_hubs_claim_each_task_once(store: PostgresStore, postgres_url:
     assert sorted(claims) == sorted(f"task:{task}" for task in tasks)
     held = {row.name: row.lease.holder for row in store.rows(0, 1_000) if row.lease is not None}
     assert held == {f"task:{task}": winner for task, winner in winners.items()}
-    assert list(slips(tail.seen, store)) == []
+    assert list(reading_errors(tail.seen, store)) == []
     assert len([entry for entry in tail.seen if entry[1] == f"task:{BOARD}"]) == 1 + HUBS * TASKS
     check_sound(store)
 
@@ -86,7 +86,7 @@ def test_hub_stopped_in_transaction_loses_its_lock(
         hub.do(HUB, ExpireLease("held", Backoff(0, 0)))
         hub.do(BOB, ClaimTask("held", "bob"))
         os.kill(stopped.pid, signal.SIGCONT)
-        output, _ = stopped.communicate(timeout=PATIENCE)
+        output, _ = stopped.communicate(timeout=TIMEOUT_S)
 
     # It had decided before it stopped; none of that is written, and it decides again.
     assert output.split() == ["lease_lost", "done"]

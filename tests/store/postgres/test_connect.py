@@ -12,7 +12,7 @@ from tests.store.postgres.conftest import Admin
 pytestmark = proves("STORE-URL")
 
 
-def test_the_schema_is_taken_out_of_the_url() -> None:
+def test_schema_is_taken_from_the_url() -> None:
     address = parse_url("postgresql://u:p@db.example:5433/hub?schema=team_1&sslmode=require")
 
     assert address.schema == "team_1"
@@ -26,23 +26,26 @@ def test_the_schema_is_taken_out_of_the_url() -> None:
     assert "schema" not in address.settings
 
 
-def test_what_the_url_does_not_say_has_a_default_and_what_it_says_counts() -> None:
-    plain = parse_url("postgresql:///hub")
-    told = parse_url("postgresql:///hub?connect_timeout=3&application_name=mine")
+def test_url_settings_override_defaults() -> None:
+    default = parse_url("postgresql:///hub")
+    explicit = parse_url("postgresql:///hub?connect_timeout=3&application_name=mine")
 
-    assert plain.schema == "dragoman"
-    assert (plain.settings["connect_timeout"], plain.settings["application_name"]) == (
+    assert default.schema == "dragoman"
+    assert (default.settings["connect_timeout"], default.settings["application_name"]) == (
         10,
         "dragoman",
     )
-    assert (told.settings["connect_timeout"], told.settings["application_name"]) == ("3", "mine")
+    assert (explicit.settings["connect_timeout"], explicit.settings["application_name"]) == (
+        "3",
+        "mine",
+    )
 
 
 @pytest.mark.parametrize(
     "schema",
     ["", "Team", "1st", "a-b", "a%20b", "a;b", "a%22b", "ä", "a" * 64, "pg_temp", "team%0A"],
 )
-def test_a_schema_that_is_no_plain_name_is_refused(schema: str) -> None:
+def test_invalid_schema_name_is_refused(schema: str) -> None:
     with pytest.raises(SettingsError, match="cannot be the schema"):
         parse_url(f"postgresql:///hub?schema={schema}")
 
@@ -56,7 +59,7 @@ def test_a_schema_that_is_no_plain_name_is_refused(schema: str) -> None:
         "hunter2",
     ],
 )
-def test_a_url_that_cannot_be_understood_is_refused_without_repeating_it(url: str) -> None:
+def test_invalid_url_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(SettingsError, match="cannot be understood") as caught:
         parse_url(url)
 
@@ -65,18 +68,16 @@ def test_a_url_that_cannot_be_understood_is_refused_without_repeating_it(url: st
 
 
 @pytest.mark.parametrize("port", ["1", "port"])
-def test_a_server_that_is_not_there_is_named_without_the_password(port: str) -> None:
+def test_unreachable_server_is_named_without_the_password(port: str) -> None:
     with pytest.raises(StoreUnavailable) as caught:
         PostgresStore.open(f"postgresql://u:hunter2@127.0.0.1:{port}/hub?schema=team", new_id)
 
-    said = str(caught.value)
-    assert f"127.0.0.1:{port} (database hub, schema team) cannot be reached" in said
-    assert "hunter2" not in said
+    message = str(caught.value)
+    assert f"127.0.0.1:{port} (database hub, schema team) cannot be reached" in message
+    assert "hunter2" not in message
 
 
-def test_every_connection_is_in_our_schema_and_waits_for_nobody_for_ever(
-    postgres_url: str, schema: str
-) -> None:
+def test_every_connection_is_in_our_schema_with_timeouts(postgres_url: str, schema: str) -> None:
     with connect(parse_url(postgres_url)) as connection:
         settings = {
             name: connection.execute(f"SHOW {name}".encode()).fetchone()
@@ -102,15 +103,13 @@ def test_every_connection_is_in_our_schema_and_waits_for_nobody_for_ever(
 
 
 @pytest.mark.parametrize("chosen", ["local", "remote_write", "on", "remote_apply"])
-def test_a_choice_that_keeps_what_was_answered_is_left_as_it_is(
-    postgres_url: str, chosen: str
-) -> None:
+def test_durable_commit_setting_is_left_unchanged(postgres_url: str, chosen: str) -> None:
     address = parse_url(f"{postgres_url}&options=-csynchronous_commit%3D{chosen}")
     with connect(address) as connection:
         assert connection.execute("SHOW synchronous_commit").fetchone() == (chosen,)
 
 
-def test_a_user_who_may_not_create_a_schema_is_told_so(
+def test_missing_right_to_create_a_schema_is_reported(
     admin: Admin, postgres_server: str, schema: str
 ) -> None:
     admin.execute(f"CREATE ROLE guest_{schema} LOGIN".encode())

@@ -11,9 +11,7 @@ from tests.store.sqlite.test_handoffs_table import COLUMNS, INSERT
 pytestmark = proves("ACP-TABLE")
 
 
-def test_it_has_the_columns_that_the_seed_names(
-    store: PostgresStore, admin: Admin, schema: str
-) -> None:
+def test_table_has_the_columns_of_the_seed(store: PostgresStore, admin: Admin, schema: str) -> None:
     del store
     found = admin.execute(
         "SELECT column_name, is_nullable FROM information_schema.columns "
@@ -23,7 +21,7 @@ def test_it_has_the_columns_that_the_seed_names(
     assert [(name, int(null == "NO")) for name, null in found] == COLUMNS
 
 
-def test_its_index_lets_a_task_have_one_under_way(store: PostgresStore, admin: Admin) -> None:
+def test_index_allows_one_active_handoff_per_task(store: PostgresStore, admin: Admin) -> None:
     del store
     insert = INSERT.replace("?", "%s").encode()
     admin.execute(insert, ("one",))

@@ -25,13 +25,18 @@ from dragoman.store.postgres.session import NUMBERS_AT_ONCE, PostgresSession
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import new_id
 from dragoman.text.words import Term
-from tests.conformance.store.changes import a_row, an_entry, begin_stream
+from tests.conformance.store.changes import begin_stream, make_entry, make_row
 from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, Hub
-from tests.conformance.store.threads import A_WHILE, PATIENCE, begin
+from tests.conformance.store.threads import BLOCKED_AFTER_S, TIMEOUT_S, start_thread
 from tests.core.handoffs import offer
 from tests.requirements import proves
+from tests.store.postgres.commit_lock import (
+    append,
+    block_commits,
+    unblock_commits,
+    wait_until_blocked,
+)
 from tests.store.postgres.conftest import Admin
-from tests.store.postgres.gate import append, open_gate, shut_gate, wait_until_it_waits
 
 pytestmark = proves("STORE-CONTRACT")
 
@@ -45,15 +50,13 @@ def other(postgres_url: str, store: PostgresStore) -> Generator[PostgresStore]:
 
 
 @proves("STORE-LATE-COMMIT")
-def test_the_ledger_is_not_locked_before_the_commit_is_sent(
-    admin: Admin, store: PostgresStore
-) -> None:
+def test_ledger_is_not_locked_before_the_commit_is_sent(admin: Admin, store: PostgresStore) -> None:
     number = begin_stream(store, "task:a")
 
     def work(session: Session) -> None:
         session.streams(["task:a"])
         session.last_number("2026-02-09")
-        changes = Changes([an_entry(number, 2)], [a_row(number, "task:a", 2)])
+        changes = Changes([make_entry(number, 2)], [make_row(number, "task:a", 2)])
         session.write(replace(changes, listed=[("in:bob", number)], unlisted=[("new", number)]))
         # A hub that is stopped here keeps nobody else from writing other streams.
         admin.execute("BEGIN")
@@ -67,9 +70,7 @@ def test_the_ledger_is_not_locked_before_the_commit_is_sent(
 
 
 @proves("STORE-SEARCH")
-def test_words_are_indexed_and_found_while_somebody_commits(
-    admin: Admin, store: PostgresStore
-) -> None:
+def test_words_are_indexed_and_found_during_a_commit(admin: Admin, store: PostgresStore) -> None:
     number = begin_stream(store, "task:a")
     admin.execute("BEGIN")
     admin.execute("SELECT position FROM head FOR UPDATE")
@@ -83,27 +84,27 @@ def test_words_are_indexed_and_found_while_somebody_commits(
 
 
 @proves("STORE-LATE-COMMIT", "LEDGER-POSITION")
-def test_who_has_a_position_and_has_not_committed_holds_back_those_after_it(
+def test_uncommitted_position_holds_back_later_ones(
     admin: Admin, store: PostgresStore, other: PostgresStore
 ) -> None:
     slow, fast = begin_stream(store, "task:slow"), begin_stream(store, "task:fast")
-    shut_gate(admin, slow)
+    block_commits(admin, slow)
 
-    late = begin(lambda: append(store, slow, 2))
-    wait_until_it_waits(admin, "advisory", late)
-    early = begin(lambda: append(other, fast, 2))
-    wait_until_it_waits(admin, "transactionid", early)
+    late = start_thread(lambda: append(store, slow, 2))
+    wait_until_blocked(admin, "advisory", late)
+    early = start_thread(lambda: append(other, fast, 2))
+    wait_until_blocked(admin, "transactionid", early)
 
     assert [entry.position for entry in store.entries(0, 10)] == [1, 2]
-    open_gate(admin)
-    late.result(PATIENCE)
-    early.result(PATIENCE)
+    unblock_commits(admin)
+    late.result(TIMEOUT_S)
+    early.result(TIMEOUT_S)
     seen = [(entry.position, entry.stream) for entry in store.entries(2, 10)]
     assert seen == [(3, "task:slow"), (4, "task:fast")]
 
 
 @proves("STORE-CLAIM-RACE")
-def test_a_queue_gives_each_hub_other_tasks_and_keeps_nobody_waiting(
+def test_queue_gives_each_hub_other_tasks_without_waiting(
     store: PostgresStore, other: PostgresStore
 ) -> None:
     hub = Hub(store, HandClock(NOW))
@@ -124,7 +125,7 @@ def test_a_queue_gives_each_hub_other_tasks_and_keeps_nobody_waiting(
 
 
 @proves("RETRY-BACKOFF")
-def test_a_resting_task_that_another_hub_has_is_not_promoted(
+def test_delayed_task_locked_by_another_hub_is_not_promoted(
     store: PostgresStore, other: PostgresStore
 ) -> None:
     number = begin_stream(store, "task:a")
@@ -141,7 +142,7 @@ def test_a_resting_task_that_another_hub_has_is_not_promoted(
 
 
 @proves("NAME-AOF-ID")
-def test_numbers_of_a_day_wait_for_the_hub_that_has_them(
+def test_daily_numbers_wait_for_the_hub_that_holds_them(
     admin: Admin, store: PostgresStore, other: PostgresStore
 ) -> None:
     waiting: list[Future[int]] = []
@@ -149,17 +150,17 @@ def test_numbers_of_a_day_wait_for_the_hub_that_has_them(
     def work(session: Session) -> int:
         last = session.last_number("2026-02-09")
         waiting.append(
-            begin(lambda: other.transact(lambda session: session.last_number("2026-02-09")))
+            start_thread(lambda: other.transact(lambda session: session.last_number("2026-02-09")))
         )
-        wait_until_it_waits(admin, "transactionid", waiting[0])
+        wait_until_blocked(admin, "transactionid", waiting[0])
         session.write(Changes(numbers={"2026-02-09": last + 1}))
         return last
 
     assert store.transact(work) == 0
-    assert waiting[0].result(PATIENCE) == 1
+    assert waiting[0].result(TIMEOUT_S) == 1
 
 
-def test_stream_numbers_come_from_the_server_by_the_hundred(
+def test_stream_numbers_are_reserved_by_the_hundred(
     admin: Admin, store: PostgresStore, other: PostgresStore
 ) -> None:
     numbers = [begin_stream(store, f"task:{n}") for n in range(NUMBERS_AT_ONCE + 1)]
@@ -174,7 +175,7 @@ def test_stream_numbers_come_from_the_server_by_the_hundred(
 
 
 @proves("STORE-ATOMIC")
-def test_prepared_statements_outlive_a_rollback(store: PostgresStore) -> None:
+def test_prepared_statements_survive_a_rollback(store: PostgresStore) -> None:
     number = begin_stream(store, "task:a")
     for version in (2, 3, 4):
         with pytest.raises(ZeroDivisionError):
@@ -185,7 +186,7 @@ def test_prepared_statements_outlive_a_rollback(store: PostgresStore) -> None:
 
 
 @proves("STORE-ATOMIC")
-def test_a_transaction_in_which_a_statement_failed_is_never_taken_for_committed(
+def test_transaction_with_a_failed_statement_is_never_committed(
     store: PostgresStore,
 ) -> None:
     number = begin_stream(store, "task:a")
@@ -202,7 +203,7 @@ def test_a_transaction_in_which_a_statement_failed_is_never_taken_for_committed(
 
 
 @proves("ENGINE-BATCH-POISON")
-def test_a_text_that_postgresql_cannot_keep_fails_alone(store: PostgresStore) -> None:
+def test_text_that_postgresql_cannot_store_fails_alone(store: PostgresStore) -> None:
     number = begin_stream(store, "task:a")
 
     with pytest.raises(Exception, match="0x00"):
@@ -213,7 +214,7 @@ def test_a_text_that_postgresql_cannot_keep_fails_alone(store: PostgresStore) ->
 
 
 @proves("TASK-PRIORITY")
-def test_a_batch_of_claims_reads_ahead_in_the_queue(store: PostgresStore) -> None:
+def test_batch_of_claims_reads_ahead_in_the_queue(store: PostgresStore) -> None:
     hub = Hub(store, HandClock(NOW))
     names = [f"t{n:02d}" for n in range(20)]
     for name in names:
@@ -227,24 +228,24 @@ def test_a_batch_of_claims_reads_ahead_in_the_queue(store: PostgresStore) -> Non
     assert [receipt.task for receipt in getattr(others, "receipts", ())] == names[10:]
 
 
-def test_the_wait_for_a_lock_is_the_servers_and_ends_with_it(
+def test_lock_wait_happens_on_the_server_and_ends_with_the_lock(
     admin: Admin, store: PostgresStore
 ) -> None:
     begin_stream(store, "task:a")
     admin.execute("BEGIN")
     admin.execute("SELECT 1 FROM streams FOR UPDATE")
-    waiting = begin(lambda: store.transact(lambda session: session.streams(["task:a"])))
+    waiting = start_thread(lambda: store.transact(lambda session: session.streams(["task:a"])))
 
     with pytest.raises(TimeoutError):
-        waiting.result(A_WHILE)
+        waiting.result(BLOCKED_AFTER_S)
     admin.execute("COMMIT")
 
-    assert [row.name for row in waiting.result(PATIENCE)] == ["task:a"]
+    assert [row.name for row in waiting.result(TIMEOUT_S)] == ["task:a"]
     with pytest.raises(psycopg.errors.NoActiveSqlTransaction):
         admin.execute("SAVEPOINT none_is_open")
 
 
-def test_what_is_made_while_it_is_looked_for_is_read_anew(
+def test_stream_created_during_a_lookup_is_read_again(
     store: PostgresStore, other: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rival, read = Hub(store, HandClock(NOW)), PostgresSession.streams
@@ -261,30 +262,30 @@ def test_what_is_made_while_it_is_looked_for_is_read_anew(
     assert Hub(other, HandClock(NOW)).do(BOB, AdoptTask("bead", "T")).task == "T"
 
 
-SIGHTS: dict[str, tuple[str, AnyCommand, Callable[[View], object]]] = {
-    "by another name": ("task:T", AdoptTask("bead", "T"), lambda view: view.task("bead:T")),
+LOOKUPS: dict[str, tuple[str, AnyCommand, Callable[[View], object]]] = {
+    "by alias": ("task:T", AdoptTask("bead", "T"), lambda view: view.task("bead:T")),
     "in a queue": (
         "task:T",
         AdoptTask("bead", "T"),
         lambda view: view.next_ready(("",), NOW, lambda _: True),
     ),
-    "in hand": (
+    "held in a session": (
         "task:T",
         AdoptTask("bead", "T", claim_for="bob", session="s"),
         lambda view: view.held("s", "bob"),
     ),
     "on a list": ("wave:W", StartWave((WaveBead("T"),), 1, "W"), lambda view: view.open_waves()),
-    "by its task": ("handoff:H", offer(), lambda view: view.task("T")),
+    "by task": ("handoff:H", offer(), lambda view: view.task("T")),
 }
 
 
-@pytest.mark.parametrize(("stream", "made", "look"), SIGHTS.values(), ids=list(SIGHTS))
-def test_no_view_is_of_two_moments(
+@pytest.mark.parametrize(("stream", "command", "read"), LOOKUPS.values(), ids=list(LOOKUPS))
+def test_view_of_two_moments_is_a_conflict(
     store: PostgresStore,
     other: PostgresStore,
     stream: str,
-    made: AnyCommand,
-    look: Callable[[View], object],
+    command: AnyCommand,
+    read: Callable[[View], object],
 ) -> None:
     rival = Hub(store, HandClock(NOW))
     if stream != "task:T":
@@ -293,8 +294,8 @@ def test_no_view_is_of_two_moments(
     def work(session: Session) -> None:
         view = View(session, Cache(), NOW, b"secret")
         view.load_streams((stream,))
-        rival.do(ANN, made)
-        look(view)
+        rival.do(ANN, command)
+        read(view)
 
     with pytest.raises(StoreConflict, match=f"begun {stream} after it was looked for"):
         other.transact(work)

@@ -12,7 +12,7 @@ from dragoman.store.postgres.migrate import MIGRATIONS
 from dragoman.system.ids import new_id
 from dragoman.text.words import Term
 from tests.conformance.store.changes import BEFORE_LISTS, begin_stream, fill_before_lists
-from tests.conformance.store.threads import at_once
+from tests.conformance.store.threads import run_concurrently
 from tests.requirements import proves
 from tests.servers import fresh_schema
 from tests.store.postgres.conftest import Admin
@@ -55,7 +55,7 @@ def catalog(admin: Admin, schema: str) -> list[tuple[object, ...]]:
     return sorted(tuple(str(value).replace(schema, "SCHEMA") for value in row) for row in rows)
 
 
-def test_all_migrations_give_exactly_schema_sql(
+def test_all_migrations_equal_schema_sql(
     admin: Admin, store: PostgresStore, schema: str, postgres_server: str
 ) -> None:
     migrated = catalog(admin, schema)
@@ -71,7 +71,7 @@ def test_all_migrations_give_exactly_schema_sql(
     assert len(migrated) > 50
 
 
-def test_a_schema_that_is_missing_is_made(postgres_server: str, admin: Admin, schema: str) -> None:
+def test_missing_schema_is_created(postgres_server: str, admin: Admin, schema: str) -> None:
     name = f"made_{schema}"[:63]
     store = PostgresStore.open(f"{postgres_server}&schema={name}", new_id)
     try:
@@ -81,7 +81,7 @@ def test_a_schema_that_is_missing_is_made(postgres_server: str, admin: Admin, sc
         admin.execute(f"DROP SCHEMA {name} CASCADE".encode())
 
 
-def test_the_first_opening_gives_the_ledger_its_id_and_later_ones_keep_it(
+def test_ledger_id_is_set_by_the_first_opening_and_kept(
     postgres_url: str,
 ) -> None:
     first = PostgresStore.open(postgres_url, lambda: "the first id")
@@ -94,8 +94,8 @@ def test_the_first_opening_gives_the_ledger_its_id_and_later_ones_keep_it(
     second.close()
 
 
-def test_many_may_open_an_empty_schema_at_once(postgres_url: str) -> None:
-    stores = at_once([lambda: PostgresStore.open(postgres_url, new_id)] * 6)
+def test_concurrent_openings_of_an_empty_schema_succeed(postgres_url: str) -> None:
+    stores = run_concurrently([lambda: PostgresStore.open(postgres_url, new_id)] * 6)
 
     assert len({store.ledger_id() for store in stores}) == 1
     for n, store in enumerate(stores):
@@ -105,7 +105,7 @@ def test_many_may_open_an_empty_schema_at_once(postgres_url: str) -> None:
         store.close()
 
 
-def test_a_newer_schema_is_refused_and_not_touched(
+def test_newer_schema_is_refused_and_unchanged(
     admin: Admin, store: PostgresStore, postgres_url: str, schema: str
 ) -> None:
     admin.execute("UPDATE meta SET value = %s WHERE key = 'schema'", (str(len(MIGRATIONS) + 1),))
@@ -120,7 +120,7 @@ def test_a_newer_schema_is_refused_and_not_touched(
 @pytest.mark.parametrize(
     "table", ["customers (id int)", "meta (id int)", "meta (key text, value int)"]
 )
-def test_a_schema_of_somebody_else_is_refused_and_not_touched(
+def test_foreign_schema_is_refused_and_unchanged(
     admin: Admin, postgres_url: str, schema: str, table: str
 ) -> None:
     admin.execute(f"CREATE TABLE {table}".encode())
@@ -132,7 +132,7 @@ def test_a_schema_of_somebody_else_is_refused_and_not_touched(
     assert catalog(admin, schema) == before
 
 
-def test_only_what_is_new_is_applied_and_the_ledger_stays(
+def test_only_new_migrations_are_applied(
     store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin_stream(store, "task:a")
@@ -146,7 +146,7 @@ def test_only_what_is_new_is_applied_and_the_ledger_stays(
 
 
 @proves("STORE-LISTS", "STORE-SEARCH")
-def test_a_schema_of_the_second_version_gets_lists_and_words_and_keeps_everything(
+def test_schema_of_version_2_gets_lists_and_texts(
     admin: Admin, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrate, "MIGRATIONS", MIGRATIONS[:2])
@@ -171,7 +171,7 @@ def test_a_schema_of_the_second_version_gets_lists_and_words_and_keeps_everythin
 
 
 @proves("STORE-LISTS")
-def test_whoever_and_whatever_was_there_before_the_lists_stands_on_them(
+def test_streams_older_than_the_lists_are_listed(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrate, "MIGRATIONS", MIGRATIONS[:2])
@@ -186,7 +186,7 @@ def test_whoever_and_whatever_was_there_before_the_lists_stands_on_them(
     store.close()
 
 
-def test_a_migration_that_fails_changes_nothing(
+def test_failed_migration_changes_nothing(
     admin: Admin,
     store: PostgresStore,
     postgres_url: str,
@@ -204,7 +204,7 @@ def test_a_migration_that_fails_changes_nothing(
 
 
 @proves("STORE-CORRUPT")
-def test_a_table_that_is_gone_gets_a_clear_word(admin: Admin, store: PostgresStore) -> None:
+def test_missing_table_is_reported(admin: Admin, store: PostgresStore) -> None:
     admin.execute("DROP TABLE leases CASCADE")
 
     with pytest.raises(StoreCorrupt, match="does not have the tables"):
@@ -223,9 +223,7 @@ def test_a_table_that_is_gone_gets_a_clear_word(admin: Admin, store: PostgresSto
     ],
 )
 @proves("VERIFY-REMOVED")
-def test_entries_are_never_changed_and_never_removed(
-    admin: Admin, store: PostgresStore, statement: str
-) -> None:
+def test_entries_are_append_only(admin: Admin, store: PostgresStore, statement: str) -> None:
     begin_stream(store, "task:a")
 
     with pytest.raises(psycopg.errors.RaiseException, match="append-only"):
@@ -234,13 +232,13 @@ def test_entries_are_never_changed_and_never_removed(
     assert store.head() == 1
 
 
-def test_the_head_is_one_row_and_cannot_be_doubled(admin: Admin, store: PostgresStore) -> None:
+def test_head_table_has_one_row(admin: Admin, store: PostgresStore) -> None:
     with pytest.raises(psycopg.errors.UniqueViolation):
         admin.execute("INSERT INTO head (position) VALUES (0)")
 
 
 @proves("VERIFY-REMOVED")
-def test_an_entry_whose_stream_was_removed_is_shown_without_a_name(
+def test_entry_of_a_removed_stream_is_shown_without_a_name(
     admin: Admin, store: PostgresStore
 ) -> None:
     begin_stream(store, "task:a")
@@ -252,7 +250,7 @@ def test_an_entry_whose_stream_was_removed_is_shown_without_a_name(
 
 
 @proves("STORE-CORRUPT")
-def test_a_ledger_that_has_lost_its_id_is_named(admin: Admin, store: PostgresStore) -> None:
+def test_missing_ledger_id_is_reported(admin: Admin, store: PostgresStore) -> None:
     admin.execute("DELETE FROM meta WHERE key = 'ledger_id'")
     with pytest.raises(StoreCorrupt, match="lost the id of its ledger"):
         store.ledger_id()

@@ -24,10 +24,10 @@ from tests.store.upgrades import (
     COPY,
     OLD,
     TABLES,
-    about_bead,
+    cleanup_statements,
     fill,
-    forgets,
     lines,
+    positions_about_bead,
     problems,
     write_letters,
 )
@@ -71,14 +71,14 @@ def make_old(admin: Admin, server: str, schema: str, version: int, name: str) ->
             if columns:
                 copy = COPY.format(table=table, columns=columns, source=f"{today}.{table}")
                 admin.execute(copy.encode())
-    for statement in forgets(version):
+    for statement in cleanup_statements(version):
         admin.execute(statement.encode())
     admin.execute("UPDATE meta SET value = %s WHERE key = 'schema'", (str(version),))
     admin.execute("SELECT setval('stream_numbers', 1000)")
 
 
 @pytest.fixture
-def mortal(postgres_server: str) -> Generator[str]:
+def crashing_database(postgres_server: str) -> Generator[str]:
     """Give the URL of a database of its own, where migrations can be made to die."""
     name = sql.Identifier(f"mortal_{uuid4().hex}")
     with psycopg.connect(postgres_server, autocommit=True) as server:
@@ -92,7 +92,7 @@ def mortal(postgres_server: str) -> Generator[str]:
 
 
 @proves("UPGRADE-OLD", "SEARCH-WORDS")
-def test_what_was_indexed_before_signs_were_words_is_indexed_anew(
+def test_old_search_index_is_rebuilt(
     admin: Admin, postgres_server: str, postgres_url: str, schema: str
 ) -> None:
     make_old(admin, postgres_server, schema, 6, "v9")
@@ -107,10 +107,10 @@ def test_what_was_indexed_before_signs_were_words_is_indexed_anew(
 
 
 @proves("UPGRADE-OLD", "MAIL-THREAD")
-def test_letters_of_before_are_found_by_their_bead(admin: Admin, postgres_url: str) -> None:
+def test_old_letters_are_listed_by_their_bead(admin: Admin, postgres_url: str) -> None:
     store = PostgresStore.open(postgres_url, new_id)
     write_letters(store)
-    found = about_bead(store)
+    found = positions_about_bead(store)
     store.close()
     admin.execute("DELETE FROM lists WHERE list LIKE 'bead:%'")
     admin.execute("DROP INDEX entries_claims")
@@ -119,14 +119,14 @@ def test_letters_of_before_are_found_by_their_bead(admin: Admin, postgres_url: s
     store = PostgresStore.open(postgres_url, new_id)
 
     assert len(found) == 2
-    assert about_bead(store) == found
+    assert positions_about_bead(store) == found
     assert problems(store) == []
     store.close()
 
 
 @proves("UPGRADE-OLD")
 @pytest.mark.parametrize(("version", "name"), OLD)
-def test_a_schema_of_every_earlier_version_is_brought_up_to_date(
+def test_schema_of_every_earlier_version_is_migrated(
     admin: Admin, postgres_server: str, postgres_url: str, schema: str, version: int, name: str
 ) -> None:
     make_old(admin, postgres_server, schema, version, name)
@@ -144,15 +144,15 @@ def test_a_schema_of_every_earlier_version_is_brought_up_to_date(
 
 @proves("UPGRADE-KILLED")
 @pytest.mark.parametrize(("version", "name"), [(0, ""), OLD[0], (4, "v11")])
-def test_a_migration_that_is_cut_at_any_statement_leaves_the_schema_as_it_was(
-    mortal: str, version: int, name: str
+def test_interrupted_migration_leaves_the_schema_unchanged(
+    crashing_database: str, version: int, name: str
 ) -> None:
-    url = f"{mortal}&schema=hub"
+    url = f"{crashing_database}&schema=hub"
     tables = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('hub') ORDER BY 1"
-    with psycopg.connect(mortal, autocommit=True, options="-csearch_path=hub") as admin:
+    with psycopg.connect(crashing_database, autocommit=True, options="-csearch_path=hub") as admin:
         if version:
             admin.execute("CREATE SCHEMA hub")
-            make_old(admin, mortal, "hub", version, name)
+            make_old(admin, crashing_database, "hub", version, name)
         before = admin.execute(tables).fetchall()
         for step in range(1, 200):
             admin.execute("SELECT setval('public.steps', 1, false)")
@@ -174,9 +174,7 @@ def test_a_migration_that_is_cut_at_any_statement_leaves_the_schema_as_it_was(
 
 
 @proves("UPGRADE-FENCE")
-def test_a_process_that_was_there_before_a_migration_writes_no_more(
-    admin: Admin, store: PostgresStore
-) -> None:
+def test_process_older_than_a_migration_cannot_write(admin: Admin, store: PostgresStore) -> None:
     """Upgrade with an old server running: https://github.com/gastownhall/beads/issues/6064."""
     begin_stream(store, "task:before")
     admin.execute("UPDATE meta SET value = %s WHERE key = 'schema'", (NEWER,))
@@ -192,7 +190,7 @@ def test_a_process_that_was_there_before_a_migration_writes_no_more(
 
 
 @proves("UPGRADE-FENCE")
-def test_a_migration_waits_for_who_writes_and_who_comes_later_is_refused(
+def test_migration_waits_for_writers_and_fences_off_later_ones(
     admin: Admin,
     store: PostgresStore,
     postgres_url: str,
@@ -223,7 +221,7 @@ def test_a_migration_waits_for_who_writes_and_who_comes_later_is_refused(
 
 
 @proves("STORE-MIGRATIONS", "UPGRADE-OLD", "CLI-DOCTOR")
-def test_doctor_looks_at_an_old_schema_and_changes_nothing(
+def test_doctor_examines_an_old_schema_and_changes_nothing(
     tmp_path: Path, postgres_url: str, admin: Admin
 ) -> None:
     dragoman = Console(tmp_path / "hub")

@@ -12,7 +12,7 @@ Happening = tuple[str, str]
 _KINDS = {apsw.SQLITE_OPEN_MAIN_DB: "main", apsw.SQLITE_OPEN_WAL: "wal"}
 
 
-def _work_well(_: Happening) -> None:
+def _no_failure(_: Happening) -> None:
     """A disk in good health."""
 
 
@@ -22,7 +22,7 @@ class Disk(apsw.VFS):
     def __init__(self) -> None:
         self.base = apsw.vfs_names()[0]
         self.happened: list[Happening] = []
-        self.before: Callable[[Happening], None] = _work_well
+        self.before: Callable[[Happening], None] = _no_failure
         """Asked before each of these; it may raise."""
         super().__init__("failing-disk", self.base, makedefault=True)
 
@@ -38,7 +38,7 @@ class Disk(apsw.VFS):
 
     def recover(self) -> None:
         """From now on it works."""
-        self.before = _work_well
+        self.before = _no_failure
 
     def fail_at(self, count: int, operation: str, error: type[apsw.Error]) -> None:
         """From the count-th operation of this kind on, every one of them fails."""

@@ -7,12 +7,12 @@ import apsw
 
 from dragoman.engine.ports import Changes, Session
 from dragoman.store.sqlite import SqliteStore
-from tests.conformance.store.changes import a_row, an_entry
+from tests.conformance.store.changes import make_entry, make_row
 
 PAGE = 4_096
 
 
-class Found(Protocol):
+class Cursor(Protocol):
     """What a statement found."""
 
     def fetchall(self) -> list[Any]:
@@ -23,7 +23,7 @@ class Found(Protocol):
 class Database(Protocol):
     """A connection beside the store's own."""
 
-    def execute(self, statements: str, bindings: Any = None, /) -> Found:
+    def execute(self, statements: str, bindings: Any = None, /) -> Cursor:
         """Run a statement."""
         ...
 
@@ -55,7 +55,7 @@ def connect(path: Path) -> Database:
     return cast(Database, apsw.Connection(str(path)))
 
 
-def filled(path: Path, streams: int = 1) -> Path:
+def create_filled(path: Path, streams: int = 1) -> Path:
     """A closed database with this many streams of one entry each."""
     store = open_store(path)
     store.transact(lambda session: add_streams(session, streams))
@@ -68,8 +68,8 @@ def add_streams(session: Session, count: int) -> None:
     numbers = [session.new_stream() for _ in range(count)]
     session.write(
         Changes(
-            entries=[an_entry(number, 1, text="x" * 100) for number in numbers],
-            streams=[a_row(number, f"task:{number}") for number in numbers],
+            entries=[make_entry(number, 1, text="x" * 100) for number in numbers],
+            streams=[make_row(number, f"task:{number}") for number in numbers],
         )
     )
 
@@ -77,8 +77,8 @@ def add_streams(session: Session, count: int) -> None:
 def root_page(path: Path, table: str) -> int:
     """The page that a table begins with."""
     database = connect(path)
-    asked = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
-    ((page,),) = database.execute(asked, (table,)).fetchall()
+    query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+    ((page,),) = database.execute(query, (table,)).fetchall()
     database.close()
     return page
 
@@ -93,8 +93,8 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
 def hide_from_index(path: Path, index: str, stream: str) -> None:
     """Take one stream out of an index, as damage would: its table still has it."""
     database = connect(path)
-    asked = "SELECT sql FROM sqlite_schema WHERE name = ?"
-    ((sound,),) = database.execute(asked, (index,)).fetchall()
+    query = "SELECT sql FROM sqlite_schema WHERE name = ?"
+    ((sound,),) = database.execute(query, (index,)).fetchall()
     for sql in (f"{sound} AND name <> '{stream}'", sound):
         if sql == sound:
             database.execute(f"REINDEX {index}").fetchall()

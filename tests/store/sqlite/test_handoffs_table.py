@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from tests.requirements import proves
-from tests.store.sqlite.files import connect, filled
+from tests.store.sqlite.files import connect, create_filled
 
 pytestmark = proves("ACP-TABLE")
 
@@ -33,17 +33,17 @@ INSERT = (
 )
 
 
-def test_it_has_the_columns_that_the_seed_names(tmp_path: Path) -> None:
-    database = connect(filled(tmp_path / "hub.db"))
-    asked = "SELECT name, type, \"notnull\" FROM pragma_table_info('handoffs') ORDER BY cid"
-    found = database.execute(asked).fetchall()
+def test_table_has_the_columns_of_the_seed(tmp_path: Path) -> None:
+    database = connect(create_filled(tmp_path / "hub.db"))
+    query = "SELECT name, type, \"notnull\" FROM pragma_table_info('handoffs') ORDER BY cid"
+    found = database.execute(query).fetchall()
     assert [(name, required) for name, _, required in found] == COLUMNS
     assert {kind for _, kind, _ in found} == {"TEXT"}
     database.close()
 
 
-def test_its_index_lets_a_task_have_one_under_way(tmp_path: Path) -> None:
-    database = connect(filled(tmp_path / "hub.db"))
+def test_index_allows_one_active_handoff_per_task(tmp_path: Path) -> None:
+    database = connect(create_filled(tmp_path / "hub.db"))
     database.execute(INSERT, ("one",)).fetchall()
     with pytest.raises(apsw.ConstraintError, match=r"handoffs\.task_id"):
         database.execute(INSERT, ("two",)).fetchall()

@@ -13,7 +13,7 @@ from dragoman.store.sqlite.migrate import MIGRATIONS
 from dragoman.text.words import Term
 from tests.conformance.store.changes import BEFORE_LISTS, everything, fill_before_lists
 from tests.requirements import proves
-from tests.store.sqlite.files import Database, connect, files_in, filled, open_store
+from tests.store.sqlite.files import Database, connect, create_filled, files_in, open_store
 
 pytestmark = proves("STORE-MIGRATIONS")
 
@@ -28,8 +28,8 @@ def schema(database: Database) -> list[tuple[str, ...]]:
     ]
 
 
-def test_all_migrations_together_are_the_schema(tmp_path: Path) -> None:
-    migrated = connect(filled(tmp_path / "migrated.db"))
+def test_all_migrations_equal_schema_sql(tmp_path: Path) -> None:
+    migrated = connect(create_filled(tmp_path / "migrated.db"))
     written = connect(tmp_path / "written.db")
     script = files("dragoman.store.sqlite").joinpath("schema.sql").read_text("utf-8")
     written.execute(script).fetchall()
@@ -38,7 +38,7 @@ def test_all_migrations_together_are_the_schema(tmp_path: Path) -> None:
 
 
 @proves("DELEGATION-SLA")
-def test_a_database_of_the_first_version_gets_its_deadlines_and_keeps_everything(
+def test_database_of_version_1_gets_deadlines(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "hub.db"
@@ -67,12 +67,12 @@ def test_a_database_of_the_first_version_gets_its_deadlines_and_keeps_everything
 
 
 @proves("STORE-LISTS", "STORE-SEARCH")
-def test_a_database_of_the_second_version_gets_lists_and_words_and_keeps_everything(
+def test_database_of_version_2_gets_lists_and_texts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "hub.db"
     monkeypatch.setattr(migrate, "MIGRATIONS", MIGRATIONS[:2])
-    filled(path, 3)
+    create_filled(path, 3)
     assert connect(path).execute("PRAGMA user_version").fetchall() == [(2,)]
     monkeypatch.undo()
 
@@ -90,7 +90,7 @@ def test_a_database_of_the_second_version_gets_lists_and_words_and_keeps_everyth
 
 
 @proves("STORE-LISTS")
-def test_whoever_and_whatever_was_there_before_the_lists_stands_on_them(
+def test_streams_older_than_the_lists_are_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrate, "MIGRATIONS", MIGRATIONS[:2])
@@ -105,10 +105,10 @@ def test_whoever_and_whatever_was_there_before_the_lists_stands_on_them(
     store.close()
 
 
-def test_a_new_migration_runs_once_and_keeps_everything(
+def test_new_migration_runs_once_and_keeps_the_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = filled(tmp_path / "hub.db", 3)
+    path = create_filled(tmp_path / "hub.db", 3)
     before = open_store(path)
     shown = everything(before)
     before.close()
@@ -123,10 +123,10 @@ def test_a_new_migration_runs_once_and_keeps_everything(
     assert connect(path).execute("PRAGMA user_version").fetchall() == [(len(MIGRATIONS) + 1,)]
 
 
-def test_a_migration_that_fails_leaves_the_version_before(
+def test_failed_migration_keeps_the_previous_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = filled(tmp_path / "hub.db")
+    path = create_filled(tmp_path / "hub.db")
     broken = [*MIGRATIONS, "CREATE TABLE more (x); INSERT INTO nowhere VALUES (1)"]
     monkeypatch.setattr(migrate, "MIGRATIONS", broken)
     with pytest.raises(Exception, match="no such table: nowhere"):
@@ -141,8 +141,8 @@ def test_a_migration_that_fails_leaves_the_version_before(
     assert tables.fetchall() == []
 
 
-def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = filled(tmp_path / "hub.db")
+def test_newer_database_is_refused_and_unchanged(tmp_path: Path) -> None:
+    path = create_filled(tmp_path / "hub.db")
     database = connect(path)
     database.execute("PRAGMA user_version = 99").fetchall()
     database.close()

@@ -17,8 +17,8 @@ from tests.requirements import proves
 from tests.store.sqlite.files import (
     PAGE,
     connect,
+    create_filled,
     files_in,
-    filled,
     ledger_id,
     open_store,
     overwrite,
@@ -38,7 +38,7 @@ print(store.ledger_id(), flush=True)
 store.close()
 """
 
-STRANGER = """
+UNPRIVILEGED = """
 import os
 import sys
 from pathlib import Path
@@ -61,7 +61,7 @@ except StoreUnavailable as error:
 
 
 @proves("STORE-DURABLE")
-def test_a_new_file_is_ours_in_wal_mode_and_keeps_its_id(tmp_path: Path) -> None:
+def test_new_file_is_in_wal_mode_and_keeps_its_id(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
 
     store = open_store(path)
@@ -79,8 +79,8 @@ def test_a_new_file_is_ours_in_wal_mode_and_keeps_its_id(tmp_path: Path) -> None
 
 
 @proves("STORE-ATOMIC")
-def test_a_reopened_store_shows_what_was_written(tmp_path: Path) -> None:
-    store = open_store(filled(tmp_path / "some.db", 3))
+def test_reopened_store_shows_the_stored_data(tmp_path: Path) -> None:
+    store = open_store(create_filled(tmp_path / "some.db", 3))
 
     assert store.head() == 3
     assert [row.name for row in store.rows(0, 10)] == ["task:1", "task:2", "task:3"]
@@ -89,7 +89,7 @@ def test_a_reopened_store_shows_what_was_written(tmp_path: Path) -> None:
 
 
 @proves("STORE-MIGRATIONS")
-def test_processes_that_open_a_new_file_at_once_agree_on_its_id(tmp_path: Path) -> None:
+def test_processes_opening_a_new_file_agree_on_its_id(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
     with child(OPENER, path) as one, child(OPENER, path) as two, child(OPENER, path) as three:
         openers = (one, two, three)
@@ -103,7 +103,7 @@ def test_processes_that_open_a_new_file_at_once_agree_on_its_id(tmp_path: Path) 
 
 
 @proves("STORE-CORRUPT")
-def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+def test_database_of_another_program_is_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "foreign.db"
     database = connect(path)
     database.execute("PRAGMA journal_mode = wal").fetchall()
@@ -124,9 +124,9 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [b"xy", b"a letter to the editor\n" * 100, b"SQLite format 3\0", bytes(PAGE)],
-    ids=["two bytes", "text", "only the first words", "zeros"],
+    ids=["two bytes", "text", "header start only", "zeros"],
 )
-def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_not_a_database_is_unchanged(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "letter.txt"
     path.write_bytes(content)
 
@@ -137,7 +137,7 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes
 
 
 @proves("STORE-CORRUPT")
-def test_an_empty_file_becomes_ours(tmp_path: Path) -> None:
+def test_empty_file_becomes_a_database(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     path.touch()
 
@@ -148,8 +148,8 @@ def test_an_empty_file_becomes_ours(tmp_path: Path) -> None:
 
 
 @proves("STORE-CORRUPT")
-def test_any_damaged_byte_of_the_header_is_survived_or_named(tmp_path: Path) -> None:
-    path = filled(tmp_path / "hub.db")
+def test_damaged_header_byte_is_survived_or_reported(tmp_path: Path) -> None:
+    path = create_filled(tmp_path / "hub.db")
     sound, named = path.read_bytes(), 0
     for offset in range(100):
         damaged = bytearray(sound)
@@ -176,8 +176,8 @@ def refusal_to_open(path: Path) -> str:
 
 
 @proves("STORE-CORRUPT")
-def test_a_damaged_page_is_named_by_readers_and_by_writers(tmp_path: Path) -> None:
-    path = filled(tmp_path / "hub.db", 200)
+def test_damaged_page_is_reported_to_readers_and_writers(tmp_path: Path) -> None:
+    path = create_filled(tmp_path / "hub.db", 200)
     overwrite(path, (root_page(path, "entries") - 1) * PAGE, b"\xff" * 16)
     damaged = path.read_bytes()
     store = open_store(path)
@@ -194,8 +194,8 @@ def test_a_damaged_page_is_named_by_readers_and_by_writers(tmp_path: Path) -> No
 
 
 @proves("STORE-CORRUPT")
-def test_a_cut_file_is_named_and_not_made_worse(tmp_path: Path) -> None:
-    path = filled(tmp_path / "hub.db", 2_000)
+def test_truncated_file_is_reported_and_unchanged(tmp_path: Path) -> None:
+    path = create_filled(tmp_path / "hub.db", 2_000)
     path.write_bytes(path.read_bytes()[: 20 * PAGE])
     cut = path.read_bytes()
 
@@ -206,26 +206,28 @@ def test_a_cut_file_is_named_and_not_made_worse(tmp_path: Path) -> None:
 
 
 @proves("STORE-CUT")
-@pytest.mark.parametrize("lacks", [1, 100, PAGE - 1])
+@pytest.mark.parametrize("missing", [1, 100, PAGE - 1])
 @pytest.mark.parametrize(
-    "opened", [open_store, readers_where_nothing_can_be_written], ids=["to write", "to read"]
+    "open_", [open_store, readers_where_nothing_can_be_written], ids=["to write", "to read"]
 )
-def test_a_file_that_lacks_a_part_of_its_last_page_is_not_opened(
-    tmp_path: Path, lacks: int, opened: Callable[[Path], object]
+def test_file_with_an_incomplete_last_page_is_not_opened(
+    tmp_path: Path, missing: int, open_: Callable[[Path], object]
 ) -> None:
-    path = filled(tmp_path / "hub.db", 200)  # its last page is none of those that say what is in it
-    path.write_bytes(path.read_bytes()[:-lacks])
+    path = create_filled(
+        tmp_path / "hub.db", 200
+    )  # its last page is none of those that say what is in it
+    path.write_bytes(path.read_bytes()[:-missing])
     cut = path.read_bytes()
 
-    with pytest.raises(StoreCorrupt, match=rf"bytes missing: {lacks}\).*nothing was written"):
-        opened(path)
+    with pytest.raises(StoreCorrupt, match=rf"bytes missing: {missing}\).*nothing was written"):
+        open_(path)
 
     assert path.read_bytes() == cut
 
 
 @proves("STORE-LOG")
-def test_a_log_that_was_found_stays_until_somebody_has_committed(tmp_path: Path) -> None:
-    path = filled(tmp_path / "hub.db")
+def test_existing_wal_is_kept_until_the_next_commit(tmp_path: Path) -> None:
+    path = create_filled(tmp_path / "hub.db")
     store = open_store(path)
     begin_stream(store, "task:more")
     log = path.with_name("hub.db-wal")
@@ -252,23 +254,23 @@ def test_a_log_that_was_found_stays_until_somebody_has_committed(tmp_path: Path)
 
 
 @proves("STORE-CUT")
-def test_what_is_only_in_the_log_yet_is_not_missing(tmp_path: Path) -> None:
-    path = filled(tmp_path / "hub.db")
+def test_pages_found_only_in_the_wal_are_not_missing(tmp_path: Path) -> None:
+    path = create_filled(tmp_path / "hub.db")
     database = connect(path)
     database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     database.execute("CREATE TABLE more AS SELECT zeroblob(100000) AS x").fetchall()
     database.close()
     # Somebody was killed who was just taking the log into the file, and had come to its first page.
     overwrite(path, 0, first_page(path.with_name("hub.db-wal").read_bytes()))
-    says = int.from_bytes(path.read_bytes()[28:32], "big")
-    assert path.stat().st_size < says * PAGE
+    page_count = int.from_bytes(path.read_bytes()[28:32], "big")
+    assert path.stat().st_size < page_count * PAGE
 
     store = open_store(path)
 
     assert store.head() == 1
     assert store.inspect().damage == ()
     store.close()
-    assert path.stat().st_size == says * PAGE
+    assert path.stat().st_size == page_count * PAGE
 
 
 def first_page(log: bytes) -> bytes:
@@ -278,8 +280,8 @@ def first_page(log: bytes) -> bytes:
 
 
 @proves("STORE-TEXT")
-def test_a_text_whose_bytes_were_damaged_is_named_by_readers_and_by_writers(tmp_path: Path) -> None:
-    path = filled(tmp_path / "hub.db", 3)
+def test_damaged_text_is_reported_to_readers_and_writers(tmp_path: Path) -> None:
+    path = create_filled(tmp_path / "hub.db", 3)
     database = connect(path)
     database.execute("UPDATE streams SET due = 1 WHERE number = 2")
     database.execute("UPDATE streams SET name = CAST(x'f461736b3a32' AS TEXT) WHERE number = 2")
@@ -299,8 +301,8 @@ def test_a_text_whose_bytes_were_damaged_is_named_by_readers_and_by_writers(tmp_
 
 
 @proves("STORE-CORRUPT")
-def test_missing_tables_are_named(tmp_path: Path) -> None:
-    path = filled(tmp_path / "hub.db")
+def test_missing_tables_are_reported(tmp_path: Path) -> None:
+    path = create_filled(tmp_path / "hub.db")
     database = connect(path)
     database.execute("DROP TABLE names").fetchall()
     database.close()
@@ -316,7 +318,7 @@ def test_missing_tables_are_named(tmp_path: Path) -> None:
 
 @proves("STORE-READ-ONLY")
 @pytest.mark.parametrize("parent", ["nowhere", "file.txt"])
-def test_a_directory_that_is_not_there_is_named(tmp_path: Path, parent: str) -> None:
+def test_missing_directory_is_reported(tmp_path: Path, parent: str) -> None:
     (tmp_path / "file.txt").touch()
 
     with pytest.raises(StoreUnavailable, match=r"cannot be opened .*Its directory must exist"):
@@ -325,7 +327,7 @@ def test_a_directory_that_is_not_there_is_named(tmp_path: Path, parent: str) -> 
 
 @proves("STORE-READ-ONLY")
 @pytest.mark.parametrize("open_", [SqliteStore.open, SqliteStore.open_to_read])
-def test_a_directory_in_the_place_of_the_database_is_called_one(
+def test_directory_in_place_of_the_database_is_reported(
     tmp_path: Path, open_: Callable[[Path, Callable[[], str]], SqliteStore]
 ) -> None:
     (tmp_path / "hub.db").mkdir()
@@ -344,51 +346,51 @@ def open_folder() -> Generator[Path]:
         folder.chmod(0o755)
 
 
-def told_to_stranger(path: Path) -> list[str]:
+def output_unprivileged(path: Path) -> list[str]:
     """What somebody without the right to write is told."""
-    with child(STRANGER, path) as stranger:
+    with child(UNPRIVILEGED, path) as stranger:
         assert stranger.stdout is not None
         return stranger.stdout.read().splitlines()
 
 
 @proves("STORE-READ-ONLY")
-def test_a_read_only_folder_gets_a_clear_word(open_folder: Path) -> None:
+def test_read_only_folder_is_reported(open_folder: Path) -> None:
     open_folder.chmod(0o555)
 
-    (told,) = told_to_stranger(open_folder / "hub.db")
+    (message,) = output_unprivileged(open_folder / "hub.db")
 
-    assert "cannot be opened" in told
-    assert "right to read and write both" in told
+    assert "cannot be opened" in message
+    assert "right to read and write both" in message
 
 
 @proves("STORE-READ-ONLY")
-def test_a_read_only_database_in_a_read_only_folder_gets_a_clear_word(open_folder: Path) -> None:
-    path = filled(open_folder / "hub.db")
+def test_read_only_database_in_a_read_only_folder_is_reported(open_folder: Path) -> None:
+    path = create_filled(open_folder / "hub.db")
     path.chmod(0o444)
     open_folder.chmod(0o555)
 
-    told = told_to_stranger(path)[-1]
+    message = output_unprivileged(path)[-1]
 
-    assert str(path) in told
-    assert "right to" in told
+    assert str(path) in message
+    assert "right to" in message
 
 
 @proves("STORE-READ-ONLY")
-def test_a_read_only_database_can_be_read_and_says_why_not_written(open_folder: Path) -> None:
-    path = filled(open_folder / "hub.db")
+def test_read_only_database_can_be_read_and_refuses_writes(open_folder: Path) -> None:
+    path = create_filled(open_folder / "hub.db")
     path.chmod(0o444)
     open_folder.chmod(0o777)
 
-    read, told = told_to_stranger(path)
+    read, message = output_unprivileged(path)
 
     assert read == "1"
-    assert "cannot be written" in told
-    assert "nothing was changed" in told
+    assert "cannot be written" in message
+    assert "nothing was changed" in message
     assert list(open_folder.iterdir()) == [path], "what lies beside it has its rights, for ever"
 
 
 @proves("STORE-DURABLE")
-def test_a_sqlite_with_the_wal_reset_bug_is_refused() -> None:
+def test_sqlite_with_the_wal_reset_bug_is_refused() -> None:
     check_sqlite("3.51.3")
     check_sqlite(apsw.sqlite_lib_version())
     for version in ("3.40.1", "3.51.2"):
@@ -397,7 +399,7 @@ def test_a_sqlite_with_the_wal_reset_bug_is_refused() -> None:
 
 
 @proves("STORE-CONTRACT")
-def test_a_closed_store_says_so(tmp_path: Path) -> None:
+def test_closed_store_refuses_use(tmp_path: Path) -> None:
     store = open_store(tmp_path / "hub.db")
     store.close()
     store.close()
@@ -409,7 +411,7 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
 
 
 @proves("STORE-MOVED")
-def test_who_has_a_file_open_that_was_moved_away_writes_nothing_to_it(tmp_path: Path) -> None:
+def test_store_of_a_moved_file_writes_nothing(tmp_path: Path) -> None:
     path, away = tmp_path / "hub.db", tmp_path / "away.db"
     store = open_store(path)
     begin_stream(store, "task:1")
@@ -427,11 +429,11 @@ def test_who_has_a_file_open_that_was_moved_away_writes_nothing_to_it(tmp_path: 
 
 
 @proves("STORE-MOVED")
-def test_who_has_a_file_open_that_was_replaced_leaves_the_new_one_alone(tmp_path: Path) -> None:
+def test_store_of_a_replaced_file_leaves_the_new_file_alone(tmp_path: Path) -> None:
     path = tmp_path / "hub.db"
     store = open_store(path)
     begin_stream(store, "task:1")
-    other = filled(tmp_path / "other.db")
+    other = create_filled(tmp_path / "other.db")
     new = other.read_bytes()
     other.replace(path)
 
@@ -442,7 +444,7 @@ def test_who_has_a_file_open_that_was_replaced_leaves_the_new_one_alone(tmp_path
 
 
 @proves("STORE-CORRUPT")
-def test_a_ledger_that_has_lost_its_id_is_named(tmp_path: Path) -> None:
+def test_missing_ledger_id_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     store = open_store(path)
     connect(path).execute("DELETE FROM meta WHERE key = 'ledger_id'")

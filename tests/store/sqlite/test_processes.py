@@ -76,7 +76,7 @@ def check_chains(store: SqliteStore) -> None:
 
 
 @proves("STORE-CACHE", "STORE-SECOND-HUB", "LEDGER-POSITION")
-def test_processes_that_write_at_once_wait_and_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_writers_wait_and_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "hub.db"
     open_store(path).close()
     with child(CREATOR, path, "one") as one, child(CREATOR, path, "two") as two:
@@ -90,14 +90,14 @@ def test_processes_that_write_at_once_wait_and_lose_nothing(tmp_path: Path) -> N
 
 
 @proves("STORE-CLAIM-RACE")
-def test_processes_that_claim_at_once_never_get_the_same_task(tmp_path: Path) -> None:
+def test_concurrent_claimers_never_get_the_same_task(tmp_path: Path) -> None:
     path = tmp_path / "hub.db"
     store = SqliteStore.open(path, new_id)
     hubs = Hubs(lambda: store)
     tasks = {hubs.new().do(ANN, CreateTask("a task", ready=True)).task for _ in range(60)}
 
     with child(CLAIMER, path, "alice") as alice, child(CLAIMER, path, "bob") as bob:
-        answers = [said.split() for said in run_together(alice, bob)]
+        answers = [line.split() for line in run_together(alice, bob)]
 
     assert [answer[0] for answer in answers] == ["nothing_ready"] * 2
     claimed = [task for answer in answers for task in answer[1:]]

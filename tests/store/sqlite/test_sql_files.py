@@ -33,7 +33,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @proves("STORE-CONTRACT")
-def test_queries_are_found_by_name_without_their_comments(package: Path) -> None:
+def test_queries_are_found_by_name_without_comments(package: Path) -> None:
     (package / "queries.sql").write_text(QUERIES)
 
     assert load_queries(package.name) == {
@@ -43,7 +43,7 @@ def test_queries_are_found_by_name_without_their_comments(package: Path) -> None
 
 
 @proves("STORE-CONTRACT")
-def test_two_queries_of_one_name_are_refused(package: Path) -> None:
+def test_duplicate_query_name_is_refused(package: Path) -> None:
     (package / "queries.sql").write_text("-- name: a\nSELECT 1\n-- name: a\nSELECT 2\n")
 
     with pytest.raises(ValueError, match="two queries are called a"):
@@ -51,7 +51,7 @@ def test_two_queries_of_one_name_are_refused(package: Path) -> None:
 
 
 @proves("STORE-MIGRATIONS")
-def test_migrations_come_in_the_order_of_their_numbers(package: Path) -> None:
+def test_migrations_come_in_order_of_their_numbers(package: Path) -> None:
     for name in ("0002_more.sql", "0001_begin.sql", "notes.txt"):
         (package / "migrations" / name).write_text(name)
 
@@ -59,7 +59,7 @@ def test_migrations_come_in_the_order_of_their_numbers(package: Path) -> None:
 
 
 @proves("STORE-MIGRATIONS")
-def test_a_missing_number_is_refused(package: Path) -> None:
+def test_missing_migration_number_is_refused(package: Path) -> None:
     for name in ("0001_begin.sql", "0003_more.sql"):
         (package / "migrations" / name).write_text(name)
 

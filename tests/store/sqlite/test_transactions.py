@@ -11,20 +11,26 @@ from msgspec.structs import replace
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Changes, Session
 from dragoman.ledger.views import Shelf
-from tests.conformance.store.changes import a_lease, a_row, an_entry, begin_stream, everything
+from tests.conformance.store.changes import (
+    begin_stream,
+    everything,
+    make_entry,
+    make_lease,
+    make_row,
+)
 from tests.requirements import proves
 from tests.store.sqlite.disk import Happening, failing_disk
-from tests.store.sqlite.files import add_streams, connect, filled, open_store
+from tests.store.sqlite.files import add_streams, connect, create_filled, open_store
 
 
 @proves("STORE-ATOMIC")
-def test_what_fails_before_the_commit_leaves_nothing(tmp_path: Path) -> None:
-    store = open_store(filled(tmp_path / "hub.db", 2))
+def test_failure_before_the_commit_leaves_nothing(tmp_path: Path) -> None:
+    store = open_store(create_filled(tmp_path / "hub.db", 2))
     before = everything(store)
 
     def work(session: Session) -> None:
         add_streams(session, 3)
-        session.write(Changes(leases=[(1, a_lease())], numbers={"2026-02-09": 4}))
+        session.write(Changes(leases=[(1, make_lease())], numbers={"2026-02-09": 4}))
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -37,7 +43,7 @@ def test_what_fails_before_the_commit_leaves_nothing(tmp_path: Path) -> None:
 
 
 @proves("STORE-CACHE")
-def test_a_store_knows_whether_somebody_else_has_committed(tmp_path: Path) -> None:
+def test_store_detects_commits_of_others(tmp_path: Path) -> None:
     def is_fresh(session: Session) -> bool:
         return session.is_fresh
 
@@ -60,7 +66,7 @@ def test_a_store_knows_whether_somebody_else_has_committed(tmp_path: Path) -> No
 
 
 @proves("STORE-CACHE", "STORE-SEARCH")
-def test_indexing_neither_hides_what_others_commit_nor_looks_like_it(tmp_path: Path) -> None:
+def test_indexing_neither_hides_nor_imitates_commits_of_others(tmp_path: Path) -> None:
     def is_fresh(session: Session) -> bool:
         return session.is_fresh
 
@@ -81,8 +87,8 @@ def test_indexing_neither_hides_what_others_commit_nor_looks_like_it(tmp_path: P
 @pytest.mark.parametrize(
     "statement", ["UPDATE entries SET line = x'00' WHERE position = 2", "DELETE FROM entries"]
 )
-def test_the_ledger_is_append_only(tmp_path: Path, statement: str) -> None:
-    path = filled(tmp_path / "hub.db", 3)
+def test_ledger_is_append_only(tmp_path: Path, statement: str) -> None:
+    path = create_filled(tmp_path / "hub.db", 3)
     store = open_store(path)
     before = everything(store)
 
@@ -94,7 +100,7 @@ def test_the_ledger_is_append_only(tmp_path: Path, statement: str) -> None:
 
 
 @proves("STORE-DURABLE")
-def test_a_commit_is_on_the_disk_when_it_returns(tmp_path: Path) -> None:
+def test_commit_is_on_disk_when_it_returns(tmp_path: Path) -> None:
     with failing_disk() as disk:
         store = open_store(tmp_path / "hub.db")
         for count in (1, 100):
@@ -106,8 +112,8 @@ def test_a_commit_is_on_the_disk_when_it_returns(tmp_path: Path) -> None:
 
 
 @proves("STORE-DURABLE")
-def test_readers_see_the_last_commit_and_wait_for_nobody(tmp_path: Path) -> None:
-    store, other = open_store(filled(tmp_path / "hub.db")), open_store(tmp_path / "hub.db")
+def test_readers_see_the_last_commit_without_waiting(tmp_path: Path) -> None:
+    store, other = open_store(create_filled(tmp_path / "hub.db")), open_store(tmp_path / "hub.db")
 
     def work(session: Session) -> None:
         add_streams(session, 1)
@@ -121,7 +127,7 @@ def test_readers_see_the_last_commit_and_wait_for_nobody(tmp_path: Path) -> None
 
 
 @proves("STORE-DURABLE")
-def test_any_thread_may_read_while_another_writes(tmp_path: Path) -> None:
+def test_threads_may_read_while_another_writes(tmp_path: Path) -> None:
     path = tmp_path / "hub.db"
     store = open_store(path)
 
@@ -141,9 +147,12 @@ def test_any_thread_may_read_while_another_writes(tmp_path: Path) -> None:
 
 
 @proves("STORE-DURABLE")
-def test_a_store_may_be_closed_while_somebody_reads(tmp_path: Path) -> None:
+def test_store_may_be_closed_during_a_read(tmp_path: Path) -> None:
     with failing_disk() as disk:
-        store, other = open_store(filled(tmp_path / "hub.db")), open_store(tmp_path / "hub.db")
+        store, other = (
+            open_store(create_filled(tmp_path / "hub.db")),
+            open_store(tmp_path / "hub.db"),
+        )
 
         def close(happening: Happening) -> None:
             if happening == ("read", "main"):
@@ -160,10 +169,10 @@ def test_a_store_may_be_closed_while_somebody_reads(tmp_path: Path) -> None:
 
 
 @proves("ENGINE-BATCH-POISON")
-def test_what_cannot_be_stored_or_asked_harms_nobody_else(tmp_path: Path) -> None:
-    store = open_store(filled(tmp_path / "hub.db"))
+def test_value_that_cannot_be_stored_fails_alone(tmp_path: Path) -> None:
+    store = open_store(create_filled(tmp_path / "hub.db"))
     before = everything(store)
-    poisoned = replace(a_row(2, "task:2"), state=cast(bytes, "text in place of bytes"))
+    poisoned = replace(make_row(2, "task:2"), state=cast(bytes, "text in place of bytes"))
 
     with pytest.raises(StoreUnavailable, match=r"cannot store TEXT value .*nothing was written"):
         store.transact(lambda session: session.write(Changes(streams=[poisoned])))
@@ -175,17 +184,17 @@ def test_what_cannot_be_stored_or_asked_harms_nobody_else(tmp_path: Path) -> Non
 
 
 @proves("STORE-CONTRACT")
-def test_owner_and_deadline_change_only_where_they_are_others(tmp_path: Path) -> None:
+def test_owner_and_deadline_are_updated_when_changed(tmp_path: Path) -> None:
     store = open_store(tmp_path / "hub.db")
     number = begin_stream(store, "task:a")
-    shelves = [
+    index_rows = [
         Shelf(status, owner=owner, deadline=deadline)
         for owner, deadline in (("alice", None), ("alice", 7), (None, 7), ("bob", None), ("bob", 9))
         for status in ("ready", "blocked", "blocked")
     ]
-    for version, shelf in enumerate(shelves, start=2):
-        row = a_row(number, "task:a", version, shelf)
-        changes = Changes(entries=[an_entry(number, version)], streams=[row])
+    for version, index_row in enumerate(index_rows, start=2):
+        row = make_row(number, "task:a", version, index_row)
+        changes = Changes(entries=[make_entry(number, version)], streams=[row])
         store.transact(lambda session, changes=changes: session.write(changes))
         assert store.stream("task:a") == row
     store.close()

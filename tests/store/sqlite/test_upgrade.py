@@ -16,22 +16,22 @@ from tests.crash.data_directories import run_killed_at
 from tests.forked import fork
 from tests.ledger.released import golden_entries
 from tests.requirements import proves
-from tests.store.sqlite.files import connect, filled, open_store
+from tests.store.sqlite.files import connect, create_filled, open_store
 from tests.store.upgrades import (
     COPY,
     OLD,
     TABLES,
-    about_bead,
+    cleanup_statements,
     fill,
-    forgets,
     lines,
+    positions_about_bead,
     problems,
     write_letters,
 )
 
 NEWER = len(MIGRATIONS) + 1
 
-RAISED = {7: 11, 8: 13}
+FENCED_BY = {7: 11, 8: 13}
 """Rules of folding -> the migration that fences off processes with those of before."""
 
 
@@ -52,7 +52,7 @@ def old_database(path: Path, version: int, name: str) -> Path:
         if columns:
             copy = COPY.format(table=table, columns=columns, source=f"today.{table}")
             old.execute(copy).fetchall()
-    for statement in forgets(version):
+    for statement in cleanup_statements(version):
         old.execute(statement).fetchall()
     old.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
     old.execute(f"PRAGMA user_version = {version}").fetchall()
@@ -69,7 +69,7 @@ def version_of(path: Path) -> int:
 
 
 @proves("UPGRADE-OLD", "SEARCH-WORDS")
-def test_what_was_indexed_before_signs_were_words_is_indexed_anew(tmp_path: Path) -> None:
+def test_old_search_index_is_rebuilt(tmp_path: Path) -> None:
     path = old_database(tmp_path / "hub.db", 6, "v9")
     database = connect(path)
     database.execute("INSERT INTO texts (rowid, words) VALUES (1, '日本語テキスト')").fetchall()
@@ -84,11 +84,11 @@ def test_what_was_indexed_before_signs_were_words_is_indexed_anew(tmp_path: Path
 
 
 @proves("UPGRADE-OLD", "MAIL-THREAD")
-def test_letters_of_before_are_found_by_their_bead(tmp_path: Path) -> None:
+def test_old_letters_are_listed_by_their_bead(tmp_path: Path) -> None:
     path = tmp_path / "hub.db"
     store = open_store(path)
     write_letters(store)
-    found = about_bead(store)
+    found = positions_about_bead(store)
     store.close()
     old = connect(path)
     old.execute("DELETE FROM lists WHERE list LIKE 'bead:%'").fetchall()
@@ -99,16 +99,14 @@ def test_letters_of_before_are_found_by_their_bead(tmp_path: Path) -> None:
     store = open_store(path)
 
     assert len(found) == 2
-    assert about_bead(store) == found
+    assert positions_about_bead(store) == found
     assert problems(store) == []
     store.close()
 
 
 @proves("UPGRADE-OLD")
 @pytest.mark.parametrize(("version", "name"), OLD)
-def test_a_file_of_every_earlier_version_is_brought_up_to_date(
-    tmp_path: Path, version: int, name: str
-) -> None:
+def test_file_of_every_earlier_version_is_migrated(tmp_path: Path, version: int, name: str) -> None:
     path = old_database(tmp_path / "hub.db", version, name)
 
     store = open_store(path)
@@ -124,7 +122,7 @@ def test_a_file_of_every_earlier_version_is_brought_up_to_date(
 
 @proves("UPGRADE-KILLED")
 @pytest.mark.parametrize(("version", "name"), [(0, ""), OLD[0], OLD[-1]])
-def test_a_migration_that_is_killed_at_any_statement_leaves_the_file_as_it_was(
+def test_interrupted_migration_leaves_the_file_unchanged(
     tmp_path: Path, version: int, name: str
 ) -> None:
     path = tmp_path / "hub.db"
@@ -145,16 +143,16 @@ def test_a_migration_that_is_killed_at_any_statement_leaves_the_file_as_it_was(
 
 
 @proves("UPGRADE-FENCE")
-def test_who_folds_by_other_rules_is_fenced_off_as_well() -> None:
-    assert max(RAISED) == FOLD, "say by which migration others are fenced off"
-    assert sorted(set(RAISED.values())) == [RAISED[number] for number in sorted(RAISED)]
-    assert max(RAISED.values()) <= min(len(MIGRATIONS), len(ON_SERVERS))
+def test_every_fold_version_has_a_fencing_migration() -> None:
+    assert max(FENCED_BY) == FOLD, "say by which migration others are fenced off"
+    assert sorted(set(FENCED_BY.values())) == [FENCED_BY[number] for number in sorted(FENCED_BY)]
+    assert max(FENCED_BY.values()) <= min(len(MIGRATIONS), len(ON_SERVERS))
 
 
 @proves("UPGRADE-FENCE")
-def test_a_process_that_was_there_before_a_migration_writes_no_more(tmp_path: Path) -> None:
+def test_process_older_than_a_migration_cannot_write(tmp_path: Path) -> None:
     """Upgrade with an old server running: https://github.com/gastownhall/beads/issues/6064."""
-    path = filled(tmp_path / "hub.db")
+    path = create_filled(tmp_path / "hub.db")
     old = open_store(path)
     begin_stream(old, "task:before")
     newer = connect(path)
@@ -173,8 +171,8 @@ def test_a_process_that_was_there_before_a_migration_writes_no_more(tmp_path: Pa
 
 
 @proves("UPGRADE-FENCE")
-def test_the_first_refusal_says_why_and_what_to_do(tmp_path: Path) -> None:
-    path = filled(tmp_path / "hub.db")
+def test_first_refusal_says_why_and_what_to_do(tmp_path: Path) -> None:
+    path = create_filled(tmp_path / "hub.db")
     old = open_store(path)
     connect(path).execute(f"PRAGMA user_version = {NEWER}").fetchall()
 
@@ -185,14 +183,14 @@ def test_the_first_refusal_says_why_and_what_to_do(tmp_path: Path) -> None:
 
 
 @proves("UPGRADE-FENCE")
-def test_a_process_that_runs_on_is_fenced_off_by_a_newer_one(
+def test_running_process_is_fenced_off_by_a_newer_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same with a process of its own: it has the file open, and has written to it."""
-    path = filled(tmp_path / "hub.db")
+    path = create_filled(tmp_path / "hub.db")
     (wait, go), (hear, tell) = os.pipe(), os.pipe()
 
-    def run_on() -> None:
+    def write_after_migration() -> None:
         old = open_store(path)
         begin_stream(old, "task:before")
         os.write(tell, b"ready\n")
@@ -203,7 +201,7 @@ def test_a_process_that_runs_on_is_fenced_off_by_a_newer_one(
         except StoreUnavailable as error:
             os.write(tell, error.detail.encode())
 
-    child = fork(run_on)
+    child = fork(write_after_migration)
     os.close(tell)
     assert os.read(hear, 6) == b"ready\n"
     monkeypatch.setattr(migrate, "MIGRATIONS", [*MIGRATIONS, "CREATE TABLE more (x)"])

@@ -1,0 +1,31 @@
+"""A process that claims when it is told to: `claimant KIND WHERE AGENT TASK`, then one line."""
+
+import sys
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import ClaimTask
+from dragoman.engine.request import Accepted
+from dragoman.system.clock import HandClock
+from tests.conformance.store.hubs import NOW, Hub
+from tests.conformance.store.storages import open_at
+
+
+def main(kind: str, location: str, agent: str, task: str) -> None:
+    """Say that all is prepared, wait for the word, claim, say what came of it."""
+    store = open_at(kind, location)
+    hub = Hub(store, HandClock(NOW))
+    print_line("prepared")
+    sys.stdin.readline()
+    outcome = hub.ask(Actor("agent", agent), ClaimTask(task, agent))
+    print_line("claimed" if isinstance(outcome, Accepted) else outcome.code)
+    store.close()
+
+
+def print_line(word: str) -> None:
+    """A line for the test."""
+    sys.stdout.write(word + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,97 @@
+"""Delegation on every store: the registry learns, lists follow, and a second hub sees it all."""
+
+from msgspec.structs import replace
+
+from dragoman.core.commands import (
+    DelegateIntent,
+    DescribeAgent,
+    ExpireRequest,
+    ReceiveResult,
+    RegisterAgent,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.offers import Policy, Wish
+from dragoman.core.states.intent import Intent
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.reads.ask import state_of
+from dragoman.engine.reads.roster import Rosters
+from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, NOW, Hub, Hubs
+from tests.requirements import proves
+
+pytestmark = proves("STORE-CONTRACT", "CCOS-LIFE")
+
+GOAL = "Write python tests"
+DONE = ReceiveResult("i", "alice", success=True, output={"naïve": [1, None, 2.5]})
+
+
+def register_agents(hub: Hub) -> Rosters:
+    """Alice and bob can do it."""
+    for name in ("alice", "bob"):
+        hub.do(ANN, RegisterAgent(name), DescribeAgent(name, ("python", "tests"), cost=0.5))
+    return Rosters(hub.store)
+
+
+def delegate(hub: Hub, rosters: Rosters, id: str = "i", **more: object) -> None:
+    """An intent of a plan that the first of them is asked for."""
+    found = rosters.shortlist(Wish(GOAL), Policy(), NOW)
+    command = DelegateIntent(GOAL, id, {"é": 1}, plan="p", patience_ms=60_000, candidates=found)
+    hub.do(ANN, replace(command, **more))
+
+
+def streams_on_list(store: Store, name: str) -> list[str]:
+    """Who stands on a list."""
+    return [item.row.name for item in store.listed(ListQuery(name))]
+
+
+def intent(store: Store, id: str = "i") -> Intent:
+    """The intent as it is stored."""
+    row = store.stream(f"intent:{id}")
+    assert row is not None
+    state = state_of(store, row)
+    assert isinstance(state, Intent)
+    return state
+
+
+@proves("CCOS-FEEDBACK", "CCOS-ROSTER", "CCOS-RESEND")
+def test_intent_runs_from_goal_to_completion(hubs: Hubs) -> None:
+    hub = hubs.new()
+    rosters = register_agents(hub)
+    delegate(hub, rosters)
+    store = hub.store
+    for name in ("intents", "intents:open", "plan:p", "delegated:alice", "requests"):
+        assert streams_on_list(store, name) == ["intent:i"], name
+    assert streams_on_list(store, "requests:alice") == ["intent:i"]
+    assert streams_on_list(store, "roster") == ["standing:alice", "standing:bob"]
+    other = hubs.new()
+    assert intent(other.store).params == {"é": 1}
+    refused = other.ask(BOB, replace(DONE, agent="bob"))
+    assert isinstance(refused, Refusal)
+    assert refused.code == "anomaly"
+    other.do(ALICE, DONE)
+    hub.do(ALICE, DONE)
+    assert intent(store).state == "Satisfied"
+    assert intent(store).anomalies == 1
+    standing = rosters.standing("alice", NOW)
+    assert standing is not None
+    assert (standing.successes, standing.open) == (1, 0)
+    for name in ("intents:open", "requests", "requests:alice"):
+        assert streams_on_list(store, name) == [], name
+
+
+@proves("CCOS-DEADLINE", "CCOS-RETRY", "CCOS-FOLLOW-UP")
+def test_overdue_intents_are_found_and_retried(hubs: Hubs) -> None:
+    hub = hubs.new()
+    rosters = register_agents(hub)
+    delegate(hub, rosters)
+    delegate(hub, rosters, "j", follows="i", patience_ms=90_000)
+    store = hub.store
+    assert streams_on_list(store, "follows:i") == ["intent:j"]
+    assert store.overdue(NOW + 59_999, 10) == []
+    assert store.overdue(NOW + 60_000, 10) == ["intent:i"]
+    hubs.clock.advance(60_000)
+    hub.do(HUB, ExpireRequest("i"))
+    assert store.overdue(NOW + 60_000, 10) == []
+    assert store.overdue(NOW + 120_000, 10) == ["intent:j", "intent:i"]
+    request = intent(store).request
+    assert request is not None
+    assert (request.agent, request.deadline) == ("bob", NOW + 120_000)

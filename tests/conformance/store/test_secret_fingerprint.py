@@ -1,0 +1,29 @@
+"""The mark of the secret: the first hub's counts, for everyone, until one is set on purpose."""
+
+from dragoman.engine.ports import Store
+from tests.conformance.store.conftest import OpenStore
+from tests.conformance.store.storages import Storage
+from tests.conformance.store.threads import run_concurrently
+from tests.requirements import proves
+
+pytestmark = proves("STORE-CONTRACT", "STORE-SECRET")
+
+
+def test_first_fingerprint_is_kept_and_writes_no_entry(open_store: OpenStore) -> None:
+    first = open_store()
+
+    assert first.secret_mark("ours") == "ours"
+    assert open_store().secret_mark("theirs") == "ours"
+    assert first.secret_mark("theirs", anew=True) == "theirs"
+    assert open_store().secret_mark("ours") == "theirs"
+    assert first.head() == 0
+
+
+def test_one_of_many_concurrent_fingerprints_is_kept(database: Storage) -> None:
+    stores: list[Store] = [database.open() for _ in range(4)]
+
+    fingerprints = run_concurrently(
+        [lambda store=store, n=n: store.secret_mark(f"mark {n}") for n, store in enumerate(stores)]
+    )
+
+    assert len(set(fingerprints)) == 1

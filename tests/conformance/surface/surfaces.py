@@ -1,0 +1,343 @@
+"""The doors of the hub, for one script through all of them: itself, command line, HTTP, MCP.
+
+Each has a hub of its own behind it, to which the same agents have come at the same moment.
+"""
+
+import asyncio
+import json
+import re
+import shlex
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from mcp.client import Client
+from msgspec import Struct, to_builtins
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.events import Role
+from dragoman.engine.operation import find_operation
+from dragoman.engine.plan import Turned
+from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import find_task
+from dragoman.engine.reads.pages import Wanted, page_now
+from dragoman.engine.shown.tasks import encode, shown_entry, task_summary, whole_task
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.ids import new_id
+from tests.surfaces.cli.console import Console
+from tests.surfaces.http.hub_server import START, HubServer, serving
+from tests.surfaces.mcp.clients import open_client
+from tests.surfaces.mcp.mcp_hub import mount_mcp
+
+AGENTS: Mapping[str, Role] = {"ada": "agent", "bob": "agent", "olga": "orchestrator"}
+_NOW = "2026-02-09T20:55:00Z"
+"""START, in words."""
+
+
+class Action(Struct, frozen=True):
+    """Something that is asked of the hub, as each door has it said."""
+
+    by: str
+    command: AnyCommand
+    command_line: str
+    http: tuple[str, Mapping[str, Any]]
+    tool: tuple[str, Mapping[str, Any]] | None = None
+    """None: agents have no tool for it, and it is done without one."""
+
+
+class Operation(Struct, frozen=True):
+    """An operation of a dialect, which every door calls by its name."""
+
+    by: str
+    name: str
+    arguments: Mapping[str, Any]
+    is_tool: bool = True
+
+
+class Query(Struct, frozen=True):
+    """At a task, at its history, or at all tasks."""
+
+    task: str = ""
+    history: bool = False
+
+
+Step = Action | Operation | Query
+
+
+class StepResult(Struct, frozen=True):
+    """What came of a step."""
+
+    code: str
+    """Of the refusal; empty: it was a yes."""
+    answer: Any = None
+    """To an operation or a look; to a refusal only what the dialect has to say besides."""
+
+
+class ScriptResult(Struct, frozen=True):
+    """What was said to a script, and what is on record after it."""
+
+    results: list[StepResult]
+    ledger: list[Any]
+
+
+class Surface(Protocol):
+    """A way to the hub."""
+
+    def play(self, script: Sequence[Step]) -> ScriptResult:
+        """Take every step of a script."""
+        ...
+
+
+class HubDirect:
+    """The hub itself, without a door."""
+
+    def __init__(self, house: HubServer) -> None:
+        self._house = house
+
+    def play(self, script: Sequence[Step]) -> ScriptResult:
+        return ScriptResult([self.take(step) for step in script], _ledger(self._house.store))
+
+    def take(self, step: Step) -> StepResult:
+        """One step."""
+        match step:
+            case Action():
+                return self._do(step)
+            case Operation():
+                return self._call(step)
+            case Query():
+                return self._query(step)
+
+    def _do(self, action: Action) -> StepResult:
+        try:
+            self._house.hub.do(_actor(action.by), action.command)
+        except Refused as error:
+            return StepResult(error.refusal.code)
+        return StepResult("")
+
+    def _call(self, operation: Operation) -> StepResult:
+        interpreter = self._house.deps.interpreter
+        answer = interpreter.call(operation.name, dict(operation.arguments), _actor(operation.by))
+        reply = to_builtins(answer.reply)
+        if isinstance(answer, Turned):
+            return _refusal({**(reply or {}), "code": answer.code})
+        return StepResult("", _without_generated_values(reply))
+
+    def _query(self, query: Query) -> StepResult:
+        store = self._house.store
+        if not query.task:
+            page = page_now(store, Wanted(), START)
+            tasks = [task_summary(view.task, view.lease, START) for view in page.tasks]
+            return StepResult(
+                "", _without_generated_values({"tasks": to_builtins(tasks), "next": page.next})
+            )
+        view = find_task(store, query.task)
+        if isinstance(view, Refusal):
+            return StepResult(view.code)
+        if query.history:
+            found = store.history(f"task:{view.task.id}", 0, 100)
+            return StepResult(
+                "", _entries(json.loads(encode(shown_entry(entry))) for entry in found)
+            )
+        return StepResult(
+            "", _without_generated_values(to_builtins(whole_task(view.task, view.lease, START)))
+        )
+
+
+class CommandLine:
+    """The command line, on a data directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._console = Console(folder)
+        for name, role in AGENTS.items():
+            self._type("agent", "add", name, "--role", role)
+
+    def play(self, script: Sequence[Step]) -> ScriptResult:
+        results = [self._take(step) for step in script]
+        store = SqliteStore.open(self._folder / "dragoman.db", new_id)
+        try:
+            return ScriptResult(results, _ledger(store))
+        finally:
+            store.close()
+
+    def _take(self, step: Step) -> StepResult:
+        match step:
+            case Action():
+                return StepResult(self._type(*shlex.split(step.command_line), "--as", step.by).code)
+            case Operation():
+                self._write_summary(step.arguments)
+                arguments = json.dumps(step.arguments)
+                return self._type("call", step.name, arguments, "--as", step.by)
+            case Query():
+                return self._query(step)
+
+    def _query(self, query: Query) -> StepResult:
+        verb = "log" if query.history else "show" if query.task else "list"
+        result = self._type("task", verb, *filter(None, [query.task]))
+        if result.code:
+            return result
+        assert result.answer.pop("ok") is True
+        return StepResult("", _entries(result.answer["entries"])) if query.history else result
+
+    def _write_summary(self, arguments: Mapping[str, Any]) -> None:
+        """The file that a report names: who has only the hub is taken at their word."""
+        if "summaryRef" in arguments:
+            folder = self._folder / "tasks" / "in-progress" / arguments["taskId"]
+            summary = folder / arguments["summaryRef"]
+            summary.parent.mkdir(parents=True, exist_ok=True)
+            summary.touch()
+
+    def _type(self, *arguments: str) -> StepResult:
+        result = self._console(*arguments, "--now", _NOW, "--json")
+        return (
+            _refusal(result.json)
+            if result.code
+            else StepResult("", _without_generated_values(result.json))
+        )
+
+
+class HttpServer:
+    """HTTP, from a server that runs."""
+
+    def __init__(self, house: HubServer) -> None:
+        self._house = house
+
+    def play(self, script: Sequence[Step]) -> ScriptResult:
+        return ScriptResult([self._take(step) for step in script], _ledger(self._house.store))
+
+    def _take(self, step: Step) -> StepResult:
+        match step:
+            case Action():
+                path, body = step.http
+                return StepResult(self._ask("POST", path, body, step.by).code)
+            case Operation():
+                found = find_operation(self._house.deps.interpreter.dialects, step.name)
+                assert found is not None, step
+                path = f"/v1/{found[0].name}/{step.name}"
+                return self._ask("POST", path, step.arguments, step.by)
+            case Query(task, True):
+                result = self._ask("GET", f"/v1/tasks/{task}/events")
+                return StepResult("", _entries(result.answer["events"]))
+            case Query(task):
+                return self._ask("GET", f"/v1/tasks/{task}" if task else "/v1/tasks")
+
+    def _ask(self, method: str, path: str, body: Any = None, by: str = "olga") -> StepResult:
+        got = self._house.request(method, path, body, by=by)
+        return (
+            StepResult("", _without_generated_values(got.json))
+            if got.status < 300
+            else _refusal(got.json)
+        )
+
+
+class McpServer:
+    """MCP, with the SDK's client; it leaves out what there is none of."""
+
+    def __init__(self, house: HubServer) -> None:
+        self._house = house
+
+    def play(self, script: Sequence[Step]) -> ScriptResult:
+        return asyncio.run(self._play(script))
+
+    async def _play(self, script: Sequence[Step]) -> ScriptResult:
+        async with AsyncExitStack() as open_clients:
+            clients = {
+                name: await open_clients.enter_async_context(open_client(self._house, name))
+                for name in AGENTS
+            }
+            results = [await self._take(step, clients) for step in script]
+        return ScriptResult(results, _ledger(self._house.store))
+
+    async def _take(self, step: Step, clients: Mapping[str, Client]) -> StepResult:
+        match step:
+            case Action():
+                if step.tool is None:
+                    return HubDirect(self._house).take(step)
+                return StepResult((await _call_tool(clients[step.by], *step.tool)).code)
+            case Operation():
+                if not step.is_tool:
+                    return HubDirect(self._house).take(step)
+                tool = step.name.replace(".", "_")
+                return await _call_tool(clients[step.by], tool, step.arguments)
+            case Query(task, True):
+                result = await _call_tool(clients["olga"], "read", {"task": task, "history": 100})
+                return StepResult("", result.answer["history"])
+            case Query(task):
+                return await _call_tool(clients["olga"], "read", {"task": task})
+
+
+async def _call_tool(client: Client, tool: str, arguments: Mapping[str, Any]) -> StepResult:
+    got = await client.call_tool(tool, dict(arguments))
+    answer = got.structured_content
+    return _refusal(answer) if got.is_error else StepResult("", _without_generated_values(answer))
+
+
+@contextmanager
+def open_surfaces(folder: Path) -> Generator[dict[str, Surface]]:
+    """Every door by its name."""
+    with _house() as direct, _house() as posted, _house() as tooled:
+        yield {
+            "hub": HubDirect(direct),
+            "cli": CommandLine(folder),
+            "http": HttpServer(posted),
+            "mcp": McpServer(tooled),
+        }
+
+
+@contextmanager
+def _house() -> Generator[HubServer]:
+    with serving(mount_mcp(HubServer())) as house:
+        for name, role in AGENTS.items():
+            house.add_agent(name, role)
+        yield house
+
+
+def _actor(name: str) -> Actor:
+    return Actor(AGENTS[name], name)
+
+
+# What may differ
+
+_REGISTRATION_EVENTS = frozenset({"agent.registered", "token.issued"})
+_PROBLEM_FIELDS = frozenset({"ok", "type", "title", "status", "code", "detail", "path"})
+_SURFACE_FIELDS = frozenset({"position", "via", "cause", "hash"})
+_COMPARED_FIELDS = ("stream", "version", "event", "v", "actor", "at", "body")
+_SURFACE_DEPENDENT = frozenset({"words", "kept_bytes", "sla_ms"})
+"""A digest of the bytes of a call, and settings that a hub in memory has not."""
+_GENERATED = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}")
+"""Ids of the hub's making and hashes."""
+
+
+def _ledger(store: Store) -> list[Any]:
+    lines = [json.loads(entry.line) for entry in store.entries(0, 10_000)]
+    since = [line for line in lines if line["event"] not in _REGISTRATION_EVENTS]
+    return _without_generated_values(
+        [{name: line[name] for name in _COMPARED_FIELDS} for line in since]
+    )
+
+
+def _refusal(answer: Any) -> StepResult:
+    """A refusal, in any form."""
+    own = {name: part for name, part in answer.items() if name not in _PROBLEM_FIELDS}
+    return StepResult(
+        answer.get("code") or own["error"]["code"], _without_generated_values(own) or None
+    )
+
+
+def _entries(entries: Iterable[Any]) -> Any:
+    return _without_generated_values(
+        [
+            {name: "" if name in _SURFACE_FIELDS else part for name, part in entry.items()}
+            for entry in entries
+        ]
+    )
+
+
+def _without_generated_values(value: Any) -> Any:
+    def compared(parts: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {name: part for name, part in parts if name not in _SURFACE_DEPENDENT}
+
+    return json.loads(_GENERATED.sub("…", json.dumps(value)), object_pairs_hook=compared)

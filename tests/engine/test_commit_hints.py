@@ -1,0 +1,48 @@
+"""Hints: whoever listens is told of commits, and nobody else is."""
+
+from collections.abc import Collection
+from threading import Thread
+
+from dragoman.core.commands import CreateTask
+from dragoman.engine.handle import Engine
+from dragoman.engine.hints import Heard, Hints
+from dragoman.engine.hub import Hub
+from dragoman.store.memory import MemoryStore
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds
+from tests.engine.lab import HUMAN, START
+from tests.requirements import proves
+
+pytestmark = proves("ENGINE-HINTS")
+
+
+def test_streams_added_during_take_are_returned_by_the_next_take() -> None:
+    dirty, count = Heard(), 2_000
+    adding = Thread(target=lambda: [dirty.add([f"task:{n}"]) for n in range(count)])
+    adding.start()
+    taken = list[str]()
+    while adding.is_alive():
+        taken += dirty.take()
+    adding.join()
+    taken += dirty.take()
+    assert sorted(taken) == sorted(f"task:{n}" for n in range(count))
+    assert dirty.take() == []
+
+
+def test_subscribers_are_notified_until_they_unsubscribe() -> None:
+    hints = Hints()
+    hub = Hub(
+        Engine(MemoryStore("hints"), HandClock(START), bytes(32), on_commit=hints.tell),
+        CountingIds(),
+    )
+    first: list[Collection[str]] = []
+    second: list[Collection[str]] = []
+    stop = hints.listen(lambda streams: first.append(tuple(streams)))
+    hub.do(HUMAN, CreateTask("One", id="one"))
+    hints.listen(lambda streams: second.append(tuple(streams)))
+    hub.do(HUMAN, CreateTask("Two", id="two"))
+    stop()
+    stop()
+    hub.do(HUMAN, CreateTask("Three", id="three"))
+    assert [next(iter(streams)) for streams in first] == ["task:one", "task:two"]
+    assert [next(iter(streams)) for streams in second] == ["task:two", "task:three"]

@@ -1,0 +1,45 @@
+"""What is looked up for a message does not hold up the loop, however slow the disk is."""
+
+import asyncio
+import threading
+
+from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Answer, Taken
+from dragoman.protocols import aof
+from tests.engine.lab import ALICE, HUMAN, Lab
+from tests.requirements import proves
+
+TASK = "TASK-2026-02-09-001"
+REPORT = {
+    "taskId": TASK,
+    "outcome": "done",
+    "summaryRef": "outputs/summary.md",
+    "tests": {"total": 0, "passed": 0, "failed": 0},
+    "notes": "x",
+}
+
+
+@proves("IDENTITY-LOOK")
+def test_slow_file_lookup_does_not_block_the_loop() -> None:
+    lab, may_answer = Lab(), threading.Event()
+    lab.do(HUMAN, CreateTask("A", TASK, ready=True))
+    lab.do(HUMAN, ClaimTask(TASK, "alice"))
+
+    def has_file(task: str, ref: str) -> bool:
+        del task, ref
+        return may_answer.wait(30)
+
+    interpreter = Interpreter(lab.hub, (aof.dialect(),), StoreFacts(lab.store, has_file))
+
+    async def call_while_blocked() -> Answer:
+        pending = asyncio.create_task(interpreter.call_soon("aof_task_complete", REPORT, ALICE))
+        await asyncio.sleep(0)
+        assert not pending.done()  # we are here, though the disk says nothing
+        may_answer.set()
+        return await pending
+
+    answer = asyncio.run(call_while_blocked())
+    assert isinstance(answer, Taken)
+    assert answer.warnings == ()

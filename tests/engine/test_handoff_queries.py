@@ -1,0 +1,501 @@
+"""Handoffs as they are read: one, pages of those that fit, what they show, why they are stuck."""
+
+from typing import Any
+
+import pytest
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    ActivateHandoff,
+    AliasTask,
+    ApproveHandoff,
+    CompleteHandoff,
+    DraftHandoff,
+    NoteHandoff,
+    PauseAgent,
+    RegisterAgent,
+    RejectHandoff,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.states.handoff import Note
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import ActiveHandoff
+from dragoman.engine.handoff_diagnosis import Diagnosis, diagnose, look_at
+from dragoman.engine.handoff_surroundings import Surroundings
+from dragoman.engine.reads import handoffs
+from dragoman.engine.reads.handoffs import (
+    LAST,
+    Page,
+    Wanted,
+    copies_needed,
+    find_handoff,
+    page_of,
+    taken_handoff,
+    told_of,
+)
+from dragoman.engine.reads.teamspaces import belongs, closed_to, coordinators
+from dragoman.engine.shown.handoffs import handoff_summary, whole_handoff
+from tests.engine.handoffs import (
+    CHECKS,
+    COORDINATOR,
+    accept,
+    activate,
+    finish,
+    late,
+    life,
+    make,
+    offer,
+    package,
+    state,
+)
+from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, START, Lab
+from tests.requirements import proves
+
+APPROVAL_POLICY = {"classification": "internal", "requires_human_approval": True}
+
+
+def ids(lab: Lab, **wanted: Any) -> list[str]:
+    """The ids of a page."""
+    return [one.id for one in page(lab, **wanted).handoffs]
+
+
+def page(lab: Lab, **wanted: Any) -> Page:
+    """A page of those that fit."""
+    found = page_of(lab.store, Wanted(**wanted))
+    assert isinstance(found, Page), found
+    return found
+
+
+def three_handoffs(lab: Lab) -> None:
+    """Three handoffs: closed, activated, and offered by somebody else in another teamspace."""
+    life(lab, "h1", "t1")
+    make(lab, "t2")
+    offer(lab, "h2", "t2")
+    accept(lab, "h2")
+    activate(lab, "h2")
+    make(lab, "t3")
+    offer(lab, "h3", "t3", to="alice", by=CAROL, teamspace="red")
+
+
+@proves("ACP-COPIES")
+def test_artifact_copies_are_needed_by_all_but_rejected_handoffs() -> None:
+    lab = Lab()
+    for number, id in enumerate(("h1", "h2", "h3")):
+        make(lab, f"t{number}")
+        offer(lab, id, f"t{number}")
+        accept(lab, id, artifacts={"log": f"{number}" * 64})
+    activate(lab, "h1")
+    finish(lab, "h1")
+    lab.do(BOB, RejectHandoff("h2", "other", "not for me"))
+    assert copies_needed(lab.store) == {"0" * 64, "2" * 64}
+
+
+@proves("ACP-READ")
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({}, ["h3", "h2", "h1"]),
+        ({"status": "activated"}, ["h2"]),
+        ({"status": "closed", "recipient": "bob"}, ["h1"]),
+        ({"status": "closed"}, ["h1"]),
+        ({"status": "closed", "recipient": "alice"}, []),
+        ({"task": "t3"}, ["h3"]),
+        ({"task": "bead:x-1"}, ["h2"]),
+        ({"task": "nowhere"}, []),
+        ({"sender": "alice"}, ["h2", "h1"]),
+        ({"recipient": "alice"}, ["h3"]),
+        ({"teamspace": "red"}, ["h3"]),
+        ({"teamspace": "red", "sender": "alice"}, []),
+        ({"limit": 2}, ["h3", "h2"]),
+    ],
+    ids=str,
+)
+def test_handoffs_are_filtered_by_their_fields(wanted: dict[str, Any], found: list[str]) -> None:
+    lab = Lab()
+    three_handoffs(lab)
+    lab.do(HUMAN, AliasTask("t2", "bead:x-1"))
+    assert ids(lab, **wanted) == found
+
+
+@proves("ACP-READ")
+def test_pages_follow_one_another() -> None:
+    lab = Lab()
+    three_handoffs(lab)
+    seen, before = list[str](), LAST
+    while True:
+        found = page(lab, before=before, limit=1)
+        seen += [one.id for one in found.handoffs]
+        if found.next is None:
+            break
+        before = found.next
+    assert seen == ["h3", "h2", "h1"]
+
+
+@proves("ACP-READ")
+def test_page_scan_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Lab()
+    three_handoffs(lab)
+    monkeypatch.setattr(handoffs, "MOST_LOOKED_AT", 1)
+    found = page(lab, recipient="bob", teamspace="red")
+    assert found.handoffs == ()
+    assert found.next is not None
+    monkeypatch.setattr(handoffs, "MOST_LOOKED_AT", 5_000)
+    monkeypatch.setattr(handoffs, "MOST_BYTES", 1)
+    assert len(page(lab).handoffs) == 1
+
+
+@proves("ACP-READ")
+def test_draft_is_shown_to_its_sender_only() -> None:
+    lab = Lab()
+    lab.do(ALICE, DraftHandoff({"context": {}}, id="d1", recipient="bob"))
+    assert ids(lab) == []
+    assert ids(lab, status="draft", reader="alice") == ["d1"]
+    assert ids(lab, status="draft", sender="alice") == ["d1"]
+    assert ids(lab, status="draft", sender="alice", reader="bob") == []
+    assert isinstance(find_handoff(lab.store, "d1", "bob"), Refusal)
+    assert not isinstance(find_handoff(lab.store, "d1", "alice"), Refusal)
+
+
+@proves("ACP-READ")
+def test_draft_is_shown_with_its_fields() -> None:
+    lab = Lab()
+    lab.do(ALICE, DraftHandoff({"context": {}, "task": {"task_id": 7}}, id="d1", recipient="bob"))
+    bare = handoff_summary(state(lab, "d1"))
+    assert (bare.task_id, bare.title, bare.supersedes) == ("", "", None)
+    more = {"reason": "holiday", "thread_id": "th", "supersedes": "h0"}
+    lab.do(ALICE, DraftHandoff({**package("t9"), **more}, id="d1"))
+    summary = handoff_summary(state(lab, "d1"))
+    assert (summary.task_id, summary.title) == ("t9", "Fix the login")
+    assert (summary.reason, summary.thread_id, summary.supersedes) == ("holiday", "th", "h0")
+
+
+@proves("ACP-READ")
+@pytest.mark.parametrize(("id", "code"), [("nothing", "handoff_not_found"), ("a b", "invalid_id")])
+def test_unknown_handoff_is_refused(id: str, code: str) -> None:
+    found = find_handoff(Lab().store, id)
+    assert isinstance(found, Refusal)
+    assert found.code == code
+
+
+@proves("ACP-READ")
+@pytest.mark.parametrize("field", ["task", "sender", "recipient", "teamspace"])
+def test_invalid_name_is_refused(field: str) -> None:
+    wanted: dict[str, Any] = {field: "a\x00b"}
+    found = page_of(Lab().store, Wanted(**wanted))
+    assert isinstance(found, Refusal)
+    assert found.code == "invalid_id"
+
+
+@proves("ACP-READ")
+def test_handoff_detail_has_all_recorded_fields() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab, package=package(policy=APPROVAL_POLICY), reason="shift ends")
+    lab.do(HUMAN, ApproveHandoff("h1", note="fine"))
+    accept(lab, artifacts={"log": "ab" * 32}, left_out=("notes",))
+    activate(lab)
+    late(lab)
+    lab.do(BOB, NoteHandoff("h1", "note", "slow", {"percent": 40}))
+    lab.do(BOB, RejectHandoff("h1", "capacity_unavailable", "too much", "ask carol"))
+    shown = whole_handoff(state(lab, "h1"))
+    assert (shown.status, shown.reason, shown.handoff_chain) == (
+        "rejected",
+        "shift ends",
+        ("alice",),
+    )
+    assert (shown.artifacts, shown.artifacts_left_out) == ({"log": "ab" * 32}, ("notes",))
+    assert (shown.verification_passed, shown.verification_failed) == (CHECKS, ())
+    assert shown.requires_human_approval
+    assert shown.approval is not None
+    assert (shown.approval.by, shown.approval.approved) == ("hera", True)
+    assert shown.rejection is not None
+    assert shown.rejection.suggested_fix == "ask carol"
+    (escalation,) = shown.escalations
+    assert (escalation.sla_configured, escalation.sla_elapsed) == ("24h", "25h")
+    assert (escalation.escalated_to, escalation.escalated_at) == ("coordinator", shown.status_since)
+    assert shown.notes[-1].data == {"percent": 40}
+    assert shown.workq_integration is None
+    assert shown.package["context"]["summary"] == "The token is read too late."
+    brief = to_builtins(handoff_summary(state(lab, "h1")))
+    assert brief.items() <= to_builtins(shown).items()
+    assert "package" not in brief
+
+
+@proves("ACP-READ")
+def test_offer_shows_its_acceptance_deadline() -> None:
+    lab = Lab()
+    make(lab)
+    brief = handoff_summary(offer(lab))
+    assert (brief.due_by, brief.escalated) == ("2026-02-09T14:35:00.000Z", False)
+    assert (brief.resolved_at, brief.initiated_at) == (None, "2026-02-09T14:30:00.000Z")
+
+
+def diagnosis(lab: Lab, id: str = "h1") -> Diagnosis:
+    """What is said of a handoff now."""
+    return look_at(lab.store, state(lab, id), lab.clock.now())
+
+
+def steps(found: Diagnosis) -> list[tuple[tuple[str, ...], str]]:
+    """Who can do what."""
+    return [(step.who, step.action) for step in found.steps]
+
+
+@proves("ACP-DIAGNOSE")
+def test_diagnosis_names_the_next_actor_in_each_state() -> None:
+    lab = Lab()
+    for name in ("alice", "bob"):
+        lab.do(HUMAN, RegisterAgent(name))
+    lab.do(ALICE, DraftHandoff({}, id="h1", recipient="bob"))
+    assert steps(diagnosis(lab)) == [(("alice",), "propose"), (("alice",), "discard")]
+    make(lab)
+    offer(lab)
+    found = diagnosis(lab)
+    assert found.summary == "bob has to accept or reject it"
+    assert found.due_by == "2026-02-09T14:35:00.000Z"
+    assert steps(found) == [(("bob",), "accept"), (("bob",), "reject")]
+    assert found.steps[0].command == "dragoman handoff accept h1 --as bob"
+    assert found.findings == ()
+    accept(lab)
+    assert steps(diagnosis(lab))[0] == (("bob",), "activate")
+    activate(lab)
+    assert "its lease lasts until 2026-02-09T14:35:00.000Z" in diagnosis(lab).summary
+    lab.do(BOB, CompleteHandoff("h1"))
+    assert steps(diagnosis(lab)) == [(("alice",), "close")]
+    make(lab, "t2")
+    life_of_another = offer(lab, "h2", "t2")
+    lab.do(BOB, RejectHandoff("h2", "other", "no time"))
+    assert "(other: no time)" in diagnosis(lab, "h2").summary
+    assert steps(diagnosis(lab, life_of_another.id)) == [(("alice",), "close")]
+
+
+@proves("ACP-DIAGNOSE")
+def test_closed_handoff_has_no_steps() -> None:
+    lab = Lab()
+    life(lab)
+    found = diagnosis(lab)
+    assert (found.steps, found.findings, found.late) == ((), (), False)
+
+
+@proves("ACP-DIAGNOSE")
+def test_missing_approval_is_the_next_step() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab, package=package(policy=APPROVAL_POLICY))
+    assert steps(diagnosis(lab))[0] == ((), "approve")
+    assert accept(lab).status == "validating"
+    found = diagnosis(lab)
+    assert found.summary == "a person has to approve this package, then bob accepts it again"
+    lab.do(HUMAN, ApproveHandoff("h1"))
+    found = diagnosis(lab)
+    assert found.summary == "a person has approved it; bob can accept it now"
+    assert steps(found)[0] == (("bob",), "accept")
+
+
+@proves("ACP-DIAGNOSE")
+def test_failed_check_is_named() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab)
+    accept(lab, waits_for="the disk does not answer")
+    assert "the disk does not answer" in diagnosis(lab).summary
+
+
+@proves("ACP-DIAGNOSE", "ACP-CAN-ACCEPT")
+def test_recipient_without_the_right_to_accept_is_named() -> None:
+    lab = Lab()
+    lab.do(HUMAN, RegisterAgent("bob", role="observer"))
+    make(lab)
+    offer(lab)
+    found = diagnosis(lab)
+    (finding,) = found.findings
+    assert finding.startswith("bob is registered as observer, and can do nothing about it: ")
+    of_coordinators = [((), "extend"), ((), "reassign"), ((), "reject")]
+    assert steps(found) == [(("alice",), "withdraw"), *of_coordinators]
+    lab.do(HUMAN, RegisterAgent("bob", role="agent"))
+    accept(lab)
+    activate(lab)
+    lab.do(HUMAN, RegisterAgent("bob", role="observer"))
+    assert steps(diagnosis(lab)) == of_coordinators
+
+
+@proves("ACP-DIAGNOSE")
+def test_overdue_handoff_names_coordinators_and_their_steps() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab)
+    assert diagnosis(lab).findings == (), "nobody is registered here, and every name is good"
+    lab.clock.advance(6 * 60_000)
+    found = diagnosis(lab)
+    assert found.late
+    assert steps(found)[2:] == [((), "extend"), ((), "reassign"), ((), "reject")]
+    assert any("nobody is registered under the name bob" in one for one in found.findings)
+    lab.do(HUMAN, RegisterAgent("alice"))
+    make(lab, "t2")
+    offer(lab, id="h2", task="t2")
+    assert any("under the name bob" in one for one in diagnosis(lab, "h2").findings)
+    late(lab, after=0)
+    lab.do(HUMAN, RegisterAgent("bob"), PauseAgent("bob", "out of budget"))
+    found = diagnosis(lab)
+    assert (found.late, found.due_by) == (True, "2026-02-09T14:35:00.000Z")
+    assert any("nobody is registered as coordinator" in one for one in found.findings)
+    assert any("bob is paused" in one for one in found.findings)
+    assert any("was told at" in one for one in found.findings)
+    lab.do(HUMAN, RegisterAgent("carl", role="coordinator"))
+    by_carl = [(("carl",), action) for action in ("extend", "reassign", "reject")]
+    assert steps(diagnosis(lab))[2:] == by_carl
+
+
+@proves("ACP-DIAGNOSE")
+def test_expired_lease_of_the_recipient_is_reported() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab)
+    accept(lab)
+    activate(lab)
+    lab.clock.advance(10 * 60_000)
+    found = diagnosis(lab)
+    assert "no live lease" in found.summary
+    assert found.steps[0].command == "dragoman handoff activate h1 --as bob"
+    assert "complete" not in [step.action for step in found.steps]
+
+
+@proves("ACP-DIAGNOSE")
+def test_problems_of_task_and_checks_are_named() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab)
+    handoff = accept(lab)
+    task = lab.task("t1")
+    texts: dict[str, str] = {}
+    for name, around in {
+        "gone": Surroundings(START),
+        "final": Surroundings(START, replace(task, status="cancelled")),
+        "dead": Surroundings(START, replace(task, status="deadletter")),
+        "waits": Surroundings(START, replace(task, open_blockers=("t0",))),
+        "fine": Surroundings(START, task, Lease("alice", 1, 0, 0, 0)),
+    }.items():
+        found = diagnose(handoff, around)
+        texts[name] = " / ".join((found.summary, *found.findings))
+    assert "its task t1 is not there" in texts["gone"]
+    assert "t1 is cancelled" in texts["final"]
+    assert "t1 is deadletter" in texts["dead"]
+    assert texts["waits"] == "bob has accepted it, and cannot begin yet: t1 waits for t0"
+    assert "t1" not in texts["fine"]
+    waiting = Surroundings(START, replace(task, open_blockers=("t0",)))
+    assert "t1 waits for t0" in diagnose(replace(handoff, status="proposed"), waiting).findings
+    items: dict[str, object] = {
+        "w-1": {"outcome": "refused", "detail": "w-1 is carol's"},
+        "w-2": {"outcome": "transferred", "detail": ""},
+        "w-3": {"outcome": "unavailable", "detail": ""},
+    }
+    notes = (Note("hub", START, "workq_integration", "degraded", {"items": items}),)
+    degraded = replace(handoff, failed=("hash_mismatch: log",), notes=notes, workq="degraded")
+    found = diagnose(degraded, Surroundings(START, task)).findings
+    assert found[0] == "check failed: hash_mismatch: log"
+    assert [one.partition(": ")[2] for one in found if "work queue" in one] == [
+        "w-1: refused, w-1 is carol's",
+        "w-3: unavailable",
+    ]
+    back = Surroundings(START, replace(task, handoff=None))
+    rejected = diagnose(replace(degraded, status="rejected"), back)
+    assert rejected.summary.startswith("it was rejected: alice has the work")
+    quiet = diagnose(replace(handoff, status="validating"), Surroundings(START, task))
+    assert quiet.summary == "it was not accepted yet; bob may try again"
+
+
+@proves("ACP-DIAGNOSE", "ACP-BLOCK")
+def test_blocked_or_reviewed_task_is_named() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab)
+    accept(lab)
+    handoff, task = activate(lab), lab.task("t1")
+    blocked = diagnose(handoff, Surroundings(START, replace(task, status="blocked")))
+    assert "t1 is blocked" in blocked.summary
+    others = ["extend", "reassign", "reject"]
+    assert [step.action for step in blocked.steps] == ["ready", *others, "reject"]
+    waiting, stopped = (
+        replace(handoff, status="accepted"),
+        replace(task, status="blocked", assignee="alice"),
+    )
+    held = diagnose(waiting, Surroundings(START, stopped))
+    assert held.summary == (
+        "bob has accepted it, and cannot begin yet: t1 is blocked: alice, a person, a coordinator "
+        "or an orchestrator has to make it ready first"
+    )
+    assert [step.action for step in held.steps] == ["ready", "reject"]
+    lifted = replace(stopped, handoff=ActiveHandoff("h1", "alice", "bob", lifts_block=True))
+    before = diagnose(waiting, Surroundings(START, lifted))
+    assert [step.action for step in before.steps] == ["activate", "reject"]
+    late = diagnose(replace(handoff, is_escalated=True), Surroundings(START, task))
+    assert [step.action for step in late.steps] == ["activate", *others, "reject"]
+    offered = replace(handoff, status="proposed")
+    in_review = diagnose(offered, Surroundings(START, replace(task, status="review")))
+    assert "t1 is in review: activating takes it out of there" in in_review.findings
+
+
+@proves("ACP-TEAMSPACE")
+def test_escalation_recipients_are_those_who_may_act() -> None:
+    lab = Lab()
+    for name in ("carl", "cora"):
+        lab.do(HUMAN, RegisterAgent(name, role="coordinator"))
+    lab.do(HUMAN, RegisterAgent("hana", role="human"), RegisterAgent("otto", role="orchestrator"))
+    assert coordinators(lab.store) == ("carl", "cora")
+    assert coordinators(lab.store, Team(("alice", "cora"))) == ("cora",)
+    assert coordinators(lab.store, Team(("alice", "cora"), ("carl",))) == ("carl",)
+    assert coordinators(lab.store, Team(("alice", "bob"))) == ("otto", "hana")
+    make(lab)
+    offer(lab)
+    teams = {"default": Team(("alice",), ("cora",))}
+    assert told_of({}, "boss", lab.store, "h1") == ("carl", "cora")
+    assert told_of(teams, "boss", lab.store, "h1") == ("cora",)
+    assert told_of(teams, "boss", lab.store, "") == ("carl", "cora")
+    assert told_of(teams, "boss", Lab().store, "h1") == ("boss",)
+    lab.clock.advance(6 * 60_000)
+    found = look_at(lab.store, state(lab, "h1"), lab.clock.now(), teams)
+    assert steps(found)[-1] == (("cora",), "reject")
+
+
+class Team(Struct, frozen=True):
+    """Whose teamspace it is."""
+
+    members: tuple[str, ...] = ()
+    coordinators: tuple[str, ...] = ()
+
+
+@proves("ACP-READ")
+def test_teamspace_with_members_is_closed_to_others() -> None:
+    lab = Lab()
+    three_handoffs(lab)
+    teams = {"red": Team(("carol", "alice"), ("carl",)), "blue": Team(("carl",))}
+    for actor, closed in (
+        (BOB, {"red", "blue"}),
+        (CAROL, {"blue"}),
+        (HUMAN, set[str]()),
+        (COORDINATOR, set[str]()),
+        (Actor("coordinator", "carol"), {"red", "blue"}),
+    ):
+        assert closed_to(teams, actor) == closed, actor
+    assert ids(lab, closed=closed_to(teams, BOB)) == ["h2", "h1"]
+    assert isinstance(find_handoff(lab.store, "h3", "bob", {"red"}), Refusal)
+    named = [belongs(teams, "red", name) for name in ("alice", "carl", "bob")]
+    assert named == [True, True, False]
+    assert belongs(teams, "green", "anybody")
+
+
+@proves("ACP-OWNER", "RUN-PROMPT")
+def test_holder_by_handoff_sees_the_work_package(lab: Lab) -> None:
+    make(lab)
+    offer(lab)
+    assert taken_handoff(lab.store, lab.task("t1"), "bob") is None, "it is only offered"
+    accept(lab)
+    lab.do(BOB, ActivateHandoff("h1", work_state_update={"next_step": "write the fix"}))
+    task = lab.task("t1")
+    assert taken_handoff(lab.store, task, "alice") is None
+    held_handoff = taken_handoff(lab.store, task, "bob")
+    assert held_handoff is not None
+    work = held_handoff.about_work()
+    assert list(work) == ["task", "context", "work_state", "work_state_update"]
+    assert work["work_state_update"] == {"next_step": "write the fix"}

@@ -1,0 +1,208 @@
+"""Messages that are longer than others, or CBOR; answers that are looked up; missing intents."""
+
+import asyncio
+import json
+import threading
+from typing import Any, cast
+
+import pytest
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import CreateTask, DescribeAgent, NoteTask, RegisterAgent
+from dragoman.core.errors import REFUSALS, Refusal
+from dragoman.core.events import Role
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.faults import Fault, in_shape
+from dragoman.engine.incoming import SAID_OF_UNREADABLE, Incoming, beginning, kept_words
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.operation import (
+    USUAL,
+    Bounds,
+    Commands,
+    Dialect,
+    Facts,
+    Heard,
+    Linted,
+    Operation,
+    longest_message,
+)
+from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.ports import ListQuery
+from dragoman.engine.reads.ask import entries
+from dragoman.engine.reads.intents import find_intent, find_standing, intents_on
+from dragoman.engine.request import Accepted
+from dragoman.ledger.entry import read_line
+from dragoman.text.strict_cbor import to_cbor
+from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
+from tests.engine.lab import ALICE, HUMAN, Lab
+from tests.requirements import proves
+
+pytestmark = proves("DIALECT-DOORS")
+
+WRITERS: frozenset[Role] = frozenset({"agent", "human"})
+
+
+class LongNote(Struct, frozen=True):
+    """A note of any length; its beginning is kept."""
+
+    text: str
+
+
+def read(value: Any) -> LongNote | Fault:
+    return in_shape(value, LongNote)
+
+
+def reply_from_store(
+    _: LongNote, __: Actor, facts: Facts, accepted: Accepted
+) -> tuple[Commands, Any]:
+    """What the answer is made of is in the store only."""
+    return (), {"exists": facts.task_exists(accepted.receipts[0].task)}
+
+
+SAY = Operation(
+    name="say",
+    shape=LongNote,
+    read=read,
+    commands=lambda word: (NoteTask("one", word.text[:10]),),
+    reply=lambda _, __, accepted: accepted,
+    after=reply_from_store,
+    roles=WRITERS,
+    bounds=Bounds(4 * MOST_BYTES),
+)
+
+
+def parse_message(incoming: Incoming) -> Heard | None:
+    if incoming.is_too_large:
+        return Heard("say", beginning(incoming.text), fault=Fault("message_too_large", "too long"))
+    value = incoming.value
+    if isinstance(value, StrictJsonError) or not isinstance(value, dict):
+        return None
+    note = read(cast(dict[str, Any], value))
+    return None if isinstance(note, Fault) else Heard("say", Raw(b"{}"), "", "", SAY, note)
+
+
+def parse_nothing(_: Incoming) -> Heard | None:
+    """Nothing is of this dialect."""
+    return None
+
+
+def lint(value: Any, kind: str, strict: bool) -> Linted:
+    return Linted(value == kind, kind, strict)
+
+
+LONG = Dialect(
+    "long",
+    (SAY,),
+    parse_message,
+    lint,
+    {code: code for code in REFUSALS},
+    {},
+    bounds=Bounds(4 * MOST_BYTES),
+)
+
+
+@pytest.fixture
+def router(lab: Lab) -> Interpreter:
+    """Give one that knows the dialect with long words, and one without before it."""
+    lab.do(HUMAN, CreateTask("One", id="one"))
+    facts = StoreFacts(lab.store, lambda _, __: False)
+    short = replace(LONG, name="short", hear=parse_nothing, bounds=USUAL)
+    return Interpreter(lab.hub, (short, LONG), facts)
+
+
+def text(size: int) -> bytes:
+    return json.dumps({"text": "x" * size}).encode()
+
+
+@pytest.mark.parametrize("soon", [False, True])
+def test_reply_may_be_looked_up_after_the_commit(router: Interpreter, soon: bool) -> None:
+    if soon:
+        answer = asyncio.run(router.call_soon("say", text(5), HUMAN))
+    else:
+        answer = router.call("say", text(5), HUMAN)
+    assert isinstance(answer, Taken)
+    assert answer.reply == {"exists": True}
+
+
+def test_dialect_may_allow_longer_messages(router: Interpreter) -> None:
+    assert isinstance(router.send(text(2 * MOST_BYTES), speaker=HUMAN), Taken)
+    assert isinstance(router.call("say", text(2 * MOST_BYTES), HUMAN), Taken)
+    rejected = router.send(text(5 * MOST_BYTES), speaker=HUMAN)
+    assert isinstance(rejected, Turned)
+    assert rejected.code == "message_too_large"
+    assert router.hear(text(5 * MOST_BYTES), dialect="short") is None
+
+
+def test_long_message_is_parsed_outside_the_event_loop(lab: Lab) -> None:
+    lab.do(HUMAN, CreateTask("One", id="one"))
+    parse_threads: list[int] = []
+
+    def recording_parse(incoming: Incoming) -> Heard | None:
+        parse_threads.append(threading.get_ident())
+        return parse_message(incoming)
+
+    facts = StoreFacts(lab.store, lambda _, __: False)
+    router = Interpreter(lab.hub, (replace(LONG, hear=recording_parse),), facts)
+
+    async def send_and_call(size: int) -> tuple[bool, bool]:
+        parse_threads.clear()
+        await router.send_soon(text(size), speaker=HUMAN)
+        await router.call_soon("say", text(size), HUMAN)
+        by_sending, by_calling = parse_threads
+        here = threading.get_ident()
+        return by_sending == here, by_calling == here
+
+    assert asyncio.run(send_and_call(5)) == (True, True)
+    assert asyncio.run(send_and_call(2 * MOST_BYTES)) == (False, False)
+
+
+def test_longest_message_is_the_largest_limit_of_the_dialects() -> None:
+    assert longest_message([LONG, replace(LONG, bounds=USUAL)]) == 4 * MOST_BYTES
+    assert longest_message([replace(LONG, bounds=USUAL)]) == MOST_BYTES
+
+
+def test_long_message_is_stored_truncated() -> None:
+    # Some more than is kept: what is masked must not be cut before.
+    assert len(bytes(kept_words(Incoming(text(2 * MOST_BYTES), 4 * MOST_BYTES)))) < 6_000
+    assert bytes(kept_words(Incoming(text(5)))) == text(5)
+
+
+@proves("REDACT-REQUESTS")
+def test_truncated_text_is_bounded_and_cuts_no_secret(router: Interpreter, lab: Lab) -> None:
+    # One secret stands across the end of what is kept, where a cut before would have halved it.
+    secret = f"ghp_{'aB3dE5fG7h' * 3}aB3dE5"
+    before = SAID_OF_UNREADABLE - len(b'{"text": "') - 10
+    message = json.dumps({"text": "x " * (before // 2) + secret + " y" * 5 * MOST_BYTES}).encode()
+
+    assert isinstance(router.send(message, speaker=HUMAN), Turned)
+
+    *_, refused = entries(lab.store)
+    line = read_line(refused.line)
+    assert isinstance(line.said, Raw)
+    stored = json.loads(bytes(line.said))
+    assert len(stored) == SAID_OF_UNREADABLE
+    assert stored.startswith('{"text": "x x ')
+    assert "ghp_" not in stored
+
+
+def test_cbor_is_read_as_the_equivalent_json(router: Interpreter) -> None:
+    assert isinstance(router.send(to_cbor({"text": "short"}), speaker=HUMAN), Taken)
+    incoming = Incoming(to_cbor({"text": "short"}))
+    assert json.loads(incoming.text) == incoming.value == {"text": "short"}
+    broken = Incoming(b"\xa1\x61")
+    assert isinstance(broken.value, StrictJsonError)
+
+
+def test_missing_intents_and_standings_are_reported(lab: Lab) -> None:
+    for name, code in (("i-1", "intent_not_found"), ("i 1", "invalid_id")):
+        found = find_intent(lab.store, name)
+        assert isinstance(found, Refusal)
+        assert found.code == code
+    assert find_standing(lab.store, "alice") is None
+    assert intents_on(lab.store, ListQuery("intents")) == []
+    lab.do(ALICE, RegisterAgent("alice"), DescribeAgent("alice", ("sing",)))
+    standing = find_standing(lab.store, "alice")
+    assert standing is not None
+    assert standing.name == "alice"

@@ -1,0 +1,68 @@
+"""Reading letters from lists, page by page, and nothing but letters."""
+
+import pytest
+
+from dragoman.core.commands import PostMail, RegisterAgent
+from dragoman.core.errors import Refusal
+from dragoman.engine.reads import mailbox
+from dragoman.engine.reads.ask import entries
+from dragoman.engine.reads.mailbox import find_letter, whole_list
+from dragoman.engine.shown.tasks import told_of
+from tests.engine.lab import ALICE, HUMAN, Lab
+from tests.requirements import proves
+
+
+@proves("MAIL-PAGES")
+def test_whole_list_is_read_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mailbox, "_PAGE", 2)
+    lab = Lab()
+    for number in range(5):
+        lab.do(ALICE, PostMail(("bob",), "x", "y", id=f"m-{number}"))
+    found = [letter.mail.id for letter in whole_list(lab.store, "in:bob")]
+    assert found == [f"m-{number}" for number in range(5)]
+
+
+@proves("MAIL-PAGES")
+def test_list_of_letters_leaves_out_other_streams() -> None:
+    lab = Lab()
+    lab.do(HUMAN, RegisterAgent("alice"))
+    assert [*whole_list(lab.store, "role:agent")] == []
+
+
+@proves("MAIL-HTTP")
+def test_addressees_of_an_entry_are_its_recipients() -> None:
+    lab = Lab()
+    lab.do(HUMAN, RegisterAgent("alice"))
+    lab.do(ALICE, PostMail(("bob",), "x", "y", cc=("carol",), copied=("dave",)))
+    assert [told_of(entry) for entry in entries(lab.store)] == [(), ("bob", "carol", "dave")]
+
+
+@proves("MAIL-SHORT-IDS")
+def test_unambiguous_id_prefix_finds_a_letter() -> None:
+    lab = Lab()
+    for id in ("019c-aa1", "019c-aa2", "019c-b", "019c-b-more"):
+        lab.do(ALICE, PostMail(("bob",), "x", "y", id=id))
+
+    def found(id: str) -> str:
+        letter = find_letter(lab.store, id)
+        return f"{letter.code}: {letter.detail}" if isinstance(letter, Refusal) else letter.id
+
+    assert found("019c-aa1") == "019c-aa1"
+    assert found("019c-b-") == "019c-b-more"
+    assert found("019c-b") == "019c-b"  # a whole id is no beginning
+    assert found("019c-a") == (
+        "ambiguous_name: several letters have an id that begins with 019c-a: 019c-aa1, 019c-aa2; "
+        "write more of it"
+    )
+    assert found("019") == (
+        "mail_not_found: there is no letter 019: of the beginning of an id write at least 4 "
+        "characters"
+    )
+    assert found("019C-AA1") == "019c-aa1"
+    assert found("019C-B-M") == "019c-b-more"
+    lab.do(ALICE, PostMail(("bob",), "x", "y", id="019C-AA1"))
+    assert found("019C-AA1") == "019C-AA1"  # as it is written comes first
+    assert found("019d") == "mail_not_found: there is no letter 019d: see `dragoman mail inbox`"
+    for number in range(9):
+        lab.do(ALICE, PostMail(("bob",), "x", "y", id=f"many-{number}"))
+    assert found("many-").endswith("many-4 and others; write more of it")

@@ -1,0 +1,92 @@
+"""The tail: what this process has written last, as the store has it; or nothing."""
+
+from collections.abc import Callable
+
+from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.tail import KEPT, KEPT_BYTES
+from dragoman.ledger.entry import Entry
+from dragoman.store.memory import MemoryStore
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds, new_id
+from tests.engine.lab import HUMAN, START
+from tests.requirements import proves
+
+pytestmark = proves("ENGINE-TAIL")
+
+MANY = 100
+
+
+class Process:
+    """A hub on a store that others may write to as well."""
+
+    def __init__(self, store: MemoryStore, new_id: Callable[[], str]) -> None:
+        self.store = store
+        self.hub = Hub(Engine(store, HandClock(START), bytes(32)), new_id)
+
+    def note(self, count: int = 1, text: str = "note") -> None:
+        self.hub.do(HUMAN, *(NoteTask("one", f"{text} {n}") for n in range(count)))
+
+    def recent(self, after: int, limit: int = MANY) -> list[Entry]:
+        return self.hub.engine.tail.after(after, limit)
+
+
+def new_process() -> Process:
+    """One that has made a task."""
+    one = Process(MemoryStore("tail"), CountingIds())
+    one.hub.do(HUMAN, CreateTask("One", id="one"))
+    return one
+
+
+def test_recent_entries_equal_those_of_the_store() -> None:
+    one = new_process()
+    one.note(3)
+    one.note(2)
+    head = one.store.head()
+    for after in range(head + 1):
+        assert one.recent(after) == one.store.entries(after, MANY)
+    assert [entry.position for entry in one.recent(1, 2)] == [2, 3]
+
+
+def test_unknown_positions_return_nothing() -> None:
+    one = new_process()
+    assert one.recent(one.store.head()) == one.recent(one.store.head() + 1) == []
+    assert Process(one.store, new_id).recent(0) == []
+
+
+def test_write_without_an_entry_changes_nothing() -> None:
+    one = new_process()
+    head = one.store.head()
+    one.hub.engine.probe()
+    assert one.recent(0) == one.store.entries(0, MANY)
+    assert one.store.head() == head
+
+
+def test_write_by_another_process_restarts_the_cache() -> None:
+    one = new_process()
+    other = Process(one.store, new_id)
+    other.note()
+    between = one.store.head()
+    one.note()
+    assert one.recent(between - 2) == one.recent(between - 1) == []
+    assert one.recent(between) == one.store.entries(between, MANY) != []
+
+
+def test_number_of_recent_entries_is_bounded() -> None:
+    one = new_process()
+    for _ in range(KEPT // MANY + 1):
+        one.note(MANY)
+    head = one.store.head()
+    assert one.recent(head - KEPT - 1, 1) == []
+    assert one.recent(head - KEPT, KEPT) == one.store.entries(head - KEPT, KEPT)
+
+
+def test_bytes_of_recent_entries_are_bounded() -> None:
+    one = new_process()
+    long = "x" * 20_000
+    while sum(len(entry.line) for entry in one.store.entries(0, KEPT)) <= KEPT_BYTES + len(long):
+        one.note(10, long)
+    kept = one.recent(one.store.head() - 1)
+    assert kept == one.store.entries(one.store.head() - 1, 1)
+    assert one.recent(0) == []

@@ -1,0 +1,29 @@
+"""An id of what is made: said, or given by the hub, and never empty."""
+
+import pytest
+from msgspec import Struct
+
+from dragoman.engine.faults import Fault, not_empty
+from tests.requirements import proves
+
+
+class Resource(Struct, frozen=True):
+    """Something with an id."""
+
+    id: str | None = None
+
+
+@proves("NAME-GRAMMAR")
+@pytest.mark.parametrize(
+    "shape", [Resource(), Resource("a"), Fault("invalid_field", "no")], ids=repr
+)
+def test_present_or_absent_id_is_passed_through(shape: Resource | Fault) -> None:
+    assert not_empty(shape, "id", "id") is shape
+
+
+@proves("NAME-GRAMMAR")
+def test_empty_id_is_refused_as_invalid() -> None:
+    fault = not_empty(Resource(""), "id", "letter id")
+
+    assert (fault.code, fault.path) == ("invalid_id", "id")
+    assert "'' is not a valid letter id" in fault.detail

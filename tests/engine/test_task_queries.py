@@ -1,0 +1,261 @@
+"""Reading: by any name, as it is and as it was, and page by page."""
+
+from typing import Any
+
+import pytest
+
+from dragoman.core.commands import (
+    AliasTask,
+    ClaimTask,
+    CreateTask,
+    MoveTask,
+    NoteTask,
+    RegisterAgent,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.states.task import Task
+from dragoman.engine.ports import BoardQuery, Row
+from dragoman.engine.reads import ask
+from dragoman.engine.reads.ask import (
+    TaskView,
+    decode,
+    entries,
+    find_stream,
+    find_task,
+    history,
+    list_tasks,
+    names_in_role,
+    task_as_of,
+    tasks_as_of,
+)
+from dragoman.ledger.views import decode_state
+from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore
+from tests.ledger.released import Play, play
+from tests.requirements import proves
+
+
+class SnapshottingStore(OpenStore):
+    """A store that takes a picture of all tasks after each of its commits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.snapshots: dict[int, dict[str, Task]] = {0: {}}
+
+    def transact(self, work: Any) -> Any:
+        """Commit, and take the picture."""
+        result = super().transact(work)
+        states = {
+            row.name.partition(":")[2]: decode_state(row.name, row.state)
+            for row in self.rows(0, 1_000)
+            if row.state
+        }
+        tasks = {name: state for name, state in states.items() if isinstance(state, Task)}
+        self.snapshots[self.head()] = tasks
+        return result
+
+
+@pytest.fixture(scope="module")
+def history_store() -> SnapshottingStore:
+    """Give the ledger of the scripted life, with a picture at the end of each request."""
+    history_store = SnapshottingStore()
+    play(history_store)
+    return history_store
+
+
+@proves("ENGINE-AS-OF")
+def test_task_as_of_returns_each_task_at_every_position(history_store: SnapshottingStore) -> None:
+    names = history_store.snapshots[history_store.head()]
+    assert len(history_store.snapshots) > 25
+    for position, tasks in history_store.snapshots.items():
+        for name in names:
+            found = task_as_of(history_store, name, position)
+            if name in tasks:
+                assert found == tasks[name]
+            else:
+                assert isinstance(found, Refusal)
+                assert found.code == "task_not_found"
+                assert f"did not exist at position {position}" in found.detail
+
+
+@proves("ENGINE-AS-OF")
+def test_tasks_as_of_returns_all_tasks_at_every_position(history_store: SnapshottingStore) -> None:
+    for position, tasks in history_store.snapshots.items():
+        found = tasks_as_of(history_store, position)
+        assert {task.id: task for task in found} == tasks
+        assert [task.created_at for task in found] == sorted(task.created_at for task in found)
+
+
+@proves("ENGINE-AS-OF")
+def test_position_inside_a_request_shows_only_earlier_entries(
+    history_store: SnapshottingStore,
+) -> None:
+    statuses = {
+        position: found.status
+        for position in range(1, history_store.head() + 1)
+        if isinstance(found := task_as_of(history_store, "x-9", position), Task)
+    }
+    born = min(statuses)
+    assert [statuses[born + n] for n in range(5)] == [
+        "ready",
+        "in-progress",
+        "in-progress",
+        "review",
+        "done",
+    ]
+
+
+@proves("ENGINE-AS-OF")
+def test_position_beyond_the_head_shows_the_current_state(history_store: SnapshottingStore) -> None:
+    head = history_store.head()
+    assert tasks_as_of(history_store, head + 1_000) == tasks_as_of(history_store, head)
+    assert (
+        task_as_of(history_store, "build", head + 1_000) == history_store.snapshots[head]["build"]
+    )
+    assert tasks_as_of(history_store, 0) == []
+
+
+@proves("ENGINE-AS-OF", "NAME-ALIAS")
+def test_current_names_resolve_in_past_states(history_store: SnapshottingStore) -> None:
+    """A name leads to the task that has it now, also to a time before it had it."""
+    early = task_as_of(history_store, "intent:goal-9", 1)
+    assert isinstance(early, Task)
+    assert early.aliases == ()
+    missing = task_as_of(history_store, "no-such-task", 5)
+    assert isinstance(missing, Refusal)
+    assert missing.code == "task_not_found"
+
+
+@proves("NAME-ALIAS")
+def test_task_is_found_by_each_of_its_names(lab: Lab) -> None:
+    lab.do(HUMAN, CreateTask("t", "T", aliases=("bead:ol-1",)))
+    lab.do(HUMAN, AliasTask("T", "workq:7"))
+    names = ("T", "TASK-2026-02-09-001", "aof:TASK-2026-02-09-001", "bead:ol-1", "ol-1", "workq:7")
+    assert {find_stream(lab.store, name) for name in names} == {"task:T"}
+
+
+@proves("NAME-ALIAS", "NAME-GRAMMAR", "REFUSAL-CODES")
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("nobody", "task_not_found"),
+        ("bead:nobody", "task_not_found"),
+        ("workq:T", "task_not_found"),
+        ("n", "ambiguous_name"),
+        ("x:n", ""),
+        ("y:n", ""),
+        ("", "invalid_id"),
+        ("../T", "invalid_id"),
+        ("T\n", "invalid_id"),
+        ("T\x00", "invalid_id"),
+        ("\ud800", "invalid_id"),
+        ("Ｔ", "invalid_id"),
+        ("X:n", "invalid_id"),
+        ("x:", "invalid_id"),
+        ("T" * 200, "invalid_id"),
+    ],
+    ids=ascii,
+)
+def test_unresolvable_name_is_refused_with_its_reason(lab: Lab, name: str, code: str) -> None:
+    lab.do(HUMAN, CreateTask("t", "T", aliases=("x:n",)), CreateTask("u", "U", aliases=("y:n",)))
+    found = find_task(lab.store, name)
+    assert (found.code if isinstance(found, Refusal) else "") == code
+    outcome = lab.ask(HUMAN, NoteTask(name, "x"))
+    assert (outcome.code if isinstance(outcome, Refusal) else "") == code, "and so does a command"
+    if code == "ambiguous_name":
+        assert isinstance(found, Refusal)
+        expected = (
+            "n names several tasks: T, U; use the id of one, or put the kind of the name before it"
+        )
+        assert found.detail == f"{expected}, as in bead:n"
+
+
+@proves("NAME-ALIAS")
+def test_same_name_of_two_kinds_for_one_task_is_not_ambiguous(lab: Lab) -> None:
+    lab.do(HUMAN, CreateTask("t", "T", aliases=("x:n", "y:n")))
+    assert find_stream(lab.store, "n") == "task:T"
+
+
+@proves("REFUSAL-RECORDED")
+def test_stream_of_an_actor_is_not_a_task(lab: Lab) -> None:
+    lab.code(BOB, NoteTask("nowhere", "x"))
+    found = find_task(lab.store, "agent:bob")
+    assert isinstance(found, Refusal)
+    assert list_tasks(lab.store, BoardQuery()) == []
+
+
+@proves("CLI-PAGED")
+def test_task_list_is_paged_newest_first_and_filtered(lab: Lab) -> None:
+    for number in range(5):
+        lab.do(HUMAN, CreateTask("t", f"T{number}", ready=number % 2 == 0))
+    lab.do(ALICE, ClaimTask("T0", "alice"))
+
+    def page(**query: Any) -> list[str]:
+        return [view.task.id for view in list_tasks(lab.store, BoardQuery(**query))]
+
+    assert page() == ["T4", "T3", "T2", "T1", "T0"]
+    assert page(status="ready") == ["T4", "T2"]
+    assert page(owner="alice") == ["T0"]
+    assert page(status="ready", owner="alice") == []
+    first = list_tasks(lab.store, BoardQuery(limit=2))
+    assert [view.task.id for view in first] == ["T4", "T3"]
+    assert page(limit=2, before=first[-1].number) == ["T2", "T1"]
+    held = list_tasks(lab.store, BoardQuery(status="in-progress"))
+    assert isinstance(held[0], TaskView)
+    assert held[0].lease is not None
+    assert held[0].lease.holder == "alice"
+
+
+@proves("ENGINE-AS-OF")
+@pytest.mark.parametrize("size", [1, 2, 3, 1_000])
+def test_page_size_does_not_change_entries_and_history(
+    history_store: SnapshottingStore, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ask, "_PAGE", size)
+    head = history_store.head()
+    assert [entry.position for entry in entries(history_store)] == list(range(1, head + 1))
+    assert [entry.position for entry in entries(history_store, 5, until=9)] == [6, 7, 8, 9]
+    build_history = list(history(history_store, "task:build"))
+    assert [entry.version for entry in build_history] == list(range(1, len(build_history) + 1))
+    until = build_history[2].position
+    assert [entry.version for entry in history(history_store, "task:build", until=until)] == [
+        1,
+        2,
+        3,
+    ]
+    assert list(history(history_store, "task:nobody")) == []
+    assert type(decode(build_history[0])).__name__ == "TaskCreated"
+
+
+@proves("ENGINE-AS-OF")
+def test_reading_past_states_changes_nothing() -> None:
+    store = OpenStore()
+    hub = Play(store)
+    hub.ask(HUMAN, CreateTask("t", "T"))
+    hub.ask(HUMAN, MoveTask("T", "cancelled"))
+    before = store.picture()
+    assert len(tasks_as_of(store, 1)) == 1
+    task_as_of(store, "T", 1)
+    assert store.picture() == before
+
+
+class NoAgentScanStore(OpenStore):
+    """A store in which nobody looks through all agents."""
+
+    def kind(self, kind: str, after: str, limit: int) -> list[Row]:
+        """Too much to ask."""
+        raise AssertionError(f"all streams of the kind {kind} were asked for")
+
+
+@proves("MAIL-ADDRESS", "STORE-LISTS")
+def test_names_in_role_reads_no_list_of_all_agents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ask, "_PAGE", 2)
+    lab = Lab(NoAgentScanStore())
+    for name in ("zoe", "ann", "olga"):
+        lab.do(HUMAN, RegisterAgent(name, "orchestrator"))
+    lab.do(HUMAN, RegisterAgent("bob", "agent"))
+    assert names_in_role(lab.store, "orchestrator") == ("ann", "olga", "zoe")
+    lab.do(HUMAN, RegisterAgent("zoe", "agent"))
+    assert names_in_role(lab.store, "orchestrator") == ("ann", "olga")
+    assert names_in_role(lab.store, "agent") == ("bob", "zoe")

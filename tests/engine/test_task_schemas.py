@@ -1,0 +1,174 @@
+"""Tasks and entries as programs are shown them, and pages of tasks."""
+
+import json
+
+import pytest
+from msgspec import Raw
+
+from dragoman.core.commands import (
+    AnyCommand,
+    CheckpointTask,
+    ClaimTask,
+    CreateTask,
+    MoveTask,
+    ReportOutcome,
+    RequestDelegation,
+    UpdateTask,
+)
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.reads.ask import TaskView, entries, find_task
+from dragoman.engine.reads.pages import Wanted, page_now
+from dragoman.engine.shown.tasks import encode, shown_entry, task_summary, whole_task
+from dragoman.store.memory import MemoryStore
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds
+from tests.engine.lab import ALICE, HUMAN, START, TTL
+from tests.requirements import proves
+
+pytestmark = proves("ENGINE-SHOWN")
+
+
+@pytest.fixture
+def hub() -> Hub:
+    """Give a hub in memory."""
+    return Hub(Engine(MemoryStore("shown"), HandClock(START), bytes(32)), CountingIds())
+
+
+def _view(hub: Hub, name: str) -> TaskView:
+    found = find_task(hub.store, name)
+    assert isinstance(found, TaskView)
+    return found
+
+
+def test_minimal_task_has_nulls_and_empty_lists(hub: Hub) -> None:
+    hub.do(HUMAN, CreateTask("One", id="one", body="text"))
+    view = _view(hub, "one")
+    whole = json.loads(encode(whole_task(view.task, view.lease, START)))
+    assert whole.pop("body") == "text"
+    assert whole == json.loads(encode(task_summary(view.task, view.lease, START)))
+    assert whole["lease"] is whole["report"] is whole["delegation"] is whole["notBefore"] is None
+    assert whole["checkpoint"] is None
+    assert whole["waitsFor"] == []
+    assert whole["createdAt"] == "2026-02-09T14:30:00.000Z"
+
+
+@proves("TASK-OBSTACLE")
+@pytest.mark.parametrize(
+    ("command", "obstacle"),
+    [
+        (MoveTask("one", "blocked", "the key is lost"), "the key is lost"),
+        (UpdateTask("one", "blocked", blockers=("no key", "no door")), "no key; no door"),
+        (ReportOutcome("one", "blocked", "sorry", ("no key", " "), apply=True), "no key"),
+    ],
+    ids=["moved", "updated", "reported"],
+)
+def test_obstacle_is_shown_while_the_task_is_blocked(
+    hub: Hub, command: AnyCommand, obstacle: str
+) -> None:
+    def shown_obstacle() -> str | None:
+        view = _view(hub, "one")
+        return whole_task(view.task, view.lease, START).obstacle
+
+    hub.do(HUMAN, CreateTask("One", id="one", ready=True))
+    hub.do(ALICE, ClaimTask("one", "alice", "s1", TTL))
+    assert shown_obstacle() is None
+    hub.do(HUMAN if isinstance(command, MoveTask) else ALICE, command)
+    assert shown_obstacle() == obstacle
+    hub.do(HUMAN, MoveTask("one", "ready", "found it"))
+    assert shown_obstacle() is None
+
+
+def test_full_task_shows_lease_report_and_delegation(hub: Hub) -> None:
+    hub.do(
+        HUMAN,
+        CreateTask("Whole", id="whole", ready=True),
+        CreateTask("Part", id="part", ready=True),
+        RequestDelegation("part", "whole", "alice", START + 1, ("works",)),
+    )
+    hub.do(ALICE, ClaimTask("part", "alice", "s1", TTL))
+    hub.do(ALICE, ReportOutcome("part", "failed", "no luck"))
+    view = _view(hub, "part")
+    shown = json.loads(encode(whole_task(view.task, view.lease, START + TTL)))
+    assert shown["lease"] == {
+        "agent": "alice",
+        "session": "s1",
+        "fence": 1,
+        "expiresAt": "2026-02-09T14:35:00.000Z",
+        "beats": 2,
+        "live": False,
+    }
+    assert (shown["report"]["outcome"], shown["report"]["notes"]) == ("failed", "no luck")
+    assert (shown["delegation"]["from"], shown["delegation"]["to"]) == ("hera", "alice")
+    assert shown["delegation"]["acceptanceCriteria"] == ["works"]
+    hub.do(ALICE, ReportOutcome("part", "failed", apply=True))
+    view = _view(hub, "part")
+    summary = task_summary(view.task, view.lease, START)
+    assert summary.not_before is not None
+    assert (summary.waits_for, summary.delegation_depth) == ((), 1)
+    assert summary.last_transition_at == summary.updated_at
+
+
+def test_entry_shows_its_original_text_if_it_has_one(hub: Hub) -> None:
+    hub.do(HUMAN, CreateTask("One", id="one"), said=Raw(b'{"a":1}'))
+    hub.do(HUMAN, MoveTask("one", "ready"))
+    first, second = (json.loads(encode(shown_entry(entry))) for entry in entries(hub.store))
+    assert list(first)[-3:] == ["body", "said", "hash"]
+    assert (first["said"], first["body"]["title"], first["via"]) == ({"a": 1}, "One", None)
+    assert "said" not in second
+    assert second["type"] == "task.transitioned"
+
+
+def test_page_is_filled_past_unwanted_tasks(hub: Hub) -> None:
+    for number in range(12):
+        hub.do(HUMAN, CreateTask(f"{number}", id=f"t{number}", ready=True))
+        if number % 3:
+            hub.do(HUMAN, CreateTask("x", id=f"b{number}"))
+            hub.do(HUMAN, MoveTask(f"t{number}", "blocked"))
+    filters = Wanted(status="ready", is_claimable=True, limit=2)
+    page = page_now(hub.store, filters, START)
+    assert [view.task.id for view in page.tasks] == ["t9", "t6"]
+    assert page.next is not None
+    page = page_now(hub.store, Wanted("ready", is_claimable=True, before=page.next, limit=2), START)
+    assert [view.task.id for view in page.tasks] == ["t3", "t0"]
+    assert page.next is None
+
+
+def test_waiting_or_delayed_task_is_not_claimable(hub: Hub) -> None:
+    hub.do(
+        HUMAN,
+        CreateTask("First", id="first", ready=True),
+        CreateTask("Second", id="second", ready=True, blocked_by=("first",)),
+    )
+    claimable = Wanted("ready", is_claimable=True)
+    page = page_now(hub.store, claimable, START)
+    assert [view.task.id for view in page.tasks] == ["first"]
+    assert not Wanted(assignee="alice").has(_view(hub, "first").task, START)
+    assert Wanted().has(_view(hub, "second").task, START)
+
+
+def test_page_scan_is_bounded(hub: Hub) -> None:
+    hub.do(HUMAN, CreateTask("First", id="first"))
+    for number in range(60):
+        waits = CreateTask("x", id=f"t{number}", ready=True, blocked_by=("first",))
+        hub.do(HUMAN, waits)
+    page = page_now(hub.store, Wanted("ready", is_claimable=True, limit=1), START)
+    assert page.tasks == []
+    assert page.next is not None, "there may be more"
+
+
+@proves("MAIL-CHECKPOINT")
+def test_checkpoint_of_an_attempt_is_shown_with_its_task(hub: Hub) -> None:
+    hub.do(HUMAN, CreateTask("One", id="one", ready=True))
+    hub.do(ALICE, ClaimTask("one", "alice"))
+    hub.do(ALICE, CheckpointTask("one", "MANUAL", "0a1b2c3", "half", "the rest"))
+    view = _view(hub, "one")
+    shown = json.loads(encode(task_summary(view.task, view.lease, START)))
+    assert shown["checkpoint"] == {
+        "by": "alice",
+        "at": "2026-02-09T14:30:00.000Z",
+        "reason": "MANUAL",
+        "commit": "0a1b2c3",
+        "description": "half",
+        "nextSteps": "the rest",
+    }

@@ -1,0 +1,143 @@
+"""Verify finds a place that is missing, wrong or too many, also while somebody writes."""
+
+from collections.abc import Callable
+
+import pytest
+
+from dragoman.engine.ports import Row
+from dragoman.engine.verifying import verify
+from dragoman.engine.verifying.verify import Finding
+from tests.engine.lab import OpenStore, findings
+from tests.engine.letters import post, read
+from tests.requirements import proves
+
+pytestmark = proves("VERIFY-VIEWS", "STORE-LISTS")
+
+Places = dict[str, dict[int, str]]
+
+
+def store_with_letters() -> OpenStore:
+    """A store with three letters; one was read."""
+    store = OpenStore("letters")
+    post(store, "1")
+    post(store, "2", to="carol")
+    read(store, "1")
+    post(store, "3")
+    return store
+
+
+def test_honest_lists_have_no_findings() -> None:
+    store = store_with_letters()
+    assert findings(store) == []
+    lists = [(name, position) for name, position, _ in store.places(("", 0), 99)]
+    assert ("in:bob", 1) in lists
+    assert ("unread:bob", 1) not in lists
+    assert ("unread:bob", 4) in lists
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_page_size_does_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "_PAGE", size)
+    assert findings(store_with_letters()) == []
+
+
+def swap(lists: Places) -> None:
+    """Two streams in each other's place."""
+    lists["in:bob"] = {1: "mail:3", 4: "mail:1"}
+
+
+TAMPERED: dict[str, tuple[Callable[[Places], object], list[Finding]]] = {
+    "removed": (
+        lambda lists: lists["in:bob"].pop(1),
+        [Finding("its place 1 on the list in:bob is missing", stream="mail:1")],
+    ),
+    "missing list": (
+        lambda lists: lists.pop("in:carol"),
+        [Finding("its place 2 on the list in:carol is missing", stream="mail:2")],
+    ),
+    "unread again": (
+        lambda lists: lists["unread:bob"].update({1: "mail:1"}),
+        [Finding("nothing in the ledger gave it place 1 on the list unread:bob", stream="mail:1")],
+    ),
+    "on another agent's list": (
+        lambda lists: lists.update({"in:mallory": {2: "mail:2"}}),
+        [Finding("nothing in the ledger gave it place 2 on the list in:mallory", stream="mail:2")],
+    ),
+    "listed twice": (
+        lambda lists: lists["in:bob"].update({3: "mail:1"}),
+        [Finding("nothing in the ledger gave it place 3 on the list in:bob", stream="mail:1")],
+    ),
+    "without a stream": (
+        lambda lists: lists["in:bob"].update({9: ""}),
+        [Finding("nothing in the ledger gave it place 9 on the list in:bob")],
+    ),
+    "swapped": (
+        swap,
+        [
+            Finding("its place 1 on the list in:bob is missing", stream="mail:1"),
+            Finding("its place 4 on the list in:bob is missing", stream="mail:3"),
+            Finding("nothing in the ledger gave it place 1 on the list in:bob", stream="mail:3"),
+            Finding("nothing in the ledger gave it place 4 on the list in:bob", stream="mail:1"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TAMPERED)
+def test_every_change_to_a_list_is_found(case: str) -> None:
+    tamper, expected = TAMPERED[case]
+    store = store_with_letters()
+    tamper(store.tables.lists)
+    assert findings(store) == expected
+    assert findings(store.copy()) == expected
+
+
+class BusyStore(OpenStore):
+    """A store in which somebody reads a letter between the looks of a verifier."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unread: list[str] = []
+
+    def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
+        """A page that is out of date when it arrives."""
+        page = super().places(after, limit)
+        if self.unread and after == ("", 0):
+            read(self, self.unread.pop())
+        return page
+
+
+def test_concurrent_reads_raise_no_findings() -> None:
+    store = BusyStore()
+    post(store, "1")
+    post(store, "2")
+    store.unread = ["1", "2"]
+    assert findings(store) == []
+    assert store.unread == ["1"]
+    assert findings(store) == []
+
+
+class ReadingStore(OpenStore):
+    """A store in which the letter is read just when verify has looked at its row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+
+    def stream(self, name: str) -> Row | None:
+        """The row; after the first look for the last place it is out of date."""
+        row = super().stream(name)
+        self.reads += 1
+        if self.reads == len(super().places(("", 0), 99)):
+            read(self, "1")
+        return row
+
+
+def test_stream_that_changes_during_the_check_is_checked_again() -> None:
+    store = ReadingStore()
+    post(store, "1")
+    places = store.places(("", 0), 99)
+    assert places[-1] == ("unread:bob", 1, "mail:1")
+    assert findings(store) == []
+    assert store.places(("", 0), 99) == places[:-1]
+    assert store.reads == len(places) + 3, "twice for the last place, each time before and after"

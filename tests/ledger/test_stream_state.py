@@ -1,0 +1,300 @@
+"""What entries fold into, and where the indexes put it."""
+
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.actors import ActorRecord
+from dragoman.core.errors import LedgerError
+from dragoman.core.events import (
+    AgentKeyed,
+    AgentPaused,
+    AgentRegistered,
+    AgentResumed,
+    AnyEvent,
+    CommandRefused,
+    MailAcked,
+    MailAnswered,
+    MailEscalated,
+    MailPosted,
+    MailRead,
+    MessageReceived,
+    Priority,
+    Status,
+    TaskAliased,
+    TaskCheckpointed,
+    TaskCreated,
+    TaskNoted,
+    TokenIssued,
+    TokenRevoked,
+)
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.letter import Mail, lists_of_mail
+from dragoman.core.states.task import Checkpoint, Delegation, Task
+from dragoman.ledger.codec import WRITTEN
+from dragoman.ledger.entry import Line, write_line
+from dragoman.ledger.views import (
+    FOLD,
+    Shelf,
+    State,
+    current_state,
+    decode_state,
+    encode_state,
+    fold,
+    lists_of,
+    names_of,
+    refold,
+    shelve,
+    split_alias,
+)
+from tests.requirements import proves
+
+NOW = 1_770_647_400_000
+CREATED = TaskCreated("T", "TASK-2026-02-09-001", "a title", "ready")
+RECEIVED = MessageReceived("aof", "status.update", "T")
+REGISTERED = AgentRegistered("alice", "agent", ("aof",))
+REFUSED = CommandRefused("task.claim", "T", "not_ready", "T is backlog")
+
+
+AGENT = AgentRecord("alice", "agent", ("aof",), NOW)
+POSTED = MailPosted("m", "alice", ("bob",), "m", "", "lunch?", "at noon")
+LETTER = Mail(
+    "m", "alice", ("bob",), "m", "", "lunch?", "at noon", NOW, ack_wanted=True, due_by=NOW + 9
+)
+
+
+def task(**fields: object) -> Task:
+    """A ready task with some fields changed."""
+    state = fold(None, CREATED, NOW)
+    assert isinstance(state, Task)
+    return replace(state, **fields)
+
+
+def lines(*events: AnyEvent) -> list[bytes]:
+    """Stored lines of one stream."""
+    return [
+        write_line(Line("s", version, *WRITTEN[type(event)], NOW + version, "a", "c", event))
+        for version, event in enumerate(events, 1)
+    ]
+
+
+@proves("TASK-READY")
+@pytest.mark.parametrize(
+    "status",
+    ["backlog", "in-progress", "blocked", "review", "done", "deadletter", "cancelled"],
+)
+def test_only_ready_tasks_are_in_a_queue(status: Status) -> None:
+    assert shelve(task(status=status), NOW) == Shelf(status)
+    assert shelve(task(status=status, assignee="alice"), NOW) == Shelf(status, owner="alice")
+
+
+@proves("TASK-READY", "RETRY-BACKOFF")
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (task(), Shelf("ready", "", 2, NOW)),
+        (task(reserved_for="bob", assignee="bob"), Shelf("ready", "bob", 2, NOW, owner="bob")),
+        (task(open_blockers=("U",)), Shelf("ready")),
+        (task(blocked_by=("U",)), Shelf("ready", "", 2, NOW)),
+        (task(not_before=NOW - 1), Shelf("ready", "", 2, NOW)),
+        (task(not_before=NOW), Shelf("ready", "", 2, NOW)),
+        (task(not_before=NOW + 1), Shelf("ready", None, 2, NOW, NOW + 1)),
+        (task(not_before=NOW + 1, open_blockers=("U",)), Shelf("ready")),
+    ],
+    ids=range(8),
+)
+def test_queue_holds_ready_due_and_unblocked_tasks(state: Task, expected: Shelf) -> None:
+    assert shelve(state, NOW) == expected
+
+
+@proves("TASK-PRIORITY")
+def test_queue_is_ordered_by_priority_then_age() -> None:
+    ranks: dict[Priority, int] = {"critical": 0, "high": 1, "normal": 2, "low": 3}
+    for priority, rank in ranks.items():
+        row = shelve(task(priority=priority, created_at=5, moved_at=9, updated_at=10), NOW)
+        assert (row.rank, row.since) == (rank, 5)
+
+
+DELEGATION = Delegation("P", "alice", "bob", NOW + 5)
+
+
+@proves("DELEGATION-SLA")
+@pytest.mark.parametrize(
+    ("state", "deadline"),
+    [
+        (task(), None),
+        (task(delegation=DELEGATION), NOW + 5),
+        (task(delegation=DELEGATION, status="backlog"), NOW + 5),
+        (task(delegation=DELEGATION, status="review"), NOW + 5),
+        (task(delegation=DELEGATION, open_blockers=("U",)), NOW + 5),
+        (task(delegation=DELEGATION, not_before=NOW + 1), NOW + 5),
+        (task(delegation=replace(DELEGATION, state="accepted")), NOW + 5),
+        (task(delegation=replace(DELEGATION, state="rejected")), None),
+        (task(delegation=replace(DELEGATION, escalated=True)), None),
+        (task(delegation=DELEGATION, status="done"), None),
+        (task(delegation=DELEGATION, status="cancelled"), None),
+    ],
+    ids=range(11),
+)
+def test_deadline_is_indexed_while_the_delegation_is_open(
+    state: Task, deadline: int | None
+) -> None:
+    assert shelve(state, NOW).deadline == deadline
+    assert replace(shelve(state, NOW), deadline=None) == shelve(
+        replace(state, delegation=None), NOW
+    )
+
+
+@proves("REFUSAL-RECORDED")
+def test_actor_has_no_index_row() -> None:
+    assert shelve(ActorRecord(), NOW) == shelve(AGENT, NOW) == shelve(None, NOW) == Shelf()
+
+
+@proves("NAME-ALIAS")
+def test_events_bind_aliases() -> None:
+    assert names_of(CREATED) == (("TASK-2026-02-09-001", "aof"),)
+    own = replace(CREATED, id="TASK-2026-02-09-001", aliases=("bead:b", "workq:7"))
+    assert names_of(own) == (("b", "bead"), ("7", "workq"))
+    assert names_of(TaskAliased("intent:i")) == (("i", "intent"),)
+    assert names_of(TaskNoted("bead:b")) == names_of(REFUSED) == ()
+    assert split_alias("bead:ol-527.1") == ("ol-527.1", "bead")
+
+
+@proves("MODEL-REPLAY")
+def test_stream_is_folded_entry_by_entry() -> None:
+    state = refold(lines(CREATED, TaskAliased("bead:b"), TaskNoted("x")))
+    assert state == task(
+        created_at=NOW + 1, updated_at=NOW + 3, moved_at=NOW + 1, aliases=("bead:b",), notes=1
+    )
+    assert refold(lines(REFUSED)) == ActorRecord(
+        (NOW + 1) // 60_000, 1, ("task.claim T not_ready 74a7d15117f43137",)
+    )
+    assert refold(lines(RECEIVED, REFUSED)) == refold(lines(REFUSED, RECEIVED))
+    assert refold(lines(REGISTERED, replace(REGISTERED, speaks=("acp",)))) == AgentRecord(
+        "alice", "agent", ("acp",), NOW + 1
+    )
+    assert refold([]) is None
+
+
+@proves("VERIFY-VIEWS")
+@pytest.mark.parametrize(
+    ("state", "event"),
+    [
+        (None, TaskNoted("a note about nothing")),
+        (task(), CREATED),
+        (task(), REFUSED),
+        (ActorRecord(), TaskNoted("not about a task")),
+        (ActorRecord(), CREATED),
+        (ActorRecord(), REGISTERED),
+        (AGENT, REFUSED),
+        (AGENT, RECEIVED),
+        (AGENT, CREATED),
+        (task(), RECEIVED),
+        (task(), REGISTERED),
+        (None, TokenRevoked()),
+        (task(), TokenRevoked()),
+        (None, AgentKeyed("")),
+        (None, AgentPaused("enough")),
+        (task(), AgentResumed()),
+        (ActorRecord(), TokenIssued("0" * 12, "0" * 64, NOW)),
+        (LETTER, POSTED),
+        (task(), POSTED),
+        (None, MailRead("m", "bob")),
+        (task(), MailAcked("m", "bob")),
+        (None, MailAnswered("m", "bob", "n")),
+        (AGENT, MailEscalated("m", ("bob",))),
+        (LETTER, TaskCheckpointed("MANUAL")),
+    ],
+    ids=range(24),
+)
+def test_event_in_the_wrong_place_breaks_the_ledger(state: State | None, event: AnyEvent) -> None:
+    with pytest.raises(LedgerError, match="cannot stand at this place of its stream"):
+        fold(state, event, NOW)
+
+
+@proves("STORE-REFOLD")
+@pytest.mark.parametrize(
+    ("stream", "state"),
+    [
+        ("task:T", task(notes=3)),
+        ("task:T", replace(task(), checkpoint=Checkpoint("alice", NOW, "MANUAL", "0a1b2c3"))),
+        ("actor:agent:a", ActorRecord(1, 2, ("a b c",))),
+        ("agent:alice", AGENT),
+        ("mail:m", LETTER),
+    ],
+)
+def test_state_row_is_read_back(stream: str, state: State) -> None:
+    assert decode_state(stream, encode_state(state)) == state
+
+
+@proves("MAIL-POST", "STORE-LISTS")
+def test_letter_has_lists_and_a_deadline() -> None:
+    assert lists_of(LETTER) == lists_of_mail(LETTER)
+    assert shelve(LETTER, NOW) == Shelf(deadline=NOW + 9)
+    assert lists_of(AGENT) == (f"role:{AGENT.role}",)
+    assert lists_of(task()) == lists_of(None) == ()
+    assert shelve(AGENT, NOW) == shelve(None, NOW) == Shelf()
+
+
+@proves("STORE-REFOLD")
+@pytest.mark.parametrize(
+    ("stream", "data"),
+    [
+        ("task:T", b""),
+        ("task:T", b"{"),
+        ("task:T", b"{}"),
+        ("task:T", b'{"id":"\xff"}'),
+        ("task:T", encode_state(ActorRecord())),
+        ("widget:T", encode_state(task())),
+        ("", b"{}"),
+    ],
+)
+def test_unreadable_state_row_is_reported(stream: str, data: bytes) -> None:
+    with pytest.raises(LedgerError, match=f"the state of {stream} cannot be read"):
+        decode_state(stream, data)
+
+
+class UnreadLines:
+    """Lines that must not be asked for."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        raise AssertionError
+
+
+@proves("STORE-REFOLD")
+def test_row_of_the_current_fold_is_used_as_stored() -> None:
+    assert current_state("task:T", FOLD, encode_state(task(notes=7)), UnreadLines()) == task(
+        notes=7
+    )
+
+
+@proves("STORE-REFOLD")
+@pytest.mark.parametrize("fold_number", [FOLD - 1, FOLD + 1])
+def test_row_of_another_fold_is_replayed_from_its_entries(fold_number: int) -> None:
+    stored = lines(CREATED, TaskNoted("x"))
+    state = current_state("task:T", fold_number, b"what older rules made of it", stored)
+    assert state == refold(stored)
+
+
+@proves("STORE-REFOLD")
+def test_row_without_entries_has_no_state() -> None:
+    assert current_state("actor:agent:a", FOLD, b"", UnreadLines()) is None
+    assert current_state("actor:agent:a", FOLD - 1, b"", ()) is None
+
+
+@proves("STORE-REFOLD", "VERIFY-VIEWS")
+def test_missing_state_is_replayed() -> None:
+    assert current_state("task:T", FOLD - 1, b"", lines(CREATED)) == refold(lines(CREATED))
+
+
+@proves("STORE-REFOLD")
+def test_fold_version_is_pinned_to_its_encoding() -> None:
+    """When this fails, folding changed: raise FOLD, and then change the picture."""
+    created = refold(lines(CREATED))
+    assert created is not None
+    assert FOLD == 8
+    assert encode_state(created) == (
+        b'{"id":"T","aof_id":"TASK-2026-02-09-001","title":"a title","status":"ready",'
+        b'"created_at":1770647400001,"updated_at":1770647400001,"moved_at":1770647400001}'
+    )
