@@ -1,4 +1,4 @@
-"""The lab of the engine's tests."""
+"""Fixtures of the engine tests."""
 
 from collections.abc import Generator
 
@@ -9,7 +9,7 @@ from tests.engine.lab import Lab, findings
 
 @pytest.fixture
 def lab() -> Generator[Lab]:
-    """Give a fresh hub; whatever a test does to it, its ledger must verify in the end."""
+    """Hub in memory; its ledger must verify after every test."""
     lab = Lab()
     yield lab
     lab.engine.close()

@@ -20,15 +20,13 @@ from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 
 
 class HandoffTarget(Protocol):
-    """A hub that things are done to."""
+    """Hub that accepts commands."""
 
     @property
-    def store(self) -> Any:
-        """Where it keeps everything."""
-        ...
+    def store(self) -> Any: ...
 
     def do(self, actor: Actor, *commands: AnyCommand) -> Any:
-        """What must be accepted."""
+        """Submit commands that must be accepted."""
         ...
 
 
@@ -37,7 +35,7 @@ COORDINATOR = Actor("coordinator", "carl")
 
 
 def package(task: str = "t1", **more: Any) -> dict[str, object]:
-    """What is handed over, with all that a package must have."""
+    """Build a package with all required fields."""
     return {
         "task": {
             "task_id": task,
@@ -56,7 +54,7 @@ def package(task: str = "t1", **more: Any) -> dict[str, object]:
 
 
 def make(lab: HandoffTarget, task: str = "t1") -> None:
-    """A task that nobody owns yet."""
+    """Create a ready task without an owner."""
     lab.do(HUMAN, CreateTask("Fix the login", id=task, ready=True))
 
 
@@ -68,34 +66,34 @@ def offer(
     by: Actor = ALICE,
     **more: Any,
 ) -> Handoff:
-    """A package that is offered."""
+    """Offer a package."""
     content = more.pop("package", None) or package(task)
     lab.do(by, ProposeHandoff(task, to, content, id=id, **more))
     return state(lab, id)
 
 
 def accept(lab: HandoffTarget, id: str = "h1", by: Actor = BOB, **more: Any) -> Handoff:
-    """The recipient accepts, and all checks pass unless more is said."""
+    """Accept as the recipient; all checks pass unless overridden."""
     fields: dict[str, Any] = {"passed": CHECKS, **more}
     lab.do(by, AcceptHandoff(id, state(lab, id).package_hash, **fields))
     return state(lab, id)
 
 
 def activate(lab: HandoffTarget, id: str = "h1", by: Actor = BOB) -> Handoff:
-    """The recipient begins."""
+    """Activate as the recipient."""
     lab.do(by, ActivateHandoff(id))
     return state(lab, id)
 
 
 def finish(lab: HandoffTarget, id: str = "h1", by: Actor = BOB, sender: Actor = ALICE) -> Handoff:
-    """The recipient is done, and the record is closed."""
+    """Complete as the recipient, and close the record as the sender."""
     lab.do(by, CompleteHandoff(id, "merged"))
     lab.do(sender, CloseHandoff(id, "thanks"))
     return state(lab, id)
 
 
 def life(lab: HandoffTarget, id: str = "h1", task: str = "t1") -> Handoff:
-    """A whole handoff, from a new task to its end."""
+    """Run a whole handoff, from a new task to its end."""
     make(lab, task)
     offer(lab, id, task)
     accept(lab, id)
@@ -104,14 +102,14 @@ def life(lab: HandoffTarget, id: str = "h1", task: str = "t1") -> Handoff:
 
 
 def late(lab: Lab, id: str = "h1", after: int = 25 * 3_600_000) -> Handoff:
-    """Time passes until its state has lasted too long, and that is told."""
+    """Advance the clock past the deadline, and escalate."""
     lab.clock.advance(after)
     lab.do(SYSTEM, EscalateHandoff(id))
     return state(lab, id)
 
 
 def state(lab: HandoffTarget, id: str) -> Handoff:
-    """The handoff as it is stored."""
+    """Load the stored handoff."""
     found = find_handoff(lab.store, id)
     assert not isinstance(found, Refusal), found
     return found

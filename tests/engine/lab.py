@@ -1,4 +1,4 @@
-"""A hub in memory under a hand-moved clock, stores that misbehave on purpose, and open tables."""
+"""A hub in memory with a manual clock, and a store with open tables and injected failures."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -43,26 +43,25 @@ CAROL = Actor("agent", "carol")
 
 
 class OpenStore(MemoryStore):
-    """A memory store whose tables lie open, and which can be told to fail."""
+    """Memory store with public tables and injected failures."""
 
     def __init__(self, ledger_id: str = "lab") -> None:
         super().__init__(ledger_id)
         self.faults: list[Exception | None] = []
-        """What each coming transaction fails with, before it commits; None: it does not."""
+        """Errors of the next transactions, raised before they commit; None: it works."""
         self.losses = 0
-        """How many coming transactions commit and then lose their connection."""
+        """Number of next transactions that commit and then lose their connection."""
         self.transactions = 0
         self.calls: list[tuple[str, Any]] = []
-        """What sessions were asked for: the verb and its first argument."""
+        """Calls of sessions: the method and its first argument."""
         self.is_fresh = True
 
     @property
     def tables(self) -> Tables:
-        """Everything that is stored."""
         return self._tables
 
     def transact(self, work: Callable[[Session], T]) -> T:
-        """Run the work, watched; fail if told so."""
+        """Run the work in a recording session, with the next injected failure."""
         self.transactions += 1
         fault = self.faults.pop(0) if self.faults else None
 
@@ -79,7 +78,7 @@ class OpenStore(MemoryStore):
         return result
 
     def copy(self) -> "OpenStore":
-        """The same ledger, to be tampered with."""
+        """Copy the ledger, for tampering."""
         other = OpenStore(self._ledger_id)
         tables = other.tables
         tables.entries = list(self._tables.entries)
@@ -95,12 +94,12 @@ class OpenStore(MemoryStore):
         return other
 
     def picture(self) -> dict[str, Any]:
-        """All tables as values that do not change any more."""
+        """Deep copy of all tables."""
         tables = vars(self._tables)
         return {name: deepcopy(table) for name, table in tables.items() if name != "last_stream"}
 
     def picture_of_tasks(self) -> dict[str, Any]:
-        """All that is kept of tasks, and nothing of what was refused to actors."""
+        """Copy of everything stored for tasks, without the refusals of actors."""
         tables = self._tables
         return {
             "entries": [entry for entry in tables.entries if entry.stream.startswith("task:")],
@@ -112,7 +111,7 @@ class OpenStore(MemoryStore):
 
 
 class _RecordingSession:
-    """A session that notes down what it was asked."""
+    """Session that records its calls."""
 
     def __init__(self, session: Session, store: OpenStore) -> None:
         self._session = session
@@ -148,7 +147,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 class Lab:
-    """A hub whose clock, ids and store are in the test's hands."""
+    """Hub whose clock, ids and store the test controls."""
 
     def __init__(
         self, store: OpenStore | None = None, *, failpoint: Failpoint = lambda _: None
@@ -164,26 +163,26 @@ class Lab:
     def request(
         self, actor: Actor, *commands: AnyCommand, key: str = "", said: bytes | None = None
     ) -> Request:
-        """A request with an id of its own."""
+        """Make a request with a new id."""
         original = msgspec.UNSET if said is None else Raw(said)
         return self.hub.request(actor, *commands, key=key, said=original)
 
     def ask(
         self, actor: Actor, *commands: AnyCommand, key: str = "", said: bytes | None = None
     ) -> Outcome:
-        """What the hub answers."""
+        """Submit a request and return its outcome."""
         return self.engine.handle_now(self.request(actor, *commands, key=key, said=said))
 
     def do(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Receipt:
-        """The last receipt of what must be accepted."""
+        """Submit a request that must be accepted, and return its last receipt."""
         return assert_accepted(self.ask(actor, *commands, key=key)).receipts[-1]
 
     def code(self, actor: Actor, *commands: AnyCommand, key: str = "") -> str:
-        """The code of the refusal, or "" for a yes."""
+        """Submit a request and return its refusal code, or "" if accepted."""
         return code(self.ask(actor, *commands, key=key))
 
     def batch(self, *requests: Request) -> list[Any]:
-        """The answers to requests that travel in one batch; exceptions are values here."""
+        """Submit requests in one batch, and return their outcomes and exceptions."""
 
         async def run_batch() -> list[Any]:
             waiting = (self.engine.handle(request) for request in requests)
@@ -195,41 +194,41 @@ class Lab:
         return answers
 
     def task(self, name: str) -> Task:
-        """The task as it is stored."""
+        """Load the stored task."""
         found = find_task(self.store, name)
         assert not isinstance(found, Refusal), found
         return found.task
 
     def lease(self, name: str) -> Lease | None:
-        """The lease as it is stored."""
+        """Load the stored lease."""
         view = find_task(self.store, name)
         assert not isinstance(view, Refusal), view
         return view.lease
 
     def lines(self) -> list[tuple[str, str]]:
-        """(stream, event) of every entry."""
+        """List stream and event name of every entry."""
         return [(entry.stream, entry.event) for entry in self.store.entries(0, 100_000)]
 
     def refused(self, actor: Actor) -> list[str]:
-        """The codes that are recorded in an actor's stream."""
+        """List the refusal codes recorded in an actor's stream."""
         kept = self.store.history(actor.stream, 0, 10_000)
         return [msgspec.json.decode(read_line(entry.line).body)["code"] for entry in kept]
 
 
 def assert_accepted(outcome: Any) -> Accepted:
-    """The outcome, which must be a yes."""
+    """Return the outcome, which must be accepted."""
     assert isinstance(outcome, Accepted), outcome
     return outcome
 
 
 def code(outcome: Any) -> str:
-    """The code of a refusal, or "" for a yes."""
+    """Return the code of a refusal, or "" if accepted."""
     assert isinstance(outcome, Accepted | Refusal), outcome
     return outcome.code if isinstance(outcome, Refusal) else ""
 
 
 def checkpoint(store: MemoryStore, size: int | None = None) -> Checkpoint:
-    """What a checkpoint over the first entries says; its signature is checked elsewhere."""
+    """Make an unsigned checkpoint over the first entries."""
     hashes = [entry.hash for entry in store.entries(0, 100_000, until=size)]
     tree = extend(EMPTY, hashes)
     peaks = tuple(peak.hex() for peak in tree.peaks)
@@ -237,9 +236,9 @@ def checkpoint(store: MemoryStore, size: int | None = None) -> Checkpoint:
 
 
 def findings(store: MemoryStore, checkpoints: Sequence[Checkpoint] = ()) -> list[Finding]:
-    """Everything that verify finds."""
+    """List everything that verify finds."""
 
     def no_progress(_: int) -> None:
-        """Nobody watches."""
+        """Ignore progress."""
 
     return [*check_ledger(store, checkpoints, no_progress), *check_views(store, no_progress)]

@@ -1,4 +1,4 @@
-"""Letters written below the engine: an entry, its folded state, and its places on the lists."""
+"""Letters written below the engine: entry, folded state, and list items."""
 
 from dragoman.core.events import EVENT_NAMES, MailEvent, MailPosted, MailRead
 from dragoman.engine.ports import Changes, NewEntry, Row, Session, Store
@@ -10,17 +10,17 @@ NOW = 1_770_647_400_000
 
 
 def post(store: Store, id: str, subject: str = "", body: str = "", to: str = "bob") -> None:
-    """A letter of ann's."""
+    """Store a letter from ann."""
     record(store, id, MailPosted(id, "ann", (to,), "ol-1", "PROGRESS", subject, body))
 
 
 def read(store: Store, id: str, reader: str = "bob") -> None:
-    """Somebody reads it."""
+    """Mark a letter as read."""
     record(store, id, MailRead(id, reader))
 
 
 def record(store: Store, id: str, event: MailEvent) -> None:
-    """One more entry of a letter, and all that follows from it."""
+    """Append one entry to a letter, with its derived rows."""
     stream, name = f"mail:{id}", EVENT_NAMES[type(event)]
 
     def work(session: Session) -> None:

@@ -1,4 +1,4 @@
-"""Who speaks: tokens of agents, of the owner and of attempts, and how soon a revocation counts."""
+"""Authentication: tokens of agents, owner and attempts; revocation and caching."""
 
 import asyncio
 import threading
@@ -48,7 +48,7 @@ SECRET = b"the hub's own secret"
 
 
 class CountedStore(OpenStore):
-    """A store that counts how often somebody looked into it."""
+    """Store that counts reads of streams."""
 
     reads = 0
 
@@ -58,7 +58,7 @@ class CountedStore(OpenStore):
 
 
 class AuthHub:
-    """A hub and its doorkeeper, in one process."""
+    """Hub and its authentication, in one process."""
 
     def __init__(self, store: CountedStore | None = None) -> None:
         self.store = store or CountedStore()
@@ -68,7 +68,7 @@ class AuthHub:
         self.hub = Hub(engine, CountingIds())
 
     def add(self, name: str = "alice", role: Role = "agent", life: int = DAY) -> str:
-        """Make an agent known; its token."""
+        """Register an agent and return its token."""
         number = len(self.store.tables.entries)
         token = write_token(name, f"{number:012x}", f"{number:043x}")
         expires_at = self.clock.now() + life
@@ -77,25 +77,25 @@ class AuthHub:
         return token
 
     def claim_task(self, task: str) -> None:
-        """Alice has this task, in her first attempt."""
+        """Let alice claim this task as her first attempt."""
         self.hub.do(HUMAN, CreateTask(task, task, ready=True))
         self.hub.do(HUMAN, ClaimTask(task, "alice"))
 
     def authenticate(self, token: str) -> Principal:
-        """The bearer of a token that must be good."""
+        """Authenticate a token that must be valid."""
         found = self.identity.who(token, "http")
         assert isinstance(found, Principal), found
         return found
 
     def code(self, token: str) -> str:
-        """The code of the refusal, or "" for a token that is good."""
+        """Return the refusal code of a token, or "" if it is valid."""
         found = self.identity.who(token, "http")
         return found.code if isinstance(found, Refusal) else ""
 
 
 @pytest.fixture
 def hub() -> AuthHub:
-    """Give a hub whose clock is in the test's hands."""
+    """Hub whose clock the test controls."""
     return AuthHub()
 
 
@@ -213,7 +213,7 @@ def test_revocation_applies_within_a_second_in_other_processes(hub: AuthHub, wai
     other = AuthHub(hub.store)
     other.authenticate(token)
     hub.hub.do(HUMAN, RevokeToken("alice"))
-    # A clock that is set back does not keep what was seen alive.
+    # A clock that is set back does not keep the cached record valid.
     other.clock.advance(waited)
     assert other.code(token) == "token_revoked"
 
@@ -221,7 +221,7 @@ def test_revocation_applies_within_a_second_in_other_processes(hub: AuthHub, wai
 @proves("IDENTITY-REVOKE")
 def test_record_read_during_a_revocation_is_not_cached() -> None:
     class RevokingStore(CountedStore):
-        """A store in which somebody revokes right after the record was read."""
+        """Store in which all tokens are revoked right after the record was read."""
 
         race: "AuthHub | None" = None
 
@@ -236,7 +236,7 @@ def test_record_read_during_a_revocation_is_not_cached() -> None:
     hub = AuthHub(store)
     token = hub.add()
     store.race = hub
-    assert hub.code(token) == ""  # it was good when it was looked at
+    assert hub.code(token) == ""  # It was valid when it was read.
     assert hub.code(token) == "token_revoked"
 
 
@@ -281,7 +281,7 @@ def test_unknown_name_is_looked_up_once_a_second(hub: AuthHub) -> None:
 @proves("IDENTITY-LOOK")
 def test_slow_store_does_not_block_the_loop() -> None:
     class SlowStore(CountedStore):
-        """Answers when it is told to."""
+        """Store that answers only when allowed to."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -300,7 +300,7 @@ def test_slow_store_does_not_block_the_loop() -> None:
         store.may_answer.clear()
         pending = asyncio.create_task(hub.identity.who_soon(token, "http"))
         await asyncio.sleep(0)
-        assert not pending.done()  # we are here, though the store says nothing
+        assert not pending.done()  # The loop runs, although the store has not answered.
         owner = await hub.identity.who_soon(OWNER, "http")
         assert isinstance(owner, Principal)
         store.may_answer.set()
@@ -330,7 +330,7 @@ def test_attempt_token_cannot_be_forged_or_changed(hub: AuthHub) -> None:
     forged = urlsafe_b64encode(claims.replace(b'"fence":1', b'"fence":2')).rstrip(b"=").decode()
     assert forged != encoded_claims
     other = Identity(hub.store, b"another secret", OWNER.encode(), hub.clock)
-    # What a message of the same words would be given as its key is no seal.
+    # The content key of a message with the same claims is no seal.
     as_key = urlsafe_b64encode(bytes.fromhex(hub.hub.content_key(claims))).rstrip(b"=").decode()
     for wrong in (
         f"drga_{forged}.{seal}",
@@ -377,7 +377,7 @@ def test_attempt_token_ends_a_while_after_its_attempt(hub: AuthHub, end: AnyComm
     token = hub.identity.attempt_token("alice", "T", 1, DAY)
     hub.hub.do(hub.authenticate(token).actor, end)
     hub.clock.advance(LINGER_MS - 1)
-    assert hub.code(token) == ""  # the answer to its last word may have been lost
+    assert hub.code(token) == ""  # The answer to its last request may have been lost.
     hub.clock.advance(FRESH_MS)
     assert hub.code(token) == "lease_lost"
 
@@ -420,7 +420,7 @@ def test_old_attempt_is_refused_by_its_token_alone(hub: AuthHub) -> None:
 
 
 class RegisteringStore(CountedStore):
-    """A store in which somebody registers the very agent that is being looked for."""
+    """Store in which the agent is registered right after it was looked up."""
 
     hub: "AuthHub | None" = None
 

@@ -1,4 +1,4 @@
-"""What the engine keeps from batch to batch, what it reads in one stroke, and when it forgets."""
+"""Reads of a batch: cached between batches, loaded in bulk, and invalidated."""
 
 import pytest
 from msgspec.structs import replace
@@ -33,7 +33,7 @@ from tests.requirements import proves
 
 
 def streams_read(lab: Lab) -> list[str]:
-    """The streams that were read since the last call."""
+    """List the streams read since the last call."""
     requested = [argument for verb, argument in lab.store.calls if verb == "streams"]
     lab.store.calls.clear()
     return [name for names in requested for name in names]
@@ -81,7 +81,7 @@ def test_batch_reads_streams_to_be_created_in_bulk(lab: Lab) -> None:
     found = Rosters(lab.store).shortlist(Wish("python"), Policy(), lab.clock.now())
 
     def run_and_count(actor: Actor, *commands: tuple[AnyCommand, ...]) -> tuple[list[str], int]:
-        """What three requests came to, and how often streams and names were asked for."""
+        """Run requests in one batch; return their names and the number of bulk reads."""
         lab.store.calls.clear()
         done = lab.batch(*(lab.request(actor, *some) for some in commands))
         verbs = [verb for verb, _ in lab.store.calls]

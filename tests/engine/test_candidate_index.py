@@ -1,4 +1,4 @@
-"""The registry in memory: level with the ledger, and read again only where it has changed."""
+"""Index of candidate agents: updated from the ledger, reading only changed agents."""
 
 from typing import Any
 
@@ -29,12 +29,12 @@ GOAL = Wish("Write python tests")
 
 
 def describe_agent(lab: Lab, name: str, *skills: str, cost: float = 0.0) -> None:
-    """An agent that can do this."""
+    """Register an agent with these skills."""
     lab.do(HUMAN, RegisterAgent(name), DescribeAgent(name, skills, cost=cost))
 
 
 def ranked_names(index: Rosters, now: int = START) -> list[str]:
-    """Who is ranked, the first first."""
+    """List the agents by rank."""
     return [one.agent for one in index.rank(GOAL, now)]
 
 
@@ -94,13 +94,13 @@ def test_busy_agents_rank_after_free_ones(lab: Lab) -> None:
         assigned.append(lab.task(f"i{number}").assignee)
         if number == 0:
             assert shortlisted() == ["bob", "alice", "carol"]
-    # What nobody has a hand free for waits with the best.
+    # Without free capacity the best agent gets the intent.
     assert assigned == ["alice", "bob", "bob", "alice"]
     assert shortlisted() == ["alice", "bob", "carol"]
 
 
 def append_many_entries(lab: Lab) -> None:
-    """More happens than is looked through."""
+    """Append more entries than the index follows one by one."""
     for number in range(roster.FOLLOWED // 100 + 1):
         batch = [CreateTask(f"{number}.{one}") for one in range(100)]
         lab.do(HUMAN, *batch)
@@ -202,7 +202,7 @@ def test_manual_assignee_is_counted_but_not_a_candidate(lab: Lab) -> None:
 
 
 class Flaky:
-    """A store that cannot be read for a moment."""
+    """Store whose reads fail while it is locked."""
 
     def __init__(self, store: Any) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""One stream in a file that proves itself: any change to it shows, without the ledger."""
+"""Chain file: one stream that proves itself; every change is detected without the ledger."""
 
 import json
 from typing import Any
@@ -22,13 +22,13 @@ OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
 
 
 def signed_checkpoint(lab: Lab, key: Ed25519PrivateKey = KEY) -> bytes:
-    """The signed checkpoint of a lab as it stands."""
+    """Sign a checkpoint of the current ledger."""
     tree = extend(EMPTY, [entry.hash for entry in lab.store.entries(0, 1_000)])
     return sign(checkpoint_of(lab.store.ledger_id(), tree, START, key.public_key()), key)
 
 
 def export_parts(lab: Lab, *checkpoints: bytes) -> list[dict[str, Any]]:
-    """The parts of the file of task one."""
+    """Export the chain file of task `one`, and decode its parts."""
     lines = write_chain(lab.store, "task:one", checkpoints, KEY.public_key())
     return [json.loads(line) for line in lines]
 
@@ -39,7 +39,7 @@ def encode_parts(parts: list[dict[str, Any]]) -> bytes:
 
 @pytest.fixture
 def two_tasks(lab: Lab) -> Lab:
-    """Give a lab with two tasks, and three notes on the first."""
+    """Lab with two tasks and three notes on the first."""
     lab.do(HUMAN, CreateTask("One", id="one"))
     lab.do(HUMAN, CreateTask("Two", id="two"))
     for text in ("a", "b", "c"):

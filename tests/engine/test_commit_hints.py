@@ -1,4 +1,4 @@
-"""Hints: whoever listens is told of commits, and nobody else is."""
+"""Commit hints: subscribers are notified of commits until they unsubscribe."""
 
 from collections.abc import Collection
 from threading import Thread

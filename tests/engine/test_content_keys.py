@@ -1,4 +1,4 @@
-"""Messages without an id of their own: known by their content, within an attempt."""
+"""Content keys: messages without an id are repeats by their content, within an attempt."""
 
 import msgspec
 import pytest
@@ -27,7 +27,7 @@ RECEIPT_EVENT = MessageReceived("aof", "completion.report", "T")
 
 
 def send(lab: Lab, *commands: AnyCommand, content: bytes = b"words") -> Accepted:
-    """Alice sends a message of this content, which means these commands."""
+    """Send a message of alice with this content, translated to these commands."""
     return lab.hub.do(
         ALICE,
         *commands,
@@ -39,7 +39,7 @@ def send(lab: Lab, *commands: AnyCommand, content: bytes = b"words") -> Accepted
 
 
 def claim_task(lab: Lab) -> None:
-    """A task T that alice holds."""
+    """Create a task T that alice holds."""
     lab.do(HUMAN, CreateTask("t", "T", ready=True))
     lab.do(ALICE, ClaimTask("T", "alice"))
 

@@ -1,4 +1,4 @@
-"""Reading handoffs: whose drafts are listed."""
+"""Queries for drafts of handoffs."""
 
 from dragoman.core.commands import DraftHandoff
 from dragoman.core.errors import Refusal

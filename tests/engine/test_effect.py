@@ -1,4 +1,4 @@
-"""What is to follow from a request: all or none by itself, and told again to whoever repeats."""
+"""Effects of a request: atomic on their own, and reported again to a repeat."""
 
 import asyncio
 
@@ -31,18 +31,18 @@ CLAIM_BEAD: tuple[AnyCommand, ...] = (AdoptTask("bead", "b-1"), ClaimTask("bead:
 
 
 class Crash(Exception):
-    """The process dies here."""
+    """Crash of the process."""
 
 
 def request(
     lab: Lab, *commands: AnyCommand, effect: tuple[AnyCommand, ...], key: str = ""
 ) -> Request:
-    """Alice asks for something, from which something is to follow."""
+    """Make a request of alice with an effect."""
     return lab.hub.request(ALICE, *commands, effect=effect, key=key)
 
 
 def ask(lab: Lab, *commands: AnyCommand, effect: tuple[AnyCommand, ...], key: str = "") -> Accepted:
-    """Her request, which must be accepted."""
+    """Submit a request of alice with an effect; it must be accepted."""
     return assert_accepted(lab.engine.handle_now(request(lab, *commands, effect=effect, key=key)))
 
 

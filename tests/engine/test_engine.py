@@ -1,4 +1,4 @@
-"""The door: many callers, one writer, answers after the commit; crowds, cancellation, closing."""
+"""Engine: many callers, one writer, group commit, overload, cancellation and closing."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ from tests.requirements import proves
 
 
 class WriterGate:
-    """A failpoint at which the writer waits until the test lets it go on."""
+    """Failpoint that blocks the writer until the test opens it."""
 
     def __init__(self) -> None:
         self.point = "decided"
@@ -29,37 +29,37 @@ class WriterGate:
         self._open = threading.Event()
 
     def __call__(self, point: str) -> None:
-        """The engine has come to this point."""
+        """Record the failpoint, and block if the gate is closed there."""
         self.passed.append(point)
         if self._closed and point == self.point:
             self._reached.set()
             assert self._open.wait(30)
 
     def close(self) -> None:
-        """From now on the writer waits."""
+        """Block the writer from now on."""
         self._reached.clear()
         self._open.clear()
         self._closed = True
 
     def open(self) -> None:
-        """Let it go on, and everyone after it."""
+        """Let the writer continue."""
         self._closed = False
         self._open.set()
 
     async def reached(self) -> None:
-        """Wait until the writer stands here."""
+        """Wait until the writer is blocked."""
         assert await asyncio.to_thread(self._reached.wait, 30)
 
 
 async def let_loop_run() -> None:
-    """Let the loop do all that it can do now: what was asked for is on its way to the writer."""
+    """Run the loop until submitted requests have reached the writer's queue."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
 @pytest.fixture
 def writer_gate() -> Generator[WriterGate]:
-    """Give a gate that is open in the end, so that no writer stays behind."""
+    """Gate that is open at the end, so that no writer stays blocked."""
     writer_gate = WriterGate()
     yield writer_gate
     writer_gate.open()
@@ -67,7 +67,7 @@ def writer_gate() -> Generator[WriterGate]:
 
 @pytest.fixture
 def lab_with_gate(writer_gate: WriterGate) -> Generator[Lab]:
-    """Give a hub with that gate."""
+    """Lab whose writer passes the gate."""
     lab = Lab(failpoint=writer_gate)
     yield lab
     writer_gate.open()
@@ -286,12 +286,12 @@ def test_overload_limits() -> None:
 
 
 class EndingQueue(SimpleQueue[Any]):
-    """A queue that tells when the end was put into it."""
+    """Queue that signals when its end marker was put."""
 
     ended = threading.Event()
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
-        """Put it in; tell if it is the end."""
+        """Put an item; signal if it is the end marker."""
         super().put(item, block, timeout)
         if item is None:
             self.ended.set()

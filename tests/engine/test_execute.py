@@ -1,4 +1,4 @@
-"""One request: all or none, each command seeing the ones before it, refusals with their actor."""
+"""Executing one request: atomic, command by command, with refusals in the actor's stream."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ CHANGES: dict[str, tuple[AnyCommand, ...]] = {
 
 
 def create_tasks(lab: Lab) -> None:
-    """Three tasks: one ready, one that alice holds, one more that is ready."""
+    """Create three ready tasks, of which alice holds HELD."""
     for name in ("READY", "HELD", "OTHER"):
         lab.do(HUMAN, CreateTask(name, name, ready=True))
     lab.do(ALICE, ClaimTask("HELD", "alice"))
@@ -64,7 +64,7 @@ def test_refused_tuple_changes_nothing(lab: Lab, changes: tuple[AnyCommand, ...]
     assert lab.code(ALICE, *changes, REFUSED) == "task_not_found"
     assert lab.store.picture_of_tasks() == before
     assert lab.refused(ALICE) == ["task_not_found"]
-    # What was cached is put back too: the same changes are accepted now, and then are there.
+    # The cache is restored too: the same changes are accepted now, and are stored then.
     assert_accepted(lab.ask(ALICE, *changes))
     assert lab.store.picture_of_tasks() != before
 

@@ -1,4 +1,4 @@
-"""What is looked up for a message does not hold up the loop, however slow the disk is."""
+"""Facts that operations look up do not block the event loop."""
 
 import asyncio
 import threading
@@ -36,7 +36,7 @@ def test_slow_file_lookup_does_not_block_the_loop() -> None:
     async def call_while_blocked() -> Answer:
         pending = asyncio.create_task(interpreter.call_soon("aof_task_complete", REPORT, ALICE))
         await asyncio.sleep(0)
-        assert not pending.done()  # we are here, though the disk says nothing
+        assert not pending.done()  # The loop runs, although the file lookup has not answered.
         may_answer.set()
         return await pending
 

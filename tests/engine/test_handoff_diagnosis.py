@@ -1,4 +1,4 @@
-"""What a diagnosis says is true when it is said, and what it names can be done by whom it names."""
+"""Diagnosis of handoffs: summaries are true, and suggested steps are accepted."""
 
 from collections.abc import Callable
 
@@ -42,26 +42,26 @@ OPEN = "; the record of this handoff is still open"
 
 
 def offered(lab: Lab) -> None:
-    """Alice has offered the work to bob."""
+    """Handoff that alice has offered to bob."""
     lab.do(HUMAN, RegisterAgent("carl", role="coordinator"))
     make(lab)
     offer(lab)
 
 
 def accepted(lab: Lab) -> None:
-    """Bob has accepted it."""
+    """Handoff that bob has accepted."""
     offered(lab)
     accept(lab)
 
 
 def activated(lab: Lab) -> None:
-    """Bob has begun."""
+    """Handoff that bob has activated."""
     accepted(lab)
     activate(lab)
 
 
 def unapproved(lab: Lab) -> None:
-    """Bob would accept it, and nobody has approved it yet."""
+    """Handoff that bob would accept, but that needs an approval."""
     make(lab)
     policy = {"classification": "internal", "requires_human_approval": True}
     offer(lab, package=package(policy=policy))
@@ -69,149 +69,149 @@ def unapproved(lab: Lab) -> None:
 
 
 def rejected(lab: Lab) -> None:
-    """Bob does not want it."""
+    """Handoff that bob has rejected."""
     offered(lab)
     lab.do(BOB, RejectHandoff("h1", "other", "busy"))
 
 
 def completed(lab: Lab) -> None:
-    """Bob is done."""
+    """Handoff that bob has completed."""
     activated(lab)
     lab.do(BOB, CompleteHandoff("h1"))
 
 
 def completed_then_sent_back(lab: Lab) -> None:
-    """And whoever looks at it is not content."""
+    """Completed handoff whose task was sent back to ready."""
     completed(lab)
     lab.do(HUMAN, MoveTask("t1", "ready", "no tests"))
 
 
 def completed_then_approved(lab: Lab) -> None:
-    """Bob is done, and whoever looks at it is content."""
+    """Completed handoff whose task was approved."""
     completed(lab)
     lab.do(HUMAN, MoveTask("t1", "done"))
 
 
 def checkpointed(lab: Lab) -> None:
-    """Bob wants a successor."""
+    """Activated handoff whose task bob has checkpointed for a successor."""
     activated(lab)
     lab.do(BOB, CheckpointTask("t1", "PAUSE", "abc1234"))
 
 
 def lease_expired(lab: Lab) -> None:
-    """Bob has begun, and was not heard of since."""
+    """Activated handoff whose recipient's lease has expired."""
     activated(lab)
     lab.clock.advance(10 * 60_000)
 
 
 def blocked(lab: Lab) -> None:
-    """Bob has accepted what a person has stopped since."""
+    """Accepted handoff whose task a person has blocked."""
     accepted(lab)
     lab.do(HUMAN, MoveTask("t1", "blocked", "legal says stop"))
 
 
 def blocked_in_progress(lab: Lab) -> None:
-    """Bob has begun, and something is in the way."""
+    """Activated handoff whose task bob has reported as blocked."""
     activated(lab)
     lab.do(BOB, ReportOutcome("t1", "blocked", apply=True, blockers=("x",)))
 
 
 def in_backlog(lab: Lab) -> None:
-    """Bob has begun, and a person has put it aside."""
+    """Activated handoff whose task a person has moved to the backlog."""
     activated(lab)
     lab.do(HUMAN, MoveTask("t1", "ready"))
     lab.do(HUMAN, MoveTask("t1", "backlog"))
 
 
 def in_backlog_before_start(lab: Lab) -> None:
-    """Bob has accepted what a person has put aside since."""
+    """Accepted handoff whose task a person has moved to the backlog."""
     accepted(lab)
     lab.do(HUMAN, MoveTask("t1", "backlog"))
 
 
 def deadlettered(lab: Lab) -> None:
-    """Bob has accepted what a person has given up."""
+    """Accepted handoff whose task a person has moved to the deadletter."""
     accepted(lab)
     lab.do(HUMAN, MoveTask("t1", "deadletter"))
 
 
 def passed_on(lab: Lab) -> None:
-    """Bob has begun, and offered it to carol then."""
+    """Activated handoff that bob has passed on to carol."""
     activated(lab)
     offer(lab, "h2", to="carol", by=BOB, supersedes="h1")
 
 
 def passed_on_and_started(lab: Lab) -> None:
-    """And carol has begun."""
+    """Passed-on handoff that carol has activated."""
     passed_on(lab)
     accept(lab, "h2", CAROL)
     activate(lab, "h2", CAROL)
 
 
 def passed_on_and_rejected(lab: Lab) -> None:
-    """Carol has said no to what bob has passed on."""
+    """Passed-on handoff that carol has rejected."""
     passed_on(lab)
     lab.do(CAROL, RejectHandoff("h2", "other", "busy"))
 
 
 def rejected_and_closed(lab: Lab) -> None:
-    """And the record of that is closed."""
+    """Rejected handoff whose record is closed."""
     passed_on_and_rejected(lab)
     lab.do(BOB, CloseHandoff("h2"))
 
 
 def rejected_then_done(lab: Lab) -> None:
-    """And bob has done it after all."""
+    """Rejected handoff whose task bob has completed himself."""
     passed_on_and_rejected(lab)
     lab.do(BOB, ReportOutcome("t1", "done", apply=True))
 
 
 def rejected_then_blocked(lab: Lab) -> None:
-    """Or was stopped."""
+    """Rejected handoff whose task bob has reported as blocked."""
     passed_on_and_rejected(lab)
     lab.do(BOB, ReportOutcome("t1", "blocked", apply=True, blockers=("x",)))
 
 
 def rejected_then_deadlettered(lab: Lab) -> None:
-    """Or a person has given it up."""
+    """Rejected handoff whose task a person has moved to the deadletter."""
     passed_on_and_rejected(lab)
     lab.do(HUMAN, MoveTask("t1", "deadletter"))
 
 
 def rejected_then_offered_again(lab: Lab) -> None:
-    """Or has offered it to dan, who has not answered yet."""
+    """Rejected handoff that bob has offered to dan."""
     passed_on_and_rejected(lab)
     offer(lab, "h3", to="dan", by=BOB, supersedes="h2")
 
 
 def rejected_twice(lab: Lab) -> None:
-    """Who has said no as well."""
+    """Rejected handoff that dan has rejected as well."""
     rejected_then_offered_again(lab)
     lab.do(DAN, RejectHandoff("h3", "other", "busy"))
 
 
 def rejected_then_reassigned(lab: Lab) -> None:
-    """Or a person has given it to dan."""
+    """Rejected handoff whose task a person has assigned to dan."""
     passed_on_and_rejected(lab)
     lab.do(HUMAN, MoveTask("t1", "ready"))
     lab.do(HUMAN, EditTask("t1", assignee="dan"))
 
 
 def rejected_then_unassigned(lab: Lab) -> None:
-    """Or to nobody."""
+    """Rejected handoff whose task a person has unassigned."""
     passed_on_and_rejected(lab)
     lab.do(HUMAN, MoveTask("t1", "ready"))
     lab.do(HUMAN, EditTask("t1", assignee=""))
 
 
 def rejected_then_unassigned_in_backlog(lab: Lab) -> None:
-    """And has put it aside."""
+    """Rejected handoff whose unassigned task is in the backlog."""
     rejected_then_unassigned(lab)
     lab.do(HUMAN, MoveTask("t1", "backlog"))
 
 
 def passed_on_before_start(lab: Lab) -> None:
-    """Bob has passed on what it has only accepted, in vain."""
+    """Accepted handoff that bob has passed on before its start, and carol has rejected."""
     accepted(lab)
     offer(lab, "h2", to="carol", by=BOB, supersedes="h1")
     lab.do(CAROL, RejectHandoff("h2", "other", "busy"))
@@ -328,7 +328,7 @@ SUMMARIES: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
         f"{_BUSY}nobody has the work, and whoever takes it may offer it anew",
     ),
 )
-"""How things stand -> which handoff -> what is said of it."""
+"""State of a handoff, its id -> expected summary."""
 
 COMMANDS: dict[str, Callable[[Lab, str], AnyCommand]] = {
     "accept": lambda lab, id: AcceptHandoff(id, state(lab, id).package_hash),
@@ -348,12 +348,12 @@ COMMANDS: dict[str, Callable[[Lab, str], AnyCommand]] = {
 
 
 def diagnose_now(lab: Lab, id: str) -> Diagnosis:
-    """The diagnosis by now."""
+    """Diagnose a handoff at the lab's time."""
     return look_at(lab.store, state(lab, id), lab.clock.now())
 
 
 def run_step(build: Callable[[Lab], None], id: str, step: Step) -> None:
-    """All of those that a step names do it, each in a world of its own."""
+    """Run a step as each actor that it names, each in a new lab."""
     for name in step.who or (HUMAN.name,):
         lab = Lab()
         build(lab)
@@ -381,7 +381,7 @@ def test_summary_matches_and_every_suggested_step_is_accepted(
 
 
 def _offer_again(build: Callable[[Lab], None], summary: str) -> None:
-    """Whoever is said to have the work offers it anew; and back, where that is said."""
+    """Offer the work again as the owner named in the summary; and back, if it says so."""
     before, _, after = summary.partition(" has the work")
     name = before.rpartition(" ")[2]
     owner = ACTORS.get(name, DAN) if name != "nobody" else CAROL
@@ -444,12 +444,12 @@ def test_suggested_steps_for_an_overdue_handoff_are_accepted(
 
 
 def drafted(lab: Lab) -> None:
-    """Alice has begun a package."""
+    """Draft that alice has begun."""
     lab.do(ALICE, DraftHandoff({"context": {"summary": "half done"}}, "h1", "bob"))
 
 
 def with_failed_check(lab: Lab) -> None:
-    """Bob would accept it, and something is in the way."""
+    """Handoff whose acceptance waits for a check."""
     offered(lab)
     accept(lab, waits_for="the disk does not answer")
 

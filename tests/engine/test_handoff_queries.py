@@ -1,4 +1,4 @@
-"""Handoffs as they are read: one, pages of those that fit, what they show, why they are stuck."""
+"""Queries for handoffs: one, filtered pages, schemas and diagnosis."""
 
 from typing import Any
 
@@ -57,19 +57,19 @@ APPROVAL_POLICY = {"classification": "internal", "requires_human_approval": True
 
 
 def ids(lab: Lab, **wanted: Any) -> list[str]:
-    """The ids of a page."""
+    """List the ids of a page."""
     return [one.id for one in page(lab, **wanted).handoffs]
 
 
 def page(lab: Lab, **wanted: Any) -> Page:
-    """A page of those that fit."""
+    """Query a page of handoffs."""
     found = page_of(lab.store, Wanted(**wanted))
     assert isinstance(found, Page), found
     return found
 
 
 def three_handoffs(lab: Lab) -> None:
-    """Three handoffs: closed, activated, and offered by somebody else in another teamspace."""
+    """Create three handoffs: closed, activated, and one offered in another teamspace."""
     life(lab, "h1", "t1")
     make(lab, "t2")
     offer(lab, "h2", "t2")
@@ -233,12 +233,12 @@ def test_offer_shows_its_acceptance_deadline() -> None:
 
 
 def diagnosis(lab: Lab, id: str = "h1") -> Diagnosis:
-    """What is said of a handoff now."""
+    """Diagnose a handoff at the lab's time."""
     return look_at(lab.store, state(lab, id), lab.clock.now())
 
 
 def steps(found: Diagnosis) -> list[tuple[tuple[str, ...], str]]:
-    """Who can do what."""
+    """List actors and action of each step."""
     return [(step.who, step.action) for step in found.steps]
 
 
@@ -459,7 +459,7 @@ def test_escalation_recipients_are_those_who_may_act() -> None:
 
 
 class Team(Struct, frozen=True):
-    """Whose teamspace it is."""
+    """Teamspace with members and coordinators."""
 
     members: tuple[str, ...] = ()
     coordinators: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Repeats: the same answer, no new entry, a sign of life all the same; and what is no repeat."""
+"""Idempotency: a repeat gets the same answer, adds no entry, and counts as a heartbeat."""
 
 import msgspec
 import pytest
@@ -23,7 +23,7 @@ from tests.requirements import proves
 
 
 def claim_task(lab: Lab) -> None:
-    """A task T that alice holds."""
+    """Create a task T that alice holds."""
     lab.do(HUMAN, CreateTask("t", "T", ready=True))
     lab.do(ALICE, ClaimTask("T", "alice"))
 
@@ -119,7 +119,7 @@ def test_keyed_answer_records_the_version_to_show_again(
     then = find_task(lab.store, "T", noted.version)
     assert isinstance(then, TaskView)
     lab.do(ALICE, NoteTask("T", "y"))
-    # The lease is the one of the same attempt, as it is by now.
+    # The lease is that of the same attempt, as it is now.
     assert find_task(lab.store, "T", noted.version) == replace(then, lease=lab.lease("T"))
     lab.do(ALICE, ReleaseTask("T"))
     assert find_task(lab.store, "T", noted.version) == replace(then, lease=None)
@@ -136,7 +136,7 @@ def test_keyed_answer_records_the_version_to_show_again(
 
 @proves("IDEM-REPEAT")
 def test_no_op_is_remembered_too(lab: Lab) -> None:
-    """Its repeat must not become a change only because the world has moved on."""
+    """A repeat must not become a change because the task has moved on."""
     lab.do(HUMAN, CreateTask("t", "T", ready=True))
     first = assert_accepted(lab.ask(HUMAN, MoveTask("T", "ready"), key="k"))
     lab.do(HUMAN, MoveTask("T", "blocked"))

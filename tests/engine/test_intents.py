@@ -1,4 +1,4 @@
-"""Delegation on a hub: what is on record of it, what is not, and what faults leave behind."""
+"""Intents on a hub: recorded events, refusals, and recovery after failures."""
 
 import pytest
 from msgspec.structs import replace
@@ -36,19 +36,19 @@ DONE = ReceiveResult("i", "alice", success=True, output={"lines": 3})
 
 
 def register_agents(lab: Lab, *names: str) -> None:
-    """These agents can write python tests."""
+    """Register agents with the skills for the goal."""
     for name in names:
         lab.do(HUMAN, RegisterAgent(name), DescribeAgent(name, ("python", "tests")))
 
 
 def delegate_command(lab: Lab, id: str = "i", goal: str = GOAL) -> DelegateIntent:
-    """A goal, with its candidates of this moment."""
+    """Make a delegation with the current candidates."""
     found = Rosters(lab.store).shortlist(Wish(goal), Policy(), lab.clock.now())
     return DelegateIntent(goal, id, candidates=found)
 
 
 def intent(lab: Lab, id: str = "i") -> Intent:
-    """The intent as it is stored."""
+    """Load the stored intent."""
     row = lab.store.stream(f"intent:{id}")
     assert row is not None
     state = state_of(lab.store, row)
@@ -57,7 +57,7 @@ def intent(lab: Lab, id: str = "i") -> Intent:
 
 
 def delegate_to_alice(lab: Lab) -> None:
-    """An intent that alice was asked for."""
+    """Delegate an intent that alice is asked for."""
     register_agents(lab, "alice", "bob")
     lab.do(HUMAN, delegate_command(lab))
 
@@ -156,7 +156,7 @@ def test_failed_commit_delegates_nothing(lab: Lab) -> None:
 
 @proves("CCOS-RESEND")
 def test_crash_after_the_commit_leaves_the_request_open_under_its_id() -> None:
-    """Whoever sends requests finds it again, and the answer to either sending counts once."""
+    """A sender of requests finds the open one again, and answers to either sending count once."""
 
     class Crash(Exception):
         pass

@@ -1,4 +1,4 @@
-"""Messages that are longer than others, or CBOR; answers that are looked up; missing intents."""
+"""Long messages, CBOR, replies that are looked up, and missing intents."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ WRITERS: frozenset[Role] = frozenset({"agent", "human"})
 
 
 class LongNote(Struct, frozen=True):
-    """A note of any length; its beginning is kept."""
+    """Note of any length; only its first characters are stored."""
 
     text: str
 
@@ -57,7 +57,7 @@ def read(value: Any) -> LongNote | Fault:
 def reply_from_store(
     _: LongNote, __: Actor, facts: Facts, accepted: Accepted
 ) -> tuple[Commands, Any]:
-    """What the answer is made of is in the store only."""
+    """Build the reply from the store."""
     return (), {"exists": facts.task_exists(accepted.receipts[0].task)}
 
 
@@ -84,7 +84,7 @@ def parse_message(incoming: Incoming) -> Heard | None:
 
 
 def parse_nothing(_: Incoming) -> Heard | None:
-    """Nothing is of this dialect."""
+    """Recognise no message."""
     return None
 
 
@@ -105,7 +105,7 @@ LONG = Dialect(
 
 @pytest.fixture
 def router(lab: Lab) -> Interpreter:
-    """Give one that knows the dialect with long words, and one without before it."""
+    """Router for a dialect with long messages, after one without."""
     lab.do(HUMAN, CreateTask("One", id="one"))
     facts = StoreFacts(lab.store, lambda _, __: False)
     short = replace(LONG, name="short", hear=parse_nothing, bounds=USUAL)
@@ -164,14 +164,14 @@ def test_longest_message_is_the_largest_limit_of_the_dialects() -> None:
 
 
 def test_long_message_is_stored_truncated() -> None:
-    # Some more than is kept: what is masked must not be cut before.
+    # Some more than is stored: text must be masked before it is cut.
     assert len(bytes(kept_words(Incoming(text(2 * MOST_BYTES), 4 * MOST_BYTES)))) < 6_000
     assert bytes(kept_words(Incoming(text(5)))) == text(5)
 
 
 @proves("REDACT-REQUESTS")
 def test_truncated_text_is_bounded_and_cuts_no_secret(router: Interpreter, lab: Lab) -> None:
-    # One secret stands across the end of what is kept, where a cut before would have halved it.
+    # One secret spans the end of the stored text, where an earlier cut would have split it.
     secret = f"ghp_{'aB3dE5fG7h' * 3}aB3dE5"
     before = SAID_OF_UNREADABLE - len(b'{"text": "') - 10
     message = json.dumps({"text": "x " * (before // 2) + secret + " y" * 5 * MOST_BYTES}).encode()

@@ -1,4 +1,4 @@
-"""Reading letters from lists, page by page, and nothing but letters."""
+"""Queries for letters on lists, in pages."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_unambiguous_id_prefix_finds_a_letter() -> None:
 
     assert found("019c-aa1") == "019c-aa1"
     assert found("019c-b-") == "019c-b-more"
-    assert found("019c-b") == "019c-b"  # a whole id is no beginning
+    assert found("019c-b") == "019c-b"  # A complete id is not a prefix.
     assert found("019c-a") == (
         "ambiguous_name: several letters have an id that begins with 019c-a: 019c-aa1, 019c-aa2; "
         "write more of it"
@@ -61,7 +61,7 @@ def test_unambiguous_id_prefix_finds_a_letter() -> None:
     assert found("019C-AA1") == "019c-aa1"
     assert found("019C-B-M") == "019c-b-more"
     lab.do(ALICE, PostMail(("bob",), "x", "y", id="019C-AA1"))
-    assert found("019C-AA1") == "019C-AA1"  # as it is written comes first
+    assert found("019C-AA1") == "019C-AA1"  # An exact match comes first.
     assert found("019d") == "mail_not_found: there is no letter 019d: see `dragoman mail inbox`"
     for number in range(9):
         lab.do(ALICE, PostMail(("bob",), "x", "y", id=f"many-{number}"))

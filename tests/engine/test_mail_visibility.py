@@ -1,4 +1,4 @@
-"""Which letters are shown to whom, where teamspaces have members."""
+"""Visibility of letters in teamspaces with members."""
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import PostMail

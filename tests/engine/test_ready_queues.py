@@ -1,4 +1,4 @@
-"""The ready queue as batches see it: order, whose turn, never twice, and as if nothing undone."""
+"""Ready queues as a batch sees them: order, queues of agents, exclusive claims, undo."""
 
 from typing import Any
 
@@ -28,17 +28,17 @@ REFUSED = MoveTask("no-such-task", "ready")
 
 
 def ready(name: str, **fields: Any) -> CreateTask:
-    """A new task that is ready."""
+    """Make a command that creates a ready task."""
     return CreateTask(name, name, ready=True, **fields)
 
 
 def claim_next(lab: Lab, actor: Actor = ALICE) -> Request:
-    """A request for the next task."""
+    """Make a request for the next task."""
     return lab.request(actor, ClaimTask("", actor.name))
 
 
 def claimed_task(answer: Any) -> str:
-    """The task that was claimed, or the code of the refusal."""
+    """Return the claimed task, or the code of the refusal."""
     return code(answer) or answer.receipts[-1].task
 
 
@@ -189,7 +189,7 @@ def test_due_tasks_are_promoted_a_hundred_at_a_time(lab: Lab) -> None:
 
 @proves("TASK-READY")
 def test_keyed_request_leaves_a_ready_task_in_the_queue(lab: Lab) -> None:
-    """The answer is kept under the first command's target, which may not change at all."""
+    """The answer is stored under the first command's target, which may not change at all."""
     lab.do(HUMAN, ready("A"), CreateTask("b", "B"))
     answers = lab.batch(
         lab.request(HUMAN, MoveTask("A", "ready"), NoteTask("B", "x"), key="k"), claim_next(lab)

@@ -1,4 +1,4 @@
-"""The tail: what this process has written last, as the store has it; or nothing."""
+"""Recent entries: what this process wrote last, equal to the store, or nothing."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ MANY = 100
 
 
 class Process:
-    """A hub on a store that others may write to as well."""
+    """Hub on a store that others may write to as well."""
 
     def __init__(self, store: MemoryStore, new_id: Callable[[], str]) -> None:
         self.store = store
@@ -33,7 +33,7 @@ class Process:
 
 
 def new_process() -> Process:
-    """One that has made a task."""
+    """Make a hub with one task."""
     one = Process(MemoryStore("tail"), CountingIds())
     one.hub.do(HUMAN, CreateTask("One", id="one"))
     return one

@@ -1,4 +1,4 @@
-"""Requests are redacted when they are made: no entry holds a secret, and no signed word changes."""
+"""Redaction of requests: no entry holds a secret, and no signed message is changed."""
 
 import json
 from typing import Any, cast, get_args
@@ -41,7 +41,7 @@ REDACTION = Redaction(Redactor([Secret("pin", "tiger-tiger-42")], b"key"))
 
 
 def entries(lab: Lab) -> bytes:
-    """Every line of the ledger."""
+    """Join all lines of the ledger."""
     return b"\n".join(entry.line for entry in lab.store.entries(0, 1_000))
 
 
@@ -177,7 +177,7 @@ def test_free_text_fields_exist_in_their_commands() -> None:
 
 
 def accepts_any_json(shape: inspect.Type) -> bool:
-    """Whether what has this type can be, or hold, any JSON."""
+    """Return True if a value of this type can be, or contain, any JSON."""
     match shape:
         case inspect.AnyType():
             return True

@@ -1,4 +1,4 @@
-"""An id of what is made: said, or given by the hub, and never empty."""
+"""Required ids of new resources: given, absent, or refused if empty."""
 
 import pytest
 from msgspec import Struct
@@ -8,7 +8,7 @@ from tests.requirements import proves
 
 
 class Resource(Struct, frozen=True):
-    """Something with an id."""
+    """Resource with an id."""
 
     id: str | None = None
 

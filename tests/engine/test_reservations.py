@@ -1,4 +1,4 @@
-"""Reservations: taken, kept, given back, and over by themselves when their holder dies."""
+"""File reservations: conflicts, renewal, release, expiry and limits."""
 
 import pytest
 
@@ -24,13 +24,13 @@ OBSERVER = Actor("observer", "otto")
 
 
 def holders_and_patterns(lab: Lab) -> list[tuple[str, tuple[str, ...]]]:
-    """Who has which files now."""
+    """List holder and patterns of each active reservation."""
     found = reserved_now(lab.store, lab.clock.now())
     return [(one.worker(found.find), one.patterns) for one in found.living]
 
 
 def refusal(lab: Lab, actor: Actor, command: ReserveFiles) -> Refusal:
-    """The no that a wish gets."""
+    """Return the refusal of a reservation."""
     answer = lab.ask(actor, command)
     assert isinstance(answer, Refusal)
     return answer

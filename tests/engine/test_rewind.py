@@ -1,4 +1,4 @@
-"""Before a rewind: which transition is meant, and what going back to it would change."""
+"""Rewind: transitions of a task, and the preview of going back to one."""
 
 import pytest
 
@@ -23,7 +23,7 @@ REQUESTED_EVENT = "8B1F3C52-6A4A-4C9E-9D0E-1F1D6F2B7A10"
 
 @pytest.fixture
 def moved_task(lab: Lab) -> Lab:
-    """Give a hub with a task that was claimed, sent to review and done, and edited on the way."""
+    """Lab with a task that was claimed, edited, moved to review, and done."""
     lab.do(HUMAN, CreateTask("Write it", "T", ready=True))
     lab.do(ALICE, ClaimTask("T", "alice"))
     lab.do(HUMAN, EditTask("T", "Write it well"))
@@ -80,6 +80,6 @@ def test_rewind_restores_the_state_from_the_ledger(moved_task: Lab) -> None:
     assert (moved_task.task("T").title, moved_task.task("T").attempts) == ("Write it", 1)
     for version in (0, -1, 8):
         assert moved_task.code(HUMAN, RewindTask("T", version)) == "invalid_field"
-    # What it was rewound from can be gone back to as well.
+    # The state before the rewind can be restored as well.
     moved_task.do(HUMAN, RewindTask("T", 6))
     assert (moved_task.task("T").status, moved_task.task("T").title) == ("done", "Write it well")

@@ -1,4 +1,4 @@
-"""The doors of every dialect, tried with one that is made up: nothing here knows a real one."""
+"""Router, tested with an invented dialect; nothing here knows a real one."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ WRITERS: frozenset[Role] = frozenset({"agent", "human"})
 
 
 class Shout(Struct, frozen=True):
-    """What the made-up dialect can say: a note in capitals about a task."""
+    """Message of the invented dialect: a note in capitals about a task."""
 
     task: str
     words: str
@@ -50,7 +50,7 @@ class Shout(Struct, frozen=True):
 
 
 def read_shout(value: Any) -> Shout | Fault:
-    """A shout, or what is wrong with it."""
+    """Parse a shout, or return its fault."""
     shout = in_shape(value, Shout)
     if isinstance(shout, Fault) or shout.words.isupper():
         return shout
@@ -93,7 +93,7 @@ SHOUT = Operation(
 
 
 class NoArguments(Struct, frozen=True):
-    """Arguments of an operation that finds nothing to do."""
+    """Arguments of an operation that needs no command."""
 
 
 def no_op_reply(_arguments: NoArguments, _commands: Commands, _accepted: Accepted) -> str:
@@ -104,7 +104,7 @@ NO_OP = Operation("rest", NoArguments, lambda _: NoArguments(), lambda _: (), no
 
 
 def parse_message(incoming: Incoming) -> Heard | None:
-    """A shout is an object with `shout`; the sender stands in `by`."""
+    """Recognise an object with `shout`; the sender is in `by`."""
     value = incoming.value
     if isinstance(value, StrictJsonError) or not isinstance(value, dict):
         return None
@@ -136,7 +136,7 @@ SILENT_DIALECT = Dialect("mute", (), parse_nothing, lint, CODES, {})
 
 
 class RouterWorld:
-    """A task T in the hands of alice, and a door that speaks the made-up dialect."""
+    """Task T held by alice, and a router for the invented dialect."""
 
     def __init__(self) -> None:
         self.lab = Lab()
@@ -149,7 +149,7 @@ class RouterWorld:
     def send(
         self, message: Any, speaker: Actor | None = None, *, soon: bool = False
     ) -> Answer | None:
-        """Send a message, alone or together with others."""
+        """Send a message, by the sync or the async method."""
         if soon:
             return asyncio.run(self.router.send_soon(message, speaker=speaker, via="test"))
         return self.router.send(message, speaker=speaker, via="test")
@@ -157,20 +157,19 @@ class RouterWorld:
     def call(
         self, name: str, arguments: Any, actor: Actor = ALICE, *, key: str = "", soon: bool = False
     ) -> Answer:
-        """Call an operation, alone or together with others."""
+        """Call an operation, by the sync or the async method."""
         if soon:
             return asyncio.run(self.router.call_soon(name, arguments, actor, key=key))
         return self.router.call(name, arguments, actor, key=key)
 
     def events(self) -> list[tuple[str, str]]:
-        """Who caused which event."""
+        """List actor and event name of every entry."""
         lines = (read_line(entry.line) for entry in self.lab.store.entries(0, 99))
         return [(line.actor, line.event) for line in lines]
 
 
 @pytest.fixture
 def world() -> RouterWorld:
-    """Give a stage."""
     return RouterWorld()
 
 
@@ -439,10 +438,10 @@ def test_hub_only_operation_is_forwarded_while_a_hub_runs(
     ]
     assert all(json.loads(one.words) == json.loads(arguments) for one in forwarded)
     before = world.lab.store.head()
-    # The hub has gone: it is done here.
+    # The hub has stopped: the operation runs here.
     assert isinstance(world.call("whisper", ARGUMENTS, soon=soon), Taken)
     assert world.lab.store.head() > before
-    # What is wrong, and what anybody may look through, never goes there.
+    # Faulty arguments, and operations that need no hub, are never forwarded.
     assert isinstance(world.call("whisper", {"words": "quiet", "task": "T"}, soon=soon), Turned)
     assert isinstance(world.call("rest", {}, soon=soon), Taken)
     assert isinstance(world.send(SHOUT_MESSAGE, soon=soon), Taken)

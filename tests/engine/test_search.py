@@ -1,4 +1,4 @@
-"""Searching mail: found as soon as it was sent, and nothing else of the ledger is."""
+"""Mail search: a letter is found right after it was sent; other streams are not searched."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ pytestmark = proves("STORE-SEARCH")
 
 
 class RecordingStore(OpenStore):
-    """A store that notes down how much was read and indexed at a time."""
+    """Store that records the sizes of pages read and of batches indexed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,19 +27,17 @@ class RecordingStore(OpenStore):
         self.indexed_batches: list[int] = []
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
-        """A page of entries."""
         page = super().entries(after, limit, until=until)
         self.pages.append(len(page))
         return page
 
     def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
-        """What is indexed."""
         self.indexed_batches.append(len(texts))
         super().index(texts, until)
 
 
 def found(store: OpenStore, query: str, before: int | None = None, limit: int = 9) -> list[str]:
-    """The letters that a query finds."""
+    """List the letters that a query finds."""
     page = search_mail(store, query, before, limit)
     assert not isinstance(page, Refusal), page
     return [one.row.name.removeprefix("mail:") for one in page]

@@ -1,4 +1,4 @@
-"""Signed envelopes: by the registered key, for this hub, until they end, and once."""
+"""Signed messages: valid under the registered key, for this hub, until expiry, and once."""
 
 import json
 import re
@@ -29,13 +29,13 @@ ENVELOPE: dict[str, Any] = {"protocol": "aof", "n": 1.0, "text": "naïve \U0001f
 
 
 class Verifier(Struct):
-    """A hub that opens letters."""
+    """Hub that verifies signed messages."""
 
     lab: Lab
     envelopes: Envelopes
 
     def code(self, message: object) -> str:
-        """The code of the refusal; "" when the letter is opened, "none" when it is no letter."""
+        """Return the refusal code; "" if valid, "none" if it is not a signed message."""
         found = self.envelopes.open(json.dumps(message).encode(), "http")
         if found is None:
             return "none"
@@ -44,7 +44,7 @@ class Verifier(Struct):
 
 @pytest.fixture
 def verifier() -> Verifier:
-    """Give a hub that knows alice's key."""
+    """Hub with alice's public key."""
     lab = Lab()
     key = to_base64url(KEY.public_key().public_bytes_raw())
     lab.do(HUMAN, RegisterAgent("alice", "coordinator"), KeyAgent("alice", key))
@@ -55,7 +55,7 @@ def verifier() -> Verifier:
 def signed_message(
     key: Ed25519PrivateKey = KEY, *, life: int = 60_000, envelope: Any = ENVELOPE, **overrides: str
 ) -> dict[str, Any]:
-    """A letter as an agent writes it."""
+    """Sign a message as an agent does."""
     signature = {
         "agent": "alice",
         "nonce": NONCE,
@@ -249,7 +249,7 @@ def test_own_signature_is_accepted_under_the_sender_key(verifier: Verifier) -> N
     fields = {"agent": "alice", "audience": "lab", "expires": to_rfc3339(START + 60_000)}
     first = sign(ENVELOPE, {**fields, "nonce": NONCE, "key": "k-1"}, KEY)
     again = sign(ENVELOPE, {**fields, "nonce": NONCE[::-1], "key": "k-1"}, KEY)
-    for message in (first, again):  # signed anew, and the same to whoever carries it out
+    for message in (first, again):  # Two signatures of one message have the same idempotency key.
         opened = verifier.envelopes.open(json.dumps(message).encode(), "http")
         assert isinstance(opened, Opened)
         assert (opened.envelope, opened.counts_by("its-digest")) == (ENVELOPE, "signed:k-1")

@@ -1,4 +1,4 @@
-"""When the store fails nothing is lost, nothing happens twice, and the poisoned fail alone."""
+"""Store failures: no loss, no duplicate, and a poisoned request fails alone."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class _RejectingSession:
-    """A session whose database cannot bear a certain word."""
+    """Session whose database rejects a certain word."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -47,15 +47,15 @@ class _RejectingSession:
 
 
 class RejectingStore(OpenStore):
-    """A store on such a database."""
+    """Store on such a database."""
 
     def transact(self, work: Callable[[Session], T]) -> T:
-        """Run the work on a picky session."""
+        """Run the work in a rejecting session."""
         return super().transact(lambda session: work(cast(Session, _RejectingSession(session))))
 
 
 class _AheadSession:
-    """A session that is told of a task which another writer has only just made."""
+    """Session that returns a task which another writer has just created."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -68,10 +68,10 @@ class _AheadSession:
 
 
 class AheadStore(OpenStore):
-    """A store whose first transaction is such a session."""
+    """Store whose first transaction has such a session."""
 
     def transact(self, work: Callable[[Session], T]) -> T:
-        """Run the work on a session that is ahead, once."""
+        """Run the work in such a session, once."""
         if self.transactions:
             return super().transact(work)
         return super().transact(lambda session: work(cast(Session, _AheadSession(session))))
@@ -133,7 +133,7 @@ def test_request_that_raises_fails_alone(lab: Lab, actor: Actor, command: AnyCom
 
 @proves("ENGINE-BATCH-POISON", "IDEM-REPEAT")
 def test_requests_rerun_one_by_one_run_once(lab: Lab) -> None:
-    """The batch fails after a commit whose outcome is unknown: each finds its own answer."""
+    """A batch fails after a commit of unknown outcome: each request finds its own answer."""
     lab.do(HUMAN, CreateTask("t", "T", ready=True))
     lab.store.losses = 1
     answers = lab.batch(
@@ -167,7 +167,7 @@ def test_requests_rerun_one_by_one_run_once(lab: Lab) -> None:
 def test_batch_of_unknown_outcome_is_never_reported_as_unwritten(
     lab: Lab, later: list[Exception]
 ) -> None:
-    """Found by cuts of real connections: the second try could not connect, and said so."""
+    """Found by cutting connections: the second try could not connect, and said "not written"."""
     lab.store.losses, lab.store.faults = 1, [None, *later]
     answers = lab.batch(
         lab.request(HUMAN, CreateTask("one", "A")), lab.request(HUMAN, CreateTask("two", "B"))

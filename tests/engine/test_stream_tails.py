@@ -1,4 +1,4 @@
-"""What is expected to be held back of a text: a guess that may be forgotten, and costs no text."""
+"""Carry-over of chunked redaction: the tracker of expected carry-over, and a batch."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -13,7 +13,7 @@ MOST = 1_024
 
 
 class FakeStore:
-    """Keeps rests, and remembers what it was handed."""
+    """Store of carry-over that records what was put."""
 
     def __init__(self) -> None:
         self.stored: dict[str, str] = {}
@@ -31,7 +31,7 @@ class FakeStore:
 
 
 def make_chunk(tracker: Shelf, key: str, text: str, event: str = "e", before: str = "") -> Rest:
-    """A part of a text of which the last word is held back."""
+    """Make a chunk whose last word is carried over."""
     after = (before + text).rpartition(" ")[2]
 
     def redo(other_before: str) -> Rest:

@@ -1,4 +1,4 @@
-"""Following the ledger from a cursor: every entry once, in order, whatever happens meanwhile."""
+"""Subscriptions from a cursor: every entry once, in order, under any timing."""
 
 import threading
 
@@ -14,7 +14,6 @@ pytestmark = proves("ENGINE-SUBSCRIBE")
 
 
 def do_not_wait() -> bool:
-    """Do not wait for more."""
     return False
 
 
@@ -51,7 +50,7 @@ def test_entries_committed_during_a_wait_come_after_it(lab: Lab) -> None:
 
 
 def test_late_duplicate_or_lost_hint_changes_nothing(lab: Lab) -> None:
-    """The wait may return for no reason, and need not return for each entry."""
+    """A wait may return without a new entry, and need not return for each."""
     hints = iter([True, True, True, False])
     lab.do(HUMAN, CreateTask("t", "T"))
     seen: list[int] = []

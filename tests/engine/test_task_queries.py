@@ -1,4 +1,4 @@
-"""Reading: by any name, as it is and as it was, and page by page."""
+"""Queries for tasks: by any name, at any position, and in pages."""
 
 from typing import Any
 
@@ -35,14 +35,14 @@ from tests.requirements import proves
 
 
 class SnapshottingStore(OpenStore):
-    """A store that takes a picture of all tasks after each of its commits."""
+    """Store that keeps a snapshot of all tasks after each commit."""
 
     def __init__(self) -> None:
         super().__init__()
         self.snapshots: dict[int, dict[str, Task]] = {0: {}}
 
     def transact(self, work: Any) -> Any:
-        """Commit, and take the picture."""
+        """Commit, and take a snapshot."""
         result = super().transact(work)
         states = {
             row.name.partition(":")[2]: decode_state(row.name, row.state)
@@ -56,7 +56,7 @@ class SnapshottingStore(OpenStore):
 
 @pytest.fixture(scope="module")
 def history_store() -> SnapshottingStore:
-    """Give the ledger of the scripted life, with a picture at the end of each request."""
+    """Store with the ledger of the script, and a snapshot after each request."""
     history_store = SnapshottingStore()
     play(history_store)
     return history_store
@@ -116,7 +116,7 @@ def test_position_beyond_the_head_shows_the_current_state(history_store: Snapsho
 
 @proves("ENGINE-AS-OF", "NAME-ALIAS")
 def test_current_names_resolve_in_past_states(history_store: SnapshottingStore) -> None:
-    """A name leads to the task that has it now, also to a time before it had it."""
+    """A name leads to the task that has it now, also at positions before it was bound."""
     early = task_as_of(history_store, "intent:goal-9", 1)
     assert isinstance(early, Task)
     assert early.aliases == ()
@@ -239,10 +239,9 @@ def test_reading_past_states_changes_nothing() -> None:
 
 
 class NoAgentScanStore(OpenStore):
-    """A store in which nobody looks through all agents."""
+    """Store that refuses to list all agents."""
 
     def kind(self, kind: str, after: str, limit: int) -> list[Row]:
-        """Too much to ask."""
         raise AssertionError(f"all streams of the kind {kind} were asked for")
 
 

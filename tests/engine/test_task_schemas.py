@@ -1,4 +1,4 @@
-"""Tasks and entries as programs are shown them, and pages of tasks."""
+"""Resource schemas of tasks and entries, and pages of tasks."""
 
 import json
 
@@ -31,7 +31,6 @@ pytestmark = proves("ENGINE-SHOWN")
 
 @pytest.fixture
 def hub() -> Hub:
-    """Give a hub in memory."""
     return Hub(Engine(MemoryStore("shown"), HandClock(START), bytes(32)), CountingIds())
 
 

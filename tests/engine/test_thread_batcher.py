@@ -1,4 +1,4 @@
-"""Look-ups beside the loop: those of one turn share a thread, and each has its own end."""
+"""Thread batcher: calls of one loop tick share a thread, and each gets its own result."""
 
 import asyncio
 import threading
@@ -36,7 +36,7 @@ def test_calls_behind_an_idle_call_are_spread_over_more_threads() -> None:
     together = threading.Barrier(2, timeout=30)
 
     async def gather_all() -> None:
-        # The first one waits for long. Of those behind it two wait for each other: in one thread
+        # The first call is idle for long. Of those after it two wait for each other: in one thread
         # neither would end.
         slow = batcher.look(lambda: never.wait(0.02))
         await asyncio.gather(slow, *(batcher.look(together.wait) for _ in range(2)))
@@ -67,7 +67,7 @@ def test_call_behind_a_slow_call_does_not_wait_for_it() -> None:
 
     async def gather_all() -> tuple[bool, int, None]:
         return await asyncio.gather(
-            # In one thread the first would wait for the last one until it gives up.
+            # In one thread the first call would wait for the last one until its timeout.
             batcher.look(lambda: third_called.wait(30)),
             batcher.look(lambda: 7),
             batcher.look(third_called.set),

@@ -1,4 +1,4 @@
-"""What the sender of a message is told that no dialect takes for its own."""
+"""Explanations for messages that no dialect recognises."""
 
 from typing import Any
 

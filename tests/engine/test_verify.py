@@ -1,4 +1,4 @@
-"""Verify finds every way of tampering with a ledger of some forty entries, and nothing else."""
+"""Verification finds every way of tampering with a ledger of some forty entries."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,14 +23,12 @@ from tests.requirements import proves
 
 
 class Ledger(OpenStore):
-    """A ledger that was tampered with; it is read by position and version, as a database would."""
+    """Tampered ledger, read by position and version as a database would."""
 
     def head(self) -> int:
-        """The last position."""
         return max((entry.position for entry in self.tables.entries), default=0)
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
-        """Entries by position."""
         kept = sorted(self.tables.entries, key=lambda entry: entry.position)
         last = self.head() if until is None else until
         return [entry for entry in kept if after < entry.position <= last][:limit]
@@ -38,17 +36,16 @@ class Ledger(OpenStore):
     def history(
         self, stream: str, after: int, limit: int, *, until: int | None = None
     ) -> list[Entry]:
-        """The entries of one stream by version."""
         kept = sorted(self.entries(0, 10_000, until=until), key=lambda entry: entry.version)
         return [e for e in kept if e.stream == stream and e.version > after][:limit]
 
     def cut(self, entries: list[Entry]) -> "Ledger":
-        """The same store with these entries instead."""
+        """Replace the entries."""
         self.tables.entries = entries
         return self
 
     def row(self, stream: str, **fields: Any) -> "Ledger":
-        """The same store with a changed row."""
+        """Change fields of a row."""
         number = self.tables.numbers[stream]
         self.tables.rows[number] = replace(self.tables.rows[number], **fields)
         return self
@@ -63,7 +60,7 @@ EVERY_SIZE = [checkpoint(HONEST, size) for size in range(1, HEAD + 1)]
 
 
 def copy_ledger(store: OpenStore = HONEST) -> Ledger:
-    """A copy to tamper with."""
+    """Copy a ledger for tampering."""
     copy, other = store.copy(), Ledger(store.ledger_id())
     for name, table in vars(copy.tables).items():
         setattr(other.tables, name, table)
@@ -71,39 +68,39 @@ def copy_ledger(store: OpenStore = HONEST) -> Ledger:
 
 
 def no_progress(_: int) -> None:
-    """Nobody watches."""
+    """Ignore progress."""
 
 
 def first_finding(store: Ledger, *checkpoints: Checkpoint) -> Finding | None:
-    """The first thing that the check of the ledger finds."""
+    """Return the first finding of the ledger check."""
     return next(check_ledger(store, checkpoints, no_progress), None)
 
 
 def flip_bit(data: bytes, index: int) -> bytes:
-    """The same bytes with one bit turned; which bit differs from place to place."""
+    """Flip one bit of the byte at this index; the bit depends on the index."""
     return data[:index] + bytes([data[index] ^ (1 << index % 8)]) + data[index + 1 :]
 
 
 def with_changed_entry(position: int, **fields: Any) -> Ledger:
-    """The ledger with other fields in one entry."""
+    """Copy the ledger with other fields in one entry."""
     entries = list(ENTRIES)
     entries[position - 1] = replace(entries[position - 1], **fields)
     return copy_ledger().cut(entries)
 
 
 def renumber(entries: list[Entry]) -> list[Entry]:
-    """The same entries under gapless positions."""
+    """Give entries gapless positions."""
     return [replace(entry, position=n) for n, entry in enumerate(entries, 1)]
 
 
 def next_of_stream(position: int) -> Entry | None:
-    """The entry that follows this one in its stream."""
+    """Return the next entry of the same stream."""
     stream = ENTRIES[position - 1].stream
     return next((entry for entry in ENTRIES[position:] if entry.stream == stream), None)
 
 
 def refit_rows(store: Ledger) -> Ledger:
-    """The stream rows made to fit what entries there are, as a thorough forger would do."""
+    """Refit the stream rows to the remaining entries, as a thorough forger would."""
     for number, row in list(store.tables.rows.items()):
         kept = store.history(row.name, 0, 1_000)
         if not kept and row.version:
@@ -229,7 +226,7 @@ def test_removed_entry_is_found_after_renumbering(position: int) -> None:
 def test_removal_is_always_found_with_a_checkpoint(
     position: int,
 ) -> None:
-    """The last entry of a stream, its row and all positions: only the signed root knows."""
+    """For the last entry of a stream, with a refitted row, only the signed root differs."""
     entries = [entry for entry in ENTRIES if entry.position != position]
     store = copy_ledger().cut(renumber(entries))
     if next_of_stream(position) is None:
@@ -296,7 +293,7 @@ def test_swapped_neighbours_are_found(position: int) -> None:
 @proves("VERIFY-HASHES", "VERIFY-CUT-TAIL")
 @POSITIONS
 def test_rewritten_history_is_found_by_a_checkpoint(position: int) -> None:
-    """The forger changes one entry and makes every later hash, and every view, fit."""
+    """The forger changes one entry, and refits every later hash and every row."""
     entries = list(ENTRIES)
     heads: dict[str, bytes] = {}
     for number, entry in enumerate(entries, 1):
@@ -459,7 +456,7 @@ STREAM = "task:once"
 
 
 def state(store: OpenStore) -> Task:
-    """The stored state of a task."""
+    """Load the stored state of the task."""
     row = store.stream(STREAM)
     assert row is not None
     found = decode_state(STREAM, row.state)
@@ -585,7 +582,7 @@ def test_heartbeats_are_not_verified() -> None:
 
 @proves("VERIFY-VIEWS", "RETRY-BACKOFF")
 def test_delayed_task_may_be_queued_or_not_yet() -> None:
-    """Whether a duty has promoted it is not in the ledger; everything else about it is."""
+    """The promotion of a delayed task is not in the ledger; everything else about it is."""
     lab = Lab()
     lab.do(HUMAN, CreateTask("t", "T", ready=True))
     store = copy_ledger(lab.store)
@@ -609,14 +606,14 @@ def test_state_of_an_old_fold_may_differ_but_not_be_missing_or_misplaced() -> No
 
 
 class BusyStore(OpenStore):
-    """A store in which somebody writes between the looks of a verifier."""
+    """Store with concurrent writes between the reads of a verification."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pending_writes: list[Callable[[], object]] = []
 
     def rows(self, after: int, limit: int) -> list[Row]:
-        """A page of rows that is out of date when it arrives."""
+        """Return a page of rows that is outdated when it arrives."""
         page = super().rows(after, limit)
         while self.pending_writes:
             self.pending_writes.pop(0)()

@@ -1,4 +1,4 @@
-"""Verify names what a damaged database no longer gives, or gives as it was never written."""
+"""Verification of a damaged database: unreadable or impossible entries and rows."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,16 +18,16 @@ from tests.requirements import proves
 
 
 class DamagedStore(OpenStore):
-    """A store some parts of which can no longer be read."""
+    """Store with unreadable parts."""
 
     def __init__(self) -> None:
         super().__init__("honest")
         self.unreadable = 0
-        """Position of an entry."""
+        """Position of an unreadable entry."""
         self.row = 0
-        """Number of a stream."""
+        """Number of an unreadable stream."""
         self.damage: Callable[[Any], Any] = lambda found: found
-        """What became of an entry or of the head of a stream."""
+        """Function that alters entries and stream heads when they are read."""
 
     def columns(self, after: int, until: int, limit: int) -> list[Columns]:
         found = super().columns(after, until, limit)
@@ -52,7 +52,7 @@ def _fail_if(is_damaged: bool) -> None:
 
 @pytest.fixture
 def store() -> DamagedStore:
-    """Give a store in which nothing is wrong yet."""
+    """Store without damage."""
     made = DamagedStore()
     play(made)
     return made

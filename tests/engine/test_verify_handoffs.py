@@ -1,4 +1,4 @@
-"""Verify finds a row of the table of handoffs that is missing, changed or nobody's."""
+"""Verification of the table of handoffs: missing, changed and unexpected rows."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ Records = dict[str, HandoffRecord]
 
 
 def store_with_handoffs() -> OpenStore:
-    """A store with a handoff that was rejected, one under way, and a draft."""
+    """Make a store with a rejected handoff, an active one, and a draft."""
     lab = Lab()
     lab.do(HUMAN, CreateTask("T", "T", ready=True))
     lab.do(ALICE, offer())
@@ -37,7 +37,7 @@ def test_honest_table_has_no_findings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tampered(id: str, **fields: str) -> Callable[[Records], None]:
-    """A row with other contents."""
+    """Make a change of one row."""
 
     def change(records: Records) -> None:
         records[id] = replace(records[id], **fields)

@@ -1,4 +1,4 @@
-"""Verify finds a place that is missing, wrong or too many, also while somebody writes."""
+"""Verification of lists: missing, wrong and unexpected items, also during writes."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ Places = dict[str, dict[int, str]]
 
 
 def store_with_letters() -> OpenStore:
-    """A store with three letters; one was read."""
+    """Make a store with three letters, one of them read."""
     store = OpenStore("letters")
     post(store, "1")
     post(store, "2", to="carol")
@@ -42,7 +42,7 @@ def test_page_size_does_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -
 
 
 def swap(lists: Places) -> None:
-    """Two streams in each other's place."""
+    """Swap two streams on a list."""
     lists["in:bob"] = {1: "mail:3", 4: "mail:1"}
 
 
@@ -93,14 +93,14 @@ def test_every_change_to_a_list_is_found(case: str) -> None:
 
 
 class BusyStore(OpenStore):
-    """A store in which somebody reads a letter between the looks of a verifier."""
+    """Store in which a letter is read between the reads of a verification."""
 
     def __init__(self) -> None:
         super().__init__()
         self.unread: list[str] = []
 
     def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
-        """A page that is out of date when it arrives."""
+        """Return a page that is outdated when it arrives."""
         page = super().places(after, limit)
         if self.unread and after == ("", 0):
             read(self, self.unread.pop())
@@ -118,14 +118,14 @@ def test_concurrent_reads_raise_no_findings() -> None:
 
 
 class ReadingStore(OpenStore):
-    """A store in which the letter is read just when verify has looked at its row."""
+    """Store in which a letter is read right after verification has loaded its row."""
 
     def __init__(self) -> None:
         super().__init__()
         self.reads = 0
 
     def stream(self, name: str) -> Row | None:
-        """The row; after the first look for the last place it is out of date."""
+        """Load the row; the last one of the first pass is outdated."""
         row = super().stream(name)
         self.reads += 1
         if self.reads == len(super().places(("", 0), 99)):

@@ -1,8 +1,8 @@
-"""The scripted runs whose ledgers are kept as `golden/NAME.jsonl`; they must still write them.
+"""Scripts of the golden ledgers `golden/NAME.jsonl`, which they must still write.
 
-Print today's ledger of a script with `python -m tests.ledger.released NAME entries`. A stored
-ledger of a released format is never written again: what a release adds gets a new script and a new
-file beside it. The states that a ledger folds into, `NAME states`, follow the fold number.
+Print today's ledger of a script with `python -m tests.ledger.released NAME entries`. A golden
+ledger is never rewritten: a release that adds something gets a new script and a new file. The
+states that a ledger folds into, `NAME states`, follow the fold version.
 """
 
 import json
@@ -115,7 +115,7 @@ FIRST = "TASK-2026-02-09-001"
 
 
 class Stored(Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of the golden file."""
+    """Line of a golden file."""
 
     position: int
     stream: str
@@ -127,7 +127,7 @@ class Stored(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Play:
-    """A hub in memory under a scripted clock and counted ids."""
+    """Hub in memory with a scripted clock and counted ids."""
 
     def __init__(self, store: Store) -> None:
         self.clock = HandClock(START)
@@ -143,7 +143,7 @@ class Play:
         heard: MessageReceived | None = None,
         effect: tuple[AnyCommand, ...] = (),
     ) -> Outcome:
-        """One request, a second after the last one."""
+        """Submit a request, a second after the last one."""
         self.clock.advance(1_000)
         words = msgspec.UNSET if said is None else Raw(said)
         request = self._hub.request(
@@ -153,7 +153,7 @@ class Play:
 
 
 def play(store: Store) -> None:
-    """A life with every kind of event, several kinds of refusal, and requests of every shape."""
+    """Run every early kind of event, several kinds of refusal, and requests of every shape."""
     ask = Play(store).ask
     ask(
         HERA,
@@ -221,7 +221,7 @@ def play(store: Store) -> None:
 
 
 def play_messages(store: Store) -> None:
-    """What messages of a dialect add: updates, edits, warnings, delegation, registration."""
+    """Run updates, edits, warnings, delegation and registration."""
     ask = Play(store).ask
     ask(HERA, RegisterAgent("alice", speaks=("aof", "agentmail")))
     ask(HERA, RegisterAgent("alice", "coordinator", ("aof",)))
@@ -263,7 +263,7 @@ def play_messages(store: Store) -> None:
 
 
 def play_credentials(store: Store) -> None:
-    """What identity adds: tokens that are given out and taken back, and keys to sign with."""
+    """Run tokens that are issued and revoked, and keys of agents."""
     ask = Play(store).ask
     ask(HERA, RegisterAgent("alice", speaks=("aof",)), IssueToken("alice", *_token(1, START)))
     ask(HERA, KeyAgent("alice", "A" * 43))
@@ -280,7 +280,7 @@ def play_credentials(store: Store) -> None:
 
 
 def play_letters(store: Store) -> None:
-    """What mail adds: letters and what becomes of them, work that is taken and handed on."""
+    """Run letters and their states, and tasks that mail claims and hands on."""
     ask = Play(store).ask
     ask(HERA, RegisterAgent("alice", speaks=("agentmail",)))
     said = b'{"subject":"BEAD_ACCEPTED","body_md":"Accepted bead: ol-1"}'
@@ -320,7 +320,7 @@ def play_letters(store: Store) -> None:
 
 
 def play_waves(store: Store) -> None:
-    """What waves add: tasks that are run together, and files that are kept for somebody."""
+    """Run waves and file reservations."""
     ask = Play(store).ask
     ask(HERA, CreateTask("One", "one", ready=True))
     ask(HERA, CreateTask("Two", "two", ready=True))
@@ -337,12 +337,12 @@ def play_waves(store: Store) -> None:
 
 
 def _token(number: int, after: int) -> tuple[str, str, int]:
-    """The id, the digest and the end of a token."""
+    """Make the id, digest and expiry of a token."""
     return f"{number:012x}", f"{number:064x}", after + 90 * 86_400_000
 
 
 def play_pauses(store: Store) -> None:
-    """What budgets add: agents that are paused until a time or by hand, and go on."""
+    """Run pauses of agents, until a time or by hand, and their end."""
     ask = Play(store).ask
     ask(HERA, RegisterAgent("alice"), RegisterAgent("bob"))
     ask(SYSTEM, PauseAgent("alice", "alice has used 2 of 2 (attempts_per_day)", START + 86_400_000))
@@ -352,7 +352,7 @@ def play_pauses(store: Store) -> None:
 
 
 def play_dispatch(store: Store) -> None:
-    """What orchestrators add: whoever claims for another is on record, and does not approve it."""
+    """Run a claim for another agent: it is recorded, and its maker cannot approve the work."""
     ask = Play(store).ask
     ask(HERA, RegisterAgent("olga", "orchestrator"), CreateTask("One", "one", ready=True))
     ask(OLGA, ClaimTask("one", "alice"))
@@ -362,7 +362,7 @@ def play_dispatch(store: Store) -> None:
 
 
 def play_handoffs(store: Store) -> None:
-    """What ACP adds: work that is handed over, looked at, given back, told; and a work queue."""
+    """Run handoffs with drafts, checks, rejections and escalations, and a work queue."""
     ask = Play(store).ask
     first = _offer("T-1", "carol", "H-1", package=handoff_package("T-1"))
     first = replace(first, sla_ms={"accepted": 1_000})
@@ -401,7 +401,7 @@ def play_handoffs(store: Store) -> None:
 
 
 def play_takings(store: Store) -> None:
-    """What the hub does to handoffs by itself: a late one is on record, and one goes back."""
+    """Run transitions that the hub makes: a late handoff, and one that a rewind withdraws."""
     play = Play(store)
     ask, offer = play.ask, _offer("T-1", "carol", "H-1", sla_ms={"proposed": 1_000})
     ask(ALICE, AdoptTask("acp", "T-1", "A thing", ready=True), offer)
@@ -412,7 +412,7 @@ def play_takings(store: Store) -> None:
 
 
 def play_drafts(store: Store) -> None:
-    """What drafts add: one that is thrown away, and begun anew under its id."""
+    """Run drafts that are discarded and begun again under the same id."""
     ask = Play(store).ask
     ask(ALICE, DraftHandoff({"context": {"summary": "half"}}, "D-1", "carol"))
     ask(BOB, DiscardDraft("D-1"))
@@ -423,7 +423,7 @@ def play_drafts(store: Store) -> None:
 
 
 def handoff_package(task: str) -> dict[str, Any]:
-    """The least that a package has."""
+    """Build a package with the required fields only."""
     return {
         "task": {"task_id": task, "success_criteria": ["it works"]},
         "context": {"summary": "half done: na\u00efve"},
@@ -453,7 +453,7 @@ def _handoff(store: Store, id: str) -> Handoff:
 
 
 def play_intents(store: Store) -> None:
-    """What delegation adds: a registry that learns, and intents from their goal to their end."""
+    """Run intents from their goal to their end, and the agents' learned reputation."""
     play = Play(store)
     ask = play.ask
     ask(OLGA, RegisterAgent("alice"), RegisterAgent("carol"))
@@ -490,7 +490,7 @@ def play_intents(store: Store) -> None:
 
 
 def play_traces(store: Store) -> None:
-    """What SAOP adds: turns, traces, what is odd about them, moves with a commit, and signs."""
+    """Run turns, traces, duplicates, moves with a commit, and entropy signs."""
     played = Play(store)
     ask, developer = played.ask, Actor("agent", "developer")
     played.engine.head = lambda: "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
@@ -514,7 +514,7 @@ def play_traces(store: Store) -> None:
 
 
 def play_reviews(store: Store) -> None:
-    """What SAOP adds for those who look at the work of others: a count of turns for each."""
+    """Run turns of reviewers, which are counted for each of them."""
     ask, developer = Play(store).ask, Actor("agent", "developer")
     ask(HERA, RegisterAgent("rita", plays="reviewer"))
     ask(developer, RecordTurn("one", 0, "developer", 0.5, {"turn_index": 0}, "d0"))
@@ -543,19 +543,14 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v26": play_takings,
     "v27": play_handoffs,
 }
-"""Name of a golden ledger -> the script that writes it."""
+"""Name of a golden ledger -> script that writes it."""
 
 KEPT = ("v4", "v8", "v9", "v10", "v11", "v13", "v20", "v22", "v24", "v25")
-"""Golden ledgers that the same script writes otherwise by now (a letter that comes again under its
-own id; who is told of a handoff; who has cancelled an intent, and why; the commit with which a task
-begins; that another owner is approved too; that its words were looked at before anybody was
-approved; that nobody had what was offered; how long a lease was that was lost; where work goes that
-is passed on or given to another; that nobody was told of what was late): they are read as they were
-written."""
+"""Golden ledgers that their scripts no longer write; they are only read."""
 
 
 def to_stored(entry: Entry) -> Stored:
-    """An entry as the golden file has it."""
+    """Convert an entry to a line of a golden file."""
     return Stored(
         entry.position,
         entry.stream,
@@ -568,12 +563,12 @@ def to_stored(entry: Entry) -> Stored:
 
 
 def stored_entries(store: Store) -> list[Stored]:
-    """The ledger as the golden file has it."""
+    """Convert the ledger to lines of a golden file."""
     return [to_stored(entry) for entry in store.entries(0, 1_000)]
 
 
 def stored_states(store: Store) -> dict[str, Any]:
-    """Every stream's state with all its fields, so that a changed default shows."""
+    """Decode every stream's state with all its fields, so that a changed default shows."""
     return {
         row.name: to_json_values(decode_state(row.name, row.state))
         for row in store.rows(0, 1_000)
@@ -582,7 +577,7 @@ def stored_states(store: Store) -> dict[str, Any]:
 
 
 def to_json_values(value: Any) -> Any:
-    """A state as JSON can say it, nothing left out."""
+    """Convert a state to JSON values, with all fields."""
     if isinstance(value, Struct):
         return {name: to_json_values(field) for name, field in asdict(value).items()}
     if isinstance(value, tuple):
@@ -591,18 +586,18 @@ def to_json_values(value: Any) -> Any:
 
 
 def golden_entries(name: str) -> list[Stored]:
-    """What the released format wrote."""
+    """Load a golden ledger."""
     lines = (FOLDER / f"{name}.jsonl").read_bytes().splitlines()
     return [msgspec.json.decode(line, type=Stored) for line in lines]
 
 
 def golden_states(name: str) -> dict[str, Any]:
-    """What it folds into."""
+    """Load the recorded states of a golden ledger."""
     return json.loads((FOLDER / f"{name}.states.json").read_bytes())
 
 
 def by_stream(entries: Sequence[Stored]) -> dict[str, list[Stored]]:
-    """The entries of each stream, in order."""
+    """Group entries by stream, in order."""
     streams: dict[str, list[Stored]] = {}
     for entry in entries:
         streams.setdefault(entry.stream, []).append(entry)
@@ -610,7 +605,7 @@ def by_stream(entries: Sequence[Stored]) -> dict[str, list[Stored]]:
 
 
 def replay_states(entries: Sequence[Stored]) -> dict[str, Any]:
-    """The states that stored entries fold into today."""
+    """Replay entries into states."""
     return {
         stream: to_json_values(refold(entry.line.encode() for entry in part))
         for stream, part in by_stream(entries).items()
@@ -618,7 +613,7 @@ def replay_states(entries: Sequence[Stored]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print what today's code writes, or what it makes of what is stored."""
+    """Print the ledger that a script writes, or the states that a golden ledger folds into."""
     name, output = sys.argv[1:]
     if output == "states":
         states = replay_states(golden_entries(name))

@@ -1,4 +1,4 @@
-"""A checkpoint holds only when its key, its signature, its bytes and its tree are right."""
+"""Checkpoints are valid only if key, signature, bytes and tree are right."""
 
 import json
 from hashlib import sha256
@@ -34,7 +34,7 @@ TREE = extend(EMPTY, [b"one", b"two", b"three"])
 CHECKPOINT = checkpoint_of("ledger-1", TREE, AT, PUBLIC)
 LINE = sign(CHECKPOINT, PRIVATE)
 
-# As released: a signed line of the first format must be readable for ever.
+# As released: a signed line of the first format must stay readable.
 RELEASED_LINE = (
     b'{"at":"2026-02-09T14:30:00.123Z","key":"56475aa75463474c","ledger":"ledger-1","peaks":["4f'
     b'55f619d9215235778b2b9f17d6f4915b16171214d152381293669764de722e","671f146c5e471e8a1a83a3c21'
@@ -45,7 +45,7 @@ RELEASED_LINE = (
 
 
 def with_fields(**fields: Any) -> bytes:
-    """The line with other fields under the old signature."""
+    """Change fields of the line under the old signature."""
     return json.dumps(json.loads(LINE) | fields, sort_keys=True, separators=(",", ":")).encode()
 
 

@@ -1,4 +1,4 @@
-"""Names and versions of events: old shapes are lifted when read, unknown ones are not guessed."""
+"""Event codec: old versions are upcast when read, and unknown ones are refused."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ pytestmark = proves("LEDGER-UPCAST")
 
 
 class Moved(Event, frozen=True):
-    """An event of this test, in its third shape."""
+    """Event of this test, in version 3."""
 
     to: str
     by: str
@@ -25,12 +25,12 @@ class Moved(Event, frozen=True):
 
 
 def upcast_v1(body: dict[str, Any]) -> dict[str, Any]:
-    """Once the target was called `target`."""
+    """Rename `target`, the field's name in version 1."""
     return {"to": body.pop("target"), **body}
 
 
 def upcast_v2(body: dict[str, Any]) -> dict[str, Any]:
-    """Once nobody wrote down who it was."""
+    """Add `by`, which version 2 did not record."""
     return {**body, "by": "unknown"}
 
 

@@ -1,4 +1,4 @@
-"""A line is written in one way, is read strictly, and its hash covers all of it."""
+"""Lines of the ledger: one encoding, strict decoding, and a hash over all of it."""
 
 from hashlib import sha256
 

@@ -1,4 +1,4 @@
-"""A handoff as a row: the specification's columns, filled from what the ledger has folded."""
+"""Rows of handoffs: the specification's columns, filled from the folded state."""
 
 import json
 from typing import Any
@@ -17,14 +17,14 @@ pytestmark = proves("ACP-TABLE")
 
 
 def row_of(world: World, id: str = "H") -> HandoffRecord:
-    """The row of a handoff."""
+    """Make the row of a handoff."""
     found = record_of(handoff(world, id))
     assert found is not None
     return found
 
 
 def resolution_notes(world: World) -> Any:
-    """The resolution notes, read."""
+    """Decode the resolution notes."""
     return json.loads(row_of(world).resolution_notes or "null")
 
 

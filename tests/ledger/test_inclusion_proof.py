@@ -1,4 +1,4 @@
-"""A leaf proves its place by its neighbours, and by no others."""
+"""Inclusion proofs: a leaf's place in the tree, shown by its siblings alone."""
 
 from hypothesis import given
 from hypothesis import strategies as st

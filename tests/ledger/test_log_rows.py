@@ -1,4 +1,4 @@
-"""The rows of the logs: which events have one, and by what each is asked for."""
+"""Rows of the agent logs: which events have one, and their keys."""
 
 from dragoman.core.events import TaskNoted, TraceRecorded, TurnRecorded
 from dragoman.ledger.logs import Log, log_of, split_key

@@ -1,4 +1,4 @@
-"""The frozen format: a stored ledger of each release verifies, replays and is written the same."""
+"""Released formats: a golden ledger of each verifies, replays, and is written the same."""
 
 import json
 from hashlib import sha256
@@ -69,7 +69,7 @@ ROOTS = {
     "v26": "cbbc404fac4963b3d50f25c43988b3730cb7f966a8b3e21f3a1bf9b6ab9c587c",
     "v27": "3327c249de476139125df65475615c7060dea3e6727b4e88df0bc9aa9cb91245",
 }
-"""The Merkle root over each golden ledger, as RFC 9162 has it."""
+"""Merkle root of each golden ledger (RFC 9162)."""
 
 each_ledger = pytest.mark.parametrize("name", GOLDEN)
 each_script = pytest.mark.parametrize("name", SCRIPTS)
@@ -78,17 +78,17 @@ FIELDS = ["stream", "version", "event", "v", "at", "actor", "cause", "body", "vi
 
 
 def fields(entry: Stored) -> dict[str, Any]:
-    """The line, read by somebody who knows nothing of dragoman."""
+    """Decode a line without the ledger's own code."""
     return json.loads(entry.line)
 
 
 def streams() -> list[list[Stored]]:
-    """The entries of each stream of each golden ledger, in order."""
+    """List the entries of each stream of each golden ledger."""
     return [part for entries in GOLDEN.values() for part in by_stream(entries).values()]
 
 
 def without_detail(entry: Stored) -> object:
-    """What must not change: of a refusal all but its sentence, which may come to be better said."""
+    """Return everything of an entry that must not change: a refusal's detail may be reworded."""
     if entry.event != "command.refused":
         return entry
     line = fields(entry)
@@ -97,7 +97,7 @@ def without_detail(entry: Stored) -> object:
 
 
 def load_golden(name: str) -> MemoryStore:
-    """A store that holds a golden ledger, as if an older release had written it."""
+    """Load a golden ledger into a store, as if an older release had written it."""
     store = MemoryStore("released")
     parts = by_stream(GOLDEN[name])
     numbers = {stream: number for number, stream in enumerate(parts, 1)}
@@ -170,7 +170,7 @@ def test_script_ends_in_the_recorded_states(name: str) -> None:
     SCRIPTS[name](store)
     states, recorded = stored_states(store), golden_states(name)
     for stream, state in recorded.items():
-        # What is remembered of refusals follows their sentences, which may come to be better said.
+        # The remembered refusals follow their details, which may be reworded.
         if not stream.startswith("actor:"):
             assert json.loads(json.dumps(states[stream])) == state
     assert set(states) == set(recorded)
@@ -279,6 +279,6 @@ def test_original_text_is_in_the_first_entry_of_its_request() -> None:
 @proves("LEDGER-RELEASED")
 @pytest.mark.parametrize("entry", ALL_ENTRIES, ids=lambda entry: f"{entry.stream} {entry.version}")
 def test_body_is_encoded_as_it_was_read(entry: Stored) -> None:
-    """No field of a stored body is lost on reading, so nothing released was dropped."""
+    """Reading a stored body loses no field, so no released field was dropped."""
     body = fields(entry)["body"]
     assert json.loads(msgspec.json.encode(_event(entry))) == body

@@ -1,4 +1,4 @@
-"""A state that followed its events in memory is read as the one that their lines replay into."""
+"""Replay: a state folded in memory equals the one replayed from its lines."""
 
 from typing import Any, TypeVar
 
@@ -19,19 +19,19 @@ from tests.requirements import proves
 pytestmark = proves("VERIFY-AS-REPLAYED")
 
 CASES = [(event, state) for event in EVOLVE for state in FOLLOWS.get(event, (Task,))]
-"""Every event, and every kind of state that it can change."""
+"""Every event, with every kind of state that it can change."""
 
 S = TypeVar("S")
 EXAMPLES = settings.get_profile(settings.get_current_profile_name()).max_examples // 20
 
 
 def read_back(state: S) -> S:
-    """A state as it is read from what was written of it."""
+    """Encode a state and decode it."""
     return msgspec.json.decode(encode_state(state), type=type(state))
 
 
 def read_event_back(event: AnyEvent) -> AnyEvent:
-    """An event as it is read from its line."""
+    """Encode an event and decode it."""
     return CODEC.decode(*WRITTEN[type(event)], msgspec.json.encode(event))
 
 

@@ -1,4 +1,4 @@
-"""What entries fold into, and where the indexes put it."""
+"""Stream states: folding of entries, and the index rows and lists derived from them."""
 
 from collections.abc import Iterator
 
@@ -65,14 +65,14 @@ LETTER = Mail(
 
 
 def task(**fields: object) -> Task:
-    """A ready task with some fields changed."""
+    """Make a ready task with some fields changed."""
     state = fold(None, CREATED, NOW)
     assert isinstance(state, Task)
     return replace(state, **fields)
 
 
 def lines(*events: AnyEvent) -> list[bytes]:
-    """Stored lines of one stream."""
+    """Encode events as the lines of one stream."""
     return [
         write_line(Line("s", version, *WRITTEN[type(event)], NOW + version, "a", "c", event))
         for version, event in enumerate(events, 1)
@@ -256,7 +256,7 @@ def test_unreadable_state_row_is_reported(stream: str, data: bytes) -> None:
 
 
 class UnreadLines:
-    """Lines that must not be asked for."""
+    """Lines that must not be read."""
 
     def __iter__(self) -> Iterator[bytes]:
         raise AssertionError
@@ -290,7 +290,7 @@ def test_missing_state_is_replayed() -> None:
 
 @proves("STORE-REFOLD")
 def test_fold_version_is_pinned_to_its_encoding() -> None:
-    """When this fails, folding changed: raise FOLD, and then change the picture."""
+    """If this fails, folding changed: raise FOLD, then update the expected encoding."""
     created = refold(lines(CREATED))
     assert created is not None
     assert FOLD == 8

@@ -1,4 +1,4 @@
-"""The tree is the one of RFC 9162, and it can be continued from its peaks."""
+"""Merkle tree of RFC 9162, continued from its peaks."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -12,7 +12,7 @@ from tests.requirements import proves
 
 pytestmark = proves("LEDGER-TREE")
 
-# The leaves and roots that certificate transparency publishes as test data for RFC 6962.
+# Leaves and roots that certificate transparency publishes as test data for RFC 6962.
 KNOWN_LEAVES = [
     bytes.fromhex(leaf)
     for leaf in (
@@ -42,7 +42,7 @@ LEAVES = st.lists(st.binary(max_size=8), max_size=70)
 
 
 def merkle_tree_hash(leaves: Sequence[bytes]) -> bytes:
-    """The definition of RFC 9162, section 2.1.1, word for word."""
+    """Compute the definition of RFC 9162, section 2.1.1, literally."""
     if not leaves:
         return sha256(b"").digest()
     if len(leaves) == 1:

@@ -1,4 +1,4 @@
-"""Any value of a type that is written as JSON: of an event, of a state, of a part of one."""
+"""Hypothesis strategies for any value of a type that is encoded as JSON."""
 
 from functools import cache
 from types import UnionType
@@ -11,15 +11,15 @@ _ANY_JSON: Final = st.none() | st.text() | st.integers(-9, 9)
 _SPECIAL: Final[dict[Any, st.SearchStrategy[Any]]] = {
     object: _ANY_JSON,
     dict[str, object]: st.dictionaries(st.text(), _ANY_JSON),
-    # Python takes a whole number where a type says float.
+    # Python accepts an int where a type says float.
     float: st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9),
 }
-"""Types of which JSON cannot say every value, or Python says more."""
+"""Types whose values JSON cannot fully express, or Python does not restrict."""
 
 
 @cache
 def values_of_type(hint: Any) -> st.SearchStrategy[Any]:
-    """Any value of a type, as far as JSON can say it."""
+    """Generate any value of a type that JSON can express."""
     if hint in _SPECIAL:
         return _SPECIAL[hint]
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
@@ -40,5 +40,5 @@ def values_of_type(hint: Any) -> st.SearchStrategy[Any]:
 
 
 def _new_object(word: Any) -> Any:
-    """The word as somebody types it: equal to the one in the code, and not the same object."""
+    """Copy a string: equal to the literal, but not the same object."""
     return "".join(list(word)) if isinstance(word, str) else word

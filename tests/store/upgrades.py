@@ -1,4 +1,4 @@
-"""Stores as earlier versions have left them: the tables of then, filled with a ledger of then."""
+"""Stores of earlier versions: their tables, filled with a ledger of that time."""
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import PostMail
@@ -18,7 +18,7 @@ LEDGERS: dict[int, tuple[str, ...]] = {
     3: ("v4", "v5"),
     4: ("v8", "v11"),
 }
-"""Schema -> the released ledgers that say nothing for which it had no table."""
+"""Schema version -> golden ledgers that need no later table."""
 
 OLD = [
     (version, name)
@@ -31,11 +31,11 @@ TABLES = (
     *("lists", "handoffs", "logs"),
 )
 _NAMES_REQUESTS = 8
-"""Since this schema the ids of requests are names."""
+"""Schema version since which request ids are aliases."""
 
 
 def cleanup_statements(version: int) -> tuple[str, ...]:
-    """What a schema did not have yet in the tables that it had."""
+    """List the statements that remove rows which a schema version did not have."""
     return () if version >= _NAMES_REQUESTS else ("DELETE FROM names WHERE kind = 'request id'",)
 
 
@@ -43,7 +43,7 @@ COPY = "INSERT INTO {table} ({columns}) SELECT {columns} FROM {source}"
 
 
 def fill(store: Store, name: str) -> None:
-    """A released ledger, with everything that is folded from it."""
+    """Load a golden ledger, with all its derived rows."""
     transplant = Transplant(store, START)
     transplant.add([entry.line.encode() for entry in golden_entries(name)])
     transplant.lend({})
@@ -51,7 +51,7 @@ def fill(store: Store, name: str) -> None:
 
 
 def write_letters(store: Store) -> None:
-    """Letters about a bead, in its thread and in another, and one about nothing in particular."""
+    """Send letters about a bead, in its thread and in another, and one about none."""
     engine = Engine(store, HandClock(START), b"secret")
     hub, ada = Hub(engine, CountingIds()), Actor("agent", "ada")
     for bead, thread in (("ol-1", "ol-1"), ("bead:ol-1", "afar"), ("ol-1", "afar"), ("", "afar")):
@@ -59,12 +59,12 @@ def write_letters(store: Store) -> None:
 
 
 def positions_about_bead(store: Store) -> list[int]:
-    """Where those stand that are about the bead and in another thread."""
+    """List the positions of letters about the bead in other threads."""
     return [place.position for place in store.listed(ListQuery("bead:ol-1"))]
 
 
 def problems(store: Store) -> list[Finding]:
-    """What `verify` finds."""
+    """List the findings of a verification."""
     return [
         *check_ledger(store, [], lambda _: None),
         *check_views(store, lambda _: None),
@@ -72,5 +72,4 @@ def problems(store: Store) -> list[Finding]:
 
 
 def lines(store: Store) -> list[bytes]:
-    """The ledger."""
     return [entry.line for entry in store.entries(0, 10_000)]

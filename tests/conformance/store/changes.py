@@ -1,4 +1,4 @@
-"""Changes for the suite: entries and rows made by hand, below the engine."""
+"""Entries and rows for the suite, made by hand below the engine."""
 
 from msgspec.structs import replace
 
@@ -21,34 +21,34 @@ Shown = tuple[
 ]
 
 EMPTY: Shown = (0, [], [], [], {}, [])
-"""What `everything` says of an empty store."""
+"""Contents of an empty store, as `everything` returns them."""
 
 
 def make_entry(stream: int, version: int, previous: bytes = GENESIS, text: str = "x") -> NewEntry:
-    """An entry that fits its chain."""
+    """Make an entry that continues its hash chain."""
     line = f'{{"version":{version},"text":"{text}"}}'.encode()
     return NewEntry(stream, version, "test.happened", line, previous, link_hash(previous, line))
 
 
 def make_row(number: int, name: str, version: int = 1, index: Shelf | None = None) -> Row:
-    """A row that only the store looks at."""
+    """Make a row that only the store interprets."""
     return Row(number, name, version, GENESIS, FOLD, b"state", None, index or Shelf())
 
 
 def make_lease(
     holder: str = "alice", fence: int = 1, session: str = "", expires_at: int = 9
 ) -> Lease:
-    """A lease with telling numbers."""
+    """Make a lease in which every number differs."""
     return Lease(holder, fence, 5, 4, expires_at, session, 3)
 
 
 def write(store: Store, changes: Changes) -> None:
-    """A transaction that only writes."""
+    """Run a transaction that only writes."""
     store.transact(lambda session: session.write(changes))
 
 
 def begin_stream(store: Store, name: str) -> int:
-    """A stream with one entry; its number."""
+    """Create a stream with one entry, and return its number."""
 
     def work(session: Session) -> int:
         number = session.new_stream()
@@ -59,7 +59,7 @@ def begin_stream(store: Store, name: str) -> int:
 
 
 def fill_before_lists(store: Store) -> None:
-    """Somebody in a role, tasks that are handed on, letters: as they were kept when no list was."""
+    """Store an agent in a role, delegated tasks, and letters as they were without lists."""
     delegation = Delegation("whole", "boss", "eva", 9)
     base = Task("offered", "TASK-1", "a part", "ready", 1, 1, 1, delegation=delegation)
     letter = Mail("m", "ada", ("bob",), "th-1", "status.update", "s", "b", 1)
@@ -91,11 +91,11 @@ BEFORE_LISTS = [
     ("offered:eva", 2, "task:offered"),
     ("role:orchestrator", 1, "agent:olga"),
 ]
-"""The places of what `fill_before_lists` leaves behind."""
+"""List items that a migration derives from what `fill_before_lists` stores."""
 
 
 def everything(store: Store) -> Shown:
-    """All that a store shows."""
+    """Return everything that a store's readers show."""
     return (
         store.head(),
         store.entries(0, 1_000),

@@ -1,4 +1,4 @@
-"""A process that claims when it is told to: `claimant KIND WHERE AGENT TASK`, then one line."""
+"""Process that claims a task on command: `claim_process KIND LOCATION AGENT TASK`."""
 
 import sys
 
@@ -11,7 +11,7 @@ from tests.conformance.store.storages import open_at
 
 
 def main(kind: str, location: str, agent: str, task: str) -> None:
-    """Say that all is prepared, wait for the word, claim, say what came of it."""
+    """Print "prepared", wait for a line, claim the task, and print the outcome."""
     store = open_at(kind, location)
     hub = Hub(store, HandClock(NOW))
     print_line("prepared")
@@ -22,7 +22,6 @@ def main(kind: str, location: str, agent: str, task: str) -> None:
 
 
 def print_line(word: str) -> None:
-    """A line for the test."""
     sys.stdout.write(word + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""Hubs for the suite: engines on one storage, under one clock that is moved by hand."""
+"""Hubs for the suite: engines on one storage, with one clock that the test moves."""
 
 from collections.abc import Callable
 
@@ -24,11 +24,11 @@ EVE = Actor("observer", "eve")
 
 
 def no_failure(_: str) -> None:
-    """The failpoint of a hub that is left alone."""
+    """Failpoint at which nothing fails."""
 
 
 class Hub:
-    """An engine, and requests in one line."""
+    """Engine with one-line helpers for requests."""
 
     def __init__(
         self, store: Store, clock: HandClock, new_request_id: Callable[[], str] = new_id
@@ -43,20 +43,20 @@ class Hub:
         self.on_failpoint(failpoint)
 
     def request(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Request:
-        """A request with an id of its own."""
+        """Make a request with a new id."""
         return Request(actor, commands, self._new_request_id(), key)
 
     def ask(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Outcome:
-        """Whatever the hub answers."""
+        """Submit a request and return its outcome."""
         return self.engine.handle_now(self.request(actor, *commands, key=key))
 
     def do(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Receipt:
-        """The last receipt; a refusal is raised."""
+        """Submit a request and return its last receipt; a refusal is raised."""
         return accepted(self.ask(actor, *commands, key=key)).receipts[-1]
 
 
 class Hubs:
-    """As many hubs as a test wants; those that share a store in memory also share its engine."""
+    """Any number of hubs; those that share a memory store also share its engine."""
 
     def __init__(self, open_store: Callable[[], Store]) -> None:
         self.clock = HandClock(NOW)
@@ -64,12 +64,12 @@ class Hubs:
         self._hubs: dict[int, Hub] = {}
 
     def new(self) -> Hub:
-        """One more hub on the same data."""
+        """Open one more hub on the same storage."""
         store = self._open_store()
         return self._hubs.setdefault(id(store), Hub(store, self.clock))
 
     def reset(self) -> None:
-        """Begin anew: hubs that come later remember nothing of what these have seen."""
+        """Close all hubs, so that later ones start with empty caches."""
         self.close()
         self._hubs.clear()
 

@@ -1,4 +1,4 @@
-"""The memory store as oracle: the same requests must leave the same to be read, in every reader."""
+"""The memory store as oracle: after the same requests every reader of a store agrees with it."""
 
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -15,11 +15,11 @@ Cursor = TypeVar("Cursor")
 
 PAGES = (1, 3, 100)
 EXPIRY_OFFSETS = (0, 1_000, 60_000, 10**9)
-"""Milliseconds after which leases are looked at again."""
+"""Milliseconds after which expired leases are read again."""
 
 
 def compare(found: Store, oracle: Store, agents: Sequence[str], now: int) -> None:
-    """Every reader of both stores, in pages of several sizes."""
+    """Compare every reader of both stores, with several page sizes."""
     assert found.head() == oracle.head()
     assert found.counts() == oracle.counts()
     for read in _readers(agents, now):
@@ -58,7 +58,7 @@ def _all_entries(store: Store, limit: int, until: int | None) -> list[Entry]:
 
 
 def _all_claims(store: Store, session: str, limit: int) -> list[Entry]:
-    """The claims of a session, and the last of them the other way round."""
+    """Read the claims of a session, and check them against those read backwards."""
     found = _pages(lambda after: store.claims(session, after, limit), lambda one: one.position, 0)
     last = store.claims_back(session, store.head() + 1, limit)
     before = last[-1].position if last else 0
@@ -67,7 +67,7 @@ def _all_claims(store: Store, session: str, limit: int) -> list[Entry]:
 
 
 def _all_columns(store: Store, limit: int) -> list[Entry]:
-    """The same, read field by field; nothing lies behind the end that was asked for."""
+    """Read all entries as columns, and check that nothing after `until` is returned."""
     end = store.head() - 1
     found = _pages(lambda after: list(store.columns(after, end, limit)), lambda one: one[0], 0)
     assert found == [astuple(entry) for entry in store.entries(0, 1_000, until=end)]
@@ -152,7 +152,7 @@ def _histories(store: Store, until: int | None) -> list[list[Entry]]:
 
 
 def _ready(store: Store, queue: str, limit: int) -> list[str]:
-    """The names in a queue; this takes no task and changes nothing."""
+    """Read the names in a queue without claiming a task."""
 
     def work(session: Session) -> list[str]:
         names: list[str] = []
@@ -168,7 +168,7 @@ def _ready(store: Store, queue: str, limit: int) -> list[str]:
 def _pages(
     read: Callable[[Cursor], list[Item]], cursor_of: Callable[[Item], Cursor], after: Cursor
 ) -> list[Item]:
-    """Page after page, each beginning behind the last item of the one before."""
+    """Read page after page, each starting after the last item of the previous one."""
     found: list[Item] = []
     while page := read(after):
         found += page
@@ -177,5 +177,5 @@ def _pages(
 
 
 def _unnumbered(rows: Sequence[Row]) -> list[Row]:
-    """Stores number their streams as they like, but in the same order."""
+    """Drop the stream numbers: stores choose them freely, but in the same order."""
     return [replace(row, number=0) for row in rows]

@@ -1,4 +1,4 @@
-"""Scripts for the suite: what several actors ask for, one after the other, while time passes."""
+"""Scripts for the suite: requests of several actors in sequence, while time passes."""
 
 from collections.abc import Sequence
 
@@ -41,7 +41,7 @@ TTL = 60_000
 
 
 class Step(Struct, frozen=True):
-    """One request; then the clock moves on."""
+    """One request, and how far the clock is moved after it."""
 
     actor: Actor
     commands: tuple[AnyCommand, ...]
@@ -50,7 +50,7 @@ class Step(Struct, frozen=True):
 
 
 def step(actor: Actor, *commands: AnyCommand, key: str = "", then_wait: int = 0) -> Step:
-    """A step, for scripts by hand."""
+    """Make a step of a handwritten script."""
     return Step(actor, commands, key, then_wait)
 
 
@@ -93,7 +93,7 @@ SCRIPT: Sequence[Step] = (
     step(ANN, RequestDelegation("b", "d", "bob", NOW)),
     step(BOB, RejectMessage("invalid_json", "line 1", "d", "status.update")),
 )
-"""Something of everything: queues, blockers, aliases, leases, refusals, repeats, deadlines."""
+"""Queues, blockers, aliases, leases, refusals, repeats and deadlines in one script."""
 
 
 IDS = ("a", "b", "c")
@@ -186,4 +186,4 @@ scripts = st.lists(
     ),
     max_size=25,
 )
-"""Any sequence of requests, sensible or not."""
+"""Any sequence of requests, valid or not."""

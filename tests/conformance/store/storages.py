@@ -1,4 +1,4 @@
-"""Where a store keeps things, for the suite: made empty, opened as often as wanted, closed."""
+"""Storages for the suite: created empty, opened as often as needed, closed after the test."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,14 +15,14 @@ from tests.servers import empty_schema, new_schema
 
 
 class Storage(Struct):
-    """One place. Every `open` gives a store on the same data; in memory it is the same store."""
+    """One storage; each `open` gives a store on the same data, in memory the same store."""
 
     kind: str
     location: str
     opened: list[Store] = []
 
     def open(self) -> Store:
-        """One more store here."""
+        """Open one more store on this storage."""
         if self.kind == "memory" and self.opened:
             return self.opened[0]
         store = open_at(self.kind, self.location)
@@ -36,7 +36,7 @@ class Storage(Struct):
 
 
 def open_at(kind: str, location: str) -> Store:
-    """A store of this kind at a path or URL."""
+    """Open a store of this kind at a path or URL."""
     if kind == "sqlite":
         return SqliteStore.open(Path(location), new_id)
     if kind == "postgres":
@@ -45,17 +45,17 @@ def open_at(kind: str, location: str) -> Store:
 
 
 class Storages(Struct, frozen=True):
-    """Makes empty places of one kind."""
+    """Factory of empty storages of one kind."""
 
     kind: str
     root: str
-    """A folder for files, or the URL of a server."""
+    """Folder for files, or URL of a server."""
     empty_schemas: list[str] = []
-    """Schemas that can be used again: their tables take longer to make than most tests."""
+    """Schemas for reuse: creating their tables takes longer than most tests."""
 
     @contextmanager
     def new(self) -> Generator[Storage]:
-        """An empty place, gone afterwards."""
+        """Create an empty storage, and remove it afterwards."""
         with self._new_location() as location:
             storage = Storage(self.kind, location)
             try:
@@ -68,7 +68,7 @@ class Storages(Struct, frozen=True):
         if self.kind == "postgres":
             url = self.empty_schemas.pop() if self.empty_schemas else new_schema(self.root)
             yield url
-            # What a test has left that failed is not used again.
+            # A schema is not reused after a failed test.
             empty_schema(url)
             self.empty_schemas.append(url)
         else:

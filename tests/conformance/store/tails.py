@@ -1,4 +1,4 @@
-"""A reader that tails the ledger while others write it, and what it must never do."""
+"""Reader that tails the ledger while others write, and a check of what it has read."""
 
 import threading
 from collections import Counter
@@ -13,7 +13,7 @@ Seen = tuple[int, str, int]
 
 
 class Tail:
-    """A reader that follows from the beginning until it is told that all is written."""
+    """Reader that follows the ledger from its start until writing is finished."""
 
     def __init__(self, store: Store) -> None:
         self._is_written = threading.Event()
@@ -22,7 +22,7 @@ class Tail:
         self._reading = start_thread(lambda: self._read(store))
 
     def finish(self) -> None:
-        """Everything is written: look once more, then end."""
+        """Read what remains after the last write, and stop."""
         self._is_written.set()
         self._reading.result(TIMEOUT_S)
 
@@ -39,7 +39,7 @@ class Tail:
 
 
 def reading_errors(seen: Sequence[Seen], store: Store) -> Iterator[str]:
-    """What a reader has missed, seen twice or seen out of order, now that all is written."""
+    """List entries that a reader missed, saw twice or saw out of order."""
     times = Counter(seen)
     kept = [(entry.position, entry.stream, entry.version) for entry in store.entries(0, 1 << 40)]
     yield from (f"missed {entry}" for entry in kept if entry not in times)

@@ -1,4 +1,4 @@
-"""Writing: positions, versions, keys; all of it or nothing; not to be seen before the commit."""
+"""Appending: positions, versions and keys; atomic, and invisible before the commit."""
 
 import pytest
 
@@ -22,7 +22,7 @@ pytestmark = proves("STORE-CONTRACT")
 
 
 class Interrupted(Exception):
-    """What a test throws into a transaction."""
+    """Error that a test raises inside a transaction."""
 
 
 def test_empty_store_has_nothing(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""Batches: one request that cannot be borne fails alone; a lost answer is found again."""
+"""Batches: a poisoned request fails alone, and a commit with a lost answer is found again."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 
 class Poisoned(Exception):
-    """What the store throws at the poisoned request."""
+    """Error that the store raises for the poisoned request."""
 
 
 class PoisonedSession:
-    """A session that cannot write one request."""
+    """Session that cannot write one request."""
 
     def __init__(self, session: Session, cause: str) -> None:
         self._session = session
@@ -35,14 +35,14 @@ class PoisonedSession:
         return getattr(self._session, name)
 
     def write(self, changes: Changes) -> None:
-        """Write, unless the poison is in it."""
+        """Write, or raise if the poisoned request is among the changes."""
         self._session.write(changes)
         if any(self._cause in entry.line for entry in changes.entries):
             raise Poisoned
 
 
 class PoisonedStore:
-    """A store that cannot write one request."""
+    """Store that cannot write one request."""
 
     def __init__(self, store: Store, cause: str) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class PoisonedStore:
         return getattr(self._store, name)
 
     def transact(self, work: Callable[[Session], T]) -> T:
-        """A transaction in which the poison works."""
+        """Run the work in a poisoned session."""
         self.transactions += 1
         return self._store.transact(
             lambda session: work(cast(Session, PoisonedSession(session, self._cause)))
@@ -61,7 +61,7 @@ class PoisonedStore:
 
 
 class LosingStore:
-    """A store that commits and then cannot say so, once."""
+    """Store that loses its connection once, right after a commit."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -71,7 +71,7 @@ class LosingStore:
         return getattr(self._store, name)
 
     def transact(self, work: Callable[[Session], T]) -> T:
-        """A transaction whose answer may be lost."""
+        """Commit, and lose the answer the first time."""
         result = self._store.transact(work)
         if not self.has_lost_answer:
             self.has_lost_answer = True
@@ -80,7 +80,7 @@ class LosingStore:
 
 
 async def handle_all(engine: Engine, requests: list[Request]) -> list[Outcome | BaseException]:
-    """Hand in all requests in one turn of the loop, so that they become one batch."""
+    """Submit all requests in one tick of the loop, so that they become one batch."""
     return await asyncio.gather(*map(engine.handle, requests), return_exceptions=True)
 
 

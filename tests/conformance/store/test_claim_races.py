@@ -1,4 +1,4 @@
-"""Claims that race: one task goes to one agent, whoever asks at the same time and from where."""
+"""Claim races: one agent gets a task, from whatever thread, process or hub it is claimed."""
 
 import subprocess
 import sys
@@ -22,12 +22,12 @@ TASKS = 40
 
 
 def claim_call(hub: Hub, agent: str, task: str) -> Callable[[], Outcome]:
-    """A claim, to be made later."""
+    """Make a call that claims a task."""
     return lambda: hub.ask(Actor("agent", agent), ClaimTask(task, agent))
 
 
 def codes(outcomes: list[Outcome]) -> Counter[str]:
-    """How often each answer was given."""
+    """Count the outcomes."""
     return Counter(
         "claimed" if isinstance(outcome, Accepted) else outcome.code for outcome in outcomes
     )
@@ -84,7 +84,7 @@ def test_next_task_is_never_claimed_twice_and_none_is_skipped(hubs: Hubs) -> Non
 
     def take_all(hub: Hub, agent: str) -> list[str]:
         mine: list[str] = []
-        # Asked while others hold the last tasks for a moment, a hub may say that there is none.
+        # A hub may find no task while others hold the last ones for a moment.
         while len(claimed) < TASKS:
             outcome = claim_call(hub, agent, "")()
             if isinstance(outcome, Accepted):

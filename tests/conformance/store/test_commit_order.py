@@ -1,4 +1,4 @@
-"""The order of positions: a reader that tails the ledger passes no commit that comes late."""
+"""Commit order: a reader that tails the ledger never skips a late commit."""
 
 import threading
 from concurrent.futures import Future
@@ -34,7 +34,7 @@ def test_late_commit_is_neither_skipped_nor_seen_twice(hubs: Hubs, moment: str) 
         has_overtaken.set()
 
     def on_failpoint(failpoint: str) -> None:
-        """The slow one has read; now the fast one commits, if the store lets it."""
+        """Let the fast hub commit after the slow one has read, if the store allows it."""
         if failpoint == moment and not overtaking:
             overtaking.append(start_thread(overtake))
             has_overtaken.wait(BLOCKED_AFTER_S)
@@ -76,10 +76,10 @@ def test_tail_sees_every_position_once_and_in_order_during_writes(hubs: Hubs) ->
 
 
 def note(hub: Hub, task: str, n: int) -> None:
-    """One entry."""
+    """Add one entry."""
     hub.do(ANN, NoteTask(task, f"note {n}"))
 
 
 def versions(tail: Tail, stream: str) -> list[int]:
-    """What was seen of one stream."""
+    """List the versions that were seen of one stream."""
     return [version for _, seen, version in tail.seen if seen == stream]

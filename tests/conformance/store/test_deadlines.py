@@ -1,4 +1,4 @@
-"""What time does: leases end, tasks rest and come back; and what a new version of the fold does."""
+"""Deadlines: leases expire, delayed tasks return to their queue, and old folds are replayed."""
 
 import pytest
 from msgspec.structs import replace
@@ -30,13 +30,13 @@ BACKOFF = Backoff(base_ms=5_000)
 
 
 def ready(store: Store, queue: str = "") -> list[str]:
-    """Who stands in a queue."""
+    """List the streams in a queue."""
     keys = store.transact(lambda session: session.ready(queue, None, 100))
     return [key.name for key in keys]
 
 
 def promote(store: Store, now: int, limit: int = 100) -> int:
-    """Put those in their queues whose rest is over."""
+    """Promote tasks whose delay is over."""
     return store.transact(lambda session: session.promote(now, limit))
 
 
@@ -134,7 +134,7 @@ def test_claim_of_the_next_task_promotes_due_tasks(hubs: Hubs) -> None:
 
 
 def make_old(store: Store, name: str) -> Row:
-    """Write a row as an older fold might have left it; what it should be."""
+    """Store a row of an older fold, and return the current one."""
 
     def work(session: Session) -> Row:
         (row,) = session.streams([name])

@@ -1,4 +1,4 @@
-"""The table of handoffs: one under way for each task, whoever asks at the same time."""
+"""Table of handoffs: one active handoff per task, also under concurrent requests."""
 
 import threading
 from collections import Counter
@@ -38,17 +38,17 @@ TRIALS = 100
 
 
 def make_handoff_row(id: str, task: str = "T", status: str = "proposed") -> HandoffRecord:
-    """A row made by hand."""
+    """Make a row by hand."""
     return HandoffRecord(id, "th", task, "a", "b", "t", "r", "{}", status, "{}", "{}", "2026")
 
 
 def rows(store: Store) -> list[tuple[str, str]]:
-    """Every row's id and status."""
+    """List the id and status of every row."""
     return [(record.id, record.status) for record in store.handoffs("", 1_000)]
 
 
 def handoff(store: Store, id: str = "H") -> Handoff:
-    """As its stream has it."""
+    """Load the handoff from its stream."""
     row = store.stream(f"handoff:{id}")
     assert row is not None
     state = state_of(store, row)
@@ -57,7 +57,7 @@ def handoff(store: Store, id: str = "H") -> Handoff:
 
 
 def create_task(hub: Hub) -> None:
-    """T, ready for whoever takes it."""
+    """Create the task T, ready for everyone."""
     hub.do(ANN, CreateTask("T", "T", ready=True))
 
 
@@ -128,7 +128,7 @@ def test_conflicting_row_refuses_the_offer(hubs: Hubs) -> None:
 
 
 class Crash(Exception):
-    """What a test throws into a hub."""
+    """Error that a test raises inside a hub."""
 
 
 @proves("ACP-DECIDES-GATE")
@@ -153,7 +153,7 @@ def test_crash_between_gate_and_commit_leaves_the_offer(hubs: Hubs, point: str) 
 
 
 def outcome_text(outcome: Outcome) -> str:
-    """A yes, or the code and kind of a no."""
+    """Return "yes", or the code and kind of the refusal."""
     return "yes" if isinstance(outcome, Accepted) else f"{outcome.code} {outcome.kind}".strip()
 
 
@@ -206,7 +206,7 @@ def test_concurrent_accept_and_reject_have_one_winner(hubs: Hubs) -> None:
         answers = run_concurrently([ask_call(*pair) for pair in zip(both, commands, strict=True)])
 
         after = handoff(both[0].store, offered.id)
-        # Whichever came first, the rejection counts: what is accepted can still be rejected.
+        # In either order the rejection counts: an accepted handoff can still be rejected.
         assert after.status == "rejected"
         was_accepted = after.step("accepted") is not None
         first = "yes" if was_accepted else "invalid_transition"

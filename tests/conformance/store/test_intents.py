@@ -1,4 +1,4 @@
-"""Delegation on every store: the registry learns, lists follow, and a second hub sees it all."""
+"""Delegation of intents on every store: candidate index, lists, and a second hub."""
 
 from msgspec.structs import replace
 
@@ -25,26 +25,26 @@ DONE = ReceiveResult("i", "alice", success=True, output={"naïve": [1, None, 2.5
 
 
 def register_agents(hub: Hub) -> Rosters:
-    """Alice and bob can do it."""
+    """Register alice and bob with the skills for the goal."""
     for name in ("alice", "bob"):
         hub.do(ANN, RegisterAgent(name), DescribeAgent(name, ("python", "tests"), cost=0.5))
     return Rosters(hub.store)
 
 
 def delegate(hub: Hub, rosters: Rosters, id: str = "i", **more: object) -> None:
-    """An intent of a plan that the first of them is asked for."""
+    """Delegate an intent of a plan, which the best candidate is asked for."""
     found = rosters.shortlist(Wish(GOAL), Policy(), NOW)
     command = DelegateIntent(GOAL, id, {"é": 1}, plan="p", patience_ms=60_000, candidates=found)
     hub.do(ANN, replace(command, **more))
 
 
 def streams_on_list(store: Store, name: str) -> list[str]:
-    """Who stands on a list."""
+    """List the streams on a list."""
     return [item.row.name for item in store.listed(ListQuery(name))]
 
 
 def intent(store: Store, id: str = "i") -> Intent:
-    """The intent as it is stored."""
+    """Load the stored intent."""
     row = store.stream(f"intent:{id}")
     assert row is not None
     state = state_of(store, row)

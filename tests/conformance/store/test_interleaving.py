@@ -1,4 +1,4 @@
-"""Two hubs that have both read before either writes: exactly one of them gets what it wants."""
+"""Interleaving: two hubs read before either writes, and one of two exclusive requests wins."""
 
 import threading
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ TTL = 60_000
 
 
 class RaceRequest(Struct, frozen=True):
-    """What one side wants."""
+    """Request of one side of a race."""
 
     actor: Actor
     command: AnyCommand
@@ -45,7 +45,7 @@ class RaceRequest(Struct, frozen=True):
 
 
 class Race(Struct, frozen=True):
-    """What was there before, what both want at once, and what the second one is told."""
+    """Commands before the race, the two racing requests, and the loser's possible refusals."""
 
     before: Sequence[AnyCommand]
     first: RaceRequest
@@ -54,7 +54,7 @@ class Race(Struct, frozen=True):
 
 
 def interleave(first: Hub, second: Hub, race: Race) -> list[Outcome]:
-    """Let the first decide, then the second as far as it comes, and only then write."""
+    """Let both hubs decide, as far as the store allows, before the first one writes."""
     has_decided = threading.Event()
     waiting: list[Future[Outcome]] = []
 
@@ -76,7 +76,7 @@ def interleave(first: Hub, second: Hub, race: Race) -> list[Outcome]:
 
 
 def ask(hub: Hub, requested: RaceRequest) -> Outcome:
-    """Ask a hub for it."""
+    """Submit the request to a hub."""
     return hub.ask(requested.actor, requested.command, key=requested.key)
 
 
@@ -205,7 +205,7 @@ def test_report_that_waited_for_a_claim_sees_its_lease(hubs: Hubs) -> None:
 
     claimed, reported = interleave(first, second, race)
 
-    # Before the claim nobody holds the task; after it Bob does. Nothing lies between.
+    # Before the claim the task has no holder, after it Bob holds it; there is no state between.
     assert isinstance(claimed, Accepted)
     assert isinstance(reported, Accepted) or reported.code in race.refusals
     accepted(second.ask(BOB, RenewLease("a", fence=1)))
@@ -245,7 +245,7 @@ def test_second_writer_of_a_version_gets_a_conflict(open_store: OpenStore) -> No
 
 
 def assert_sound(store: Store) -> None:
-    """Positions without a gap, every stream one chain."""
+    """Check that positions have no gap and that every stream is one hash chain."""
     heads: dict[str, tuple[int, bytes]] = {}
     for position, entry in enumerate(store.entries(0, 1_000), start=1):
         version, previous = heads.get(entry.stream, (0, GENESIS))

@@ -1,4 +1,4 @@
-"""Lists: a stream stands where its first entry stands, on as many of them as it is put on."""
+"""Lists: a stream is listed at the position of its first entry, on any number of lists."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -26,26 +26,26 @@ ALL = 1_000
 
 
 class Interrupted(Exception):
-    """What a test throws into a transaction."""
+    """Error that a test raises inside a transaction."""
 
 
 def list_members(store: Store, name: str) -> list[tuple[int, str]]:
-    """All of a list."""
+    """Read the whole list."""
     return [(found.position, found.row.name) for found in store.listed(ListQuery(name, limit=ALL))]
 
 
 def all_list_items(store: Store) -> list[tuple[str, int, str]]:
-    """All of all lists."""
+    """Read the items of all lists."""
     return store.places(("", 0), ALL)
 
 
 def begin_streams(store: Store, *names: str) -> list[int]:
-    """Streams of one entry each, in this order; their numbers."""
+    """Create streams of one entry each, in this order, and return their numbers."""
     return [begin_stream(store, name) for name in names]
 
 
 def grow(store: Store, number: int, name: str, version: int) -> None:
-    """One more entry."""
+    """Append one entry."""
     write(store, Changes([make_entry(number, version)], [make_row(number, name, version)]))
 
 
@@ -112,7 +112,7 @@ def test_list_is_paged_both_ways(store: Store, limit: int) -> None:
 
 
 def pages(store: Store, query: ListQuery, cursor: str) -> list[Listed]:
-    """Page after page, until one is empty."""
+    """Read page after page until one is empty."""
     found: list[Listed] = []
     while page := store.listed(query):
         assert len(page) <= query.limit
@@ -243,7 +243,7 @@ def test_all_items_are_shown_in_order(store: Store, limit: int) -> None:
 
 @proves("STORE-LATE-COMMIT")
 def test_reader_continuing_from_its_position_misses_nothing(open_store: OpenStore) -> None:
-    """Two writers at once, each with streams of its own: none comes in before the last seen."""
+    """Two concurrent writers with new streams: none is listed before the last seen position."""
     writers, reader = (open_store(), open_store()), open_store()
     is_written = threading.Event()
     seen: list[int] = []
@@ -273,7 +273,7 @@ def test_reader_continuing_from_its_position_misses_nothing(open_store: OpenStor
 
 
 def letter(session: Session, name: str) -> None:
-    """A stream of two entries that stands on a list."""
+    """Create a stream of two entries on a list."""
     number = session.new_stream()
     entries = [make_entry(number, 1), make_entry(number, 2)]
     session.write(Changes(entries, [make_row(number, name, 2)], listed=[("in:bob", number)]))
@@ -315,7 +315,7 @@ def test_concurrent_writers_change_lists_consistently(open_store: OpenStore) -> 
 
 
 Move = tuple[bool, str, int]
-"""Whether it is put on the list or taken off, the list, and which stream."""
+"""True to list or False to unlist, the list, and the index of the stream."""
 
 moves = st.lists(
     st.lists(
@@ -341,7 +341,7 @@ def test_any_changes_give_the_same_lists_in_every_store(
 
 
 def play(batches: Sequence[Sequence[Move]], store: Store) -> list[list[tuple[int, Row]]]:
-    """Move streams batch by batch; what the lists show then."""
+    """Apply the changes batch by batch, and return the lists."""
     numbers = begin_streams(store, *STREAMS)
     for batch in batches:
         changes = Changes()

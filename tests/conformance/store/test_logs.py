@@ -1,4 +1,4 @@
-"""Turns and events in every store: unique, in order, found by task; and races have one winner."""
+"""Log rows of turns and events: unique, ordered, and found by task."""
 
 from pathlib import Path
 from typing import Any
@@ -40,12 +40,12 @@ ODD = "nothing \x00 but \u2028 text"
 
 
 def turn(index: int) -> RecordTurn:
-    """A turn of the developer."""
+    """Make a turn of the developer."""
     return RecordTurn("one", index, "developer", 0.5, {"thought": ODD}, f"d{index}")
 
 
 def trace(number: int) -> RecordTrace:
-    """An event of a session."""
+    """Make an event of a session."""
     id = f"01890a5d-ac96-774b-bcce-{number:012x}"
     return RecordTrace(id, "s-1", "ANY", {"n": number}, f"e{number}", masked=number == 2)
 
@@ -125,7 +125,7 @@ def test_views_have_the_columns_of_the_seed(database: Storage) -> None:
 
 
 def rows(database: Storage, sql: str) -> list[Any]:
-    """What somebody is told who asks the database itself."""
+    """Query the database itself."""
     if database.kind == "sqlite":
         file = open_database(Path(database.location), apsw.SQLITE_OPEN_READONLY)
         return file.execute(sql).fetchall()
@@ -190,7 +190,7 @@ _COLUMNS = "SELECT id, task_id, event_id, session_id, envelope_json FROM agent_l
 
 
 def _move_request(number: int, to: str) -> RecordTrace:
-    """An event by which a task is to move."""
+    """Make an event that requests a move."""
     base = trace(number)
     envelope = {"event_id": base.event_id, "session_id": "s-1", "payload": _payload(to)}
     return replace(base, kind="TASK_TRANSITION", envelope=envelope, task="one", commit="c" * 40)

@@ -1,4 +1,4 @@
-"""Reading: after the same requests every store shows what the oracle shows, in every reader."""
+"""Reads: after the same requests every store shows what the oracle shows."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ pytestmark = proves("STORE-CONTRACT")
 
 
 def play(script: Sequence[Step], store: Store) -> tuple[list[Outcome], int]:
-    """Play a script; the same ids and times give the same bytes on every store."""
+    """Run a script; equal ids and times give equal bytes on every store."""
     hub = Hub(store, HandClock(NOW), CountingIds())
     outcomes: list[Outcome] = []
     for step in script:

@@ -1,4 +1,4 @@
-"""Requests through the engine: repeats, keys, all or none, refusals; the same on every store."""
+"""Requests through the engine on every store: repeats, keys, atomicity, refusals."""
 
 from dragoman.core.actors import REFUSALS_PER_MINUTE
 from dragoman.core.commands import (
@@ -23,12 +23,12 @@ TTL = 60_000
 
 
 def code(outcome: Outcome) -> str:
-    """The code of a refusal; empty for a yes."""
+    """Return the code of a refusal, or "" if accepted."""
     return outcome.code if isinstance(outcome, Refusal) else ""
 
 
 def expiry(hub: Hub, task: str) -> int:
-    """When the lease of a task ends."""
+    """Return the expiry of a task's lease."""
     row = hub.store.stream(f"task:{task}")
     assert row is not None
     assert row.lease is not None

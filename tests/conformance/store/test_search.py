@@ -1,4 +1,4 @@
-"""Search: every store finds what the oracle finds, whatever was written and whatever is asked."""
+"""Search: for any texts and queries every store finds what the oracle finds."""
 
 from collections.abc import Sequence
 
@@ -21,21 +21,21 @@ ALL = 1_000
 
 
 def parsed_query(query: str) -> Wanted:
-    """A query that can be understood."""
+    """Parse a valid query."""
     groups = wanted(query)
     assert not isinstance(groups, str), groups
     return groups
 
 
 def index_all(store: Store, *texts: str) -> None:
-    """A stream for each text, all of them indexed; text n stands at position n."""
+    """Create and index a stream for each text; text n is at position n."""
     for n in range(1, len(texts) + 1):
         begin_stream(store, f"mail:{n}")
     store.index([(n, words_of(text)) for n, text in enumerate(texts, 1)], len(texts))
 
 
 def found(store: Store, query: str) -> list[int]:
-    """The positions that a query finds."""
+    """List the positions that a query finds."""
     return [one.position for one in store.search(parsed_query(query), None, ALL)]
 
 
@@ -237,7 +237,7 @@ def test_every_store_finds_the_same(
         store = storage.open()
         index_all(store, *texts)
 
-        # What stands in the texts is asked for as well, so that something is found.
+        # Parts of the texts are searched for as well, so that something is found.
         for query in (*queries, *texts, *(text[: len(text) // 2] + "*" for text in texts)):
             groups = wanted(query)
             if not isinstance(groups, str):

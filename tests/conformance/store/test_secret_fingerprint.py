@@ -1,4 +1,4 @@
-"""The mark of the secret: the first hub's counts, for everyone, until one is set on purpose."""
+"""Secret fingerprint: the first hub's is kept for all, until one is overwritten on purpose."""
 
 from dragoman.engine.ports import Store
 from tests.conformance.store.conftest import OpenStore

@@ -1,4 +1,4 @@
-"""Threads for the suite: started together, bounded in time, their failures not lost."""
+"""Threads for the suite: concurrent, with a timeout, and with their exceptions raised."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -8,15 +8,14 @@ from typing import TypeVar
 T = TypeVar("T")
 
 TIMEOUT_S = 60.0
-"""Seconds after which a test gives up; far more than anything here takes."""
+"""Seconds after which a test fails; far more than anything here takes."""
 
 BLOCKED_AFTER_S = 0.3
-"""Seconds after which one that has not come is taken to be blocked; a longer time changes nothing
-but how long the test takes."""
+"""Seconds after which a thread counts as blocked; a longer time only slows the test."""
 
 
 def run_concurrently(works: Sequence[Callable[[], T]]) -> list[T]:
-    """Run all of them, each in a thread of its own, from the same moment on."""
+    """Run all calls at the same moment, each in its own thread."""
     start = threading.Barrier(len(works))
 
     def run(work: Callable[[], T]) -> T:
@@ -28,7 +27,7 @@ def run_concurrently(works: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def start_thread(work: Callable[[], T]) -> "Future[T]":
-    """Run it in a thread of its own."""
+    """Run a call in its own thread."""
     future: Future[T] = Future()
 
     def run() -> None:

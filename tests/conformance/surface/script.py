@@ -1,4 +1,4 @@
-"""The script: a task's life, a handoff, letters, a wave, a reservation, a delegation, and noes."""
+"""Script of the surface tests: tasks, handoffs, letters, waves, reservations, intents, refusals."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.conformance.surface.surfaces import Action, Operation, Query, Step
 from tests.protocols.acp.hub import offer
 
 AOF_ID = "TASK-2026-02-09-001"
-"""The first task's, at every door."""
+"""AOF id of the first task, at every surface."""
 
 
 def _create(id: str) -> Action:
@@ -78,7 +78,7 @@ def _result(by: str) -> Operation:
 
 
 SCRIPT: tuple[tuple[Step, str], ...] = (
-    # A task: made, taken, given back, taken by the next, reported, reviewed.
+    # A task: created, claimed, released, claimed by another agent, reported, reviewed.
     (_create("t-1"), ""),
     (_create("t-1"), "already_exists"),
     (_create("no/t"), "invalid_id"),
@@ -127,14 +127,14 @@ SCRIPT: tuple[tuple[Step, str], ...] = (
     (_call("bob", "mail.ack", id="m-1"), ""),
     (_call("bob", "mail.ack", id="m-77"), "mail_not_found"),
     (_call("bob", "mail.show", id="m-1"), ""),
-    # A wave, and files that are somebody's.
+    # A wave, and reserved files.
     (_call("olga", "wave.start", beads=["ol-1", "ol-2"], parallel=1, wave_id="w-1"), ""),
     (_call("ada", "wave.start", beads=["ol-3"], parallel=1), "not_authorized"),
     (_call("ada", "wave.status", wave_id="w-1"), ""),
     (_call("ada", "wave.status", wave_id="w-7"), "wave_not_found"),
     (_call("ada", "reserve.take", patterns=["src/"]), ""),
     (_call("bob", "reserve.take", patterns=["src/a.py"]), "reserved"),
-    # A goal, who gets it, and what came of it.
+    # An intent: delegated, answered and explained.
     (_call("olga", "ccos.register", agent_id="ada", skills=["translate"]), ""),
     (_call("bob", "ccos.rank", goal="Translate it"), ""),
     (_call("olga", "ccos.delegate", goal="Translate it", intent_id="i-1"), ""),
@@ -144,4 +144,4 @@ SCRIPT: tuple[tuple[Step, str], ...] = (
     (_call("ada", "ccos.why", intent_id="i-7"), "intent_not_found"),
     (Query(), ""),
 )
-"""What is asked -> the code of the refusal; empty: it is done."""
+"""Step -> expected refusal code; empty if it is accepted."""

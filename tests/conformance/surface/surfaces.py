@@ -1,6 +1,6 @@
-"""The doors of the hub, for one script through all of them: itself, command line, HTTP, MCP.
+"""Surfaces of the hub that run one script: the hub itself, the command line, HTTP and MCP.
 
-Each has a hub of its own behind it, to which the same agents have come at the same moment.
+Each has its own hub, with the same agents registered at the same time.
 """
 
 import asyncio
@@ -34,22 +34,22 @@ from tests.surfaces.mcp.mcp_hub import mount_mcp
 
 AGENTS: Mapping[str, Role] = {"ada": "agent", "bob": "agent", "olga": "orchestrator"}
 _NOW = "2026-02-09T20:55:00Z"
-"""START, in words."""
+"""START as RFC 3339."""
 
 
 class Action(Struct, frozen=True):
-    """Something that is asked of the hub, as each door has it said."""
+    """Action on a task, as a command and as each surface requests it."""
 
     by: str
     command: AnyCommand
     command_line: str
     http: tuple[str, Mapping[str, Any]]
     tool: tuple[str, Mapping[str, Any]] | None = None
-    """None: agents have no tool for it, and it is done without one."""
+    """None if agents have no such tool; the hub is called directly then."""
 
 
 class Operation(Struct, frozen=True):
-    """An operation of a dialect, which every door calls by its name."""
+    """Operation of a dialect, called by its name on every surface."""
 
     by: str
     name: str
@@ -58,7 +58,7 @@ class Operation(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """At a task, at its history, or at all tasks."""
+    """Query for a task, for its history, or for all tasks."""
 
     task: str = ""
     history: bool = False
@@ -68,31 +68,31 @@ Step = Action | Operation | Query
 
 
 class StepResult(Struct, frozen=True):
-    """What came of a step."""
+    """Outcome of a step."""
 
     code: str
-    """Of the refusal; empty: it was a yes."""
+    """Refusal code; empty if accepted."""
     answer: Any = None
-    """To an operation or a look; to a refusal only what the dialect has to say besides."""
+    """Reply to an operation or query; for a refusal only the fields that the dialect adds."""
 
 
 class ScriptResult(Struct, frozen=True):
-    """What was said to a script, and what is on record after it."""
+    """Outcomes of a script, and the ledger after it."""
 
     results: list[StepResult]
     ledger: list[Any]
 
 
 class Surface(Protocol):
-    """A way to the hub."""
+    """One way to reach the hub."""
 
     def play(self, script: Sequence[Step]) -> ScriptResult:
-        """Take every step of a script."""
+        """Run every step of a script."""
         ...
 
 
 class HubDirect:
-    """The hub itself, without a door."""
+    """The hub itself, without a surface."""
 
     def __init__(self, house: HubServer) -> None:
         self._house = house
@@ -101,7 +101,7 @@ class HubDirect:
         return ScriptResult([self.take(step) for step in script], _ledger(self._house.store))
 
     def take(self, step: Step) -> StepResult:
-        """One step."""
+        """Run one step."""
         match step:
             case Action():
                 return self._do(step)
@@ -147,7 +147,7 @@ class HubDirect:
 
 
 class CommandLine:
-    """The command line, on a data directory."""
+    """Command line on a data directory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -183,7 +183,7 @@ class CommandLine:
         return StepResult("", _entries(result.answer["entries"])) if query.history else result
 
     def _write_summary(self, arguments: Mapping[str, Any]) -> None:
-        """The file that a report names: who has only the hub is taken at their word."""
+        """Create the summary file that a report names; only the command line looks for it."""
         if "summaryRef" in arguments:
             folder = self._folder / "tasks" / "in-progress" / arguments["taskId"]
             summary = folder / arguments["summaryRef"]
@@ -200,7 +200,7 @@ class CommandLine:
 
 
 class HttpServer:
-    """HTTP, from a server that runs."""
+    """Running HTTP server."""
 
     def __init__(self, house: HubServer) -> None:
         self._house = house
@@ -234,7 +234,7 @@ class HttpServer:
 
 
 class McpServer:
-    """MCP, with the SDK's client; it leaves out what there is none of."""
+    """MCP server, called by the SDK's client; it omits empty fields."""
 
     def __init__(self, house: HubServer) -> None:
         self._house = house
@@ -277,7 +277,7 @@ async def _call_tool(client: Client, tool: str, arguments: Mapping[str, Any]) ->
 
 @contextmanager
 def open_surfaces(folder: Path) -> Generator[dict[str, Surface]]:
-    """Every door by its name."""
+    """Open every surface, by name."""
     with _house() as direct, _house() as posted, _house() as tooled:
         yield {
             "hub": HubDirect(direct),
@@ -299,16 +299,16 @@ def _actor(name: str) -> Actor:
     return Actor(AGENTS[name], name)
 
 
-# What may differ
+# Differences that are allowed
 
 _REGISTRATION_EVENTS = frozenset({"agent.registered", "token.issued"})
 _PROBLEM_FIELDS = frozenset({"ok", "type", "title", "status", "code", "detail", "path"})
 _SURFACE_FIELDS = frozenset({"position", "via", "cause", "hash"})
 _COMPARED_FIELDS = ("stream", "version", "event", "v", "actor", "at", "body")
 _SURFACE_DEPENDENT = frozenset({"words", "kept_bytes", "sla_ms"})
-"""A digest of the bytes of a call, and settings that a hub in memory has not."""
+"""Digest of the received bytes, and settings that a hub in memory does not have."""
 _GENERATED = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}")
-"""Ids of the hub's making and hashes."""
+"""Ids and hashes that the hub generates."""
 
 
 def _ledger(store: Store) -> list[Any]:
@@ -320,7 +320,7 @@ def _ledger(store: Store) -> list[Any]:
 
 
 def _refusal(answer: Any) -> StepResult:
-    """A refusal, in any form."""
+    """Build the outcome of a refusal, whatever the form of the answer."""
     own = {name: part for name, part in answer.items() if name not in _PROBLEM_FIELDS}
     return StepResult(
         answer.get("code") or own["error"]["code"], _without_generated_values(own) or None

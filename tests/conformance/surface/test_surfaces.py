@@ -1,4 +1,4 @@
-"""One script through every door: the same answers, the same refusals, the same ledger."""
+"""One script on every surface gives the same answers, the same refusals and the same ledger."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -35,7 +35,7 @@ def _refusals(hub: ScriptResult) -> int:
 
 
 def _brief(step: Step, answer: Any) -> Any:
-    """What is left of a look for models, who pay for every word."""
+    """Reduce a query's answer to the compact form that models get."""
     if not isinstance(step, Query) or answer is None:
         return answer
     if step.history:

@@ -1,4 +1,4 @@
-"""A gate at which a commit waits after its positions were given out, and who waits for whom."""
+"""Lock that blocks a commit after its positions were assigned, and a wait for blocked hubs."""
 
 from concurrent.futures import Future
 from typing import TypeVar
@@ -11,12 +11,12 @@ from tests.store.postgres.conftest import Admin
 T = TypeVar("T")
 
 _LOCK = 4711
-"""An advisory lock."""
+"""Key of an advisory lock."""
 
 
 def block_commits(admin: Admin, stream: int) -> None:
-    """From now on whoever commits an entry of this stream waits at the gate."""
-    # Deferred: it waits within COMMIT, after the positions were given out.
+    """Block every commit of an entry of this stream."""
+    # Deferred: it blocks within COMMIT, after the positions were assigned.
     admin.execute(
         f"""
         CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -30,18 +30,18 @@ def block_commits(admin: Admin, stream: int) -> None:
 
 
 def unblock_commits(admin: Admin) -> None:
-    """Let whoever waits go on."""
+    """Let blocked commits continue."""
     admin.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
 
 
 def append(store: PostgresStore, number: int, version: int) -> None:
-    """One more entry."""
+    """Append one entry."""
     row = make_row(number, f"task:{number}", version)
     store.transact(lambda session: session.write(Changes([make_entry(number, version)], [row])))
 
 
 def wait_until_blocked(admin: Admin, lock: str, future: Future[T]) -> None:
-    """Return when the server shows a hub that waits for a lock of this kind, or when it is done."""
+    """Wait until a hub is blocked by a lock of this kind, or the call is done."""
     query = """
         SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
         WHERE NOT granted AND locktype = %s AND application_name = 'dragoman'

@@ -1,4 +1,4 @@
-"""A store in an empty schema of a real server, and a connection beside it that may do anything."""
+"""Store in an empty schema of a real server, and a second connection with all rights."""
 
 from collections.abc import Generator
 
@@ -13,7 +13,7 @@ Admin = psycopg.Connection[tuple[object, ...]]
 
 @pytest.fixture
 def store(postgres_url: str) -> Generator[PostgresStore]:
-    """A store in an empty schema."""
+    """Store in an empty schema."""
     store = PostgresStore.open(postgres_url, new_id)
     yield store
     store.close()
@@ -21,13 +21,13 @@ def store(postgres_url: str) -> Generator[PostgresStore]:
 
 @pytest.fixture
 def schema(postgres_url: str) -> str:
-    """The name of that schema."""
+    """Name of that schema."""
     return postgres_url.partition("&schema=")[2]
 
 
 @pytest.fixture
 def admin(postgres_server: str, schema: str) -> Generator[Admin]:
-    """A connection to that schema, not the store's."""
+    """Connection to that schema besides the store's."""
     with psycopg.connect(
         postgres_server, autocommit=True, options=f"-csearch_path={schema}"
     ) as connection:

@@ -1,4 +1,4 @@
-"""The URL of a store: what is ours in it, what is refused, and that no password is ever said."""
+"""URL of a store: our parameters, refused ones, and no password in any message."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Faults of the server and the network: the right error, nothing half done, and on it goes."""
+"""Failures of the server and the network: mapped errors, atomicity and recovery."""
 
 import threading
 
@@ -38,12 +38,12 @@ WHERE application_name = 'dragoman' AND pid <> pg_backend_pid()
 
 
 def kill_connections(admin: Admin) -> None:
-    """End every connection of every store, and wait until they are gone."""
+    """Terminate every connection of every store, and wait for their end."""
     admin.execute(KILL_ALL_OTHERS)
 
 
 def fail_with(admin: Admin, state: str) -> None:
-    """Make the server fail with this SQLSTATE whenever an answer is written."""
+    """Make the server fail with this SQLSTATE when an idempotency answer is written."""
     admin.execute(
         f"""
         CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$

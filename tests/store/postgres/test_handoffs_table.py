@@ -1,4 +1,4 @@
-"""The table of handoffs as anybody finds it who asks the server."""
+"""Table of handoffs on the server, as its other users see it."""
 
 import psycopg
 import pytest

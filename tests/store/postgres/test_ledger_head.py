@@ -1,4 +1,4 @@
-"""The counter of positions was moved by somebody: it is named, and nothing is written by it."""
+"""Wrong ledger head: writes are refused, and the damage is reported with its remedy."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Locks: what is held while others work, what is not, and that commits become visible in order."""
+"""Locks: held and not held during concurrent work; commits become visible in order."""
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
@@ -43,7 +43,7 @@ pytestmark = proves("STORE-CONTRACT")
 
 @pytest.fixture
 def other(postgres_url: str, store: PostgresStore) -> Generator[PostgresStore]:
-    """A second store on the same schema; the first one has made the tables."""
+    """Second store on the same schema; the first one has created the tables."""
     other = PostgresStore.open(postgres_url, new_id)
     yield other
     other.close()
@@ -58,7 +58,7 @@ def test_ledger_is_not_locked_before_the_commit_is_sent(admin: Admin, store: Pos
         session.last_number("2026-02-09")
         changes = Changes([make_entry(number, 2)], [make_row(number, "task:a", 2)])
         session.write(replace(changes, listed=[("in:bob", number)], unlisted=[("new", number)]))
-        # A hub that is stopped here keeps nobody else from writing other streams.
+        # A hub that is stopped here keeps no other hub from writing other streams.
         admin.execute("BEGIN")
         assert admin.execute("SELECT position FROM head FOR UPDATE NOWAIT").fetchall() == [(1,)]
         admin.execute("ROLLBACK")
@@ -252,7 +252,7 @@ def test_stream_created_during_a_lookup_is_read_again(
     late = [AdoptTask("bead", "T")]
 
     def streams(session: PostgresSession, names: Sequence[str]) -> list[Row]:
-        """As they are, just before another hub makes a task that was not among them."""
+        """Read rows, right before another hub creates a missing task."""
         rows = read(session, names)
         if late and "task:T" in names:
             rival.do(ANN, late.pop())

@@ -1,4 +1,4 @@
-"""The schema: made once, equal to schema.sql, refused when it is newer or somebody else's."""
+"""Schema: created once, equal to schema.sql, refused if it is newer or foreign."""
 
 from importlib.resources import files
 
@@ -47,7 +47,7 @@ FROM pg_sequences WHERE schemaname = %(schema)s
 
 
 def catalog(admin: Admin, schema: str) -> list[tuple[object, ...]]:
-    """Everything that a schema holds, without its name."""
+    """List everything in a schema, without the schema's name."""
     with admin.transaction():
         # So that every name is shown with its schema.
         admin.execute("SET LOCAL search_path = pg_catalog")

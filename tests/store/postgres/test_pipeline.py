@@ -1,4 +1,4 @@
-"""Values in PostgreSQL's binary format: the server reads what was meant."""
+"""Pipeline: parameters in PostgreSQL's binary format are read as they were meant."""
 
 from collections.abc import Generator
 
@@ -33,7 +33,7 @@ _texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 
 
 class Values(Struct, frozen=True):
-    """Something of every kind."""
+    """Values of every kind."""
 
     number: int
     text: str
@@ -60,7 +60,7 @@ _values = st.builds(
 
 @pytest.fixture(scope="module")
 def pipeline(postgres_server: str) -> Generator[Wire]:
-    """A connection that gives back what it was given."""
+    """Pipeline whose statements return their parameters."""
     pipeline = Wire(connect(parse_url(postgres_server)), ECHO, None)
     yield pipeline
     pipeline.close()

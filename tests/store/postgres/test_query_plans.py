@@ -1,4 +1,4 @@
-"""Plans: every statement finds what it wants by an index, however large the tables are."""
+"""Query plans: every statement uses an index, whatever the size of the tables."""
 
 import pytest
 
@@ -11,7 +11,7 @@ pytestmark = proves("CLI-PAGED", "STORE-CONTRACT")
 
 NO_PLAN = {"begin", "begin_snapshot", "commit", "rollback"}
 WITHOUT_INDEX = {"append_entries", "both_heads", "check_head", "counts"}
-"""The one row of head has no key, and counting is counting."""
+"""Statements on the one row of `head`, which has no key, and counts."""
 
 IN_ORDER = {
     "board",
@@ -32,11 +32,11 @@ IN_ORDER = {
     "held",
     "answers",
 }
-"""Pages: what they show stands in the index in this order, so that nothing is sorted."""
+"""Pages whose order is that of their index, so that nothing is sorted."""
 
 
 def plan_of(url: str, query: str) -> str:
-    """How the server would run a query whose parameters it does not know."""
+    """Explain a query with unknown parameters."""
     with connect(parse_url(url)) as connection:
         rows = connection.execute(f"EXPLAIN (GENERIC_PLAN) {QUERIES[query]}".encode()).fetchall()
     return "\n".join(line for (line,) in rows)

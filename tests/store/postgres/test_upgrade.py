@@ -1,4 +1,4 @@
-"""Upgrades: old schemas become new ones or stay; who was there before them writes no more."""
+"""Upgrades: old schemas are migrated or left unchanged; older processes can no longer write."""
 
 from collections.abc import Generator
 from pathlib import Path
@@ -53,11 +53,11 @@ END
 $$;
 CREATE EVENT TRIGGER dies ON ddl_command_end EXECUTE FUNCTION public.die();
 """
-"""A database in which the n-th statement that makes or changes a table ends its connection."""
+"""Database in which the n-th DDL statement ends its connection."""
 
 
 def make_old(admin: Admin, server: str, schema: str, version: int, name: str) -> None:
-    """The tables of an earlier version in a schema, with what a ledger of then leaves in them."""
+    """Create the tables of an earlier version, and fill them with a ledger of that time."""
     for script in MIGRATIONS[:version]:
         admin.execute(script.encode())
     with fresh_schema(server) as url:
@@ -79,7 +79,7 @@ def make_old(admin: Admin, server: str, schema: str, version: int, name: str) ->
 
 @pytest.fixture
 def crashing_database(postgres_server: str) -> Generator[str]:
-    """Give the URL of a database of its own, where migrations can be made to die."""
+    """URL of a separate database whose migrations can be made to crash."""
     name = sql.Identifier(f"mortal_{uuid4().hex}")
     with psycopg.connect(postgres_server, autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {}").format(name))

@@ -1,4 +1,4 @@
-"""A disk that fails when it is told to: the layer beneath SQLite, with SQLite itself unchanged."""
+"""Disk that fails on command: a VFS beneath an unchanged SQLite."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -7,41 +7,41 @@ from typing import Any, cast
 import apsw
 
 Happening = tuple[str, str]
-"""What is done (read, write, sync, reserve) and to which file (main, wal)."""
+"""Operation (read, write, sync, reserve) and file (main, wal)."""
 
 _KINDS = {apsw.SQLITE_OPEN_MAIN_DB: "main", apsw.SQLITE_OPEN_WAL: "wal"}
 
 
 def _no_failure(_: Happening) -> None:
-    """A disk in good health."""
+    """Let every operation succeed."""
 
 
 class Disk(apsw.VFS):
-    """Every connection that is opened while it is there uses it."""
+    """VFS of every connection opened while it is registered."""
 
     def __init__(self) -> None:
         self.base = apsw.vfs_names()[0]
         self.happened: list[Happening] = []
         self.before: Callable[[Happening], None] = _no_failure
-        """Asked before each of these; it may raise."""
+        """Called before each operation; it may raise."""
         super().__init__("failing-disk", self.base, makedefault=True)
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802  apsw's name
-        """The database and its WAL report to this disk; what else SQLite needs is left alone."""
+        """Open the database and its WAL on this disk; other files use SQLite's own."""
         kind = next((kind for flag, kind in _KINDS.items() if flags[0] & flag), "")
         return _File(self, kind, name, flags) if kind else super().xOpen(name, flags)
 
     def report(self, happening: Happening) -> None:
-        """Fail, or note that it happened."""
+        """Fail, or record the operation."""
         self.before(happening)
         self.happened.append(happening)
 
     def recover(self) -> None:
-        """From now on it works."""
+        """Stop failing."""
         self.before = _no_failure
 
     def fail_at(self, count: int, operation: str, error: type[apsw.Error]) -> None:
-        """From the count-th operation of this kind on, every one of them fails."""
+        """Fail every operation of this kind from the count-th on."""
         seen = 0
 
         def fail(happening: Happening) -> None:
@@ -79,7 +79,7 @@ class _File(apsw.VFSFile):
 
 @contextmanager
 def failing_disk() -> Generator[Disk]:
-    """The disk of all connections that are opened and closed within."""
+    """Disk of all connections that are opened and closed within."""
     disk = Disk()
     try:
         yield disk

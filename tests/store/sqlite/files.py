@@ -1,4 +1,4 @@
-"""Database files for these tests: made by the store itself, then damaged or looked at."""
+"""Database files for these tests: made by the store, then damaged or examined."""
 
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -13,50 +13,38 @@ PAGE = 4_096
 
 
 class Cursor(Protocol):
-    """What a statement found."""
-
-    def fetchall(self) -> list[Any]:
-        """All rows."""
-        ...
+    def fetchall(self) -> list[Any]: ...
 
 
 class Database(Protocol):
-    """A connection beside the store's own."""
+    """Connection besides the store's own."""
 
-    def execute(self, statements: str, bindings: Any = None, /) -> Cursor:
-        """Run a statement."""
-        ...
+    def execute(self, statements: str, bindings: Any = None, /) -> Cursor: ...
 
-    def config(self, _option: int, value: int, /) -> int:
-        """Set an option."""
-        ...
+    def config(self, _option: int, value: int, /) -> int: ...
 
-    def set_busy_timeout(self, milliseconds: int, /) -> None:
-        """So long it waits for a lock."""
-        ...
+    def set_busy_timeout(self, milliseconds: int, /) -> None: ...
 
-    def close(self) -> None:
-        """Let go of the file."""
-        ...
+    def close(self) -> None: ...
 
 
 def ledger_id() -> str:
-    """The id of every ledger here."""
+    """Return the id of every ledger here."""
     return "ledger"
 
 
 def open_store(path: Path) -> SqliteStore:
-    """The store on a file."""
+    """Open the store on a file."""
     return SqliteStore.open(path, ledger_id)
 
 
 def connect(path: Path) -> Database:
-    """A plain connection to a file."""
+    """Open a plain connection to a file."""
     return cast(Database, apsw.Connection(str(path)))
 
 
 def create_filled(path: Path, streams: int = 1) -> Path:
-    """A closed database with this many streams of one entry each."""
+    """Create a closed database with this many streams of one entry each."""
     store = open_store(path)
     store.transact(lambda session: add_streams(session, streams))
     store.close()
@@ -64,7 +52,7 @@ def create_filled(path: Path, streams: int = 1) -> Path:
 
 
 def add_streams(session: Session, count: int) -> None:
-    """Begin streams that are named by their numbers."""
+    """Create streams that are named by their numbers."""
     numbers = [session.new_stream() for _ in range(count)]
     session.write(
         Changes(
@@ -75,7 +63,7 @@ def add_streams(session: Session, count: int) -> None:
 
 
 def root_page(path: Path, table: str) -> int:
-    """The page that a table begins with."""
+    """Return the number of a table's root page."""
     database = connect(path)
     query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
     ((page,),) = database.execute(query, (table,)).fetchall()
@@ -84,14 +72,14 @@ def root_page(path: Path, table: str) -> int:
 
 
 def overwrite(path: Path, offset: int, data: bytes) -> None:
-    """Put bytes in place of others."""
+    """Overwrite bytes of a file."""
     whole = bytearray(path.read_bytes())
     whole[offset : offset + len(data)] = data
     path.write_bytes(whole)
 
 
 def hide_from_index(path: Path, index: str, stream: str) -> None:
-    """Take one stream out of an index, as damage would: its table still has it."""
+    """Remove one stream from an index, as damage would, but not from its table."""
     database = connect(path)
     query = "SELECT sql FROM sqlite_schema WHERE name = ?"
     ((sound,),) = database.execute(query, (index,)).fetchall()
@@ -105,7 +93,7 @@ def hide_from_index(path: Path, index: str, stream: str) -> None:
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    """Everything that a folder holds, but for the index that SQLite keeps of a WAL."""
+    """Read all files of a folder, except the shared-memory index of a WAL."""
     return {
         file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith("-shm")
     }

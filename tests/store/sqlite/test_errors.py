@@ -1,4 +1,4 @@
-"""Faults: a full disk, a failing disk, a lock that somebody keeps: named, and nothing is lost."""
+"""Failures: a full disk, a failing disk, a held lock; all are reported, and nothing is lost."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ print(written, store.head())
 
 
 def add_some(session: Session) -> None:
-    """A transaction of a few pages."""
+    """Write a few pages."""
     add_streams(session, 60)
 
 
@@ -68,7 +68,7 @@ def test_full_disk_is_reported_at_every_write_and_nothing_is_written(tmp_path: P
 
 
 def try_write(store: SqliteStore) -> StoreUnavailable | None:
-    """What a transaction failed with."""
+    """Run a transaction, and return its error."""
     try:
         store.transact(add_some)
     except StoreUnavailable as error:
@@ -97,7 +97,7 @@ def test_failed_sync_leaves_the_outcome_unknown_and_replaces_the_connection(
 
 
 def is_fresh(store: SqliteStore) -> bool:
-    """Whether the store thinks that nobody else has written."""
+    """Return True if the store detects no commit of another connection."""
     return store.transact(lambda session: session.is_fresh)
 
 

@@ -1,4 +1,4 @@
-"""The table of handoffs as anybody finds it who opens the database."""
+"""Table of handoffs in the file, as its other users see it."""
 
 from pathlib import Path
 

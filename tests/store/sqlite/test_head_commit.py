@@ -1,4 +1,4 @@
-"""The commit of a move: read while the database is everybody's."""
+"""Head commit of a transition: read outside the write lock."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def test_head_commit_is_read_outside_the_write_lock(tmp_path: Path) -> None:
     def head() -> str:
         other = connect(path)
         other.set_busy_timeout(0)
-        other.execute("BEGIN IMMEDIATE").fetchall()  # a lock of the writer's would refuse this
+        other.execute("BEGIN IMMEDIATE").fetchall()  # The writer's lock would refuse this.
         other.execute("ROLLBACK").fetchall()
         other.close()
         return next(commits) * 40

@@ -1,4 +1,4 @@
-"""What SQLite finds when it looks at its own file, and what it cannot find in the time it has."""
+"""Integrity check of the database file, with and without a time limit."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Migrations: numbered, run once, in one transaction; together they are schema.sql."""
+"""Migrations: numbered, run once, in one transaction; together equal to schema.sql."""
 
 import re
 from importlib.resources import files
@@ -21,7 +21,7 @@ SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, nam
 
 
 def schema(database: Database) -> list[tuple[str, ...]]:
-    """Every table, index, trigger and view, apart from white space, which ALTER TABLE sets anew."""
+    """List every table, index, trigger and view; ALTER TABLE changes their white space."""
     return [
         (*names, re.sub(r"\s+", " ", sql or "").replace(" ,", ",").replace(" )", ")"))
         for *names, sql in database.execute(SCHEMA).fetchall()

@@ -1,4 +1,4 @@
-"""Opening: a new file, one of ours, and everything that is not one."""
+"""Opening: new files, our files, and everything else."""
 
 import tempfile
 from collections.abc import Callable, Generator
@@ -57,7 +57,7 @@ try:
 except StoreUnavailable as error:
     print(error, flush=True)
 """
-"""Somebody whom permissions bind, which they do not for root."""
+"""Program without root's rights, so that permissions apply."""
 
 
 @proves("STORE-DURABLE")
@@ -165,7 +165,7 @@ def test_damaged_header_byte_is_survived_or_reported(tmp_path: Path) -> None:
 
 
 def refusal_to_open(path: Path) -> str:
-    """Why a file cannot be opened; one that can be is read and closed."""
+    """Return the reason why a file cannot be opened, or "" after reading it."""
     try:
         store = open_store(path)
     except DragomanError as error:
@@ -213,9 +213,7 @@ def test_truncated_file_is_reported_and_unchanged(tmp_path: Path) -> None:
 def test_file_with_an_incomplete_last_page_is_not_opened(
     tmp_path: Path, missing: int, open_: Callable[[Path], object]
 ) -> None:
-    path = create_filled(
-        tmp_path / "hub.db", 200
-    )  # its last page is none of those that say what is in it
+    path = create_filled(tmp_path / "hub.db", 200)  # its last page is none of the header pages
     path.write_bytes(path.read_bytes()[:-missing])
     cut = path.read_bytes()
 
@@ -260,7 +258,7 @@ def test_pages_found_only_in_the_wal_are_not_missing(tmp_path: Path) -> None:
     database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     database.execute("CREATE TABLE more AS SELECT zeroblob(100000) AS x").fetchall()
     database.close()
-    # Somebody was killed who was just taking the log into the file, and had come to its first page.
+    # A process was killed while it copied the WAL into the file, after the first page.
     overwrite(path, 0, first_page(path.with_name("hub.db-wal").read_bytes()))
     page_count = int.from_bytes(path.read_bytes()[28:32], "big")
     assert path.stat().st_size < page_count * PAGE
@@ -274,7 +272,7 @@ def test_pages_found_only_in_the_wal_are_not_missing(tmp_path: Path) -> None:
 
 
 def first_page(log: bytes) -> bytes:
-    """The database's first page as the log has it."""
+    """Return the database's first page from the WAL."""
     frames = (log[at : at + 24 + PAGE] for at in range(32, len(log), 24 + PAGE))
     return [frame[24:] for frame in frames if frame[:4] == b"\0\0\0\1"][-1]
 
@@ -338,7 +336,7 @@ def test_directory_in_place_of_the_database_is_reported(
 
 @pytest.fixture
 def open_folder() -> Generator[Path]:
-    """Give a folder that everybody can reach; pytest's own are closed to others."""
+    """Folder that everyone can reach; pytest's own are closed to others."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -347,7 +345,7 @@ def open_folder() -> Generator[Path]:
 
 
 def output_unprivileged(path: Path) -> list[str]:
-    """What somebody without the right to write is told."""
+    """Run the unprivileged program, and return its output."""
     with child(UNPRIVILEGED, path) as stranger:
         assert stranger.stdout is not None
         return stranger.stdout.read().splitlines()

@@ -1,4 +1,4 @@
-"""Several processes on one file: they wait for each other, and each sees what the others did."""
+"""Several processes on one file: they wait for each other, and see each other's commits."""
 
 from collections import Counter
 from pathlib import Path
@@ -57,7 +57,7 @@ print(answer.code, *claimed, flush=True)
 
 
 def run_together(*children: Child) -> list[str]:
-    """Let them go at the same time; the last word of each."""
+    """Start the children at the same time, and return the last line of each."""
     assert [next_line(each) for each in children] == ["there"] * len(children)
     for each in children:
         resume(each)
@@ -65,7 +65,7 @@ def run_together(*children: Child) -> list[str]:
 
 
 def check_chains(store: SqliteStore) -> None:
-    """Positions without a gap, and every entry linked to the one before it in its stream."""
+    """Check that positions have no gap, and that every stream is one hash chain."""
     entries = list(ask.entries(store))
     assert [entry.position for entry in entries] == list(range(1, len(entries) + 1))
     heads: dict[str, bytes] = {}

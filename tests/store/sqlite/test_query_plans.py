@@ -1,4 +1,4 @@
-"""Plans: no question that a list or a request asks reads a whole table."""
+"""Query plans: no query of a list or request scans a table."""
 
 import re
 from pathlib import Path
@@ -43,14 +43,14 @@ PLANS = {
 
 @pytest.fixture
 def database(tmp_path: Path) -> Database:
-    """Give a connection that plans as the store's own do."""
+    """Connection that plans queries as the store's own do."""
     database = connect(create_filled(tmp_path / "hub.db"))
     database.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return database
 
 
 def plan(database: Database, query: str) -> list[str]:
-    """How SQLite would answer, line by line."""
+    """Explain a query, line by line."""
     sql = QUERIES[query]
     numbered = re.findall(r"\?([0-9]+)", sql)
     count = max(map(int, numbered), default=sql.count("?"))
@@ -69,7 +69,7 @@ def test_listed_query_uses_its_index(database: Database, query: str) -> None:
 def test_no_query_scans_a_table_or_sorts(database: Database, query: str) -> None:
     lines = plan(database, query)
 
-    # What SQLite calls a scan of a virtual table is a look into the index of words.
+    # SQLite's scan of a virtual table is a lookup in the word index.
     own = [line for line in lines if "VIRTUAL TABLE INDEX" not in line]
     assert not [line for line in own if "SCAN" in line or "TEMP B-TREE" in line]
 

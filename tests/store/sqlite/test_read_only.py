@@ -1,4 +1,4 @@
-"""A database where nothing can be written is read all the same, or it is said why not."""
+"""Reads without the right or the room to write: safe, or refused with the reason."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The engine over this store, closed and opened in the middle: the same as the one in memory."""
+"""The engine on a store that is closed and reopened equals one on the memory store."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,19 +27,18 @@ MINUTE = 60_000
 
 
 class CountedIds:
-    """Request ids that are the same in every run."""
+    """Request ids that are equal in every run."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def __call__(self) -> str:
-        """The next id."""
         self._count += 1
         return f"request-{self._count}"
 
 
 def run_work(reopen: Callable[[], Store]) -> int:
-    """Work, a crash, a recovery and a review; the store is opened anew for each part."""
+    """Run work, a crash, a recovery and a review, and reopen the store for each part."""
     clock, new_id = HandClock(NOW), CountedIds()
 
     hub = Hub(reopen(), clock, new_id)

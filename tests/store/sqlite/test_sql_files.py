@@ -1,4 +1,4 @@
-"""SQL from files: queries by name, migrations by number, and what is wrong with a file is said."""
+"""SQL files: queries by name, migrations by number, and errors in the files."""
 
 import sys
 from pathlib import Path
@@ -24,7 +24,7 @@ SELECT '-- not a comment'
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the folder of a package that can be imported."""
+    """Folder of a package that can be imported."""
     folder = tmp_path / f"package_of_{tmp_path.name}"
     (folder / "migrations").mkdir(parents=True)
     (folder / "__init__.py").touch()

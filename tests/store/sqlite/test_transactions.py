@@ -1,4 +1,4 @@
-"""Transactions: whole, durable, fresh or known not to be; readers work beside them."""
+"""Transactions: atomic, durable, aware of commits of others; concurrent readers."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Upgrades: old files become new ones or stay; who was there before them writes no more."""
+"""Upgrades: old files are migrated or left unchanged; older processes can no longer write."""
 
 import os
 from pathlib import Path
@@ -32,11 +32,11 @@ from tests.store.upgrades import (
 NEWER = len(MIGRATIONS) + 1
 
 FENCED_BY = {7: 11, 8: 13}
-"""Rules of folding -> the migration that fences off processes with those of before."""
+"""Fold version -> migration that fences off processes with older folds."""
 
 
 def old_database(path: Path, version: int, name: str) -> Path:
-    """A file of an earlier version: its tables, with what a ledger of then leaves in them."""
+    """Create a file of an earlier version, filled with a ledger of that time."""
     today = path.with_name("today.db")
     store = open_store(today)
     fill(store, name)
@@ -61,7 +61,7 @@ def old_database(path: Path, version: int, name: str) -> Path:
 
 
 def version_of(path: Path) -> int:
-    """How many migrations a file has had."""
+    """Return the schema version of a file."""
     database = connect(path)
     found = database.execute("PRAGMA user_version").fetchall()
     database.close()
@@ -131,7 +131,7 @@ def test_interrupted_migration_leaves_the_file_unchanged(
 
     step = 1
     while run_killed_at(step, lambda: open_store(path)):
-        # What is after the commit is no longer the migration.
+        # After the commit it is no longer the migration that is killed.
         assert version_of(path) in (version, len(MIGRATIONS)), f"killed at step {step}"
         step += 1
 
@@ -186,7 +186,7 @@ def test_first_refusal_says_why_and_what_to_do(tmp_path: Path) -> None:
 def test_running_process_is_fenced_off_by_a_newer_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same with a process of its own: it has the file open, and has written to it."""
+    """The same with a separate process that has the file open and has written to it."""
     path = create_filled(tmp_path / "hub.db")
     (wait, go), (hear, tell) = os.pipe(), os.pipe()
 

@@ -1,4 +1,4 @@
-"""The write-ahead log is copied into the file beside whoever writes."""
+"""WAL copier: copies the write-ahead log into the file while others write."""
 
 import threading
 from pathlib import Path
@@ -30,7 +30,7 @@ def write(store: SqliteStore, count: int, first: int = 0) -> None:
 
 
 class RecordingConnection:
-    """The connection of a copier, which tells that something was copied."""
+    """Connection of a copier that signals a finished copy."""
 
     def __init__(self, connection: Connection, is_copied: threading.Event) -> None:
         self._connection = connection
@@ -49,7 +49,7 @@ class RecordingConnection:
 
 
 def copiers() -> set[threading.Thread]:
-    """Those of all stores of this process."""
+    """List the copier threads of this process."""
     return {thread for thread in threading.enumerate() if thread.name == NAME}
 
 
