@@ -139,7 +139,7 @@ def test_unreadable_entry_is_reported_without_comparison() -> None:
     (entry,) = store.tables.entries
     store.tables.entries[0] = replace(entry, line=b"{}")
 
-    assert list(wrong_logs(store)) == [(1, "a row of the logs is beside it")]
+    assert list(wrong_logs(store)) == [(1, "it has an unexpected row in the logs")]
 
 
 @proves("SAOP-EVENTS")

@@ -479,7 +479,7 @@ def test_replay_in_a_later_attempt_is_noted_beside_its_file(hub: AofHub) -> None
             hub.console.ask("task", "claim", PARENT, "--agent", BACKEND)
     notes = {note.name: note.read_text() for note in folder.rglob("*.txt")}
     assert list(notes) == ["1-2.json.warning.txt"]
-    assert "has counted for attempt 1" in notes["1-2.json.warning.txt"]
+    assert "already applied to attempt 1" in notes["1-2.json.warning.txt"]
 
 
 # Stores

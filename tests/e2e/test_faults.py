@@ -300,7 +300,7 @@ def test_unclosed_unwritable_database_is_not_called_readable(owned_program: Prog
 
     checks = {check["name"]: check for check in examined.json["checks"]}
     assert examined.json["detail"] == "bad: directory, store"
-    assert "cannot be read here as it is" in checks["store"]["found"]
+    assert "was not closed properly" in checks["store"]["found"]
     assert "copy the whole directory" in checks["store"]["found"]
     assert "work meanwhile" not in examined.out
     assert "tick" not in examined.out

@@ -112,13 +112,13 @@ def test_rewritten_chain_does_not_match_its_checkpoint(two_tasks: Lab) -> None:
         previous = link_hash(previous, part["line"].encode())
         part["hash"] = previous.hex()
     (problem,) = check_chain_file(encode_parts(parts)).wrong
-    assert "does not lead to what the checkpoint has signed" in problem
+    assert "does not match the signed checkpoint" in problem
 
 
 def test_checkpoint_of_an_untrusted_key_is_rejected(two_tasks: Lab) -> None:
     parts = export_parts(two_tasks, signed_checkpoint(two_tasks))
     (problem,) = check_chain_file(encode_parts(parts), OTHER.public_key()).wrong
-    assert "the checkpoint does not hold" in problem
+    assert "the checkpoint is invalid" in problem
 
 
 def test_checkpoint_of_another_ledger_is_rejected(two_tasks: Lab) -> None:
@@ -138,7 +138,7 @@ def test_line_that_is_not_an_entry_is_reported(two_tasks: Lab) -> None:
 @pytest.mark.parametrize("data", [b"", b"{", b'{"part":"entry"}', b"\xff"])
 def test_malformed_file_is_rejected(data: bytes) -> None:
     (problem,) = check_chain_file(data).wrong
-    assert "not the file of a chain" in problem
+    assert "not a chain file" in problem
 
 
 def test_unknown_format_is_rejected() -> None:
@@ -155,7 +155,7 @@ def test_trusted_key_must_cover_all_entries_unless_a_tail_is_allowed(two_tasks: 
         part["hash"] = previous.hex()
     for allow_tail in (False, True):
         proof = check_chain_file(encode_parts(forged), KEY.public_key(), allow_tail=allow_tail)
-        assert proof.wrong == ("nothing that the key has signed covers 4 of 4 entries",)
+        assert proof.wrong == ("no checkpoint of the key covers 4 of 4 entries",)
     old = signed_checkpoint(two_tasks)
     two_tasks.do(HUMAN, NoteTask("one", "late"))
     tail = encode_parts(export_parts(two_tasks, old))
@@ -173,5 +173,5 @@ def test_misplaced_head_or_anchor_is_rejected(two_tasks: Lab, order: str) -> Non
     parts = [found[int(number)] for number in order]
     for key in (None, KEY.public_key()):
         assert check_chain_file(encode_parts(parts), key).wrong == (
-            "it is not the file of a chain: that has a head, entries, and at most one anchor",
+            "it is not a chain file: it needs a head, entries, and at most one anchor",
         )

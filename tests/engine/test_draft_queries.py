@@ -16,4 +16,4 @@ def test_owner_of_the_hub_lists_drafts_by_their_sender() -> None:
     assert [draft.id for draft in found.handoffs] == ["d1"]
     refusal = page_of(lab.store, Wanted("draft"))
     assert isinstance(refusal, Refusal)
-    assert (refusal.code, "say whose" in refusal.detail) == ("invalid_field", True)
+    assert (refusal.code, "listed by sender" in refusal.detail) == ("invalid_field", True)

@@ -69,7 +69,7 @@ def test_second_answer_to_a_letter_is_declined_as_already_answered() -> None:
     assert done.declined is not None
     assert (done.declined.code, done.declined.detail) == (
         "nothing_changed",
-        "nothing was left to change: letter q-1 is answered already",
+        "no effect: letter q-1 is already answered",
     )
 
 

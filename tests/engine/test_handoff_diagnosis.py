@@ -229,7 +229,7 @@ SUMMARIES: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
     (
         lease_expired,
         "h1",
-        "bob has it, but no live lease: it has to activate it again, or is gone",
+        "bob has no valid lease: it has to activate the handoff again, or is gone",
     ),
     (completed, "h1", f"bob has done its part; t1 waits for a review{OPEN}"),
     (
@@ -458,13 +458,13 @@ def with_failed_check(lab: Lab) -> None:
     ("build", "says", "actions"),
     [
         (drafted, "cannot be offered as it stands", ["draft", "discard"]),
-        (offered, "alice has to put that right", ["withdraw", "reject"]),
+        (offered, "alice has to correct it", ["withdraw", "reject"]),
         (
             unapproved,
-            "alice has to put that right, and a person has to approve this package, then bob",
+            "alice has to correct it, and a person has to approve this package, then bob",
             ["withdraw", "approve", "deny", "reject"],
         ),
-        (with_failed_check, "alice has to put that right", ["withdraw", "reject"]),
+        (with_failed_check, "alice has to correct it", ["withdraw", "reject"]),
         (accepted, "cannot begin", ["reject", "withdraw"]),
     ],
 )
@@ -497,5 +497,5 @@ def test_missing_task_is_reported() -> None:
     lab = Lab()
     passed_on_and_rejected(lab)
     assert diagnose(state(lab, "h2"), Surroundings(START)).summary == (
-        f"{_BUSY}its task is not there"
+        f"{_BUSY}its task does not exist"
     )

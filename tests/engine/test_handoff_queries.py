@@ -356,7 +356,7 @@ def test_expired_lease_of_the_recipient_is_reported() -> None:
     activate(lab)
     lab.clock.advance(10 * 60_000)
     found = diagnosis(lab)
-    assert "no live lease" in found.summary
+    assert "no valid lease" in found.summary
     assert found.steps[0].command == "dragoman handoff activate h1 --as bob"
     assert "complete" not in [step.action for step in found.steps]
 
@@ -378,7 +378,7 @@ def test_problems_of_task_and_checks_are_named() -> None:
     }.items():
         found = diagnose(handoff, around)
         texts[name] = " / ".join((found.summary, *found.findings))
-    assert "its task t1 is not there" in texts["gone"]
+    assert "its task t1 does not exist" in texts["gone"]
     assert "t1 is cancelled" in texts["final"]
     assert "t1 is deadletter" in texts["dead"]
     assert texts["waits"] == "bob has accepted it, and cannot begin yet: t1 waits for t0"
@@ -433,7 +433,7 @@ def test_blocked_or_reviewed_task_is_named() -> None:
     assert [step.action for step in late.steps] == ["activate", *others, "reject"]
     offered = replace(handoff, status="proposed")
     in_review = diagnose(offered, Surroundings(START, replace(task, status="review")))
-    assert "t1 is in review: activating takes it out of there" in in_review.findings
+    assert "t1 is in review: activating moves it to in-progress" in in_review.findings
 
 
 @proves("ACP-TEAMSPACE")

@@ -52,11 +52,10 @@ def test_unambiguous_id_prefix_finds_a_letter() -> None:
     assert found("019c-b") == "019c-b"  # A complete id is not a prefix.
     assert found("019c-a") == (
         "ambiguous_name: several letters have an id that begins with 019c-a: 019c-aa1, 019c-aa2; "
-        "write more of it"
+        "write more characters"
     )
     assert found("019") == (
-        "mail_not_found: there is no letter 019: of the beginning of an id write at least 4 "
-        "characters"
+        "mail_not_found: there is no letter 019: a prefix of an id needs at least 4 characters"
     )
     assert found("019C-AA1") == "019c-aa1"
     assert found("019C-B-M") == "019c-b-more"
@@ -65,4 +64,4 @@ def test_unambiguous_id_prefix_finds_a_letter() -> None:
     assert found("019d") == "mail_not_found: there is no letter 019d: see `dragoman mail inbox`"
     for number in range(9):
         lab.do(ALICE, PostMail(("bob",), "x", "y", id=f"many-{number}"))
-    assert found("many-").endswith("many-4 and others; write more of it")
+    assert found("many-").endswith("many-4 and others; write more characters")

@@ -382,7 +382,7 @@ def test_router_refuses_and_records_roles_it_does_not_admit(world: RouterWorld) 
         answer = router.send(SHOUT_MESSAGE | {"by": "hera"}, speaker=speaker, via="slot")
         assert isinstance(answer, Turned)
         assert answer.code == "NOT_AUTHORIZED"
-        assert "human:hera cannot speak through the slot" in answer.detail
+        assert "human:hera cannot send through the slot" in answer.detail
     assert world.events()[-1] == ("human:hera", "command.refused")
     assert world.lab.task("T").notes == 0
     assert isinstance(router.send(SHOUT_MESSAGE, via="slot"), Taken)

@@ -14,7 +14,7 @@ pytestmark = proves("DIALECT-NOBODYS")
 @pytest.mark.parametrize(
     ("message", "code", "expected"),
     [
-        ("hello", "not_recognized", "it is a message of none of these (aof: an object whose prot"),
+        ("hello", "not_recognized", "no dialect recognises it (aof: an object whose prot"),
         ("AOF/1\n{}", "not_recognized", 'text that begins with "AOF/1 "'),
         ("", "not_recognized", "there is nothing in it (aof: "),
         (b" \n", "not_recognized", "there is nothing in it (aof: "),
@@ -24,7 +24,7 @@ pytestmark = proves("DIALECT-NOBODYS")
         ('{"hello": "there"}', "not_recognized", "acp: an object with action"),
         ('{"hello": ', "invalid_json", "it ends before it is complete"),
         (b'[1 "2"]', "invalid_json", "(byte 3)"),
-        (b' [{"hello": "there"}]', "not_recognized", "many as JSON Lines, one in each line (aof"),
+        (b' [{"hello": "there"}]', "not_recognized", "several as JSON Lines, one per line (aof"),
         ('{"a": "\ud800"}', "invalid_json", "half of a surrogate pair"),
         (b"\xa1\x61", "invalid_json", "it cannot be read as CBOR"),
         ("[" + " " * 300_000, "message_too_large", "no more are taken"),

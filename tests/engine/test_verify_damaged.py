@@ -106,7 +106,7 @@ def test_unreadable_row_is_reported_by_its_predecessor(store: DamagedStore) -> N
     for found in (check_ledger(store, [SIGNED], no_progress), check_views(store, no_progress)):
         (finding,) = found
         assert finding.problem == (
-            "of the streams, the one behind 3 cannot be read: the page is gone"
+            "the row after 3 of the streams cannot be read: the page is gone"
         )
 
 
@@ -141,4 +141,4 @@ def test_streams_are_counted_where_rows_are_readable(
 def test_state_of_unknown_fold_rules_is_found(fold: int) -> None:
     (found,) = check_views(copy_ledger().row(STREAM, fold=fold), no_progress)
 
-    assert (found.stream, f"by rules {fold}" in found.problem) == (STREAM, True)
+    assert (found.stream, f"fold version {fold}" in found.problem) == (STREAM, True)

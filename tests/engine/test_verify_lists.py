@@ -49,35 +49,35 @@ def swap(lists: Places) -> None:
 TAMPERED: dict[str, tuple[Callable[[Places], object], list[Finding]]] = {
     "removed": (
         lambda lists: lists["in:bob"].pop(1),
-        [Finding("its place 1 on the list in:bob is missing", stream="mail:1")],
+        [Finding("it is missing on the list in:bob at 1", stream="mail:1")],
     ),
     "missing list": (
         lambda lists: lists.pop("in:carol"),
-        [Finding("its place 2 on the list in:carol is missing", stream="mail:2")],
+        [Finding("it is missing on the list in:carol at 2", stream="mail:2")],
     ),
     "unread again": (
         lambda lists: lists["unread:bob"].update({1: "mail:1"}),
-        [Finding("nothing in the ledger gave it place 1 on the list unread:bob", stream="mail:1")],
+        [Finding("nothing in the ledger put it on the list unread:bob at 1", stream="mail:1")],
     ),
     "on another agent's list": (
         lambda lists: lists.update({"in:mallory": {2: "mail:2"}}),
-        [Finding("nothing in the ledger gave it place 2 on the list in:mallory", stream="mail:2")],
+        [Finding("nothing in the ledger put it on the list in:mallory at 2", stream="mail:2")],
     ),
     "listed twice": (
         lambda lists: lists["in:bob"].update({3: "mail:1"}),
-        [Finding("nothing in the ledger gave it place 3 on the list in:bob", stream="mail:1")],
+        [Finding("nothing in the ledger put it on the list in:bob at 3", stream="mail:1")],
     ),
     "without a stream": (
         lambda lists: lists["in:bob"].update({9: ""}),
-        [Finding("nothing in the ledger gave it place 9 on the list in:bob")],
+        [Finding("nothing in the ledger put it on the list in:bob at 9")],
     ),
     "swapped": (
         swap,
         [
-            Finding("its place 1 on the list in:bob is missing", stream="mail:1"),
-            Finding("its place 4 on the list in:bob is missing", stream="mail:3"),
-            Finding("nothing in the ledger gave it place 1 on the list in:bob", stream="mail:3"),
-            Finding("nothing in the ledger gave it place 4 on the list in:bob", stream="mail:1"),
+            Finding("it is missing on the list in:bob at 1", stream="mail:1"),
+            Finding("it is missing on the list in:bob at 4", stream="mail:3"),
+            Finding("nothing in the ledger put it on the list in:bob at 1", stream="mail:3"),
+            Finding("nothing in the ledger put it on the list in:bob at 4", stream="mail:1"),
         ],
     ),
 }

@@ -110,10 +110,10 @@ def test_every_truncated_line_is_detected() -> None:
         (with_fields(size=4), "signature of the checkpoint is wrong"),
         (with_fields(ledger="ledger-2"), "signature of the checkpoint is wrong"),
         (with_fields(at="2026-02-09T14:30:00.124Z"), "signature of the checkpoint is wrong"),
-        (LINE + b" ", "not written the way"),
-        (b" " + LINE, "not written the way"),
-        (with_fields(signature=json.loads(LINE)["signature"].upper()), "not written the way"),
-        (b'{"size":9,' + LINE[1:], "not written the way"),
+        (LINE + b" ", "not in its canonical form"),
+        (b" " + LINE, "not in its canonical form"),
+        (with_fields(signature=json.loads(LINE)["signature"].upper()), "not in its canonical form"),
+        (b'{"size":9,' + LINE[1:], "not in its canonical form"),
     ],
 )
 def test_invalid_line_is_refused_with_a_reason(line: bytes, reason: str) -> None:

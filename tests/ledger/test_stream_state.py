@@ -209,7 +209,7 @@ def test_stream_is_folded_entry_by_entry() -> None:
     ids=range(24),
 )
 def test_event_in_the_wrong_place_breaks_the_ledger(state: State | None, event: AnyEvent) -> None:
-    with pytest.raises(LedgerError, match="cannot stand at this place of its stream"):
+    with pytest.raises(LedgerError, match="is not allowed at this point of its stream"):
         fold(state, event, NOW)
 
 

@@ -96,7 +96,7 @@ def test_joined_subtrees_equal_the_whole_tree(leaves: list[bytes], height: int) 
 
 def test_misaligned_subtree_is_refused() -> None:
     three, two = extend(EMPTY, [b"a", b"b", b"c"]), extend(EMPTY, [b"d", b"e"])
-    with pytest.raises(ValueError, match="of 2 leaves cannot stand behind 3"):
+    with pytest.raises(ValueError, match="of 2 leaves cannot follow 3"):
         join(three, two)
 
 

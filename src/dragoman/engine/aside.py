@@ -105,7 +105,7 @@ def resolve(outcomes: Resolved) -> None:
             future.set_result(outcome)
         elif isinstance(outcome, StopIteration):
             # The one exception type that a future rejects.
-            future.set_exception(RuntimeError("a StopIteration has come out of it"))
+            future.set_exception(RuntimeError("the call raised StopIteration"))
         else:
             future.set_exception(outcome)
 

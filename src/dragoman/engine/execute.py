@@ -26,12 +26,10 @@ from dragoman.engine.unit import Earlier, Unit
 _was_before = attrgetter("before")
 
 _TRIED_BEFORE = Refusal(
-    "already_exists", "it was said before, and what it asks for was tried then: not again"
+    "already_exists", "duplicate: its effect was tried the first time and is not tried again"
 )
 
-_COUNTED = (
-    "it was said before attempt {present} began and has counted {then}: it changes nothing now"
-)
+_COUNTED = "duplicate: already applied {then}, ignored"
 
 
 def execute(unit: Unit, request: Request, now: int) -> Outcome:
@@ -91,9 +89,9 @@ def _as_it_was(receipts: list[Receipt]) -> Refusal:
     """The refusal of an effect that was allowed but changed nothing."""
     told = receipts[-1]
     # A receipt without a task is the answer to a letter, which somebody else has given first.
-    answered = f"letter {told.stream.partition(':')[2]} is answered"
-    stand = f"{told.task} is {told.status}" if told.task else answered
-    return Refusal("nothing_changed", f"nothing was left to change: {stand} already")
+    answered = f"letter {told.stream.partition(':')[2]} is already answered"
+    stand = f"{told.task} is already {told.status}" if told.task else answered
+    return Refusal("nothing_changed", f"no effect: {stand}")
 
 
 class _Stopped(Struct, frozen=True):
@@ -162,8 +160,9 @@ def _counted(unit: Unit, request: Request, earlier: Earlier, now: int) -> Accept
     """The answer that a message got for its attempt, with a remark that it counts for that one."""
     told = _told_again(unit, request, earlier.answer, now)
     first, *others = told.receipts
-    then = f"for attempt {earlier.attempt}" if earlier.attempt else "then"
-    remark = _COUNTED.format(present=earlier.present, then=then)
+    before = f"before attempt {earlier.present}"
+    then = f"to attempt {earlier.attempt}" if earlier.attempt else before
+    remark = _COUNTED.format(then=then)
     remarked = replace(first, remark="; ".join(filter(None, (first.remark, remark))))
     return replace(told, receipts=(remarked, *others))
 

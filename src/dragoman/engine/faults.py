@@ -46,7 +46,7 @@ def not_empty(read: Any, field: str, kind: str) -> Any:
     if isinstance(read, Fault) or getattr(read, field) != "":
         return read
     misnamed = check_id("", kind)
-    assert misnamed is not None, "nothing is no id"
+    assert misnamed is not None, "an empty id is malformed"
     return fault_of(misnamed, field)
 
 

@@ -116,7 +116,7 @@ def _unfit(handoff: Handoff) -> Waits:
     until then."""
     unapproved = f", and {_UNAPPROVED}" if handoff.awaits_approval else ""
     summary = (
-        f"an artifact is not as it has to be: {handoff.sender} has to put that right{unapproved}, "
+        f"an artifact is missing or has changed: {handoff.sender} has to correct it{unapproved}, "
         f"then {handoff.recipient} can accept it"
     )
     others = _approving(handoff) if unapproved else (_rejecting(handoff),)
@@ -150,8 +150,8 @@ def _approving(handoff: Handoff) -> tuple[Step, ...]:
 def _accepted(handoff: Handoff, around: Surroundings) -> Waits:
     if around.obstacles:
         summary = (
-            f"{handoff.recipient} has accepted it, and cannot begin: what was verified is not there"
-            f" as it was; turned down, it can be offered anew"
+            f"{handoff.recipient} has accepted it, and cannot begin: a verified artifact is "
+            "missing or has changed; once it is rejected, it can be offered anew"
         )
         return summary, (_rejecting(handoff), _withdrawing(handoff))
     held_up = around.task and check_beginning(around.task)
@@ -176,7 +176,7 @@ def _activated(handoff: Handoff, around: Surroundings) -> Waits:
             (*_making_ready(around), *others, _rejecting(handoff)),
         )
     return (
-        f"{handoff.recipient} has it, but no live lease: it has to activate it again, or is gone",
+        f"{handoff.recipient} has no valid lease: it has to activate the handoff again, or is gone",
         (again, *others, _rejecting(handoff)),
     )
 
@@ -209,7 +209,7 @@ def _by_now(around: Surroundings) -> str:
     """The owner of the work of a handoff that is over, and what that owner can do with it."""
     task = around.task
     if task is None:
-        return "its task is not there"
+        return "its task does not exist"
     if task.is_final:
         return f"{task.id} is {task.status} by now"
     if task.handoff is not None:
@@ -322,7 +322,7 @@ def _findings(handoff: Handoff, around: Surroundings) -> Iterator[str]:
             f"after {in_hours(told.elapsed_ms)}"
         )
     for told in told_of_items(handoff, around.in_place):
-        yield f"an item of the work queue is not where the work is: {told}"
+        yield f"an item of the work queue was not moved with the work: {told}"
 
 
 def _about_people(handoff: Handoff, around: Surroundings) -> Iterator[str]:
@@ -347,10 +347,10 @@ def _about_people(handoff: Handoff, around: Surroundings) -> Iterator[str]:
 def _about_task(handoff: Handoff, around: Surroundings) -> Iterator[str]:
     task = around.task
     if task is None:
-        yield f"its task {handoff.task} is not there"
+        yield f"its task {handoff.task} does not exist"
     elif task.is_final or task.status == "deadletter":
         yield f"{task.id} is {task.status}: the work cannot be begun"
     elif handoff.status != "activated" and task.status == "review":
-        yield f"{task.id} is in review: activating takes it out of there"
+        yield f"{task.id} is in review: activating moves it to in-progress"
     elif handoff.status in ("proposed", "validating") and task.open_blockers:
         yield f"{task.id} waits for {', '.join(task.open_blockers)}"

@@ -43,8 +43,8 @@ _SEAL_OF: Final = b"\x00attempt token\x00"
 
 _UNKNOWN: Final = Refusal(
     "unauthenticated",
-    "the credential speaks for nobody here: show the token of this data directory, or one that "
-    "`dragoman agent add` printed",
+    "unknown credential: show the token of this data directory, or one that `dragoman agent add` "
+    "printed",
 )
 
 
@@ -209,7 +209,7 @@ class Identity:
         if attempt is not None:
             return self._look_at_attempt(attempt, now)
         claim = read_token(token)
-        assert claim is not None, "what is no token was turned away before anybody looked"
+        assert claim is not None, "a malformed token was refused before"
         known = find_agent(self._store, claim.agent)
         if known is None:
             self._remember_absent(claim.agent, now, forgotten)
@@ -279,9 +279,9 @@ def _is_cut_off(known: AgentRecord, issued: int) -> bool:
 
 def _expired(name: str, at: int) -> Refusal:
     return Refusal(
-        "token_expired", f"the token of {name} ended at {to_rfc3339(at)}: ask for a new one"
+        "token_expired", f"the token of {name} expired at {to_rfc3339(at)}: ask for a new one"
     )
 
 
 def _revoked(name: str) -> Refusal:
-    return Refusal("token_revoked", f"the token of {name} was taken back: ask for a new one")
+    return Refusal("token_revoked", f"the token of {name} was revoked: ask for a new one")

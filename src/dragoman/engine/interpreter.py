@@ -206,10 +206,10 @@ class Interpreter:
     def _told(self, plan: Plan, outcome: Outcome, answer: Answer) -> Answer:
         """The reply after its follow-up; a rejection in the dialect's own form."""
         if isinstance(answer, Turned):
-            assert isinstance(outcome, Refusal), "nothing else is turned down"
+            assert isinstance(outcome, Refusal), "only a refusal is rejected"
             return self._in_its_form(plan.dialect, plan.message, plan.actor, outcome, answer)
         operation = plan.operation
-        assert operation is not None, "what has no operation is refused"
+        assert operation is not None, "a message without an operation was refused"
         if operation.after is not None and plan.told is None:
             commands, reply = operation.after(plan.message, plan.actor, self._facts, answer.reply)
             if commands:
@@ -225,7 +225,7 @@ class Interpreter:
 
     def no_of(self, dialect: Dialect, refusal: Refusal) -> Any:
         """A refusal in the dialect's own error form, for a message that was not parsed."""
-        assert dialect.says_no is not None, "others have no such form"
+        assert dialect.says_no is not None, "this dialect has no error form"
         return dialect.says_no(None, refusal, Actor("agent", NAMELESS), self._facts)
 
     def _in_its_form(
@@ -260,8 +260,8 @@ class Interpreter:
         if heard.fault is not None or actor.role in self._admits:
             return heard
         detail = (
-            f"{actor.label} cannot speak through the {actor.via}, where a name proves nothing: "
-            "use another door"
+            f"{actor.label} cannot send through the {actor.via}, where a name proves nothing: "
+            "send it another way, with a credential"
         )
         return replace(heard, fault=Fault("not_authorized", detail))
 
@@ -277,7 +277,7 @@ class Interpreter:
         heard = _heard(operation, self._incoming(operation, arguments))
         answer: Any = heard.fault or unfit(operation, heard.message, actor)
         if answer is None:
-            assert operation.ask is not None, "others are asked for by a plan"
+            assert operation.ask is not None, "an operation without a query needs a plan"
             answer = operation.ask(heard.message, actor, self._facts)
         if isinstance(answer, Fault):
             code = dialect.refusals[answer.code]
@@ -317,8 +317,8 @@ class Interpreter:
 _NOTHING_TO_DO = Accepted(())
 _OF_NOBODY: Final = Fault(
     "unauthenticated",
-    "it names nobody who can be its sender, and nothing else says who that is: name the agent in "
-    "the message, or put it into the folder of that agent, inbox/NAME/",
+    "the message names no valid sender: name the agent in the message, or put it into the folder "
+    "of that agent, inbox/NAME/",
 )
 
 

@@ -41,8 +41,7 @@ class Names:
         self._known = lru_cache(_REMEMBERED)(self._kind)
 
     def telling(self, request: Request, *, in_commands: bool) -> Telling | None:
-        """The first name that holds a secret; `in_commands`: False if the commands cannot hold
-        any."""
+        """The first name that holds a secret; `in_commands`: False if commands cannot hold any."""
         if request.actor.role == "system":
             return None  # the hub's own names come from requests that were checked before
         if kind := self._known(request.actor.name):

@@ -23,13 +23,12 @@ def why_nobodys(said: bytes | str | Mapping[str, Any], meant: Sequence[Dialect])
 def _what(said: bytes | Mapping[str, Any]) -> str:
     begin = said.lstrip()[:1] if isinstance(said, bytes) else said
     if begin == b"[":
-        return "it is a list: send each message by itself, or many as JSON Lines, one in each line"
-    return "it is a message of none of these" if begin else "there is nothing in it"
+        return "it is a list: send each message by itself, or several as JSON Lines, one per line"
+    return "no dialect recognises it" if begin else "there is nothing in it"
 
 
 def _broken(text: bytes) -> Fault | None:
-    """The syntax error of something that begins as JSON or CBOR; other text may be of any
-    dialect."""
+    """The syntax error of a text that begins as JSON or CBOR; other text may be of any dialect."""
     is_cbor = is_cbor_map(text)
     if not is_cbor and text.lstrip()[:1] not in (b"{", b"["):
         return None

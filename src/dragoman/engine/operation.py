@@ -198,8 +198,7 @@ class Operation(Struct, frozen=True):
     """When to use it, for surfaces that offer tools to agents; empty: not offered as one."""
 
     def field(self, path: str) -> str:
-        """The message's name of the field that a refusal of the core is about; empty: it has
-        none."""
+        """The message's name of the field that a refusal of the core is about; empty: none."""
         name, bracket, index = path.partition("[")
         called = self.fields.get(name, "")
         return called and f"{called}{bracket}{index}"

@@ -109,7 +109,7 @@ class Plan(Struct, frozen=True):
         if isinstance(answer, Turned):
             return self.dialect.says_no is not None
         operation = self.operation
-        assert operation is not None, "what has no operation is refused"
+        assert operation is not None, "a message without an operation was refused"
         has_after = operation.after is not None and self.told is None
         return has_after and operation.lingers(self.message, answer.reply)
 
@@ -120,7 +120,7 @@ class Plan(Struct, frozen=True):
         return self._taken(outcome, remarks)
 
     def _taken(self, accepted: Accepted, remarks: tuple[str, ...]) -> Taken:
-        assert self.operation is not None, "what has no operation is refused"
+        assert self.operation is not None, "a message without an operation was refused"
         if self.told is not None:
             return Taken(self.dialect.name, self.kind, self.actor.name, (), self.told)
         own = self.operation.masked(self.message)
@@ -234,7 +234,7 @@ def _commands(heard: Heard, actor: Actor, facts: Facts) -> Commands | Fault:
     operation, message = heard.operation, heard.message
     if heard.fault is not None:
         return heard.fault
-    assert operation is not None, "what is no fault is an operation"
+    assert operation is not None, "a message without a fault has an operation"
     fault = unfit(operation, message, actor)
     if fault is not None:
         # Existence of the task comes first (S-AOF-2): an unauthorized sender learns no more than

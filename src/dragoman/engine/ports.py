@@ -143,8 +143,7 @@ class Session(Protocol):
         ...
 
     def promote(self, now: int, limit: int) -> int:
-        """Put at most `limit` tasks whose backoff is over into their queues; returns their
-        number."""
+        """Put at most `limit` tasks whose backoff is over into their queue; return their number."""
         ...
 
     def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:

@@ -130,7 +130,7 @@ class Envelopes:
         if known is None or not any(_holds(key, seal, parts) for key in known.good_keys(now)):
             return Refusal(
                 "unauthenticated",
-                "the signature does not hold under a key that is registered for its agent",
+                "the signature does not match a key that is registered for its agent",
             )
         refusal = self._check(seal, now) or self._unfit(envelope) or self._use(seal, now)
         if refusal is not None:
@@ -153,7 +153,7 @@ class Envelopes:
         except ValueError as error:
             return _unfit("expires", f"{error}")
         if now >= expires_at:
-            ended = f"the signature ended at {to_rfc3339(expires_at)}"
+            ended = f"the signature expired at {to_rfc3339(expires_at)}"
             return Refusal("token_expired", ended, path="signature.expires")
         if expires_at - now > LONGEST_MS:
             return _unfit("expires", "at most five minutes from now")

@@ -249,7 +249,7 @@ class View:
         """A stream that the store has just named."""
         known = self._read(stream)
         if known.state is None:
-            raise StoreConflict(f"another writer has begun {stream} after it was looked for")
+            raise StoreConflict(f"another writer created {stream} after it was looked up")
         return known
 
     def _check_handoff(self, state: Any) -> None:

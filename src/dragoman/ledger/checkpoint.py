@@ -81,7 +81,7 @@ def read(line: bytes, public: Ed25519PublicKey) -> Checkpoint:
         raise BadCheckpoint("The signature of the checkpoint is wrong.") from None
     # Signed fields in another spelling would be a second line for one checkpoint.
     if line != _line(checkpoint, signature):
-        raise BadCheckpoint("The checkpoint is not written the way dragoman writes it.")
+        raise BadCheckpoint("The checkpoint is not in its canonical form.")
     tree_of(checkpoint)
     return checkpoint
 

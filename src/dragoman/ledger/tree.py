@@ -79,7 +79,7 @@ def join(left: Tree, right: Tree) -> Tree:
     heights = [height for height in range(right.size.bit_length()) if right.size >> height & 1]
     for height, peak in zip(reversed(heights), right.peaks, strict=True):
         if size % (1 << height):
-            raise ValueError(f"A subtree of {1 << height} leaves cannot stand behind {size}.")
+            raise ValueError(f"A subtree of {1 << height} leaves cannot follow {size}.")
         _add(peaks, size >> height, peak)
         size += 1 << height
     return Tree(size, tuple(peaks))

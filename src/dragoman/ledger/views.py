@@ -174,10 +174,9 @@ EVOLVE: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
 
 
 def fold(state: State | None, event: AnyEvent, at: int) -> State:
-    """Fold one more stored entry into the state of a stream; LedgerError if it cannot stand
-    there."""
+    """Fold one more stored entry into the state of a stream; LedgerError if it is misplaced."""
     if type(state) not in FOLLOWS.get(type(event), (Task,)):
-        raise LedgerError(f"{EVENT_NAMES[type(event)]} cannot stand at this place of its stream")
+        raise LedgerError(f"{EVENT_NAMES[type(event)]} is not allowed at this point of its stream")
     return EVOLVE[type(event)](state, event, at)
 
 

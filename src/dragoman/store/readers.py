@@ -43,8 +43,8 @@ class SqlReaders(ABC):
         for (ledger_id,) in self._read("ledger_id"):
             return ledger_id
         raise StoreCorrupt(
-            f"{self._place()} has lost the id of its ledger; nothing was written: bring it back "
-            "from a backup, and keep what is there"
+            f"{self._place()} has lost the id of its ledger; nothing was written: restore it "
+            "from a backup, and keep the present data"
         )
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:

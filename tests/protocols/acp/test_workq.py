@@ -362,7 +362,7 @@ def test_diagnosis_drops_items_claimed_by_the_recipient(tmp_path: Path) -> None:
         return look_at(hub.lab.store, hub.handoff(id), hub.lab.clock.now()).findings
 
     assert findings() == (
-        "an item of the work queue is not where the work is: wq-1: unavailable, nobody answers",
+        "an item of the work queue was not moved with the work: wq-1: unavailable, nobody answers",
     )
     hub.reply({"item_id": "wq-1"}, BOB, "workq.claim")
     assert findings() == ()

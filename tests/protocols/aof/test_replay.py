@@ -122,7 +122,7 @@ def start_second_attempt(hub: AofHub, *messages: Any) -> None:
     hub.claim(PARENT, BACKEND, session="s-2")
 
 
-COUNTED = "it was said before attempt 2 began and has counted for attempt 1: it changes nothing now"
+COUNTED = "duplicate: already applied to attempt 1, ignored"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_request_repeated_after_the_first_claim_is_ignored() -> None:
     hub.lab.clock.advance(DAY)
     hub.claim(CHILD, QA)
     answer = hub.accept(request())
-    told = "it was said before attempt 1 began and has counted then: it changes nothing now"
+    told = "duplicate: already applied before attempt 1, ignored"
     assert (answer.repeated, answer.warnings) == (True, (told,))
 
 

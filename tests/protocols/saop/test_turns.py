@@ -716,7 +716,7 @@ def test_verify_finds_log_rows_that_disagree(damage: str) -> None:
         {
             "missing": "its row in the logs is missing",
             "differs": "its row in the logs differs",
-            "stranger": "a row of the logs is beside it",
+            "stranger": "it has an unexpected row in the logs",
             "beyond": "a row of the logs has no entry",
         }[damage]
     ]

@@ -297,5 +297,5 @@ def test_view_of_two_moments_is_a_conflict(
         rival.do(ANN, command)
         read(view)
 
-    with pytest.raises(StoreConflict, match=f"begun {stream} after it was looked for"):
+    with pytest.raises(StoreConflict, match=f"created {stream} after it was looked up"):
         other.transact(work)

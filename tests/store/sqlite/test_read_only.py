@@ -56,7 +56,7 @@ def test_read_during_a_write_is_refused(tmp_path: Path, is_closed: bool) -> None
         if is_closed:
             other.close()
         for read in (store.head, frozen.head):
-            with pytest.raises(StoreUnavailable, match="somebody has begun to write"):
+            with pytest.raises(StoreUnavailable, match="another process has begun to write"):
                 read()
     other.close()
     store.close()
@@ -88,7 +88,7 @@ def test_inaccessible_wal_is_not_taken_for_none(tmp_path: Path) -> None:
     log = tmp_path / "hub.db-wal"
     log.symlink_to(log)
 
-    with pytest.raises(StoreUnavailable, match=r"hub\.db-wal cannot be looked at \(Too many"):
+    with pytest.raises(StoreUnavailable, match=r"hub\.db-wal cannot be examined \(Too many"):
         open_without_room(path)
 
 
@@ -97,7 +97,7 @@ def test_database_removed_during_a_read_is_reported(tmp_path: Path) -> None:
     store = open_without_room(path)
     with store.snapshot() as frozen:
         path.rename(tmp_path / "moved.db")
-        with pytest.raises(StoreUnavailable, match=r"hub\.db cannot be looked at \(No such file"):
+        with pytest.raises(StoreUnavailable, match=r"hub\.db cannot be examined \(No such file"):
             frozen.head()
     store.close()
 

@@ -162,7 +162,7 @@ def test_inbox_file_without_sender_is_refused(dragoman: Console) -> None:
     dragoman("tick")
 
     reason = (inbox / "rejected/1.json.reason.txt").read_text()
-    assert reason.startswith("unauthenticated: it names nobody")
+    assert reason.startswith("unauthenticated: the message names no valid sender")
     assert "inbox/NAME/" in reason
     assert dragoman.ask("task", "list")["tasks"] == []
 

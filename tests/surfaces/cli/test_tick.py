@@ -142,7 +142,7 @@ def test_inbox_messages_have_at_most_the_agent_role(
     assert dragoman.ask("task", "show", PARENT)["status"] == ("done" if trusted else "review")
     if not trusted:
         reason = (slot / "rejected/1.json.reason.txt").read_text()
-        assert reason.startswith("unauthorized_agent: orchestrator:boss cannot speak through the")
+        assert reason.startswith("unauthorized_agent: orchestrator:boss cannot send through the")
         last = dragoman("events", "--json").objects[-1]
         assert (last["actor"], last["body"]["code"]) == ("orchestrator:boss", "not_authorized")
 

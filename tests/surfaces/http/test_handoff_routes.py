@@ -113,7 +113,7 @@ def test_owner_lists_drafts_by_sender(server_with_handoffs: HubServer) -> None:
     assert [one["handoff_id"] for one in listed["handoffs"]] == ["d1"]
     response = server_with_handoffs.request("GET", "/v1/handoffs?status=draft")
     assert (response.status, response.code) == (422, "invalid_field")
-    assert "say whose" in response.json["detail"]
+    assert "listed by sender" in response.json["detail"]
 
 
 @pytest.mark.parametrize(

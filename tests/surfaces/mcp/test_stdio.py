@@ -178,7 +178,7 @@ def test_unreachable_or_refusing_remote_hub_is_reported_at_once(
         assert error_of(silent_url, token).startswith(
             f"store_unavailable: the hub at {silent_url}/mcp"
         )
-    assert error_of(url, "wrong").startswith("unauthenticated: the credential speaks for nobody")
+    assert error_of(url, "wrong").startswith("unauthenticated: unknown credential")
     assert error_of(url, token, "--profile", "day").startswith(
         "not_found: there is no profile 'day'"
     )
@@ -213,7 +213,7 @@ def test_token_revoked_during_a_session_is_reported(program: Program, server: Hu
     async def work(client: Client) -> None:
         assert (await call_tool(client, "inbox"))["agent"] == "kim"
         server.submit(RevokeToken("kim"))
-        with pytest.raises(MCPError, match="token_revoked: the token of kim was taken back"):
+        with pytest.raises(MCPError, match="token_revoked: the token of kim was revoked"):
             await client.call_tool("inbox", {})
 
     url, token = f"http://127.0.0.1:{server.port}", server.tokens["kim"]

@@ -131,8 +131,7 @@ def list_tasks(store: Store, query: BoardQuery) -> list[TaskView]:
 
 
 def tasks_offered(store: Store, agent: str, limit: int) -> list[TaskView]:
-    """Tasks that were offered to this agent by a handoff and wait for its answer, the oldest
-    first."""
+    """Tasks offered to this agent by a handoff that wait for its answer, the oldest first."""
     places = store.listed(ListQuery(f"offered:{agent}", limit=limit))
     views = (_view(store, place.row) for place in places)
     return [view for view in views if view is not None]

@@ -20,8 +20,7 @@ class _AboutHandoff(Struct, frozen=True):
 
 
 def is_shown_to(reader: Actor, teams: Mapping[str, Team], store: Store) -> Callable[[Mail], bool]:
-    """A predicate for the letters that this reader may see; its senders and recipients always
-    may."""
+    """A predicate for the letters that this reader may see; sender and recipients always may."""
     closed = closed_to(teams, reader)
 
     def is_shown(mail: Mail) -> bool:

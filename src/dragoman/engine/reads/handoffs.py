@@ -173,7 +173,7 @@ def _check_whose(wanted: Wanted) -> Refusal | None:
     lists."""
     if wanted.status != "draft" or wanted.sender or wanted.reader:
         return None
-    return Refusal("invalid_field", "drafts are listed by who made them: say whose (from)")
+    return Refusal("invalid_field", "drafts are listed by sender: name one (from)")
 
 
 def _check_names(wanted: Wanted) -> Refusal | None:

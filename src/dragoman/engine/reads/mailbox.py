@@ -90,7 +90,7 @@ def _named(store: Store, id: str) -> Row | Refusal | None:
 
 def _no_letter(id: str) -> Refusal:
     if len(id) < SHORTEST:
-        return missing.letter(id, f"of the beginning of an id write at least {SHORTEST} characters")
+        return missing.letter(id, f"a prefix of an id needs at least {SHORTEST} characters")
     return missing.letter(id)
 
 
@@ -108,7 +108,7 @@ def _only_one(store: Store, beginning: str) -> Row | Refusal | None:
     return Refusal(
         "ambiguous_name",
         f"several letters have an id that begins with {beginning}: {', '.join(names[:_NAMED])}"
-        f"{more}; write more of it",
+        f"{more}; write more characters",
     )
 
 
@@ -157,8 +157,7 @@ def _position(place: Listed) -> int:
 
 
 def late_by(store: Store, query: ListQuery, now: int) -> list[Listed]:
-    """The letters that are overdue and not escalated yet: while no hub runs, nothing is
-    escalated."""
+    """The letters that are overdue and not escalated yet: only a running hub escalates."""
     places = list[Listed]()
     for stream in store.overdue(now, MOST_LOOKED_AT):
         row = store.stream(stream) if stream.startswith(mail_stream("")) else None
@@ -192,7 +191,7 @@ def thread_page(
     before: int | None = None,
     fits: Fits = _every,
 ) -> Page:
-    """A page of a thread; that of a bead has all letters about it, in whatever thread
+    """A page of a thread; that of a bead has all letters about it, in any thread
     (S-MAIL-8)."""
     query = ListQuery(f"thread:{thread}", after, before, limit)
     return page_of(store, query, fits, walk(store, replace(query, list=f"bead:{thread}")))

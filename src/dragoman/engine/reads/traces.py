@@ -109,7 +109,7 @@ def _recorded(position: int, event: TraceRecorded) -> Told:
 
 def _moved(store: Store, entry: Entry, line: Line[Any], event: AnyEvent) -> Told:
     move = move_of(event)
-    assert move is not None, "only moves have these names"
+    assert move is not None, "only moves have these event names"
     asked_by: str = getattr(event, "asked_by", "")
     task, commit = entry.stream.partition(":")[2], getattr(event, "commit", "")
     payload = {

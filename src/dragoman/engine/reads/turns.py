@@ -44,7 +44,7 @@ class ShownTurn(Struct, frozen=True, gc=False):
 _PLACE = r"-?[0-9]{1,16}\.[0-9]{1,16}"
 GIVEN_CURSOR = rf"^{_PLACE}$(?!\n)"
 """The end of a page of turns: its attempt and its last turn."""
-GIVEN_CURSOR_WORDS = "the cursor of the page before, as it was given"
+GIVEN_CURSOR_WORDS = "the cursor of the previous page, unchanged"
 CURSOR = rf"^(?:{_PLACE})?$(?!\n)"
 """The same, or empty."""
 CURSOR_WORDS = f"{GIVEN_CURSOR_WORDS}, or empty"
@@ -135,7 +135,7 @@ def attempts_of(store: Store, task: str) -> tuple[int, ...]:
     if isinstance(found, Refusal) or row is None:
         return ()
     log = state_of(store, row)
-    assert isinstance(log, TurnLog), "nothing else is folded from that stream"
+    assert isinstance(log, TurnLog), "the stream folds into a TurnLog"
     return tuple(
         one
         for attempt in range(found.task.attempts + 1)
@@ -146,7 +146,7 @@ def attempts_of(store: Store, task: str) -> tuple[int, ...]:
 def _turn(entry: Entry) -> ShownTurn:
     line = read_line(entry.line)
     turn = CODEC.decode(line.event, line.v, line.body)
-    assert isinstance(turn, TurnRecorded), "the store finds turns by their rows"
+    assert isinstance(turn, TurnRecorded), "rows of turns belong to TurnRecorded"
     return ShownTurn(
         entry.position,
         turn.attempt,

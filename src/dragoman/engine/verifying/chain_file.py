@@ -140,7 +140,7 @@ def check_chain_file(
     anchor = parts[-1] if isinstance(parts[-1], Anchor) else None
     links = parts[1:] if anchor is None else parts[1:-1]
     if not all(isinstance(part, Link) for part in links):
-        return _nothing("that has a head, entries, and at most one anchor")
+        return _nothing("it needs a head, entries, and at most one anchor")
     proof = _Check(head, links).proof(anchor, trusted)
     return proof if trusted is None or proof.wrong else _covered(proof, allow_tail=allow_tail)
 
@@ -151,12 +151,12 @@ def _covered(proof: Proof, *, allow_tail: bool) -> Proof:
     if proof.anchored == proof.entries or (proof.anchored and allow_tail):
         return proof
     uncovered = proof.entries - proof.anchored
-    why = f"nothing that the key has signed covers {uncovered} of {proof.entries} entries"
+    why = f"no checkpoint of the key covers {uncovered} of {proof.entries} entries"
     return msgspec.structs.replace(proof, wrong=(why,))
 
 
 def _nothing(why: str) -> Proof:
-    return Proof("", "", 0, 0, "", "", (f"it is not the file of a chain: {why}",))
+    return Proof("", "", 0, 0, "", "", (f"it is not a chain file: {why}",))
 
 
 class _Check:
@@ -172,7 +172,7 @@ class _Check:
         """The complete result."""
         count = len(self._hashes)
         if count != self._head.entries:
-            self._wrong.append(f"it says that it has {self._head.entries} entries, and has {count}")
+            self._wrong.append(f"its head names {self._head.entries} entries, but it has {count}")
         signed = None if anchor is None else self._anchored(anchor, trusted)
         return Proof(
             self._head.stream,
@@ -200,7 +200,7 @@ class _Check:
                 self._wrong.append(f"entry {version}: {error.detail}")
                 break
             if expected.hex() != link.hash:
-                self._wrong.append(f"entry {version}: its hash does not fit its line")
+                self._wrong.append(f"entry {version}: its hash does not match its line")
             if (line.stream, line.version) != (self._head.stream, version):
                 self._wrong.append(
                     f"entry {version}: it is entry {line.version} of {line.stream[:80]!a}"
@@ -215,7 +215,7 @@ class _Check:
         try:
             checkpoint = read_checkpoint(anchor.checkpoint.encode(), public)
         except BadCheckpoint as error:
-            self._wrong.append(f"the checkpoint does not hold: {error.detail}")
+            self._wrong.append(f"the checkpoint is invalid: {error.detail}")
             return None
         if checkpoint.ledger != self._head.ledger:
             self._wrong.append(f"the checkpoint is of another ledger, {checkpoint.ledger}")
@@ -226,8 +226,8 @@ class _Check:
         root = root_by_path(leaf, anchor.position - 1, checkpoint.size, path)
         if root is None or root.hex() != checkpoint.root:
             self._wrong.append(
-                "the chain does not lead to what the checkpoint has signed: an entry was changed, "
-                "or is of another ledger"
+                "the chain does not match the signed checkpoint: an entry was changed, or is of "
+                "another ledger"
             )
             return None
         return checkpoint

@@ -42,4 +42,4 @@ def _said(entry: Entry) -> Log | None:
 def _difference(said: Log | None, kept: Log | None) -> str:
     if kept is None:
         return "its row in the logs is missing"
-    return "a row of the logs is beside it" if said is None else "its row in the logs differs"
+    return "it has an unexpected row in the logs" if said is None else "its row in the logs differs"

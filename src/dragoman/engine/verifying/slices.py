@@ -84,8 +84,7 @@ def spans(head: int, sizes: Iterable[int], size: int = SLICE) -> list[Span]:
 
 
 def check_slice(store: Store, span: Span) -> Slice:
-    """Check every hash, version and position of a slice, as far as possible without its
-    neighbours."""
+    """Check hashes, versions and positions of a slice, as far as possible without neighbours."""
     try:
         sound = _sound(store, span)
     except (StoreCorrupt, TypeError):
@@ -174,7 +173,7 @@ def _looked_into(store: Store, span: Span) -> Slice:
         elif before.version + 1 != entry.version or before.hash != entry.previous:
             found += unfit(at, stream, before, Head(entry.version - 1, entry.previous))
         if entry.hash != link_hash(entry.previous, entry.line):
-            found.append(Finding("the hash does not fit the line", at, stream))
+            found.append(Finding("the hash does not match the line", at, stream))
         heads[stream] = Head(entry.version, entry.hash)
     if at < span.until and seen.is_readable:
         found.append(_missing(at + 1))
@@ -199,7 +198,7 @@ def _readable(store: Store, seen: Slice) -> Iterator[Entry]:
         for columns in page:
             at = columns[0]
             if not fits(columns, _KINDS):
-                _stop(seen, at, "the entry is damaged: its columns hold what none of them can")
+                _stop(seen, at, "the entry is damaged: a column holds a value of a wrong type")
                 return
             yield Entry(*columns)
 

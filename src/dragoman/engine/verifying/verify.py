@@ -138,7 +138,7 @@ def _check_views(store: Store, progress: Progress) -> Iterator[Finding]:
     for name, position, stream in _all_places(store):
         if _is_misplaced(store, name, position, stream):
             yield Finding(
-                f"nothing in the ledger gave it place {position} on the list {name}", stream=stream
+                f"nothing in the ledger put it on the list {name} at {position}", stream=stream
             )
     for record in _all_records(store):
         if _is_foreign(store, record):
@@ -280,7 +280,7 @@ def _paged(
         except StoreCorrupt as error:
             if many == 1:
                 raise StoreCorrupt(
-                    f"of the {what}, the one behind {after} cannot be read: {error.detail}"
+                    f"the row after {after} of the {what} cannot be read: {error.detail}"
                 ) from error
             many = 1
             continue
@@ -327,7 +327,7 @@ def _compare(store: Store, row: Row, replayed: _Replayed) -> Iterable[str]:
     state = replayed.state
     expected = b"" if state is None else encode_state(state)
     if not 0 < row.fold <= FOLD:
-        yield f"the stored state was folded by rules {row.fold}, of which there are 1 to {FOLD}"
+        yield f"the stored state has fold version {row.fold}; known are 1 to {FOLD}"
     if not _is_as_replayed(row, expected):
         yield "the stored state differs from the replay"
     due = state.not_before if isinstance(state, Task) else 0
@@ -342,7 +342,7 @@ def _compare(store: Store, row: Row, replayed: _Replayed) -> Iterable[str]:
             yield f"the alias {kind}:{name} is missing"
     for name in lists_of(state):
         if not _stands(store, name, replayed.first, row.name):
-            yield f"its place {replayed.first} on the list {name} is missing"
+            yield f"it is missing on the list {name} at {replayed.first}"
     record = record_of(state)
     if record is not None and not is_kept(store, record):
         yield "its row in the table handoffs is missing or differs from the replay"
@@ -384,7 +384,7 @@ def _all_names(store: Store) -> Iterator[tuple[str, str, str]]:
 
 
 def _all_places(store: Store) -> Iterator[tuple[str, int, str]]:
-    return _paged("places on lists", store.places, ("", 0), lambda place: place[:2])
+    return _paged("list items", store.places, ("", 0), lambda place: place[:2])
 
 
 def _all_records(store: Store) -> Iterator[HandoffRecord]:

@@ -103,7 +103,7 @@ class MemorySession:
         reached: dict[int, int] = {}
         for entry in changes.entries:
             if entry.version != reached.get(entry.stream, self._version(entry.stream)) + 1:
-                raise StoreConflict(f"stream {entry.stream} has moved past {entry.version - 1}")
+                raise StoreConflict(f"stream {entry.stream} is not at version {entry.version - 1}")
             reached[entry.stream] = entry.version
         for name, kind, _ in changes.names:
             if (name, kind) in self._tables.names:

@@ -121,6 +121,5 @@ class Tables:
                 del self.under_way[record.task_id]
 
     def _first_entry(self, number: int) -> list[Entry]:
-        """The entry that gives a stream its position on lists; a stream without entries has
-        none."""
+        """The entry that gives a stream its position on lists; an empty stream has none."""
         return self.histories.get(self.rows[number].name, [])[:1]

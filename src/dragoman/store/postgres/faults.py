@@ -26,7 +26,7 @@ _NO_PLACE = ("entries", "position")
 _FASTER = "another writer was faster ({error})"
 _FULL = "the disk of {where} is full ({error}); nothing was written. Free some space and try again"
 _CROWDED = (
-    "{where} has no room for us ({error}); nothing was written. Try again, or raise its limits"
+    "{where} has no resources left ({error}); nothing was written. Try again, or raise its limits"
 )
 _READ_ONLY = "{where} can only be read ({error}); nothing was written. Name the primary server"
 _FORBIDDEN = (
@@ -95,13 +95,13 @@ def store_error(error: psycopg.Error, where: str, *, is_closed: bool) -> StoreEr
     if migrated is not None:
         return StoreUnavailable(
             f"{where} was brought to {migrated[1]} while this process ran, and this process does "
-            "not know it; nothing was written. Stop it, and start it again with the dragoman that "
-            "all others here have"
+            "not know it; nothing was written. Stop it, and start it again with the same dragoman "
+            "as all other processes"
         )
     if is_closed or isinstance(error, _LOST):
         return StoreLost(
-            f"the connection to {where} was lost ({said}); what became of the request shows when "
-            "it is repeated under the same key"
+            f"the connection to {where} was lost ({said}); repeat the request under the same "
+            "key to learn whether it was done"
         )
     for state, ours, sentence in _SENTENCES:
         if (error.sqlstate or "").startswith(state):

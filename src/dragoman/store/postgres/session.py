@@ -187,8 +187,7 @@ class PostgresSession:
         return queue not in self._queues and len(self._queues) < _MOST_QUEUES
 
     def _with_next_in_queue(self, names: Sequence[str]) -> Sequence[str]:
-        """These names, and twice as many of their queue as the last time: a batch goes on
-        claiming."""
+        """These names, and twice as many of their queue as last time: a batch goes on claiming."""
         if not any(name in self._queued for name in names):
             return names
         for name in names:
@@ -207,8 +206,7 @@ class PostgresSession:
         return {row[1]: as_row(row, by_stream.get(row[0])) for row in found}
 
     def _placing(self, query: str) -> list[Call]:
-        """Calls for list items to add, or to remove; in order, so that two writers cannot
-        deadlock."""
+        """Calls for list items to add or remove; in order, so that two writers cannot deadlock."""
         places = sorted(place for place, stays in self._places.items() if stays is _STAYS[query])
         if not places:
             return []

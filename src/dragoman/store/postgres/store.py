@@ -97,8 +97,7 @@ class PostgresStore(PostgresReaders, SqlMark):
         return list(map(self._row, self._read(name, before, query.limit, *filters)))
 
     def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
-        """Add the texts at these positions to the search index, unless another process has done
-        so."""
+        """Add the texts at these positions to the search index, unless another process has."""
         values = tuple(map(scalar, (*_text_columns(texts), until)))
         # In one exchange, which is executed whole or not at all.
         self._run(checking_version(), Call("index", values))

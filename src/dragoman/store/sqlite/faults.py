@@ -32,11 +32,11 @@ _DIRECTORY = (
 )
 _FULL = "the disk is full: {path} cannot grow; nothing was written. Free some space, then try again"
 _BROKEN_DISK = (
-    "the disk under {path} failed ({error}); nothing was written. Look at the disk, then try again"
+    "the disk under {path} failed ({error}); nothing was written. Check the disk, then try again"
 )
 _LOST = (
-    "the disk under {path} failed during a commit ({error}); what became of it shows when the "
-    "request is repeated under the same key. Look at the disk first"
+    "the disk under {path} failed during a commit ({error}); check the disk, then repeat the "
+    "request under the same key to learn whether it was done"
 )
 _WHAT_TO_DO = (
     "Keep the file as it is, and make a new directory out of a backup: `dragoman restore FILE "

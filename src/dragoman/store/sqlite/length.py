@@ -24,7 +24,7 @@ def check_length(connection: Connection, path: Path) -> None:
     # A process that has just closed the file may have written to it between the two checks.
     if lacks and _lacks(connection, path) == lacks:
         raise StoreCorrupt(
-            f"{path} has lost its end (bytes missing: {lacks}): it was cut, or not copied whole; "
+            f"{path} is truncated (bytes missing: {lacks}): it was cut, or not copied completely; "
             "nothing was written. Keep the file as it is; copy it again, or make a new directory "
             "out of a backup: `dragoman restore FILE --data NEW`"
         )
@@ -54,6 +54,6 @@ def size_of(path: Path) -> int:
 def unseen(path: Path, error: OSError) -> StoreUnavailable:
     """The error for a file whose size cannot be read."""
     return StoreUnavailable(
-        f"{path} cannot be looked at ({error.strerror}), so that nobody knows whether what is read "
-        "of the database is whole; nothing is shown. Look at its rights and at the disk"
+        f"{path} cannot be examined ({error.strerror}), so the database may be incomplete; nothing "
+        "is shown. Check its permissions and the disk"
     )

@@ -6,8 +6,7 @@ from dragoman.text.words import Term, Wanted
 
 
 def match(wanted: Wanted) -> str:
-    """An FTS5 expression of groups of terms. Words are letters and digits, so none ends a
-    string."""
+    """An FTS5 expression of groups of terms. Words are letters and digits: none ends a string."""
     return " OR ".join(map(_group, wanted))
 
 

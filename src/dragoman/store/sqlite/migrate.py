@@ -36,7 +36,7 @@ def check_version(connection: Connection, path: Path) -> None:
         raise StoreUnavailable(
             f"{path} was brought to schema {version} while this process ran, and this process "
             f"knows schema {len(MIGRATIONS)}; nothing was written. Stop it, and start it again "
-            "with the dragoman that all others here have"
+            "with the same dragoman as all other processes"
         )
 
 

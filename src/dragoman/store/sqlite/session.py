@@ -158,7 +158,7 @@ class SqliteSession:
         self._put("move_stream", moved)
         self._put("keep_stream", kept)
         if self._connection.total_changes() - written != len(rows):
-            raise StoreConflict("another writer was faster: a stream is not at the version it was")
+            raise StoreConflict("another writer was faster: a stream is at another version")
 
     def _write_leases(self, leases: Sequence[tuple[int, Lease | None]]) -> None:
         self._put("put_lease", [(n, *astuple(lease)) for n, lease in leases if lease])

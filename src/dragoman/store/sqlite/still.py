@@ -65,8 +65,8 @@ class Still:
         """Check that what was read is valid; StoreUnavailable if the file has changed meanwhile."""
         if has_log(self._path) or _state(self._path) != self._seen:
             raise StoreUnavailable(
-                f"somebody has begun to write to {self._path} while it was read where it cannot "
-                "be shared; what was read may be mixed up and is not shown. Try again"
+                f"another process has begun to write to {self._path} during a read without locks; "
+                "the result may be inconsistent and is not shown. Try again"
             )
 
 
@@ -74,8 +74,7 @@ Readers = Shared | Still
 
 
 def readers_of(path: Path) -> Readers:
-    """Readers for a process without a writer, which create no file that would hinder a later
-    one."""
+    """Readers for a process without a writer; they create no file that hinders a later one."""
     return Shared(path) if os.access(path, os.W_OK) else _readers_that_make_no_file(path)
 
 
@@ -89,11 +88,10 @@ def readers_where_nothing_can_be_written(path: Path) -> Readers:
         if isinstance(readers, Still) or not is_unwritable(refused):
             raise
         raise StoreUnavailable(
-            f"{path} was not closed properly: what was written last lies in a log beside it "
-            f"and cannot be taken in, because nothing can be written there "
-            f"({refused.__cause__}); so it cannot be read here as it is. Make it writable, or "
-            "make room; or copy the whole directory to where you can write, and read it there "
-            "with --data"
+            f"{path} was not closed properly: its last writes are in a log beside it, "
+            "which cannot be applied because nothing can be written there "
+            f"({refused.__cause__}). Make it writable, or make room; or copy the "
+            "whole directory to where you can write, and read it there with --data"
         ) from refused
     return readers
 

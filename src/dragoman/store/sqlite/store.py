@@ -93,8 +93,7 @@ class SqliteStore(SqliteReaders, SqlMark):
         return self._write(lambda writer, version: work(self._session(writer, version)))
 
     def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
-        """Add the texts at these positions to the search index, unless another process has done
-        so."""
+        """Add the texts at these positions to the search index, unless another process has."""
 
         def work(writer: Connection, _: int) -> None:
             # No Transaction: the next one must still learn whether another process has written.
