@@ -60,7 +60,9 @@ def test_http_on_full_disk_answers_503_and_serves_reads(tmp_path: Path) -> None:
         quota = Quota(disk, {}, ROOM)
         store = ObservableStore.at(tmp_path)
         with serving(HubServer(store, timeouts=Patience(checkup=0))) as http_hub:
-            assert http_hub.request("POST", "/v1/tasks", {"title": "One", "id": "T-1"}).status == 201
+            assert (
+                http_hub.request("POST", "/v1/tasks", {"title": "One", "id": "T-1"}).status == 201
+            )
             quota.limit = quota.used
             refused = http_hub.request("POST", "/v1/tasks", {"title": "Two"})
             assert (refused.status, refused.code) == (503, "store_unavailable")

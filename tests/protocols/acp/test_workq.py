@@ -248,10 +248,7 @@ def test_local_copy_is_ignored_when_the_external_queue_is_back(tmp_path: Path) -
     for operation in ("get", "claim"):
         refused = hub.reply({"item_id": "far-1"}, BOB, f"workq.{operation}")["error"]
         assert refused["code"] == "not_found"
-        assert (
-            "work queue at [workq] url has no item far-1: create it there"
-            in refused["detail"]
-        )
+        assert "work queue at [workq] url has no item far-1: create it there" in refused["detail"]
     (left,) = missing_items(hub, id)
     assert ": far-1: unavailable" in left
     assert hub.code({"item_id": "far-1"}, BOB, "workq.release") == "policy_violation"

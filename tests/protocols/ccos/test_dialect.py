@@ -673,7 +673,9 @@ def test_changed_extra_fields_of_a_repeat_are_ignored_with_a_remark(
     )
     for other, part in cases:
         answer = hub.call("ccos.request", **request | other)
-        assert answer.pop("remark") == (f"i-1 was delegated before and is unchanged; ignored: {part}")
+        assert answer.pop("remark") == (
+            f"i-1 was delegated before and is unchanged; ignored: {part}"
+        )
         assert answer == first
 
 

@@ -424,7 +424,9 @@ def test_diagnosis_finds_missing_and_changed_artifacts(dragoman: Console) -> Non
     root.mkdir(parents=True)
     offer(dragoman, "--artifact", "log.txt")
     diagnosis = dragoman.ask("handoff", "diagnose", "h1")
-    assert diagnosis["summary"].startswith("an artifact is missing or has changed: ada has to correct")
+    assert diagnosis["summary"].startswith(
+        "an artifact is missing or has changed: ada has to correct"
+    )
     assert [(one["who"], one["action"]) for one in diagnosis["steps"]] == [
         (["ada"], "withdraw"),
         (["bob"], "reject"),
