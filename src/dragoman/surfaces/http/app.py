@@ -33,7 +33,20 @@ from dragoman.surfaces.http.openapi import describe
 from dragoman.surfaces.http.pages import documents
 from dragoman.surfaces.http.problems import stop
 
-_ROOMS = (tasks, traces, actions, handoffs, agents, events, stream, work, signed, do, say, health)
+_ROOMS = (
+    *tasks.ENDPOINTS,
+    *traces.ENDPOINTS,
+    *actions.ENDPOINTS,
+    *handoffs.ENDPOINTS,
+    *agents.ENDPOINTS,
+    *events.ENDPOINTS,
+    *stream.ENDPOINTS,
+    *work.ENDPOINTS,
+    *signed.ENDPOINTS,
+    *do.ENDPOINTS,
+    *say.ENDPOINTS,
+    *health.ENDPOINTS,
+)
 
 
 class Mounted(Protocol):
@@ -82,7 +95,7 @@ def build_app(door: Door, mounts: Mapping[str, Mounted] | None = None) -> HttpAp
     """
     office = Office(door)
     described = [messages.ENDPOINT]
-    described += [endpoint for room in _ROOMS for endpoint in room.ENDPOINTS]
+    described += _ROOMS
     dialects = tuple(door.interpreter.dialects)
     described += messages.operations(dialects)
     names = [dialect.name for dialect in dialects]
