@@ -9,10 +9,10 @@ from pathlib import Path
 from time import perf_counter
 
 from bench import hub
-from dragoman.bootstrap import open_dispatcher, open_place
+from dragoman.bootstrap import open_directory, open_dispatcher
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
-from dragoman.engine.identity import Identity
+from dragoman.engine.identity import Authenticator
 from dragoman.system.clock import SystemClock
 
 _PERSON = Actor("human", "bench")
@@ -63,13 +63,13 @@ def _start_bare(path: Path, pipe: int) -> None:
 async def _dispatched(folder: Path, seconds: float) -> list[float]:
     with _pipe(folder) as (path, pipe):
         _settings(folder, path)
-        place = open_place(folder, "", None, create=True)
-        identity = Identity(place.hub.store, bytes(32), b"bench", SystemClock())
+        place = open_directory(folder, "", None, create=True)
+        identity = Authenticator(place.hub.store, bytes(32), b"bench", SystemClock())
         dispatcher = open_dispatcher(place, identity, "")
         running = asyncio.create_task(dispatcher.run())
 
         async def start() -> None:
-            await place.hub.do_soon(_PERSON, CreateTask("one", ready=True))
+            await place.hub.submit_async(_PERSON, CreateTask("one", ready=True))
             await asyncio.to_thread(os.read, pipe, 100)
 
         try:

@@ -16,13 +16,13 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Taken
-from dragoman.files.layout import folder_path
-from dragoman.files.tasks.lookup import has_file
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted
+from dragoman.files.layout import task_folder_path
+from dragoman.files.tasks.lookup import has_task_file
 from dragoman.protocols import aof
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.beneath import Beneath
+from dragoman.system.beneath import SafeDisk
 from dragoman.system.ids import new_id
 
 AGENT = Actor("agent", "swe-backend")
@@ -61,7 +61,7 @@ class Desk:
 
     def __init__(self, hub: Hub, messages: Iterator[bytes], has_file: HasFile) -> None:
         self._messages = messages
-        self._interpreter = Interpreter(hub, (aof.dialect(),), StoreFacts(hub.store, has_file))
+        self._interpreter = Router(hub, (aof.dialect(),), StoreFacts(hub.store, has_file))
 
     def reports_per_second(self, callers: int, seconds: float) -> float:
         """Reports that were read, checked, decided and committed, each with its own answer."""
@@ -73,8 +73,8 @@ class Desk:
         return uvloop.run(drive(sends(), callers, seconds))
 
     async def _report(self) -> None:
-        answer = await self._interpreter.send_soon(next(self._messages), speaker=AGENT)
-        assert isinstance(answer, Taken), answer
+        answer = await self._interpreter.send_async(next(self._messages), speaker=AGENT)
+        assert isinstance(answer, Accepted), answer
         assert not answer.repeated, answer
         assert not answer.warnings, answer
 
@@ -99,7 +99,7 @@ def open_desks(folder: Path, tasks: int) -> Generator[Desks]:
         claim_tasks(hub, names)
         lay_summaries(folder, busy)
         yield Desks(
-            Desk(hub, reports(busy, numbers), partial(has_file, hub.store, Beneath(folder))),
+            Desk(hub, reports(busy, numbers), partial(has_task_file, hub.store, SafeDisk(folder))),
             Desk(hub, reports(names, numbers), lambda _task, _ref: True),
         )
 
@@ -108,14 +108,14 @@ def claim_tasks(hub: Hub, names: Sequence[str]) -> None:
     """Make tasks and claim them, many in one commit."""
     for start in range(0, len(names), _AT_ONCE):
         part = names[start : start + _AT_ONCE]
-        hub.do(PERSON, *(CreateTask(f"task {name}", id=name, ready=True) for name in part))
-        hub.do(AGENT, *(ClaimTask(name, AGENT.name, ttl_ms=_A_DAY) for name in part))
+        hub.submit(PERSON, *(CreateTask(f"task {name}", id=name, ready=True) for name in part))
+        hub.submit(AGENT, *(ClaimTask(name, AGENT.name, ttl_ms=_A_DAY) for name in part))
 
 
 def lay_summaries(folder: Path, names: Sequence[str]) -> None:
     """Put the file that a report names into the folder of each task."""
     for name in names:
-        summary = folder / folder_path("in-progress", name) / _SUMMARY
+        summary = folder / task_folder_path("in-progress", name) / _SUMMARY
         summary.parent.mkdir(parents=True)
         summary.touch()
 

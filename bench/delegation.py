@@ -14,14 +14,14 @@ from bench.callers import Deed, drive, open_hub
 from bench.raw import RawFront, RawLoop
 from dragoman.core.actors import Actor
 from dragoman.core.commands import DescribeAgent, RegisterAgent, UpdateIntent
-from dragoman.core.offers import Wish
-from dragoman.core.rules.scoring import Roster
-from dragoman.core.states.standing import Descriptor, Standing
+from dragoman.core.offers import Requirements
+from dragoman.core.rules.scoring import AgentRanker
+from dragoman.core.states.standing import AgentDescriptor, Reputation
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Taken
-from dragoman.engine.reads.ask import history
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted
+from dragoman.engine.reads.ask import stream_entries
 from dragoman.protocols import ccos
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
@@ -40,20 +40,20 @@ _UPDATES_AT_ONCE = 500
 
 def ranked(agents: int, seconds: float) -> float:
     """Rankings per second of so many agents, for one goal."""
-    roster = Roster((_standing(number) for number in range(agents)), _NOW)
-    wish, done, start = Wish(_GOAL, ("formal",)), 0, perf_counter()
+    roster = AgentRanker((_standing(number) for number in range(agents)), _NOW)
+    wish, done, start = Requirements(_GOAL, ("formal",)), 0, perf_counter()
     while (passed := perf_counter() - start) < seconds:
         assert len(roster.rank(wish)) == agents
         done += 1
     return done / passed
 
 
-def _standing(number: int) -> Standing:
+def _standing(number: int) -> Reputation:
     """An agent with five skills, one of which the goal names, and results of its own."""
     skills = ("French", f"skill {number}", "check tables", "summarize reports", "review code")
-    descriptor = Descriptor(skills, ("formal",), trust="T1", cost=number % 7)
+    descriptor = AgentDescriptor(skills, ("formal",), trust="T1", cost=number % 7)
     recent = "1" * (number % 20) + "0" * (number % 3)
-    return Standing(f"agent-{number:04d}", descriptor, recent=recent, rated_at=_NOW)
+    return Reputation(f"agent-{number:04d}", descriptor, recent=recent, rated_at=_NOW)
 
 
 def raw_entries(folder: Path, callers: int, seconds: float) -> float:
@@ -100,7 +100,7 @@ class Office(Struct, frozen=True):
     """A hub with some agents that can do the same."""
 
     hub: Hub
-    interpreter: Interpreter
+    interpreter: Router
 
     async def delegate(self) -> None:
         """One intent, from the goal to the feedback."""
@@ -111,8 +111,8 @@ class Office(Struct, frozen=True):
         await self._call("ccos.result", result, Actor("agent", agent))
 
     async def _call(self, operation: str, arguments: dict[str, Any], actor: Actor) -> Any:
-        answer = await self.interpreter.call_soon(operation, arguments, actor)
-        assert isinstance(answer, Taken), answer
+        answer = await self.interpreter.call_async(operation, arguments, actor)
+        assert isinstance(answer, Accepted), answer
         return answer.reply
 
 
@@ -122,8 +122,8 @@ def _office(folder: Path) -> Generator[Office]:
         facts = StoreFacts(hub.store, _no_file, now=hub.clock.now)
         for number in range(AGENTS):
             name = f"agent-{number}"
-            hub.do(_PERSON, RegisterAgent(name), DescribeAgent(name, ("French", "translate")))
-        yield Office(hub, Interpreter(hub, (ccos.dialect(),), facts))
+            hub.submit(_PERSON, RegisterAgent(name), DescribeAgent(name, ("French", "translate")))
+        yield Office(hub, Router(hub, (ccos.dialect(),), facts))
 
 
 def _no_file(task: str, ref: str) -> bool:
@@ -140,14 +140,16 @@ class Story(Struct, frozen=True):
     def read_per_second(self, seconds: float) -> float:
         """How often a second its entries can be read, as they are stored."""
         store = self.office.hub.store
-        return _per_second(lambda: sum(1 for _ in history(store, f"intent:{self.intent}")), seconds)
+        return _per_second(
+            lambda: sum(1 for _ in stream_entries(store, f"intent:{self.intent}")), seconds
+        )
 
     def told_per_second(self, seconds: float) -> float:
         """How often a second it can be told as a tree."""
 
         def tell() -> None:
             told = self.office.interpreter.call("ccos.why", {"intent_id": self.intent}, _PERSON)
-            assert isinstance(told, Taken), told
+            assert isinstance(told, Accepted), told
 
         return _per_second(tell, seconds)
 
@@ -165,7 +167,7 @@ def open_story(folder: Path, actions: int) -> Generator[Story]:
     """An intent with so many Actions, nearly all of them updates."""
     with _office(folder) as office:
         answer = office.interpreter.call("ccos.delegate", {"goal": _GOAL}, _PERSON)
-        assert isinstance(answer, Taken), answer
+        assert isinstance(answer, Accepted), answer
         intent, request = answer.reply["intent_id"], answer.reply["request"]
         agent = Actor("agent", request["agent_id"])
         for begin in range(4, actions, _UPDATES_AT_ONCE):
@@ -173,5 +175,5 @@ def open_story(folder: Path, actions: int) -> Generator[Story]:
                 UpdateIntent(intent, agent.name, number % 100, f"page {number}")
                 for number in range(begin, min(begin + _UPDATES_AT_ONCE, actions))
             )
-            office.hub.do(agent, *updates)
+            office.hub.submit(agent, *updates)
         yield Story(office, intent)

@@ -13,7 +13,7 @@ from dragoman.engine.hub import Hub
 from dragoman.files.projector import Projector
 from dragoman.protocols import aof
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.beneath import Beneath
+from dragoman.system.beneath import SafeDisk
 from dragoman.system.ids import new_id
 
 _CONTENT = b"." * 500
@@ -40,14 +40,14 @@ def following(folder: Path, tasks: int, seconds: float) -> float:
     """Files per second of the projector behind agents that report, all tasks again and again."""
     spent, turn = 0.0, 0
     with _projected(folder, tasks) as (hub, projector, disk):
-        projector.level()
+        projector.catch_up()
         disk.replaced = 0
         while spent < seconds:
             turn += 1
             reports = (ReportOutcome(task, "done", notes=f"{turn}") for task in task_ids(tasks))
-            hub.do(AGENT, *reports)
+            hub.submit(AGENT, *reports)
             start = perf_counter()
-            projector.level()
+            projector.catch_up()
             spent += perf_counter() - start
     return disk.replaced / spent
 
@@ -60,7 +60,7 @@ def rebuilding(folder: Path, tasks: int) -> float:
         return disk.replaced / (perf_counter() - start)
 
 
-class _CountingDisk(Beneath):
+class _CountingDisk(SafeDisk):
     """The disk of the files face; every file that is written whole ends with a `replace`."""
 
     replaced = 0

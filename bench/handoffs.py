@@ -16,15 +16,15 @@ from bench.callers import Deed, drive, open_hub
 from bench.raw import RawFront, RawStreams, Written
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask, ProposeHandoff
-from dragoman.engine.artifacts import Expected, Kept
+from dragoman.engine.artifacts import ExpectedArtifact, StoredArtifact
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Taken
-from dragoman.files.handoffs.artifacts import ArtifactShelf
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted
+from dragoman.files.handoffs.artifacts import FileArtifactStore
 from dragoman.protocols import acp
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.beneath import Beneath
+from dragoman.system.beneath import SafeDisk
 from dragoman.system.ids import new_id
 
 SENDER = Actor("agent", "demigod")
@@ -99,15 +99,15 @@ def kept(folder: Path, seconds: float) -> float:
     """
     root = folder / _ROOT
     root.mkdir(parents=True)
-    shelf, numbers, spent, taken = ArtifactShelf(folder, Beneath, new_id), count(1), 0.0, 0
+    shelf, numbers, spent, taken = FileArtifactStore(folder, SafeDisk, new_id), count(1), 0.0, 0
     content = bytearray(_LARGE)
     while spent < seconds:
         content[:8] = next(numbers).to_bytes(8, "big")
         (root / "large").write_bytes(content)
         begun = perf_counter()
-        first = shelf.take("default", "large", Expected())
+        first = shelf.store_file("default", "large", ExpectedArtifact())
         spent += perf_counter() - begun
-        assert isinstance(first, Kept), first
+        assert isinstance(first, StoredArtifact), first
         taken += 1
         (folder / "artifacts" / "sha256" / first.sha256[:2] / first.sha256).unlink()
     return taken / spent
@@ -117,13 +117,13 @@ def verified(folder: Path, seconds: float) -> float:
     """The same when it is kept already: found beneath a root, and compared with its copy."""
     (folder / _ROOT).mkdir(parents=True)
     (folder / _ROOT / "large").write_bytes(bytes(_LARGE))
-    shelf = ArtifactShelf(folder, Beneath, new_id)
-    first = shelf.take("default", "large", Expected())
-    assert isinstance(first, Kept), first
-    expected = Expected(first.sha256, _LARGE)
+    shelf = FileArtifactStore(folder, SafeDisk, new_id)
+    first = shelf.store_file("default", "large", ExpectedArtifact())
+    assert isinstance(first, StoredArtifact), first
+    expected = ExpectedArtifact(first.sha256, _LARGE)
 
     def verify() -> None:
-        assert shelf.take("default", "large", expected) == first
+        assert shelf.store_file("default", "large", expected) == first
 
     return _per_second(verify, seconds)
 
@@ -140,7 +140,7 @@ class Shelf:
         def look() -> None:
             asked = {"action": "query", "to_agent": RECIPIENT.name, "limit": 20}
             answer = self._interpreter.call("acp_handoff", asked, RECIPIENT)
-            assert isinstance(answer, Taken), answer
+            assert isinstance(answer, Accepted), answer
             assert len(answer.reply["handoffs"]) == 20, answer
 
         return _per_second(look, seconds)
@@ -152,8 +152,8 @@ def open_shelf(folder: Path, handoffs: int) -> Generator[Shelf]:
     with open_hub(SqliteStore.open(folder / "dragoman.db", new_id)) as hub:
         for start in range(0, handoffs, _AT_ONCE):
             some = range(start, min(start + _AT_ONCE, handoffs))
-            hub.do(_PERSON, *(CreateTask(f"Task {n}", id=f"t-{n}", ready=True) for n in some))
-            hub.do(SENDER, *(_offer(n) for n in some))
+            hub.submit(_PERSON, *(CreateTask(f"Task {n}", id=f"t-{n}", ready=True) for n in some))
+            hub.submit(SENDER, *(_offer(n) for n in some))
         yield Shelf(hub)
 
 
@@ -197,7 +197,7 @@ class _Office:
         self._root.mkdir(parents=True)
         (self._root / "shared.txt").write_bytes(_ARTIFACT)
         self._sha256 = hashlib.sha256(_ARTIFACT).hexdigest()
-        shelf = ArtifactShelf(folder, Beneath, new_id)
+        shelf = FileArtifactStore(folder, SafeDisk, new_id)
         self._interpreter = _interpreter(hub, acp.dialect(acp.Choices(artifacts=shelf)))
 
     async def live(self, number: int, *, own_artifact: bool) -> None:
@@ -219,8 +219,8 @@ class _Office:
             await self._call(actor, {"action": action, "handoff_id": f"h-{number}"})
 
     async def _call(self, actor: Actor, given: dict[str, Any]) -> None:
-        answer = await self._interpreter.call_soon("acp_handoff", given, actor)
-        assert isinstance(answer, Taken), answer
+        answer = await self._interpreter.call_async("acp_handoff", given, actor)
+        assert isinstance(answer, Accepted), answer
         assert answer.reply["success"], answer
 
 
@@ -246,9 +246,9 @@ def _steps_of_a_life(folder: Path) -> tuple[list[list[Written]], int]:
     return list(steps.values()), len(names)
 
 
-def _interpreter(hub: Hub, dialect: Any) -> Interpreter:
+def _interpreter(hub: Hub, dialect: Any) -> Router:
     facts = StoreFacts(hub.store, lambda _task, _ref: False, now=hub.clock.now)
-    return Interpreter(hub, (dialect,), facts)
+    return Router(hub, (dialect,), facts)
 
 
 def _per_second(deed: Callable[[], None], seconds: float) -> float:

@@ -14,7 +14,7 @@ from bench.http_client import answers_per_second, follow
 from bench.http_process import running
 from bench.http_server import BUSY, OWNER_TOKEN, TOKEN
 from bench.hub import until_idle
-from dragoman.system.open_files import raise_limit
+from dragoman.system.open_files import raise_open_file_limit
 
 _LINES = 500
 """So many messages are in a batch."""
@@ -45,7 +45,7 @@ def posts_beside_readers(folder: Path, connections: int, seconds: float, stalled
     """The same, while one follows the stream, and very many follow it and read nothing."""
     messages = reports(task_ids(BUSY), count())
     with running("hub", folder) as server, ExitStack() as readers:
-        raise_limit()
+        raise_open_file_limit()
         for _ in range(stalled):
             readers.enter_context(follow(server.port, OWNER_TOKEN))
         awake = readers.enter_context(follow(server.port, OWNER_TOKEN, _AT_ONCE))

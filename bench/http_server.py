@@ -28,21 +28,21 @@ from bench.aof import AGENT, PERSON, claim_tasks, lay_summaries, task_ids
 from bench.raw import RawFront, RawLog
 from dragoman.config import HttpSettings, Settings
 from dragoman.core.commands import IssueToken, NoteTask, RegisterAgent
-from dragoman.core.tokens import digest_of
+from dragoman.core.tokens import digest_token
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine
-from dragoman.engine.hints import Hints
+from dragoman.engine.hints import CommitHints
 from dragoman.engine.hub import Hub
-from dragoman.engine.identity import Identity
-from dragoman.engine.interpreter import Interpreter
-from dragoman.files.tasks.lookup import has_file
+from dragoman.engine.identity import Authenticator
+from dragoman.engine.interpreter import Router
+from dragoman.files.tasks.lookup import has_task_file
 from dragoman.protocols import aof
 from dragoman.protocols.aof.wire import MESSAGES
 from dragoman.store.sqlite import SqliteStore
-from dragoman.surfaces.http import Door, HttpServer, build_app
-from dragoman.system.beneath import Beneath
+from dragoman.surfaces.http import HttpDeps, HttpServer, build_app
+from dragoman.system.beneath import SafeDisk
 from dragoman.system.clock import SystemClock
-from dragoman.system.garbage import leave_what_is_there, look_seldom
+from dragoman.system.garbage import freeze_gc, tune_gc
 from dragoman.system.ids import new_id
 
 TOKEN = f"drg_{AGENT.name}_{1:012x}_{'s' * 43}"
@@ -126,22 +126,26 @@ async def _bare_stream(folder: Path, rate: int) -> AsyncGenerator[Serving]:
 
 @asynccontextmanager
 async def _hub(folder: Path, rate: int = 0) -> AsyncGenerator[Serving]:
-    store, clock, hints = SqliteStore.open(folder / "dragoman.db", new_id), SystemClock(), Hints()
-    hub = Hub(Engine(store, clock, _SECRET, on_commit=hints.tell), new_id)
+    store, clock, hints = (
+        SqliteStore.open(folder / "dragoman.db", new_id),
+        SystemClock(),
+        CommitHints(),
+    )
+    hub = Hub(Engine(store, clock, _SECRET, on_commit=hints.notify), new_id)
     names = task_ids(BUSY)
     claim_tasks(hub, names)
     lay_summaries(folder, names)
     expires = clock.now() + _A_DAY
-    hub.do(
+    hub.submit(
         PERSON,
         RegisterAgent(AGENT.name),
-        IssueToken(AGENT.name, f"{1:012x}", digest_of(TOKEN), expires),
+        IssueToken(AGENT.name, f"{1:012x}", digest_token(TOKEN), expires),
     )
-    facts = StoreFacts(store, partial(has_file, store, Beneath(folder)))
-    door = Door(
+    facts = StoreFacts(store, partial(has_task_file, store, SafeDisk(folder)))
+    door = HttpDeps(
         hub=hub,
-        interpreter=Interpreter(hub, (aof.dialect(),), facts),
-        identity=Identity(store, _SECRET, OWNER_TOKEN.encode(), clock),
+        router=Router(hub, (aof.dialect(),), facts),
+        identity=Authenticator(store, _SECRET, OWNER_TOKEN.encode(), clock),
         settings=Settings(http=HttpSettings(port=0, rate_per_second=0, max_body=_BODY)),
         hints=hints,
     )
@@ -166,7 +170,7 @@ def _produce(hub: Hub, task: str, rate: int) -> None:
     """So many events a second, each with the moment at which it was asked for."""
     for due in paced(rate):
         now = perf_counter_ns()
-        hub.do(PERSON, *(NoteTask(task, f"{now:020d}") for _ in range(due)))
+        hub.submit(PERSON, *(NoteTask(task, f"{now:020d}") for _ in range(due)))
 
 
 def _nothing() -> None:
@@ -192,7 +196,7 @@ async def _serve(kind: str, folder: Path, *more: int) -> None:
     async with _KINDS[kind](folder, *more) as (server, begin):
         bound = server.bind() if isinstance(server, HttpServer) else _bound(server.config)
         serving = asyncio.create_task(server.serve([bound]))
-        leave_what_is_there()
+        freeze_gc()
         print(bound.getsockname()[1], flush=True)
         if more:
             await asyncio.to_thread(sys.stdin.readline)
@@ -201,5 +205,5 @@ async def _serve(kind: str, folder: Path, *more: int) -> None:
 
 
 if __name__ == "__main__":
-    look_seldom()
+    tune_gc()
     uvloop.run(_serve(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:])))

@@ -15,8 +15,8 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import PostMail
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Taken
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted
 from dragoman.protocols import agentmail
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
@@ -51,8 +51,8 @@ def sent(folder: Path, callers: int, seconds: float) -> float:
         interpreter, letters = _interpreter(hub), rows(count())
 
         async def send() -> None:
-            answer = await interpreter.send_soon(next(letters), speaker=SENDER)
-            assert isinstance(answer, Taken), answer
+            answer = await interpreter.send_async(next(letters), speaker=SENDER)
+            assert isinstance(answer, Accepted), answer
             assert not answer.repeated, answer
 
         @asynccontextmanager
@@ -73,7 +73,7 @@ class Box:
         start, done = perf_counter(), 0
         while (passed := perf_counter() - start) < seconds:
             answer = self._interpreter.call("mail.inbox", {"before": 0, "limit": 20}, READER)
-            assert isinstance(answer, Taken), answer
+            assert isinstance(answer, Accepted), answer
             assert len(answer.reply["messages"]) == 20, answer
             done += 1
         return done / passed
@@ -85,7 +85,7 @@ def open_box(folder: Path, letters: int) -> Generator[Box]:
     with open_hub(SqliteStore.open(folder / "dragoman.db", new_id)) as hub:
         for start in range(0, letters, _AT_ONCE):
             some = range(start, min(start + _AT_ONCE, letters))
-            hub.do(
+            hub.submit(
                 SENDER,
                 *(PostMail((READER.name,), "note", f"Letter {n}.", id=f"m-{n}") for n in some),
             )
@@ -112,6 +112,6 @@ def _row(number: int, more: str) -> bytes:
 _MORE = "." * (_BYTES - len(_row(0, "")))
 
 
-def _interpreter(hub: Hub) -> Interpreter:
+def _interpreter(hub: Hub) -> Router:
     facts = StoreFacts(hub.store, lambda _task, _ref: False)
-    return Interpreter(hub, (agentmail.dialect(),), facts)
+    return Router(hub, (agentmail.dialect(),), facts)

@@ -59,9 +59,9 @@ def engine_with_callers(
         with open_hub(store) as hub:
 
             async def life() -> None:
-                created = await hub.do_soon(_PERSON, _CREATE, key=new_key())
+                created = await hub.submit_async(_PERSON, _CREATE, key=new_key())
                 for actor, command, key in _steps(created.receipts[0].task, new_key):
-                    await hub.do_soon(actor, command, key=key)
+                    await hub.submit_async(actor, command, key=key)
 
             yield life
 
@@ -90,9 +90,9 @@ def engine_alone(store: Store, seconds: float) -> float:
     lives, start = 0, perf_counter()
     with open_hub(store) as hub:
         while perf_counter() < start + seconds:
-            created = hub.do(_PERSON, _CREATE, key=new_id())
+            created = hub.submit(_PERSON, _CREATE, key=new_id())
             for actor, command, key in _steps(created.receipts[0].task):
-                hub.do(actor, command, key=key)
+                hub.submit(actor, command, key=key)
             lives += 1
     return lives / (perf_counter() - start)
 

@@ -21,8 +21,8 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import BoardQuery
-from dragoman.engine.reads.ask import entries
+from dragoman.engine.ports import TaskQuery
+from dragoman.engine.reads.ask import all_entries
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 
@@ -46,24 +46,26 @@ class Board:
         self._hub = hub
         names = [f"BOARD-{number}" for number in range(tasks)]
         for some in _chunks(names):
-            hub.do(_PERSON, *(CreateTask("an ordinary task", name, ready=True) for name in some))
+            hub.submit(
+                _PERSON, *(CreateTask("an ordinary task", name, ready=True) for name in some)
+            )
         for some in _chunks(names[::2]):
-            hub.do(_AGENT, *(ClaimTask(name, agent=_AGENT.name) for name in some))
-            hub.do(_AGENT, *(_failed(name) for name in some))
+            hub.submit(_AGENT, *(ClaimTask(name, agent=_AGENT.name) for name in some))
+            hub.submit(_AGENT, *(_failed(name) for name in some))
 
     def claims_per_second(self, seconds: float) -> float:
         """How often whatever is next is claimed, and given back."""
 
         def once() -> None:
-            claimed = self._hub.do(_AGENT, ClaimTask("", agent=_AGENT.name)).receipts[0]
-            self._hub.do(_AGENT, ReleaseTask(claimed.task, fence=claimed.fence))
+            claimed = self._hub.submit(_AGENT, ClaimTask("", agent=_AGENT.name)).receipts[0]
+            self._hub.submit(_AGENT, ReleaseTask(claimed.task, fence=claimed.fence))
 
         return _rate(once, seconds)
 
     def pages_per_second(self, seconds: float) -> float:
         """How often the newest page of tasks that are ready is read."""
-        store, query = self._hub.store, BoardQuery(status="ready")
-        return _rate(lambda: store.board(query), seconds)
+        store, query = self._hub.store, TaskQuery(status="ready")
+        return _rate(lambda: store.task_page(query), seconds)
 
 
 @contextmanager
@@ -88,10 +90,14 @@ def make_story(folder: Path, tasks: int) -> None:
     names = [f"STORY-{number}" for number in range(tasks)]
     with open_hub(_store(folder)) as hub:
         for some in _chunks(names):
-            hub.do(_PERSON, *(CreateTask("an ordinary task", name, ready=True) for name in some))
-            hub.do(_AGENT, *(ClaimTask(name, agent=_AGENT.name, ttl_ms=_A_DAY) for name in some))
+            hub.submit(
+                _PERSON, *(CreateTask("an ordinary task", name, ready=True) for name in some)
+            )
+            hub.submit(
+                _AGENT, *(ClaimTask(name, agent=_AGENT.name, ttl_ms=_A_DAY) for name in some)
+            )
             for _ in range(_NOTES):
-                hub.do(_AGENT, *(NoteTask(name, "it goes on, as it should") for name in some))
+                hub.submit(_AGENT, *(NoteTask(name, "it goes on, as it should") for name in some))
 
 
 def starts_per_second(folder: Path) -> float:
@@ -105,7 +111,7 @@ def starts_per_second(folder: Path) -> float:
 def hashed_per_second(folder: Path) -> float:
     """Entries of that ledger per second whose lines are hashed, and nothing else."""
     store = _store(folder)
-    chained = [(entry.previous, entry.line) for entry in entries(store)]
+    chained = [(entry.previous, entry.line) for entry in all_entries(store)]
     store.close()
     begun = perf_counter()
     for previous, line in chained:

@@ -17,18 +17,18 @@ import uvloop
 
 from bench.callers import Deed, drive
 from bench.raw import RawFront
-from dragoman.bus.local import Closed, LocalBus, Subscription
+from dragoman.bus.local import LocalBus, Subscription, SubscriptionClosed
 from dragoman.core.actors import Actor
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine
-from dragoman.engine.hints import Hints
+from dragoman.engine.hints import CommitHints
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Taken
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.driver import open_database
-from dragoman.system.chunk_tails import ChunkTails
+from dragoman.system.chunk_tails import CarryOverFile
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
 from dragoman.text.redact import Redactor
@@ -214,20 +214,20 @@ def ingested(folder: Path, callers: int, seconds: float, end: str = "") -> float
 
     What is held back of one with this `end` is kept as the hub keeps it: synced, in a file.
     """
-    hints = Hints()
+    hints = CommitHints()
     store = SqliteStore.open(folder / "dragoman.db", new_id)
-    hub = Hub(Engine(store, SystemClock(), b"bench" * 6, on_commit=hints.tell), new_id)
+    hub = Hub(Engine(store, SystemClock(), b"bench" * 6, on_commit=hints.notify), new_id)
     bus = LocalBus(store, hints)
-    readers = [_Reader(bus.subscribe(size=1_000_000)) for _ in range(READERS)]
+    readers = [_Reader(bus.subscribe(max_events=1_000_000)) for _ in range(READERS)]
     facts = StoreFacts(store, lambda _task, _ref: False)
-    tails = ChunkTails(folder / "held", b"bench" * 6, perf_counter)
+    tails = CarryOverFile(folder / "held", b"bench" * 6, perf_counter)
     choices = saop.Choices(redactor=Redactor(key=b"bench"), digest=hub.content_key, tails=tails)
-    interpreter = Interpreter(hub, (saop.dialect(choices),), facts)
+    interpreter = Router(hub, (saop.dialect(choices),), facts)
     events = _events(end)
 
     async def send() -> None:
-        answer = await interpreter.call_soon("saop.event", next(events), DEVELOPER)
-        assert isinstance(answer, Taken), answer
+        answer = await interpreter.call_async("saop.event", next(events), DEVELOPER)
+        assert isinstance(answer, Accepted), answer
 
     @asynccontextmanager
     async def sends() -> AsyncGenerator[Deed]:
@@ -264,7 +264,7 @@ class _Reader:
             self._there.wait_for(lambda: self._one.cursor >= position)
 
     def _read(self) -> None:
-        with suppress(Closed):
+        with suppress(SubscriptionClosed):
             while True:
                 self._one.take(1.0)
                 with self._there:

@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 
 from msgspec import Struct
 
-from dragoman.core.rules.entropy import Finding, Seen, Steady, Thresholds, judge
+from dragoman.core.rules.entropy import Finding, ObservedTurn, SettledSign, Thresholds, detect_signs
 from dragoman.protocols import saop
 
 EXAMPLE = Path(__file__).parent / "dialects" / "entropy-example.jsonl"
@@ -26,12 +26,12 @@ class Mark(Struct, frozen=True):
     text: str
 
 
-def recorded() -> list[Seen]:
+def recorded() -> list[ObservedTurn]:
     """The turns of the example, checked as the hub checks them."""
     lines = EXAMPLE.read_bytes().splitlines()
     turns = [saop.TurnEnvelopeSchema.parse(line) for line in lines]
     return [
-        Seen(
+        ObservedTurn(
             int(turn.turn_index),
             turn.metadata.confidence,
             turn.content.action,
@@ -41,28 +41,28 @@ def recorded() -> list[Seen]:
     ]
 
 
-def marks(turns: Sequence[Seen], thresholds: Thresholds | None = None) -> list[Mark]:
+def marks(turns: Sequence[ObservedTurn], thresholds: Thresholds | None = None) -> list[Mark]:
     """What the duty tells, if it looks after every turn."""
     told, raised = list[Mark](), set[str]()
     for count, turn in enumerate(turns, 1):
-        for found in judge(turns[:count], thresholds or Thresholds(), raised):
+        for found in detect_signs(turns[:count], thresholds or Thresholds(), raised):
             told.append(_mark(turn, found))
             raised ^= {found.sign}
     return told
 
 
-def _mark(turn: Seen, found: Finding | Steady) -> Mark:
-    if isinstance(found, Steady):
+def _mark(turn: ObservedTurn, found: Finding | SettledSign) -> Mark:
+    if isinstance(found, SettledSign):
         return Mark(turn.index, found.sign, True, f"{found.sign} is over")
     return Mark(turn.index, found.sign, False, f"{found.sign}: {found.detail}")
 
 
-def draw(turns: Sequence[Seen]) -> str:
+def draw(turns: Sequence[ObservedTurn]) -> str:
     """The picture."""
     return "\n".join(_lines(turns)) + "\n"
 
 
-def _lines(turns: Sequence[Seen]) -> Iterator[str]:
+def _lines(turns: Sequence[ObservedTurn]) -> Iterator[str]:
     wide, high = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 
     def x(turn: int) -> float:

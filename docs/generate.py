@@ -9,19 +9,19 @@ from typing import Any
 
 import msgspec
 
-from dragoman.bootstrap import dialects
-from dragoman.config import TABLES, Settings, sections
-from dragoman.core.authority import MAY_EDIT, MAY_MOVE, MAY_REGISTER, MAY_VOUCH
+from dragoman.bootstrap import build_dialects
+from dragoman.config import TABLE_SECTIONS, Settings, iter_sections
+from dragoman.core.authority import MAY_EDIT, MAY_MANAGE_CREDENTIALS, MAY_MOVE, MAY_REGISTER
 from dragoman.core.errors import FAULTS, REFUSALS
 from dragoman.core.events import EVENT_NAMES, Role
-from dragoman.core.moments import in_hours
-from dragoman.core.states.handoff import DEFAULT_SLA_MS, HANDOFF_TRANSITIONS, LEGAL
-from dragoman.core.states.task import FINAL, STATUS_AFTER, TRANSITIONS
+from dragoman.core.moments import format_hours
+from dragoman.core.states.handoff import DEFAULT_SLA_MS, HANDOFF_TRANSITIONS, LEGAL_ACTIONS
+from dragoman.core.states.task import FINAL_STATUSES, OUTCOME_STATUSES, TASK_TRANSITIONS
 from dragoman.protocols.saop import TYPES
-from dragoman.surfaces.cli.app import build
-from dragoman.surfaces.cli.mail.compose import FORMS, KINDS
-from dragoman.surfaces.http.problems import STATUS, problem
-from dragoman.surfaces.mcp.tools import table
+from dragoman.surfaces.cli.app import build_cli
+from dragoman.surfaces.cli.mail.compose import FIELD_KINDS, LETTER_FORMS
+from dragoman.surfaces.http.problems import STATUS_BY_CODE, problem
+from dragoman.surfaces.mcp.tools import build_tools
 from dragoman.text.redact.commands import PROGRAMS
 from dragoman.text.redact.rules import RULES
 
@@ -38,16 +38,20 @@ def transitions() -> str:
     lines = ["```mermaid", "stateDiagram-v2", "    [*] --> backlog", "    [*] --> ready"]
     lines += [
         f"    {_node(a)} --> {_node(b)}" + (" : claim" if b == "in-progress" else "")
-        for a, targets in TRANSITIONS.items()
+        for a, targets in TASK_TRANSITIONS.items()
         for b in targets
     ]
-    lines += [f"    {_node(status)} --> [*]" for status in TRANSITIONS if status in FINAL]
+    lines += [
+        f"    {_node(status)} --> [*]" for status in TASK_TRANSITIONS if status in FINAL_STATUSES
+    ]
     return "\n".join([*lines, "```"])
 
 
 def transition_table() -> str:
     """The same as a table."""
-    rows = ((f"`{a}`", ", ".join(f"`{b}`" for b in t) or "final") for a, t in TRANSITIONS.items())
+    rows = (
+        (f"`{a}`", ", ".join(f"`{b}`" for b in t) or "final") for a, t in TASK_TRANSITIONS.items()
+    )
     return _table(("from", "to"), rows)
 
 
@@ -58,7 +62,7 @@ def authority() -> str:
             f"{a} → {b}",
             ", ".join(who for who, moves in MAY_MOVE.items() if (a, b) in moves),
         )
-        for a, targets in TRANSITIONS.items()
+        for a, targets in TASK_TRANSITIONS.items()
         for b in targets
         if b != "in-progress"
     )
@@ -77,7 +81,9 @@ def roles() -> str:
 
 def credentials() -> str:
     """Who may give and take whose credentials."""
-    return _table(("credentials of", "who may give and take them"), _by_right(MAY_VOUCH))
+    return _table(
+        ("credentials of", "who may give and take them"), _by_right(MAY_MANAGE_CREDENTIALS)
+    )
 
 
 def _by_right(table: Mapping[Role, Collection[str]]) -> Iterator[tuple[str, str]]:
@@ -91,16 +97,19 @@ def mail_fields() -> str:
     """What `mail send --type` is told by `--field`."""
 
     def told(names: Iterable[str]) -> str:
-        kinds = {name: f" ({kind.told})" for name, kind in KINDS.items()}
+        kinds = {name: f" ({kind.description})" for name, kind in FIELD_KINDS.items()}
         return ", ".join(f"`{name}`{kinds.get(name, '')}" for name in names)
 
-    rows = ((f"`{type}`", told(form.required), told(form.optional)) for type, form in FORMS.items())
+    rows = (
+        (f"`{type}`", told(form.required), told(form.optional))
+        for type, form in LETTER_FORMS.items()
+    )
     return _table(("type", "must have", "may have"), rows)
 
 
 def outcomes() -> str:
     """Where a report takes a task."""
-    rows = ((f"`{outcome}`", " → ".join(steps)) for outcome, steps in STATUS_AFTER.items())
+    rows = ((f"`{outcome}`", " → ".join(steps)) for outcome, steps in OUTCOME_STATUSES.items())
     return _table(("outcome", "then"), rows)
 
 
@@ -116,7 +125,10 @@ def faults() -> str:
 
 def problems() -> str:
     """The codes of problem documents and their statuses."""
-    rows = ((f"{status}", f"`{code}`", problem(code, "").title) for code, status in STATUS.items())
+    rows = (
+        (f"{status}", f"`{code}`", problem(code, "").title)
+        for code, status in STATUS_BY_CODE.items()
+    )
     return _table(("status", "code", "meaning"), rows)
 
 
@@ -159,14 +171,14 @@ def settings() -> str:
         )
         for section, struct in _sections()
         for key in msgspec.structs.fields(struct)
-        if f"{section}.{key.name}" not in dict(sections())
+        if f"{section}.{key.name}" not in dict(iter_sections())
     )
     return _table(("setting", "default", "variable", "meaning"), rows)
 
 
 def commands() -> str:
     """The help of every command, as it prints it."""
-    root = build()
+    root = build_cli()
     sections = [f"## `{path}`\n\n```\n{text}\n```" for path, text in _helps(root, "dragoman")]
     return "\n\n".join(sections)
 
@@ -180,9 +192,9 @@ def mcp_tools() -> str:
                 f"**{name}**" if name in tool.schema.get("required", ()) else name
                 for name in tool.schema["properties"]
             ),
-            tool.about,
+            tool.description,
         )
-        for tool in table(dialects()).values()
+        for tool in build_tools(build_dialects()).values()
     )
     return _table(("tool", "arguments", "for"), rows)
 
@@ -202,8 +214,8 @@ def handoff_table() -> str:
         (
             f"`{state}`",
             ", ".join(f"`{to}`" for to in targets) or "final",
-            ", ".join(f"`{action}`" for action in LEGAL[state]),
-            in_hours(DEFAULT_SLA_MS[state]) if state in DEFAULT_SLA_MS else "",
+            ", ".join(f"`{action}`" for action in LEGAL_ACTIONS[state]),
+            format_hours(DEFAULT_SLA_MS[state]) if state in DEFAULT_SLA_MS else "",
         )
         for state, targets in HANDOFF_TRANSITIONS.items()
     )
@@ -215,7 +227,7 @@ def redaction_rules() -> str:
     rows = (
         (
             f"`{rule.kind}`",
-            " ".join(f"`{start.decode()}`" for start in rule.starts) or "told by its inside",
+            " ".join(f"`{start.decode()}`" for start in rule.prefixes) or "told by its inside",
             _source(rule.source),
         )
         for rule in RULES
@@ -226,7 +238,7 @@ def redaction_rules() -> str:
 def redaction_programs() -> str:
     """The programs that take a password on their command line, and who describes it."""
     rows = (
-        (" ".join(f"`{name}`" for name in one.names), f"`{one.shown}`", _source(one.source))
+        (" ".join(f"`{name}`" for name in one.names), f"`{one.option_text}`", _source(one.source))
         for one in PROGRAMS
     )
     return _table(("program", "option", "source"), rows)
@@ -275,9 +287,9 @@ def main() -> None:
 
 def _sections() -> Iterator[tuple[str, type[msgspec.Struct]]]:
     """Every section with its keys; of those that there are any number of, one for all."""
-    inner = dict(sections())
+    inner = dict(iter_sections())
     for section in msgspec.structs.fields(Settings):
-        table = TABLES.get(section.name)
+        table = TABLE_SECTIONS.get(section.name)
         yield (f"{section.name}.NAME", table) if table else (section.name, section.type)
         for name, struct in inner.items():
             if name.startswith(f"{section.name}."):

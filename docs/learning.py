@@ -13,10 +13,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from dragoman.core.events import AgentAssigned, AgentRated
-from dragoman.core.offers import Wish
-from dragoman.core.rules.scoring import Roster
-from dragoman.core.rules.threshold import threshold
-from dragoman.core.states.standing import EVOLVE_STANDING, Descriptor, Evidence, Standing
+from dragoman.core.offers import Requirements
+from dragoman.core.rules.scoring import AgentRanker
+from dragoman.core.rules.threshold import compute_threshold
+from dragoman.core.states.standing import REPUTATION_FOLDS, AgentDescriptor, Evidence, Reputation
 
 DOCS = Path(__file__).parent
 QUALITIES = (0.9, 0.6, 0.3)
@@ -27,12 +27,12 @@ SEED = 20_260_215
 """Any other shows the same, which `tests/docs/test_learning.py` tries."""
 _MINUTE = 60_000
 _NAMES = ("anna", "bert", "cleo")
-_GOAL = Wish("write python")
+_GOAL = Requirements("write python")
 _MARK = re.compile(r"(<!-- simulated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Draw = Callable[[], float]
 """Gives a number from 0 to 1, another one each time."""
-Choice = Callable[[Sequence[Standing], int, Draw], str]
+Choice = Callable[[Sequence[Reputation], int, Draw], str]
 """Whom the next intent is given to; empty: nobody."""
 
 
@@ -66,14 +66,14 @@ class Trace(Struct, frozen=True):
         return part.count(self.best) / len(part)
 
 
-def by_score(standings: Sequence[Standing], now: int, draw: Draw) -> str:
+def by_score(standings: Sequence[Reputation], now: int, draw: Draw) -> str:
     """As this hub chooses."""
     del draw
-    first = Roster(standings, now).rank(_GOAL)[0]
-    return first.agent if first.is_good_enough else ""
+    first = AgentRanker(standings, now).rank(_GOAL)[0]
+    return first.agent if first.meets_threshold else ""
 
 
-def by_chance(standings: Sequence[Standing], now: int, draw: Draw) -> str:
+def by_chance(standings: Sequence[Reputation], now: int, draw: Draw) -> str:
     """Any of them."""
     del now
     return standings[int(draw() * len(standings))].name
@@ -85,7 +85,7 @@ def by_origin(constraint: float) -> Choice:
     They look for a word of a constraint in the goal: it is there (1) or is not (0).
     """
 
-    def choose(standings: Sequence[Standing], now: int, draw: Draw) -> str:
+    def choose(standings: Sequence[Reputation], now: int, draw: Draw) -> str:
         del now, draw
         scored = [
             (0.5 + 0.3 * constraint + 0.2 * _rate(standing), standing) for standing in standings
@@ -107,7 +107,9 @@ CHOICES: dict[str, Choice] = {
 def simulate(choose: Choice, qualities: Sequence[float], draw: Draw) -> Trace:
     """Give out intents one after the other; each has ended before the next is given out."""
     true = dict(zip(_NAMES, qualities, strict=True))
-    standings = {name: Standing(name, Descriptor(("python",), trust="T2")) for name in _NAMES}
+    standings = {
+        name: Reputation(name, AgentDescriptor(("python",), trust="T2")) for name in _NAMES
+    }
     given, successes = list[str](), list[bool]()
     for number in range(INTENTS):
         now = number * _MINUTE
@@ -138,20 +140,20 @@ def shares_of_best(runs: Sequence[Trace]) -> list[float]:
     ]
 
 
-def _after(standing: Standing, intent: str, now: int, *, success: bool) -> Standing:
+def _after(standing: Reputation, intent: str, now: int, *, success: bool) -> Reputation:
     name = standing.name
-    given = EVOLVE_STANDING[AgentAssigned](standing, AgentAssigned(name, intent, intent), now)
-    return EVOLVE_STANDING[AgentRated](
+    given = REPUTATION_FOLDS[AgentAssigned](standing, AgentAssigned(name, intent, intent), now)
+    return REPUTATION_FOLDS[AgentRated](
         given, AgentRated(name, intent, intent, success, _MINUTE), now
     )
 
 
-def _rate(standing: Standing) -> float:
+def _rate(standing: Reputation) -> float:
     samples = standing.successes + standing.failures
     return standing.successes / samples if samples else 0.0
 
 
-def _threshold_of_origin(standing: Standing) -> float:
+def _threshold_of_origin(standing: Reputation) -> float:
     if standing.successes + standing.failures < 5:
         return 0.65
     recent = 0.0
@@ -177,7 +179,7 @@ def thresholds() -> str:
 def _cell(good: int, bad: int) -> str:
     if good + bad > max(32, good, bad):
         return ""
-    return f"{threshold(Evidence(good + bad, good)):.2f}"
+    return f"{compute_threshold(Evidence(good + bad, good)):.2f}"
 
 
 def outcomes() -> str:

@@ -5,25 +5,25 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from dragoman.bootstrap.duties import Outside, all_duties
+from dragoman.bootstrap.duties import ServicePorts, service_groups
 from dragoman.bootstrap.traces import trace_choices
 from dragoman.config import Settings
 from dragoman.core.errors import DragomanError, StoreCorrupt
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.rests import Left
+from dragoman.engine.interpreter import Router
+from dragoman.engine.rests import StoredCarryOver
 from dragoman.ledger.checkpoint import Checkpoint
-from dragoman.ledger.tree import Tree, root
+from dragoman.ledger.tree import Tree, tree_root
 from dragoman.notify.notice import Notice
 from dragoman.protocols import saop
 from dragoman.services.checkpointer import Checkpointer
-from dragoman.services.clockwork import Duty
+from dragoman.services.clockwork import Service
 from dragoman.services.notifier import Notifier
 from dragoman.services.workq import HubWorkq
-from dragoman.system.chunk_tails import PATIENCE
+from dragoman.system.chunk_tails import STALE_SECONDS
 
 
-class CarryOverInMemory(saop.ShortTails):
+class CarryOverInMemory(saop.MemoryCarryOver):
     """Carry-over of thought chunks in memory; it outlives the hub."""
 
     def __init__(self, now: Callable[[], int]) -> None:
@@ -31,14 +31,14 @@ class CarryOverInMemory(saop.ShortTails):
         self._now = now
         self._stored_at: dict[str, int] = {}
 
-    def put(self, left: Sequence[Left]) -> None:
+    def put(self, updates: Sequence[StoredCarryOver]) -> None:
         """Store carry-over for the next chunks."""
-        super().put(left)
-        self._stored_at.update((end.key, self._now()) for end in left)
+        super().put(updates)
+        self._stored_at.update((end.key, self._now()) for end in updates)
 
-    def left(self, is_recorded: Callable[[str], bool]) -> list[tuple[str, str]]:
+    def find_stale(self, is_recorded: Callable[[str], bool]) -> list[tuple[str, str]]:
         """Carry-over that no chunk has followed for minutes."""
-        old = self._now() - PATIENCE * 1_000
+        old = self._now() - STALE_SECONDS * 1_000
         keys = [key for key in self._tails if self._stored_at[key] < old]
         texts = [(key, self.get(key, is_recorded)) for key in keys]
         for key, text in texts:
@@ -71,11 +71,13 @@ class Disk:
     def add(self, ledger: str, tree: Tree, at: int) -> None:
         """Append a checkpoint, without a signature: no test here forges one."""
         peaks = tuple(peak.hex() for peak in tree.peaks)
-        self.checkpoints.append(Checkpoint(ledger, tree.size, root(tree).hex(), peaks, str(at), ""))
+        self.checkpoints.append(
+            Checkpoint(ledger, tree.size, tree_root(tree).hex(), peaks, str(at), "")
+        )
 
     # The outbox
 
-    def alone(self) -> Any:
+    def try_lock(self) -> Any:
         """Lock of the outbox; always acquired, as there is one hub only."""
         return nullcontext(True)
 
@@ -87,15 +89,15 @@ class Disk:
         """Save the cursors of the targets."""
         self._outbox = data
 
-    def damaged(self) -> DragomanError:
+    def damaged_error(self) -> DragomanError:
         """Error for a damaged outbox; never used here."""
         return StoreCorrupt("the outbox is damaged")
 
-    def give_up(self, line: bytes) -> None:
+    def record_failed(self, line: bytes) -> None:
         """Save a notice that could not be delivered."""
         self.failed_lines.append(line)
 
-    def given_up(self) -> Iterable[bytes]:
+    def read_failed(self) -> Iterable[bytes]:
         """Lines of all notices that could not be delivered."""
         return self.failed_lines
 
@@ -104,17 +106,17 @@ def build_services(
     disk: Disk,
     notifier: Notifier[Notice],
     hub: Hub,
-    interpreter: Interpreter,
+    interpreter: Router,
     settings: Settings,
-) -> tuple[Duty, ...]:
+) -> tuple[Service, ...]:
     """Build all services in their order, without those for plain files."""
     traces = trace_choices(settings, hub.redaction.redactor, hub, lambda: "")
-    outside = Outside(
+    outside = ServicePorts(
         workq=HubWorkq(hub),
-        tails=disk.tails,
-        end_thought=partial(saop.last_chunk, choices=traces),
+        carry_over=disk.tails,
+        close_stream=partial(saop.final_chunk, choices=traces),
         checkpointer=Checkpointer(hub, disk),
         notifier=notifier,
     )
-    groups = all_duties(hub, settings, interpreter, outside)
+    groups = service_groups(hub, settings, interpreter, outside)
     return tuple(service for group in groups for service in group.all)

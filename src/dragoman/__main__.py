@@ -5,19 +5,19 @@ import signal
 
 def main() -> None:
     """Run the command line."""
-    hears = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if hears:
+    interrupts_python = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if interrupts_python:
         # Ctrl-C while modules load ends the process at once, without a traceback.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from dragoman.system.garbage import look_seldom
+    from dragoman.system.garbage import tune_gc
 
-    look_seldom()
-    from dragoman.bootstrap.house import HOUSE
+    tune_gc()
+    from dragoman.bootstrap.house import CLI_WIRING
     from dragoman.surfaces.cli.app import run
 
-    if hears:
+    if interrupts_python:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    run(HOUSE)
+    run(CLI_WIRING)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,14 @@ from typing import Any
 
 from msgspec import Raw
 
-from dragoman.bootstrap import open_dispatcher, open_place
+from dragoman.bootstrap import open_directory, open_dispatcher
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand, CreateTask
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Receipt
 from dragoman.core.states.task import Task
-from dragoman.engine.identity import Identity
-from dragoman.engine.reads.ask import TaskView, entries, find_task
+from dragoman.engine.identity import Authenticator
+from dragoman.engine.reads.ask import TaskView, all_entries, find_task
 from dragoman.ledger.entry import Line, read_line
 from dragoman.services.desk import AgentState
 from dragoman.services.dispatcher import Dispatcher
@@ -66,18 +66,18 @@ class RunningHub:
     def __init__(self, data: Path, settings: str) -> None:
         data.mkdir(exist_ok=True)
         (data / "dragoman.toml").write_text(settings)
-        self.directory = open_place(data, "", None, create=True)
+        self.directory = open_directory(data, "", None, create=True)
         self.data = data
         self.store = self.directory.hub.store
-        self.identity = Identity(self.store, SECRET, OWNER_TOKEN, self.directory.hub.clock)
+        self.identity = Authenticator(self.store, SECRET, OWNER_TOKEN, self.directory.hub.clock)
         self.dispatcher: Dispatcher = open_dispatcher(self.directory, self.identity, "http://hub")
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self.directory.hints.listen(self._wake)
+        self.directory.hints.subscribe(self._wake)
 
     def do(self, *commands: AnyCommand, actor: Actor = PERSON) -> Receipt:
         """Submit commands that must be accepted; returns the last receipt."""
-        return self.directory.hub.do(actor, *commands).receipts[-1]
+        return self.directory.hub.submit(actor, *commands).receipts[-1]
 
     def make(self, title: str = "a task", **fields: Any) -> str:
         """Create a ready task."""
@@ -95,7 +95,7 @@ class RunningHub:
 
     def lines(self, stream: str = "") -> list[Line[Raw]]:
         """Entries of the ledger, of one task or of all streams."""
-        read = [read_line(entry.line) for entry in entries(self.store)]
+        read = [read_line(entry.line) for entry in all_entries(self.store)]
         return [line for line in read if not stream or line.stream == f"task:{stream}"]
 
     def log(self, task: str) -> str:
@@ -104,7 +104,7 @@ class RunningHub:
 
     def state(self, name: str) -> AgentState:
         """Dispatch state of an agent."""
-        return next(state for state in self.dispatcher.states() if state.name == name)
+        return next(state for state in self.dispatcher.agent_states() if state.name == name)
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         """Wait until a condition holds; it is checked after every commit."""
@@ -121,7 +121,7 @@ class RunningHub:
     async def until_idle(self) -> None:
         """Wait until no agent is running."""
         async with asyncio.timeout(PATIENCE):
-            await self.dispatcher.until_idle()
+            await self.dispatcher.wait_idle()
 
     def _wake(self, _: Collection[str]) -> None:
         self._loop.call_soon_threadsafe(self._changed.set)

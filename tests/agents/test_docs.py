@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from docs.generate import DOCS
-from dragoman.agents.program import PASSED_ON
-from dragoman.config import parse
+from dragoman.agents.program import INHERITED_VARIABLES
+from dragoman.config import parse_settings
 from dragoman.engine.runner import SESSION_VARIABLE
 from tests.agents.running_hub import FAST, run, running_hub
 from tests.requirements import proves
@@ -95,10 +95,10 @@ def test_recipes_of_claude_and_codex_read_their_prompt_on_stdin(
 def test_every_settings_example_loads() -> None:
     assert set(EXAMPLES) == {"swe-backend", "reviewer", "counter", "claude", "codex"}
     for name, example in EXAMPLES.items():
-        assert name in parse(example, {}).agents
+        assert name in parse_settings(example, {}).agents
 
 
 @proves("RUN-ENVIRONMENT", "PROJECT-DOCS")
 def test_page_names_every_variable_of_a_program() -> None:
-    for variable in (*PASSED_ON, SESSION_VARIABLE):
+    for variable in (*INHERITED_VARIABLES, SESSION_VARIABLE):
         assert f"`{variable}`" in PAGE

@@ -31,7 +31,7 @@ def remote_section(agent: Receiver, **settings: object) -> str:
 
 def token_holder(hub: RunningHub, agent: Receiver) -> Actor:
     """The principal of the token that was posted last."""
-    principal = hub.identity.who(json.loads(agent.requests[-1].body)["token"], "http")
+    principal = hub.identity.authenticate(json.loads(agent.requests[-1].body)["token"], "http")
     assert isinstance(principal, Principal)
     return principal.actor
 
@@ -74,7 +74,7 @@ def test_agent_that_refuses_work_is_paused_without_failing_the_task(
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
             await hub.until_idle()
-            assert "answered 503" in hub.state("ada").paused
+            assert "answered 503" in hub.state("ada").idle_reason
             assert hub.task(task).failures == 0
 
     run(scenario())
@@ -89,7 +89,7 @@ def test_disallowed_address_is_not_called(tmp_path: Path, agent: Receiver) -> No
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
             await hub.until_idle()
-            assert "loopback" in hub.state("ada").paused
+            assert "loopback" in hub.state("ada").idle_reason
             assert agent.connections == 0
 
     run(scenario())
@@ -142,7 +142,7 @@ def test_agent_moved_between_starts_gets_a_new_attempt(
         async with running_hub(tmp_path / "data", after) as hub:
             await hub.until(lambda: hub.task(task).attempts == 2)
             assert hub.task(task).failures == 0
-            assert isinstance(hub.identity.who(token, "http"), Refusal)
+            assert isinstance(hub.identity.authenticate(token, "http"), Refusal)
             with pytest.raises(Refused, match="lease_lost"):
                 hub.do(ReportOutcome(task, "done"), actor=first)
 
@@ -161,7 +161,7 @@ def test_stop_does_not_wait_for_a_remote_agent_that_keeps_its_lease(
         ) as hub:
             hub.make()
             await asyncio.to_thread(agent.is_done.wait, 30)
-            await hub.until(lambda: len(hub.state("ada").running) == 1)
+            await hub.until(lambda: len(hub.state("ada").running_tasks) == 1)
             hub.dispatcher.stop()
             await hub.until_idle()
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core.actors import SYSTEM
+from dragoman.core.actors import HUB_ACTOR
 from dragoman.core.commands import ClaimTask
-from dragoman.engine.verifying.verify import check_ledger, check_views
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
 from dragoman.system import process
-from dragoman.system.hub_name import hub_name
+from dragoman.system.hub_name import load_or_create_hub_id
 from dragoman.system.ids import new_id
-from dragoman.system.process import started_at
-from dragoman.system.run_marks import RunMarks
+from dragoman.system.process import start_identity
+from dragoman.system.run_marks import PidFiles
 from tests.agents.running_hub import FAST, PERSON, RunningHub, agent_section, run, running_hub
 from tests.requirements import proves
 from tests.traces import Trace
@@ -35,7 +35,7 @@ def ignore(_: int) -> None:
 def check_ledger_and_views(hub: RunningHub) -> None:
     """Verify the ledger and its views."""
     assert list(check_ledger(hub.store, (), ignore)) == []
-    assert list(check_views(hub.store, ignore)) == []
+    assert list(check_stored_states(hub.store, ignore)) == []
 
 
 def start_hub_process(data: Path, event: str) -> subprocess.Popen[bytes]:
@@ -91,11 +91,11 @@ def test_claimed_task_that_never_started_starts_in_the_same_attempt(tmp_path: Pa
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings, start=False) as hub:
             task, others, removed = hub.make("1"), hub.make("2"), hub.make("3", assignee="ben")
-            name = hub_name(hub.data, new_id)
-            assert name == hub_name(hub.data, new_id)
-            hub.do(ClaimTask(task, "ada", f"{name}.1"), actor=SYSTEM)
-            hub.do(ClaimTask(others, "ada", "another-hub.1"), actor=SYSTEM)
-            hub.do(ClaimTask(removed, "ben", f"{name}.2"), actor=SYSTEM)
+            name = load_or_create_hub_id(hub.data, new_id)
+            assert name == load_or_create_hub_id(hub.data, new_id)
+            hub.do(ClaimTask(task, "ada", f"{name}.1"), actor=HUB_ACTOR)
+            hub.do(ClaimTask(others, "ada", "another-hub.1"), actor=HUB_ACTOR)
+            hub.do(ClaimTask(removed, "ben", f"{name}.2"), actor=HUB_ACTOR)
         async with running_hub(tmp_path / "data", settings) as hub:
             done = await hub.until_status(task, "review")
             assert done.attempts == 1
@@ -155,7 +155,10 @@ def test_hub_without_agents_settles_orphaned_attempts(tmp_path: Path, trace: Tra
     async def after_restart() -> None:
         async with running_hub(data, FAST, start=False) as hub:
             kept_task = hub.make("kept")
-            hub.do(ClaimTask(kept_task, "ada", f"{hub_name(data, new_id)}.1"), actor=SYSTEM)
+            hub.do(
+                ClaimTask(kept_task, "ada", f"{load_or_create_hub_id(data, new_id)}.1"),
+                actor=HUB_ACTOR,
+            )
         async with running_hub(data, FAST) as hub:
             assert (await hub.until_status(running, "ready")).failures == 1
             assert (await hub.until_status(kept_task, "ready")).failures == 0
@@ -177,8 +180,8 @@ class LeftoverGroup:
 
 
 @pytest.fixture
-def marks(tmp_path: Path) -> RunMarks:
-    return RunMarks(tmp_path)
+def marks(tmp_path: Path) -> PidFiles:
+    return PidFiles(tmp_path)
 
 
 CHILDREN = pytest.mark.parametrize(
@@ -190,37 +193,37 @@ CHILDREN = pytest.mark.parametrize(
 @proves("RUN-LEFTOVERS")
 @CHILDREN
 def test_leftover_group_is_killed_by_pid_and_start_time(
-    marks: RunMarks, trace: Trace, child: str
+    marks: PidFiles, trace: Trace, child: str
 ) -> None:
     leftover = LeftoverGroup(f"exec 3>{trace.path}; {child} & echo up >&3; wait", "s-1")
     assert trace.read() == b"up\n"
-    marks.put("s-1")
-    marks.put("s-1", leftover.pid, started_at(leftover.pid))
-    assert marks.sweep() == {"s-1"}
+    marks.write("s-1")
+    marks.write("s-1", leftover.pid, start_identity(leftover.pid))
+    assert marks.kill_leftovers() == {"s-1"}
     assert trace.read_to_end() == b""
     assert leftover.program.wait() == -signal.SIGKILL
-    assert marks.sweep() == {"s-1"}, "whoever sweeps may be killed before it is on record"
+    assert marks.kill_leftovers() == {"s-1"}, "whoever sweeps may be killed before it is on record"
     marks.remove("s-1")
-    assert marks.sweep() == frozenset()
+    assert marks.kill_leftovers() == frozenset()
 
 
 @proves("RUN-LEFTOVERS")
 @CHILDREN
 def test_children_of_an_exited_leftover_are_killed(
-    marks: RunMarks, trace: Trace, child: str
+    marks: PidFiles, trace: Trace, child: str
 ) -> None:
     leftover = LeftoverGroup(f"exec 3>{trace.path}; {child} & echo up >&3", "s-1")
-    started = started_at(leftover.pid)
+    started = start_identity(leftover.pid)
     assert trace.read() == b"up\n"
     assert leftover.program.wait() == 0
-    marks.put("s-1", leftover.pid, started)
-    assert marks.sweep() == {"s-1"}
+    marks.write("s-1", leftover.pid, started)
+    assert marks.kill_leftovers() == {"s-1"}
     assert trace.read_to_end() == b""
 
 
 @proves("RUN-LEFTOVERS")
 def test_leftover_that_is_executing_a_new_program_is_checked_again(
-    marks: RunMarks, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    marks: PidFiles, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leftover = LeftoverGroup(f"exec 3>{trace.path}; echo up >&3; wait; sleep 100", "s-1")
     assert trace.read() == b"up\n"
@@ -238,22 +241,22 @@ def test_leftover_that_is_executing_a_new_program_is_checked_again(
             (kernel / "environ").write_bytes(b"DRAGOMAN_SESSION=s-1\0")
 
     monkeypatch.setattr(process, "sleep", record_sleep)
-    marks.put("s-1")
-    assert marks.sweep() == {"s-1"}
+    marks.write("s-1")
+    assert marks.kill_leftovers() == {"s-1"}
     assert leftover.program.wait() == -signal.SIGKILL
     assert trace.read_to_end() == b""
 
 
 @proves("RUN-LEFTOVERS")
 def test_leftover_without_a_recorded_pid_is_found_by_its_session(
-    marks: RunMarks, trace: Trace
+    marks: PidFiles, trace: Trace
 ) -> None:
     leftover = LeftoverGroup(
         f"exec 3>{trace.path}; (while :; do sleep 100; done) & echo up >&3; wait", "s-1"
     )
     assert trace.read() == b"up\n"
-    marks.put("s-1")
-    assert marks.sweep() == {"s-1"}
+    marks.write("s-1")
+    assert marks.kill_leftovers() == {"s-1"}
     assert trace.read_to_end() == b""
     assert leftover.program.wait() == -signal.SIGKILL
 
@@ -261,33 +264,33 @@ def test_leftover_without_a_recorded_pid_is_found_by_its_session(
 @proves("RUN-LEFTOVERS")
 @pytest.mark.parametrize("other", ["start", "boot", "session", "nothing"])
 def test_unrelated_process_with_the_recorded_pid_is_not_killed(
-    marks: RunMarks, trace: Trace, other: str
+    marks: PidFiles, trace: Trace, other: str
 ) -> None:
     script = f"exec 3>{trace.path}; echo up >&3; read line; echo alive >&3"
     unrelated = subprocess.Popen(
         ["sh", "-c", script], stdin=subprocess.PIPE, start_new_session=True
     )
     assert trace.read() == b"up\n"
-    boot, _, ticks = started_at(unrelated.pid).partition(" ")
+    boot, _, ticks = start_identity(unrelated.pid).partition(" ")
     marked = {
         "start": (unrelated.pid, f"{boot} {int(ticks) - 1}"),
         "boot": (unrelated.pid, f"another-start-of-the-machine {ticks}"),
         "session": (unrelated.pid + 1_000_000, f"{boot} {ticks}"),
         "nothing": (0, ""),
     }
-    marks.put("s-1", *marked[other])
-    assert marks.sweep() == {"s-1"}
+    marks.write("s-1", *marked[other])
+    assert marks.kill_leftovers() == {"s-1"}
     unrelated.communicate(b"\n")
     assert unrelated.returncode == 0
     assert trace.read_to_end() == b"alive\n"
 
 
 @proves("RUN-LEFTOVERS")
-def test_truncated_mark_is_removed(tmp_path: Path, marks: RunMarks) -> None:
-    assert marks.sweep() == frozenset()
-    marks.put("s-1")
+def test_truncated_mark_is_removed(tmp_path: Path, marks: PidFiles) -> None:
+    assert marks.kill_leftovers() == frozenset()
+    marks.write("s-1")
     (tmp_path / "agents/s-1.json").write_bytes(b'{"session":"s-')
-    assert marks.sweep() == {"s-1"}
+    assert marks.kill_leftovers() == {"s-1"}
     marks.remove("s-1")
     assert not [*(tmp_path / "agents").iterdir()]
 
@@ -304,7 +307,7 @@ def test_request_of_a_program_killed_with_the_hub_is_sent_again(
 
     async def before_kill() -> None:
         async with running_hub(data, FAST + hangs, start=False) as hub:
-            call = hub.directory.interpreter.call
+            call = hub.directory.router.call
             call("ccos.register", {"agent_id": "ada", "skills": ["sum"]}, PERSON)
             call("ccos.delegate", {"goal": "sum it up", "intent_id": "i-1"}, PERSON)
 

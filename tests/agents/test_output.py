@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.agents.output import Messages, Output
+from dragoman.agents.output import MessageFormat, Output
 from dragoman.text.redact import Redactor, Secret
 from tests.requirements import proves
 
@@ -27,15 +27,15 @@ class OutputRecorder:
             max_log,
             lambda: START,
             Redactor([Secret("word", "secret")]),
-            Messages((PREFIX,), max_message, max_pulse),
+            MessageFormat((PREFIX,), max_message, max_pulse),
         )
-        self.output.tell = lambda pulses: self.pulses.extend(one.line for one in pulses)
+        self.output.on_lines = lambda pulses: self.pulses.extend(one.line for one in pulses)
         self.messages = list[bytes]()
 
     def print(self, *blocks: bytes) -> None:
         """Feed these chunks, then the end of the output."""
         for block in (*blocks, b""):
-            self.messages += self.output.take("out", block)
+            self.messages += self.output.feed("out", block)
 
     @property
     def lines(self) -> list[str]:
@@ -51,7 +51,7 @@ def split_at(data: bytes, offsets: list[int]) -> list[bytes]:
 
 @proves("RUN-OUTPUT")
 def test_line_becomes_a_sandbox_pulse() -> None:
-    pulse = OutputRecorder().output.pulse("the \x1b[31m[REDACTED:word:0a1b2c3d]\x1b[0m word")
+    pulse = OutputRecorder().output.make_pulse("the \x1b[31m[REDACTED:word:0a1b2c3d]\x1b[0m word")
     assert msgspec.json.decode(msgspec.json.encode(pulse)) == {
         "type": "SANDBOX_PULSE",
         "line": pulse.line,
@@ -59,7 +59,7 @@ def test_line_becomes_a_sandbox_pulse() -> None:
         "timestamp": "2026-02-09T14:30:00.000Z",
     }
     assert "\x1b" not in pulse.line
-    assert not OutputRecorder().output.pulse("plain").masked
+    assert not OutputRecorder().output.make_pulse("plain").masked
 
 
 @proves("RUN-OUTPUT")
@@ -99,7 +99,7 @@ def test_messages_beyond_the_log_limit_are_still_parsed(offsets: list[int]) -> N
     recorder.print(*split_at(data, offsets))
     assert recorder.messages == [b"AOF/1 {1}", b"AOF/1 {2}", b"AOF/1 {3}"]
     assert recorder.lines == ["hub the limit is reached: later output is not logged"]
-    assert recorder.output.said == len(data)
+    assert recorder.output.byte_count == len(data)
 
 
 @proves("RUN-OUTPUT")
@@ -114,7 +114,7 @@ def test_long_lines_are_truncated_and_messages_kept_one_byte_past_their_limit() 
 @proves("RUN-OUTPUT")
 def test_stderr_is_logged_and_never_parsed_as_messages() -> None:
     recorder = OutputRecorder()
-    assert recorder.output.take("err", b"AOF/1 {}\n") == []
+    assert recorder.output.feed("err", b"AOF/1 {}\n") == []
     assert recorder.lines == ["err AOF/1 {}"]
 
 
@@ -122,7 +122,7 @@ def test_stderr_is_logged_and_never_parsed_as_messages() -> None:
 def test_hub_answers_in_the_log_are_bounded_but_the_exit_note_is_kept() -> None:
     recorder = OutputRecorder(max_log=1)
     for _ in range(5_000):
-        recorder.output.answer("refused")
+        recorder.output.log_reply("refused")
     recorder.output.note("exit code 3")
     assert len(recorder.lines) < 1_002
     no_more = "hub no more answers to messages are logged"
@@ -134,11 +134,11 @@ def test_full_disk_loses_only_the_log() -> None:
     def raise_disk_full(_: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    messages = Messages((PREFIX,), 100, 100)
+    messages = MessageFormat((PREFIX,), 100, 100)
     output = Output(raise_disk_full, LIMIT, lambda: START, Redactor(), messages)
     output.note("begun")
-    assert output.take("out", b"hello\nAOF/1 {}\n") == [b"AOF/1 {}"]
-    assert output.take("out", b"AOF/1 {2}\n") == [b"AOF/1 {2}"]
+    assert output.feed("out", b"hello\nAOF/1 {}\n") == [b"AOF/1 {}"]
+    assert output.feed("out", b"AOF/1 {2}\n") == [b"AOF/1 {2}"]
 
 
 @proves("RUN-OUTPUT")

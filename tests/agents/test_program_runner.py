@@ -12,17 +12,17 @@ from threading import Event as ThreadEvent
 
 import pytest
 
-from dragoman.agents.output import Messages, Pulse
-from dragoman.agents.program import Desk, ProgramRunner, Tools
+from dragoman.agents.output import MessageFormat, Pulse
+from dragoman.agents.program import ProgramPorts, ProgramRunner, WorkingFolder
 from dragoman.config import AgentSettings
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CheckpointTask, MoveTask, NoteTask, ReleaseTask
 from dragoman.core.errors import SettingsError
 from dragoman.engine.identity import Principal
-from dragoman.engine.plan import Taken
+from dragoman.engine.plan import Accepted
 from dragoman.engine.runner import Assignment
-from dragoman.files.tasks.workplace import Workplace
-from dragoman.system.beneath import Beneath
+from dragoman.files.tasks.workplace import WorkingFolders
+from dragoman.system.beneath import SafeDisk
 from dragoman.system.process import Process
 from dragoman.text.redact import Redactor
 from tests.agents.running_hub import FAST, PATIENCE, agent_section, run, running_hub
@@ -59,7 +59,7 @@ report()
             variables = seen["variables"]
             assert variables["DRAGOMAN_TASK"] == done.aof_id
             assert variables["DRAGOMAN_URL"] == "http://hub"
-            principal = hub.identity.who(variables["DRAGOMAN_TOKEN"], "http")
+            principal = hub.identity.authenticate(variables["DRAGOMAN_TOKEN"], "http")
             assert isinstance(principal, Principal)
             assert (principal.actor.name, principal.task, principal.fence) == ("ada", task, 1)
             assert Path(variables["DRAGOMAN_PROMPT"]).name == "prompt.md"
@@ -115,15 +115,13 @@ def test_prompt_of_a_handed_over_task_includes_the_package(tmp_path: Path) -> No
 
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", FAST + agent_section("ada", program)) as hub:
-            offered = hub.directory.interpreter.call(
-                "acp_handoff", offer("ada"), Actor("agent", "bob")
-            )
-            assert isinstance(offered, Taken)
+            offered = hub.directory.router.call("acp_handoff", offer("ada"), Actor("agent", "bob"))
+            assert isinstance(offered, Accepted)
             id = offered.reply["handoff_id"]
             for action in ("accept", "activate"):
                 action_call = {"action": action, "handoff_id": id}
                 assert isinstance(
-                    hub.directory.interpreter.call("acp_handoff", action_call, ada), Taken
+                    hub.directory.router.call("acp_handoff", action_call, ada), Accepted
                 )
             hub.do(ReleaseTask("t-1"), actor=ada)
             done = await hub.until_status("t-1", "review")
@@ -166,7 +164,7 @@ def test_exit_of_the_program_decides_the_task_status(
             assert ended.reported.by == ("" if is_agents else "hub")
             actors = [line.actor for line in hub.lines(task) if line.event == "task.reported"]
             assert actors == ["agent:ada" if is_agents else "system:hub"]
-            assert not list(hub.directory.settle())
+            assert not list(hub.directory.catch_up())
             runs = hub.data / "runs" / ended.aof_id
             assert (runs / "run_result.json").exists() == is_agents
             run_file = json.loads((runs / "run.json").read_text())
@@ -238,7 +236,7 @@ os.write(pipe, b"pushed;")
                 hub.do(NoteTask(task, f"seen {number}"))
                 await asyncio.sleep(0)
             hub.do(MoveTask(task, "done"))
-            assert hub.state("ada").running == (task,)
+            assert hub.state("ada").running_tasks == (task,)
             await asyncio.to_thread(go.write_text, "")
             assert await asyncio.to_thread(trace.read_to_end) == b"pushed;"
             await hub.until_idle()
@@ -296,7 +294,7 @@ else:
             for number in range(20):  # each of them makes the dispatcher look for work
                 hub.do(NoteTask(task, f"seen {number}"))
                 await asyncio.sleep(0)
-            assert hub.state("ada").running == (task,)
+            assert hub.state("ada").running_tasks == (task,)
             assert hub.task(task).attempts == 1
             await asyncio.to_thread(go.write_text, "")
             assert (await hub.until_status(task, "review")).attempts == 2
@@ -372,7 +370,7 @@ report()
             log = hub.log(task)
             assert len(log) < 25_000
             assert "the limit is reached" in log
-            assert hub.state("ada").used.output > blocks * 65_536 + 5_000_000
+            assert hub.state("ada").usage.output > blocks * 65_536 + 5_000_000
 
     run(scenario())
 
@@ -491,7 +489,7 @@ class FullDiskMarks:
         self.pid = 0
         self.sessions = set[str]()
 
-    def put(self, session: str, pid: int = 0, started: str = "") -> None:
+    def write(self, session: str, pid: int = 0, started: str = "") -> None:
         """Store the session, and fail when there is a pid."""
         self.sessions.add(session)
         self.pid = pid
@@ -513,23 +511,23 @@ async def ignore_message(_: bytes) -> str:
 
 
 def runner_with_desk(
-    open_desk: Callable[[Assignment], Desk], marks: FullDiskMarks
+    open_desk: Callable[[Assignment], WorkingFolder], marks: FullDiskMarks
 ) -> ProgramRunner:
     """A runner of an idle program, with a function that opens its work folder."""
-    tools = Tools(
+    tools = ProgramPorts(
         start=Process.start,
-        open_desk=open_desk,
+        open_folder=open_desk,
         worktree=None,
-        slow=ThreadPoolExecutor(1),
-        marks=marks,
+        blocking_pool=ThreadPoolExecutor(1),
+        pids=marks,
         token=lambda _: "token",
         url="",
         certificate="",
         environ=os.environ,
         now=lambda: 0,
         redactor=Redactor(),
-        messages=Messages((b"AOF/1 ",), 1_000, 1_000),
-        tell=ignore_pulses,
+        messages=MessageFormat((b"AOF/1 ",), 1_000, 1_000),
+        record_lines=ignore_pulses,
     )
     words = (sys.executable, "-c", "import signal; signal.pause()")
     return ProgramRunner("ada", AgentSettings(command=words), tools)
@@ -546,7 +544,7 @@ def test_work_folder_opened_during_a_backup_does_not_block_readers() -> None:
         loop, is_waiting = asyncio.get_running_loop(), asyncio.Event()
         loop.set_default_executor(ThreadPoolExecutor(1))
 
-        def open_desk(_: Assignment) -> Desk:
+        def open_desk(_: Assignment) -> WorkingFolder:
             loop.call_soon_threadsafe(is_waiting.set)
             raise OSError("read" if has_read.wait(PATIENCE) else "held up")
 
@@ -563,7 +561,7 @@ def test_work_folder_opened_during_a_backup_does_not_block_readers() -> None:
 
 @proves("RUN-STOP", "RUN-NOT-STARTED")
 def test_program_whose_pid_cannot_be_recorded_is_stopped_immediately(tmp_path: Path) -> None:
-    marks, workplace = FullDiskMarks(), Workplace(tmp_path, lambda: Beneath(tmp_path))
+    marks, workplace = FullDiskMarks(), WorkingFolders(tmp_path, lambda: SafeDisk(tmp_path))
     runner = runner_with_desk(
         lambda of: workplace.open(of.aof_id, of.attempt, of.prompt.encode()), marks
     )
@@ -636,7 +634,7 @@ def test_agent_that_cannot_be_started_is_paused_without_failing_the_task(tmp_pat
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
             await hub.until_idle()
-            assert "/no/such/program" in hub.state("ada").paused
+            assert "/no/such/program" in hub.state("ada").idle_reason
             ended = hub.task(task)
             assert (ended.status, ended.failures) == ("ready", 0)
             assert not [*(hub.data / "agents").iterdir()]
@@ -656,10 +654,10 @@ def test_start_failure_is_logged_once_and_shown_in_the_agent_state(
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 2 and hub.view(task).lease is None)
             await hub.until_idle()
-            (ada,) = hub.dispatcher.states()
+            (ada,) = hub.dispatcher.agent_states()
             reason = f"ada could not be started: {missing}: No such file or directory"
-            assert ada.paused == reason
-            assert hub.dispatcher.trouble.words == "", "the others go on"
+            assert ada.idle_reason == reason
+            assert hub.dispatcher.problem.message == "", "the others go on"
             assert caplog.text.count("ada could not be started") == 1
 
     run(scenario())

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from dragoman.agents.request import FunctionRunner
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.actors import HUB_ACTOR, Actor
 from dragoman.core.commands import ExpireRequest, MoveTask, ReleaseTask
 from dragoman.core.errors import SettingsError
 from dragoman.core.states.intent import Intent
 from dragoman.engine.identity import Principal
-from dragoman.engine.plan import Taken
-from dragoman.engine.reads.ask import entries
+from dragoman.engine.plan import Accepted
+from dragoman.engine.reads.ask import all_entries
 from dragoman.engine.reads.intents import find_intent
 from dragoman.engine.runner import Assignment
 from tests.agents import function_agents
@@ -73,8 +73,8 @@ def delegate(hub: RunningHub, *agents: str) -> None:
 
 
 def call_operation(hub: RunningHub, operation: str, **arguments: Any) -> Any:
-    answer = hub.directory.interpreter.call(operation, arguments, PERSON)
-    assert isinstance(answer, Taken), answer
+    answer = hub.directory.router.call(operation, arguments, PERSON)
+    assert isinstance(answer, Accepted), answer
     return answer.reply
 
 
@@ -124,7 +124,7 @@ def test_result_that_is_not_stored_is_not_in_the_trace_of_its_program(
         async with running_hub(tmp_path / "d", settings) as hub:
             delegate(hub, "ada")
             assert (await wait_for_state(hub, "Satisfied"))["result"]["left_out"]
-            ledger = b"".join(entry.line for entry in entries(hub.store))
+            ledger = b"".join(entry.line for entry in all_entries(hub.store))
             assert ledger.count(b"bytes: its content is left out") == 3
             assert b"whole harvest" not in ledger
             assert b"first fruit" not in ledger
@@ -152,7 +152,7 @@ print("the whole harvest", file=sys.stderr)
         async with running_hub(tmp_path / "d", settings) as hub:
             delegate(hub, "ada")
             await wait_for_state(hub, "NeedsFollowUp")
-            assert b"whole harvest" not in b"".join(entry.line for entry in entries(hub.store))
+            assert b"whole harvest" not in b"".join(entry.line for entry in all_entries(hub.store))
 
     run(scenario())
 
@@ -169,7 +169,7 @@ def test_cost_in_a_result_counts_toward_the_budget(tmp_path: Path, outcome: str)
         async with running_hub(tmp_path / "d", settings) as hub:
             delegate(hub, "ada")
             await wait_for_state(hub, "Satisfied", "NeedsFollowUp")
-            assert hub.state("ada").used.cost == 0.3
+            assert hub.state("ada").usage.cost == 0.3
 
     run(scenario())
 
@@ -258,11 +258,11 @@ def test_url_may_send_its_result_later(tmp_path: Path, agent: Receiver) -> None:
             await asyncio.to_thread(agent.is_done.wait, 30)
             posted = json.loads(agent.requests[0].body)
             assert (posted["goal"], posted["request_id"]) == ("sum it up", "i-1.1")
-            principal = hub.identity.who(posted["meta"]["hub"]["token"], "http")
+            principal = hub.identity.authenticate(posted["meta"]["hub"]["token"], "http")
             assert isinstance(principal, Principal)
             result = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": 2}
-            answer = await hub.directory.interpreter.send_soon(result, speaker=principal.actor)
-            assert isinstance(answer, Taken)
+            answer = await hub.directory.router.send_async(result, speaker=principal.actor)
+            assert isinstance(answer, Accepted)
             assert (await wait_for_state(hub, "Satisfied"))["result"]["output"] == 2
 
     run(scenario())
@@ -300,7 +300,7 @@ def test_unreachable_agent_is_not_blamed_when_the_request_expires(
             await hub.until(lambda: hub.task("i-1").unstarted is not None)
             await asyncio.sleep(1)
             await hub.until(lambda: hub.task("i-1").status == "ready")
-            await hub.directory.hub.do_soon(SYSTEM, ExpireRequest("i-1", is_called=True))
+            await hub.directory.hub.submit_async(HUB_ACTOR, ExpireRequest("i-1", is_called=True))
             found = await wait_for_state(hub, "NeedsFollowUp")
             assert found["result"]["synthetic"] == "unsent"
             assert found["result"]["error"].endswith("the agent's URL answered 503")
@@ -468,17 +468,15 @@ def test_request_for_a_handed_over_task_includes_the_package(tmp_path: Path) -> 
     async def scenario() -> None:
         settings = FAST + ccos_section("ada", command=python_command(HANDED_OVER))
         async with running_hub(tmp_path / "d", settings) as hub:
-            offered = hub.directory.interpreter.call("acp_handoff", offer("ada"), bob)
-            assert isinstance(offered, Taken)
+            offered = hub.directory.router.call("acp_handoff", offer("ada"), bob)
+            assert isinstance(offered, Accepted)
             id = offered.reply["handoff_id"]
             for action in (
                 {"action": "accept"},
                 {"action": "activate", "work_state_update": {"next_step": "Draw it."}},
             ):
-                done = hub.directory.interpreter.call(
-                    "acp_handoff", {"handoff_id": id, **action}, ada
-                )
-                assert isinstance(done, Taken), done
+                done = hub.directory.router.call("acp_handoff", {"handoff_id": id, **action}, ada)
+                assert isinstance(done, Accepted), done
             hub.do(ReleaseTask("t-1"), actor=ada)
             ended = await hub.until_status("t-1", "review")
             assert ended.reported is not None

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dragoman.agents.output import Pulse
-from dragoman.agents.pulses import Pulses
+from dragoman.agents.pulses import LineRecorder
 from dragoman.core.errors import StoreError
-from dragoman.engine.reads.traces import Told, events_of
+from dragoman.engine.reads.traces import TraceEvent, trace_page
 from tests.agents.running_hub import FAST, RunningHub, agent_section, run, running_hub
 from tests.requirements import proves
 
@@ -15,9 +15,9 @@ AT = "2026-02-09T14:30:00.000Z"
 TOKEN = "ghp_" + "a1B2" * 9
 
 
-def trace_pulses(hub: RunningHub, task: str) -> list[Told]:
+def trace_pulses(hub: RunningHub, task: str) -> list[TraceEvent]:
     """Sandbox pulses in the trace of a task."""
-    page = events_of(hub.store, task=task, limit=500)
+    page = trace_page(hub.store, task=task, limit=500)
     return [event for event in page.events if event.type == "SANDBOX_PULSE"]
 
 
@@ -99,14 +99,14 @@ def test_lines_lost_to_a_full_disk_are_counted_when_there_is_room_again() -> Non
     disk = FullDisk()
 
     async def scenario() -> None:
-        pulses = Pulses(disk.write, 1_000)
+        pulses = LineRecorder(disk.write, 1_000)
         pulses.add(Pulse(f"{number}", False, AT) for number in range(250))
-        await pulses.end()
+        await pulses.flush()
         disk.is_full = False
         pulses.add([Pulse("after", False, AT)])
-        await pulses.end()
+        await pulses.flush()
         pulses.add([Pulse("and on", False, AT)])
-        await pulses.end()
+        await pulses.flush()
 
     asyncio.run(scenario())
     missing, *rest = disk.lines

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from dragoman.bus.backlog import MOST_TEXT, Backlog, coalesced, weighed
-from dragoman.bus.local import Closed, LocalBus, Subscription
+from dragoman.bus.backlog import MAX_TEXT, EventQueue, coalesce, measure
+from dragoman.bus.local import LocalBus, Subscription, SubscriptionClosed
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.traces import Told
+from dragoman.engine.reads.traces import TraceEvent
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from tests.protocols.saop.hub import SaopHub, completed, event, invoked, pulse, thought
@@ -22,20 +22,20 @@ TIMEOUT_S = 30.0
 @contextmanager
 def running_bus(hub: SaopHub, store: Store | None = None) -> Generator[LocalBus]:
     """Run a bus on the events of a hub."""
-    bus = LocalBus(store or hub.store, hub.hints, look=0.01)
+    bus = LocalBus(store or hub.store, hub.hints, poll_interval=0.01)
     yield bus
     bus.close()
 
 
-def take_events(subscription: Subscription, count: int) -> list[Told]:
+def take_events(subscription: Subscription, count: int) -> list[TraceEvent]:
     """Take this many events."""
-    events: list[Told] = []
+    events: list[TraceEvent] = []
     while len(events) < count:
         events += subscription.take(TIMEOUT_S)
     return events
 
 
-def lines_of(events: list[Told]) -> list[str]:
+def lines_of(events: list[TraceEvent]) -> list[str]:
     """Return the lines of terminal pulses."""
     return [item.event["payload"]["line"] for item in events]
 
@@ -55,7 +55,7 @@ def test_subscribers_get_live_and_replayed_events() -> None:
         assert lines_of(take_events(live, 4)) == ["5", "6", "7", "8"]
         assert live.cursor == hub.store.head()
         assert live.take(0.0) == []
-        bus.leave(live)
+        bus.unsubscribe(live)
 
 
 @proves("SAOP-BUS")
@@ -74,13 +74,13 @@ def test_subscriber_gets_matching_events_only() -> None:
 def test_bus_without_subscribers_restarts_and_closed_bus_does_not() -> None:
     hub = SaopHub()
     with running_bus(hub) as bus:
-        bus.leave(bus.subscribe())
+        bus.unsubscribe(bus.subscribe())
         again = bus.subscribe()
         hub.event(1, pulse("x"))
         assert lines_of(take_events(again, 1)) == ["x"]
         bus.close()
         for subscription in (again, bus.subscribe()):
-            with pytest.raises(Closed):
+            with pytest.raises(SubscriptionClosed):
                 subscription.take(TIMEOUT_S)
 
 
@@ -108,10 +108,10 @@ def test_store_failure_loses_no_events() -> None:
         assert lines_of(take_events(subscription, 1)) == ["x"]
 
 
-def trace_event(position: int, payload: dict[str, object], session: str = "s-1") -> Told:
+def trace_event(position: int, payload: dict[str, object], session: str = "s-1") -> TraceEvent:
     """Build an event as the bus has it."""
     envelope = event(position, payload, session)
-    return Told(position, f"{payload['type']}", "", False, envelope)
+    return TraceEvent(position, f"{payload['type']}", "", False, envelope)
 
 
 @proves("SAOP-SLOW")
@@ -127,7 +127,7 @@ def test_only_thoughts_and_terminal_lines_are_coalesced() -> None:
         trace_event(8, pulse("else"), "s-2"),
         trace_event(9, completed("c")),
     ]
-    merged = coalesced(events)
+    merged = coalesce(events)
 
     assert [one.position for one in merged] == [2, 3, 4, 5, 7, 8, 9]
     assert merged[1].event["payload"]["chunk"] == "ab"
@@ -140,32 +140,32 @@ def test_only_thoughts_and_terminal_lines_are_coalesced() -> None:
     assert merged[4].event["payload"]["line"] == "two\nthree"
     assert "gap" not in merged[3].event
     assert merged[2].event == events[3].event
-    long = coalesced([trace_event(n, thought("x" * 1_000)) for n in range(1, 11)])
-    assert [len(one.event["payload"]["chunk"]) for one in long] == [MOST_TEXT]
-    assert long[0].event["gap"]["missing_characters"] == 10_000 - MOST_TEXT
+    long = coalesce([trace_event(n, thought("x" * 1_000)) for n in range(1, 11)])
+    assert [len(one.event["payload"]["chunk"]) for one in long] == [MAX_TEXT]
+    assert long[0].event["gap"]["missing_characters"] == 10_000 - MAX_TEXT
 
 
 @proves("SAOP-SLOW")
 def test_queue_is_bounded_and_never_drops_tool_calls() -> None:
-    queue = Backlog(10)
+    queue = EventQueue(10)
     assert not queue
-    assert queue.add(weighed(trace_event(n, thought("x")) for n in range(1, 50)))
-    assert queue.add(weighed(trace_event(n, invoked(f"c-{n}")) for n in range(50, 59)))
+    assert queue.add(measure(trace_event(n, thought("x")) for n in range(1, 50)))
+    assert queue.add(measure(trace_event(n, invoked(f"c-{n}")) for n in range(50, 59)))
     assert len(queue.take()) == 10
-    assert not queue.add(weighed(trace_event(n, invoked(f"c-{n}")) for n in range(11)))
+    assert not queue.add(measure(trace_event(n, invoked(f"c-{n}")) for n in range(11)))
 
 
 @proves("SAOP-SLOW")
 def test_slow_subscriber_is_closed_and_resumes_at_its_cursor() -> None:
     hub = SaopHub()
     with running_bus(hub) as bus:
-        slow, quick = bus.subscribe(size=4), bus.subscribe()
+        slow, quick = bus.subscribe(max_events=4), bus.subscribe()
         hub.event(1, invoked("c-1"))
         assert len(take_events(slow, 1)) == 1
         for number in range(2, 30):
             hub.event(number, invoked(f"c-{number}"))
         assert len(take_events(quick, 29)) == 29, "the slow one has held up nobody"
-        with pytest.raises(Closed) as closed:
+        with pytest.raises(SubscriptionClosed) as closed:
             slow.take(TIMEOUT_S)
         assert "go on after position" in str(closed.value)
         again = bus.subscribe(closed.value.cursor)
@@ -186,10 +186,10 @@ def test_position_beyond_the_ledger_is_its_end() -> None:
 
 @proves("SAOP-BUS")
 def test_queue_is_bounded_in_bytes() -> None:
-    queue = Backlog(1_000)
+    queue = EventQueue(1_000)
     large = invoked("c1", text="x" * 1_000_000)
-    events = weighed(
-        Told(n, "TOOL_LIFECYCLE_INVOKED", "", False, event(n, large)) for n in range(20)
+    events = measure(
+        TraceEvent(n, "TOOL_LIFECYCLE_INVOKED", "", False, event(n, large)) for n in range(20)
     )
     assert queue.add(events[:10])
     assert not queue.add(events[10:])
@@ -201,17 +201,20 @@ def test_queue_is_bounded_in_bytes() -> None:
 def test_error_of_the_bus_closes_all_subscriptions_and_is_reported(
     recwarn: pytest.WarningsRecorder,
 ) -> None:
-    def broken(_: Told) -> bool:
+    def broken(_: TraceEvent) -> bool:
         raise LookupError("a fault of ours")
 
     hub, exceptions = SaopHub(), list[threading.ExceptHookArgs]()
     before, threading.excepthook = threading.excepthook, exceptions.append
     try:
         with running_bus(hub) as bus:
-            failing_subscription, other_subscription = bus.subscribe(), bus.subscribe(wanted=broken)
+            failing_subscription, other_subscription = (
+                bus.subscribe(),
+                bus.subscribe(matches=broken),
+            )
             hub.event(0, pulse("line"))
             for listener in (failing_subscription, other_subscription):
-                with pytest.raises(Closed):
+                with pytest.raises(SubscriptionClosed):
                     take_events(listener, 2)
     finally:
         threading.excepthook = before

@@ -11,10 +11,10 @@ from dragoman.config import HttpSettings
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
 from dragoman.core.deadlines import Backoff
-from dragoman.engine.reads.ask import TaskView, entries, find_task
+from dragoman.engine.reads.ask import TaskView, all_entries, find_task
 from dragoman.ledger.entry import read_line
-from dragoman.services.promotion import Promotion
-from dragoman.services.recovery import Recovery
+from dragoman.services.promotion import RetryPromotion
+from dragoman.services.recovery import LeaseExpiry
 from dragoman.store.sqlite import SqliteStore
 from tests.client.relay import Relay, running_relay
 from tests.surfaces.http.hub_server import HERA, START, HubServer, serving
@@ -78,8 +78,8 @@ class Backend:
         """Advance the clock of the hub, and run its services."""
         self.server.clock.advance(milliseconds)
         now = self.server.clock.now()
-        Recovery(self.server.hub, Backoff()).run_once(now)
-        Promotion(self.server.hub).run_once(now)
+        LeaseExpiry(self.server.hub, Backoff()).run_once(now)
+        RetryPromotion(self.server.hub).run_once(now)
 
     def status(self, task: str) -> str:
         """Return the status of a task."""
@@ -89,7 +89,7 @@ class Backend:
 
     def streams_with(self, event: str) -> list[str]:
         """Return the stream of each event of this name."""
-        lines = [read_line(entry.line) for entry in entries(self.server.store)]
+        lines = [read_line(entry.line) for entry in all_entries(self.server.store)]
         return [line.stream for line in lines if line.event == event]
 
     def _start(self, at: int) -> HubServer:

@@ -40,8 +40,8 @@ def test_arguments_override_the_environment(
 def test_hub_of_data_directory_is_found_with_its_token(tmp_path: Path) -> None:
     token = load_or_create_token(tmp_path).decode()
     with HubLock.acquire(tmp_path, "a hub") as lock:
-        lock.announce(LOCAL_URL)
-        expected = Address(LOCAL_URL, token, tmp_path, shows_own_token=True)
+        lock.announce_url(LOCAL_URL)
+        expected = Address(LOCAL_URL, token, tmp_path, uses_owner_token=True)
         assert find_address("", "", tmp_path, {}) == expected
         assert find_address("", "", None, {"DRAGOMAN_DATA": str(tmp_path)}) == expected
         assert find_address(LOCAL_URL, "", tmp_path, {}) == expected
@@ -51,26 +51,26 @@ def test_hub_of_data_directory_is_found_with_its_token(tmp_path: Path) -> None:
 def test_restarted_hub_is_found_at_its_new_address(tmp_path: Path) -> None:
     load_or_create_token(tmp_path)
     with HubLock.acquire(tmp_path, "a hub") as lock:
-        lock.announce(LOCAL_URL)
+        lock.announce_url(LOCAL_URL)
         address = find_address("", "drg_ada", tmp_path, {})
-    assert address.again() == address
+    assert address.refresh() == address
     with HubLock.acquire(tmp_path, "a hub") as lock:
-        lock.announce("http://127.0.0.1:4848")
-        assert address.again() == Address("http://127.0.0.1:4848", "drg_ada", tmp_path)
-        assert Address(LOCAL_URL, "drg_env").again() == Address(LOCAL_URL, "drg_env")
+        lock.announce_url("http://127.0.0.1:4848")
+        assert address.refresh() == Address("http://127.0.0.1:4848", "drg_ada", tmp_path)
+        assert Address(LOCAL_URL, "drg_env").refresh() == Address(LOCAL_URL, "drg_env")
 
 
 def test_connection_survives_a_new_address_of_its_hub(backend: Backend, tmp_path: Path) -> None:
     load_or_create_token(tmp_path)
     with HubLock.acquire(tmp_path, "a hub") as lock:
-        lock.announce(backend.relay.url)
+        lock.announce_url(backend.relay.url)
 
         async def agent() -> list[str]:
             async with connect(token=backend.tokens["ada"], data=tmp_path) as hub:
                 before = hub.url
                 backend.relay.responses_to_drop.append(b"POST /v1/tasks")
                 backend.relay.target = 0  # there is no hub any more at this port
-                lock.announce(backend.url)
+                lock.announce_url(backend.url)
                 await hub.create("Another")
                 return [before, hub.url]
 
@@ -81,20 +81,20 @@ def test_connection_survives_a_new_address_of_its_hub(backend: Backend, tmp_path
 def test_started_agent_pins_the_certificate_of_its_hub(tmp_path: Path) -> None:
     variables = {**REMOTE_VARIABLES, "DRAGOMAN_CERT": f"{make_certificate(tmp_path)}"}
     pinned = find_address("", "", None, variables)
-    context = pinned.tls()
+    context = pinned.tls_verification()
     assert isinstance(context, ssl.SSLContext)
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert not context.check_hostname
-    assert find_address(LOCAL_URL, "drg_said", None, variables).tls() is True
+    assert find_address(LOCAL_URL, "drg_said", None, variables).tls_verification() is True
     broken = find_address("", "", None, {**variables, "DRAGOMAN_CERT": f"{tmp_path / 'none'}"})
     with pytest.raises(SettingsError, match="DRAGOMAN_CERT"):
-        broken.tls()
+        broken.tls_verification()
 
 
 def test_token_of_data_directory_is_not_sent_to_another_hub(tmp_path: Path) -> None:
     load_or_create_token(tmp_path)
     with HubLock.acquire(tmp_path, "a hub") as lock:
-        lock.announce(LOCAL_URL)
+        lock.announce_url(LOCAL_URL)
         with pytest.raises(SettingsError, match=r"no token for the hub at https://hub\.example"):
             find_address("https://hub.example", "", tmp_path, {})
 
@@ -157,7 +157,7 @@ def test_proxy_of_the_environment_is_not_used(
 
 def test_repr_hides_token_and_only_local_hub_may_be_self_signed() -> None:
     assert "drg_said" not in repr(Address(LOCAL_URL, "drg_said"))
-    assert Address("https://hub.example", "drg_said").tls() is True
-    context = Address("https://127.0.0.1:4747", "drg_said", Path("here")).tls()
+    assert Address("https://hub.example", "drg_said").tls_verification() is True
+    context = Address("https://127.0.0.1:4747", "drg_said", Path("here")).tls_verification()
     assert not isinstance(context, bool)
     assert not context.check_hostname

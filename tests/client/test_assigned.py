@@ -20,8 +20,8 @@ pytestmark = proves("SDK-ASSIGNED")
 def task(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> str:
     """Give a task for which ada was started, with the environment of its program."""
     task = backend.create_task("Mine", review_required=False)
-    receipt = backend.server.hub.do(backend.owner, ClaimTask(task, "ada", "s-1")).receipts[0]
-    token = backend.server.identity.attempt_token("ada", receipt.task, receipt.fence, 60_000)
+    receipt = backend.server.hub.submit(backend.owner, ClaimTask(task, "ada", "s-1")).receipts[0]
+    token = backend.server.identity.issue_attempt_token("ada", receipt.task, receipt.fence, 60_000)
     monkeypatch.setenv("DRAGOMAN_URL", backend.url)
     monkeypatch.setenv("DRAGOMAN_TOKEN", token)
     monkeypatch.setenv("DRAGOMAN_TASK", task)

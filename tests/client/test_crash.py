@@ -112,7 +112,7 @@ def test_hub_restart_causes_no_duplicates(backend: Backend) -> None:
             async with work:
                 await work.progress("on it")
                 await work.complete()
-                if backend.server.store.counts().get("review", 0) == 40:
+                if backend.server.store.status_counts().get("review", 0) == 40:
                     return
 
     async def run_agents() -> None:
@@ -128,7 +128,7 @@ def test_hub_restart_causes_no_duplicates(backend: Backend) -> None:
 
     run(run_agents())
 
-    assert backend.server.store.counts() == {"review": 40}
+    assert backend.server.store.status_counts() == {"review": 40}
     for event in ("task.created", "task.claimed", "task.progressed", "task.reported"):
         streams = backend.streams_with(event)
         assert len(streams) == len(set(streams)) == 40, event

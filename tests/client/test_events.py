@@ -7,9 +7,9 @@ import pytest
 
 from dragoman.client import BadAnswer, Event, Gap, Hub, HubUnreachable, Refused
 from dragoman.client.address import Address
-from dragoman.client.follow import OnGap, follow, log_gap
-from dragoman.client.requests import Wanted
-from dragoman.client.wire import Wire
+from dragoman.client.follow import OnGap, follow_events, log_gap
+from dragoman.client.requests import EventFilter
+from dragoman.client.wire import Transport
 from dragoman.system.ids import new_id
 from tests.client.backend import Backend, run
 from tests.client.relay import BUSY, GARBLED, PROXY_PAGE
@@ -150,8 +150,8 @@ def test_blocked_stream_falls_back_to_pages(backend: Backend, obstacle: str) -> 
         address = Address(backend.relay.url, backend.tokens["owner"])
         positions: list[int] = []
         async with (
-            Wire(address, 30, new_id) as transport,
-            aclosing(follow(transport, Wanted(), 0, first_frame_s=0.2)) as events,
+            Transport(address, 30, new_id) as transport,
+            aclosing(follow_events(transport, EventFilter(), 0, first_frame_s=0.2)) as events,
         ):
             async for event in events:
                 positions.append(event.position)

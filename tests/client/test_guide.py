@@ -58,8 +58,8 @@ def _run_program(backend: Backend, name: str, **variables: str) -> str:
 @proves("SDK-ASSIGNED")
 def test_started_program_works_on_its_task(backend: Backend) -> None:
     task = backend.create_task("For ada")
-    receipt = backend.server.hub.do(backend.owner, ClaimTask(task, "ada", "s-1")).receipts[0]
-    token = backend.server.identity.attempt_token("ada", receipt.task, receipt.fence, 60_000)
+    receipt = backend.server.hub.submit(backend.owner, ClaimTask(task, "ada", "s-1")).receipts[0]
+    token = backend.server.identity.issue_attempt_token("ada", receipt.task, receipt.fence, 60_000)
     _run_program(
         backend, "started.py", DRAGOMAN_TOKEN=token, DRAGOMAN_TASK=task, DRAGOMAN_AGENT="ada"
     )

@@ -6,13 +6,13 @@ from math import inf
 import pytest
 
 from dragoman.client import HubUnreachable
-from dragoman.client.answers import Silence
-from dragoman.client.wire import Trying
+from dragoman.client.answers import NoResponse
+from dragoman.client.wire import Retries
 from tests.requirements import proves
 
 pytestmark = proves("SDK-CRASH-SAFE")
 
-NO_RESPONSE = Silence("gone")
+NO_RESPONSE = NoResponse("gone")
 PATIENCE = 5.0
 
 
@@ -30,7 +30,7 @@ async def _retries_after(wait: float, *seconds: float) -> bool:
     """Report whether it still retries when attempts failed after each of these times."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, ClockedLoop)
-    retries = Trying("http://hub", "/v1/work", wait, PATIENCE, "seed")
+    retries = Retries("http://hub", "/v1/work", wait, PATIENCE, "seed")
     try:
         for elapsed in seconds:
             loop.ahead += elapsed
@@ -74,11 +74,11 @@ def test_success_resets_patience() -> None:
     async def retry_after_success() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, ClockedLoop)
-        retries = Trying("http://hub", "/v1/stream", inf, PATIENCE, "seed")
+        retries = Retries("http://hub", "/v1/stream", inf, PATIENCE, "seed")
         for _ in range(3):
             await retries.pause(NO_RESPONSE)
             loop.ahead += PATIENCE
-            retries.went_well()
+            retries.reset()
         loop.ahead += PATIENCE
         await retries.pause(NO_RESPONSE)
 

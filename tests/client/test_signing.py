@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from dragoman.client import NotSent, Refused, Sent, Signer, connect, connect_sync
 from dragoman.client.signing import find_signer
-from dragoman.core.commands import DescribeAgent, KeyAgent
+from dragoman.core.commands import DescribeAgent, SetAgentKey
 from dragoman.core.errors import Refusal, SettingsError
 from dragoman.engine.reads.intents import find_intent
-from dragoman.engine.signed import Envelopes, Opened
-from dragoman.text.base64url import to_base64url
+from dragoman.engine.signed import SignedMessageVerifier, VerifiedMessage
+from dragoman.text.base64url import encode_base64url
 from tests.client.backend import Backend, run
 from tests.requirements import proves
 
@@ -30,7 +30,7 @@ RESULT = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": "fin
 @pytest.fixture
 def keyed_backend(backend: Backend) -> Backend:
     """Give a backend that knows ada's key, and that ada can translate."""
-    backend.server.submit(KeyAgent("ada", to_base64url(KEY.public_key().public_bytes_raw())))
+    backend.server.submit(SetAgentKey("ada", encode_base64url(KEY.public_key().public_bytes_raw())))
     backend.server.submit(DescribeAgent("ada", ("translate",), trust="T2"))
     return backend
 
@@ -41,15 +41,15 @@ def signer(backend: Backend, key: Ed25519PrivateKey = KEY, audience: str = "stag
 
 
 def test_signed_message_passes_the_hubs_check(keyed_backend: Backend) -> None:
-    envelopes = Envelopes(keyed_backend.server.store, keyed_backend.server.clock)
-    opened = envelopes.open(signer(keyed_backend).sign(json.dumps(RESULT), "k-1"), "http")
-    assert isinstance(opened, Opened)
-    assert (opened.principal.actor.name, opened.envelope, opened.counts_by("")) == (
+    envelopes = SignedMessageVerifier(keyed_backend.server.store, keyed_backend.server.clock)
+    opened = envelopes.verify(signer(keyed_backend).sign(json.dumps(RESULT), "k-1"), "http")
+    assert isinstance(opened, VerifiedMessage)
+    assert (opened.principal.actor.name, opened.envelope, opened.idempotency_key("")) == (
         "ada",
         RESULT,
         "signed:k-1",
     )
-    refused = envelopes.open(signer(keyed_backend, OTHER_KEY).sign(RESULT), "http")
+    refused = envelopes.verify(signer(keyed_backend, OTHER_KEY).sign(RESULT), "http")
     assert isinstance(refused, Refusal)
     assert refused.code == "unauthenticated"
 
@@ -57,7 +57,7 @@ def test_signed_message_passes_the_hubs_check(keyed_backend: Backend) -> None:
 def test_idempotency_key_is_covered_by_the_signature(keyed_backend: Backend) -> None:
     message = json.loads(signer(keyed_backend).sign(RESULT, "k-1"))
     message["signature"]["key"] = "k-2"
-    refusal = Envelopes(keyed_backend.server.store, keyed_backend.server.clock).open(
+    refusal = SignedMessageVerifier(keyed_backend.server.store, keyed_backend.server.clock).verify(
         json.dumps(message).encode(), "http"
     )
     assert isinstance(refusal, Refusal)
@@ -158,7 +158,7 @@ def test_key_is_found_by_the_environment(
     assert found is not None
     assert repr(found) == "Signer(ada)"
     # It signs by the clock of the machine, which is not that of the hub.
-    opened = Envelopes(keyed_backend.server.store, keyed_backend.server.clock).open(
+    opened = SignedMessageVerifier(keyed_backend.server.store, keyed_backend.server.clock).verify(
         found.sign(RESULT), "http"
     )
     assert isinstance(opened, Refusal)

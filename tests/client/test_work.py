@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dragoman.client import Message, NotSent, Refused, Task, Work, Works, connect
-from dragoman.client.lease import LEAST_BEAT_MS, Held, Pace
+from dragoman.client.lease import MIN_HEARTBEAT_MS, HeldClaim, LeaseTiming
 from dragoman.client.shapes import Claim
-from dragoman.core.commands import DEFAULT_TTL_MS
-from dragoman.services.costs import cost_of_attempt
+from dragoman.core.commands import DEFAULT_LEASE_MS
+from dragoman.services.costs import attempt_cost
 from tests.client.backend import HEARTBEAT_MS, Backend, run
 from tests.requirements import proves
 
@@ -56,7 +56,7 @@ def test_every_end_reports_cost(backend: Backend, end: Callable[[Work], Awaitabl
             await end(work)
 
     run(agent())
-    assert cost_of_attempt(backend.server.store, task, 1) == 0.3
+    assert attempt_cost(backend.server.store, task, 1) == 0.3
 
 
 @proves("SDK-WORK")
@@ -173,12 +173,12 @@ def test_owner_connection_acts_as_the_named_agent(backend: Backend) -> None:
 
 
 @proves("SDK-HEARTBEAT")
-@pytest.mark.parametrize("beat_ms", [-1, 0, LEAST_BEAT_MS - 1])
+@pytest.mark.parametrize("beat_ms", [-1, 0, MIN_HEARTBEAT_MS - 1])
 def test_too_short_heartbeat_interval_is_refused(backend: Backend, beat_ms: int) -> None:
     hub = backend.connect()
     with pytest.raises(ValueError, match=f"beat_ms is {beat_ms}"):
         hub.work(agent="ada", beat_ms=beat_ms)
-    assert isinstance(hub.work(agent="ada", beat_ms=LEAST_BEAT_MS), Works)
+    assert isinstance(hub.work(agent="ada", beat_ms=MIN_HEARTBEAT_MS), Works)
 
 
 @proves("SDK-HEARTBEAT")
@@ -203,8 +203,8 @@ def test_short_task_needs_no_heartbeat(backend: Backend) -> None:
 @pytest.mark.parametrize(("age", "is_due"), [(0.0, False), (9.0, False), (11.0, True)])
 def test_lease_that_may_be_old_is_renewed_at_once(age: float, *, is_due: bool) -> None:
     task: Any = None
-    held = Held(Claim("ada", 1, 1, task), Pace(30_000, 60_000), since=100.0)
-    assert held.is_due(100.0 + age) is is_due
+    held = HeldClaim(Claim("ada", 1, 1, task), LeaseTiming(30_000, 60_000), earliest_start=100.0)
+    assert held.is_heartbeat_due(100.0 + age) is is_due
 
 
 @proves("SDK-HEARTBEAT")
@@ -218,7 +218,7 @@ def test_heartbeats_keep_the_lease(backend: Backend) -> None:
         ):
             for _ in range(3):
                 await asyncio.to_thread(backend.relay.wait_for_response, b"/heartbeat", 2)
-                await asyncio.to_thread(backend.advance, DEFAULT_TTL_MS - 1)
+                await asyncio.to_thread(backend.advance, DEFAULT_LEASE_MS - 1)
                 work.check()
             await work.complete()
 

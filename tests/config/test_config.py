@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.config import Settings, checks, load_settings, parse
-from dragoman.config.checks import variable
-from dragoman.config.sections import keys_of_sections
-from dragoman.config.variables import NO_SETTINGS
+from dragoman.config import Settings, checks, load_settings, parse_settings
+from dragoman.config.checks import variable_name
+from dragoman.config.sections import section_keys
+from dragoman.config.variables import RESERVED_VARIABLES
 from dragoman.core.errors import SettingsError
 from dragoman.core.offers import Policy
 from tests.requirements import proves
@@ -120,7 +120,7 @@ def test_named_pipe_as_settings_file_is_refused_without_blocking(tmp_path: Path)
 )
 def test_invalid_setting_is_named(text: str, words: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        parse(text, {})
+        parse_settings(text, {})
     assert words in caught.value.detail
 
 
@@ -145,7 +145,7 @@ def test_invalid_setting_is_named(text: str, words: str) -> None:
 def test_numbers_have_bounds(key: str, value: str) -> None:
     section, _, name = key.rpartition(".")
     with pytest.raises(SettingsError, match=rf"{key} is .*; it must be from|>= 0"):
-        parse(f"[{section}]\n{name} = {value}", {})
+        parse_settings(f"[{section}]\n{name} = {value}", {})
 
 
 @pytest.mark.parametrize(
@@ -187,22 +187,22 @@ def test_variables_named_in_the_settings_are_accepted() -> None:
     text += "[agents.ada]\ncommand = ['x']\nenvironment = ['DRAGOMAN_MODEL']"
     environ = {"DRAGOMAN_DEPLOY": "s3cret", "DRAGOMAN_MODEL": "large"}
 
-    assert parse(text, environ) == parse(text, {})
+    assert parse_settings(text, environ) == parse_settings(text, {})
     variables = {"DRAGOMAN_REDACTION_VARIABLES": "DRAGOMAN_DEPLOY", "DRAGOMAN_DEPLOY": "s3cret"}
-    assert parse("", variables).redaction.variables == ("DRAGOMAN_DEPLOY",)
+    assert parse_settings("", variables).redaction.variables == ("DRAGOMAN_DEPLOY",)
     with pytest.raises(SettingsError, match="the variable DRAGOMAN_DEPLOY is not known"):
-        parse("", environ)
+        parse_settings("", environ)
 
 
 def test_reserved_variables_are_listed_in_one_table() -> None:
-    assert parse("", dict.fromkeys(NO_SETTINGS, "x")) == parse("", {})
+    assert parse_settings("", dict.fromkeys(RESERVED_VARIABLES, "x")) == parse_settings("", {})
     source = Path(checks.__file__).parent.parent
     text = "".join(path.read_text() for path in source.rglob("*.py"))
     settings = {
-        variable(section, key) for section, keys in keys_of_sections().items() for key in keys
+        variable_name(section, key) for section, keys in section_keys().items() for key in keys
     }
     for name in set(re.findall(r"\bDRAGOMAN_[A-Z_]*[A-Z]\b", text)) - {"DRAGOMAN_SECTION_KEY"}:
-        assert name in NO_SETTINGS or name in settings, name
+        assert name in RESERVED_VARIABLES or name in settings, name
 
 
 @pytest.mark.parametrize(
@@ -219,9 +219,9 @@ def test_reserved_variables_are_listed_in_one_table() -> None:
 )
 def test_types_in_the_file_are_strict(text: str, words: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        parse(text, {})
+        parse_settings(text, {})
     assert words in caught.value.detail
-    assert parse(
+    assert parse_settings(
         "[leases]\nttl_ms = 300000", {"DRAGOMAN_FILES_TRUST_MOVES": "true"}
     ).files.trust_moves
 
@@ -241,28 +241,28 @@ def test_types_in_the_file_are_strict(text: str, words: str) -> None:
 )
 def test_error_in_the_file_has_its_line(text: str, words: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        parse(text, {})
+        parse_settings(text, {})
     assert caught.value.detail.startswith(words)
 
 
 def test_variable_does_not_hide_an_error_in_the_file() -> None:
     with pytest.raises(SettingsError, match=r"^line 2: http\.port: "):
-        parse("[http]\nport = 'x'", {"DRAGOMAN_HTTP_PORT": "5000"})
+        parse_settings("[http]\nport = 'x'", {"DRAGOMAN_HTTP_PORT": "5000"})
 
 
 def test_invalid_choice_lists_the_valid_ones() -> None:
     with pytest.raises(SettingsError, match=r"hub\.on_stop: .* one of: release, keep"):
-        parse("[hub]\non_stop = 'kep'", {})
+        parse_settings("[hub]\non_stop = 'kep'", {})
     with pytest.raises(SettingsError, match=r"notify\.statuses: .* one of: .*deadletter"):
-        parse("[notify]\nstatuses = ['dnoe']", {})
+        parse_settings("[notify]\nstatuses = ['dnoe']", {})
 
 
 def test_nested_section_is_set_by_file_and_variable() -> None:
     text = "[ccos]\ntries = 5\n[ccos.policy]\ncost_ceiling = 2\nforbidden_goals = ['wipe it']\n"
-    settings = parse(text, {"DRAGOMAN_CCOS_POLICY_DATA_LOCALITY": "eu, ch"})
+    settings = parse_settings(text, {"DRAGOMAN_CCOS_POLICY_DATA_LOCALITY": "eu, ch"})
     assert settings.ccos.tries == 5
     assert settings.ccos.policy == Policy(2.0, "T0", ("eu", "ch"), (), ("wipe it",))
-    from_variables = parse(
+    from_variables = parse_settings(
         "", {"DRAGOMAN_CCOS_POLICY_TRUST_FLOOR": "T2", "DRAGOMAN_CCOS_TRIES": "2"}
     )
     assert (from_variables.ccos.policy.trust_floor, from_variables.ccos.tries) == ("T2", 2)
@@ -273,12 +273,12 @@ def test_too_long_policy_is_refused() -> None:
     with pytest.raises(
         SettingsError, match=r"ccos\.policy\.forbidden_goals has 501 items; at most"
     ):
-        parse(f"[ccos.policy]\nforbidden_goals = [{phrases}]\n", {})
+        parse_settings(f"[ccos.policy]\nforbidden_goals = [{phrases}]\n", {})
 
 
 def test_other_variables_are_ignored() -> None:
     others = {"DRAGOMAN_URL": "x", "DRAGOMAN_TASK": "x", "DRAGOMAN_DATA": "x", "HTTP_PORT": "x"}
-    assert parse("", others) == Settings()
+    assert parse_settings("", others) == Settings()
 
 
 def test_error_in_the_file_names_the_file(tmp_path: Path) -> None:
@@ -310,12 +310,14 @@ def test_unreadable_file_is_refused_without_errno(tmp_path: Path) -> None:
 
 def test_invalid_line_is_not_shown() -> None:
     with pytest.raises(SettingsError) as caught:
-        parse('[notify]\nwebhook_secret = "hunter2hunter2\n', {})
+        parse_settings('[notify]\nwebhook_secret = "hunter2hunter2\n', {})
     assert "hunter2" not in caught.value.detail
 
 
 def test_each_agent_has_a_section_with_checked_keys() -> None:
-    settings = parse('[agents.ada]\ncommand = ["a", "b c"]\n[agents."ben@host"]\nurl = "u"\n', {})
+    settings = parse_settings(
+        '[agents.ada]\ncommand = ["a", "b c"]\n[agents."ben@host"]\nurl = "u"\n', {}
+    )
     assert settings.agents["ada"].command == ("a", "b c")
     assert settings.agents["ben@host"].url == "u"
     assert "b c" not in f"{settings}"
@@ -345,5 +347,5 @@ def test_each_agent_has_a_section_with_checked_keys() -> None:
 )
 def test_invalid_agent_section_is_named(text: str, words: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        parse(text, {})
+        parse_settings(text, {})
     assert words in caught.value.detail

@@ -6,12 +6,12 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import DelegateIntent, DescribeAgent, ReceiveResult
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent
-from dragoman.core.offers import Candidate, Wish
+from dragoman.core.offers import Candidate, Requirements
 from dragoman.core.reading import Decision
-from dragoman.core.rules.scoring import Roster
+from dragoman.core.rules.scoring import AgentRanker
 from dragoman.core.states.agent import AgentRecord
 from dragoman.core.states.intent import Intent, OpenRequest
-from dragoman.core.states.standing import Standing
+from dragoman.core.states.standing import Reputation
 from tests.core.world import HUMAN, NOW, World
 
 GOAL = "Write python tests for the parser"
@@ -30,7 +30,7 @@ def registry(*names: str, **terms: Any) -> World:
 
 def rank_candidates(world: World, goal: str = GOAL, now: int = NOW) -> tuple[Candidate, ...]:
     """Rank the agents of the world for a goal."""
-    return Roster(world.standings.values(), now).rank(Wish(goal))
+    return AgentRanker(world.standings.values(), now).rank(Requirements(goal))
 
 
 def delegate_intent(world: World, id: str = "i", actor: Actor = HUMAN, **more: Any) -> Intent:
@@ -78,6 +78,6 @@ def event_names(decision: Decision, stream: str = "") -> list[str]:
     return [type(event).__name__ for _, event in events]
 
 
-def standing_of(world: World, name: str) -> Standing:
+def standing_of(world: World, name: str) -> Reputation:
     """Reputation of an agent."""
     return world.standings[name]

@@ -25,10 +25,10 @@ def world() -> World:
 def test_pause_lasts_until_its_end_or_resume(world: World) -> None:
     world.do(HUB, PauseAgent("alice", "it is enough", NOW + DAY))
     record = world.agents["alice"]
-    assert record.paused(NOW + DAY - 1) == Pause("it is enough", NOW, NOW + DAY)
-    assert record.paused(NOW + DAY) is None
+    assert record.active_pause(NOW + DAY - 1) == Pause("it is enough", NOW, NOW + DAY)
+    assert record.active_pause(NOW + DAY) is None
     world.do(ORCHESTRATOR, PauseAgent("alice"))
-    assert world.agents["alice"].paused(NOW + 365 * DAY) == Pause("paused by hand", NOW)
+    assert world.agents["alice"].active_pause(NOW + 365 * DAY) == Pause("paused by hand", NOW)
     answer = world.do(HUMAN, ResumeAgent("alice"))
     assert answer.events == (("agent:alice", AgentResumed()),)
     assert world.agents["alice"].pause is None

@@ -9,11 +9,11 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, MoveTask, ReleaseTask, RenewLease, ReportOutcome
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status, TaskClaimed
-from dragoman.core.moments import SPAN
+from dragoman.core.moments import TIMESTAMP_RANGE
 from dragoman.core.reading import LeaseChange, Receipt
 from dragoman.core.states.agent import AgentRecord
 from dragoman.core.states.lease import Lease
-from dragoman.core.states.task import CLAIMABLE
+from dragoman.core.states.task import CLAIMABLE_STATUSES
 from tests.core.world import (
     ALICE,
     BOB,
@@ -106,7 +106,7 @@ def test_claim_needs_ready_task_or_own_task_in_review(status: Status) -> None:
         world.leases["T"] = lease()
     code = {"ready": "", "review": "", "in-progress": "already_claimed"}.get(status, "not_ready")
     assert world.code(ALICE, ClaimTask("T", "alice")) == code
-    assert set(CLAIMABLE) == {"ready", "review"}
+    assert set(CLAIMABLE_STATUSES) == {"ready", "review"}
 
 
 @proves("ATTEMPT-NUMBERED")
@@ -266,7 +266,7 @@ def test_former_holder_can_claim_again_after_release() -> None:
 
 @proves("TIME-IN-CALENDAR")
 def test_lease_that_would_end_after_year_9999_is_refused() -> None:
-    world, last = World(task()), SPAN[1]
+    world, last = World(task()), TIMESTAMP_RANGE[1]
     refusal = world.decide(ALICE, ClaimTask("T", "alice", ttl_ms=60_000), last - 59_999)
     assert isinstance(refusal, Refusal)
     assert refusal.code == "invalid_field"
@@ -277,7 +277,7 @@ def test_lease_that_would_end_after_year_9999_is_refused() -> None:
 
 @proves("TIME-IN-CALENDAR")
 def test_heartbeat_and_backoff_are_capped_at_year_9999() -> None:
-    world, last = World(task()), SPAN[1]
+    world, last = World(task()), TIMESTAMP_RANGE[1]
     claim(world, now=last - TTL)
     world.do(ALICE, RenewLease("T"), last - 1)
     assert world.leases["T"].expires_at == last

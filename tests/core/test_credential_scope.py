@@ -28,7 +28,6 @@ from dragoman.core.commands import (
     ExpireRequest,
     HandoffCommand,
     IssueToken,
-    KeyAgent,
     LinkTask,
     MoveTask,
     NoteTask,
@@ -47,13 +46,14 @@ from dragoman.core.commands import (
     ReserveFiles,
     ResumeAgent,
     RevokeToken,
+    SetAgentKey,
     TaskCommand,
     UpdateTask,
     WarnTask,
     WithdrawHandoff,
 )
-from dragoman.core.decide import renewal
-from dragoman.core.deciding.scope import SPEAKS_FOR
+from dragoman.core.decide import renewal_by_activity
+from dragoman.core.deciding.scope import COMMAND_TASKS
 from dragoman.core.errors import Refusal
 from dragoman.core.states.agent import AgentRecord
 from tests.core.handoffs import activated, offer
@@ -103,7 +103,7 @@ OUT_OF_SCOPE: tuple[AnyCommand, ...] = (
     ClaimWorkItem("w-1"),
     ReleaseWorkItem("w-1"),
     RegisterAgent("alice"),
-    KeyAgent("alice", ""),
+    SetAgentKey("alice", ""),
     IssueToken("alice", "0" * 12, "0" * 64, NOW + 10_000),
     RevokeToken("alice"),
     PauseAgent("alice"),
@@ -131,7 +131,7 @@ def reclaimed_by_alice() -> World:
 
 def test_scope_table_covers_every_command() -> None:
     kinds = {c for c in get_args(AnyCommand) if not issubclass(c, TaskCommand | HandoffCommand)}
-    assert set(SPEAKS_FOR) == {TaskCommand, HandoffCommand, WarnTask, *kinds}
+    assert set(COMMAND_TASKS) == {TaskCommand, HandoffCommand, WarnTask, *kinds}
 
 
 @pytest.mark.parametrize("command", ABOUT_T, ids=lambda command: type(command).__name__)
@@ -186,8 +186,8 @@ def test_ended_attempt_is_not_advised_to_claim() -> None:
 def test_ended_attempt_does_not_renew_lease_of_next_one() -> None:
     """Renewal for a repeated request, which is answered before any decider runs."""
     read = WorldRead(STALE, reclaimed_by_alice())
-    assert renewal(NoteTask("T", "x"), read, NOW) is None
-    assert renewal(NoteTask("T", "x"), WorldRead(OWN, held_by_alice()), NOW) is not None
+    assert renewal_by_activity(NoteTask("T", "x"), read, NOW) is None
+    assert renewal_by_activity(NoteTask("T", "x"), WorldRead(OWN, held_by_alice()), NOW) is not None
 
 
 @proves("LEASE-LOST")

@@ -5,12 +5,12 @@ from typing import get_args
 import pytest
 
 from dragoman.core.actors import Actor, Role
-from dragoman.core.authority import MAY_VOUCH
-from dragoman.core.commands import IssueToken, KeyAgent, RegisterAgent, RevokeToken
-from dragoman.core.events import AgentKeyed, TokenIssued, TokenRevoked
-from dragoman.core.limits import TOKEN_MS, TOKENS
+from dragoman.core.authority import MAY_MANAGE_CREDENTIALS
+from dragoman.core.commands import IssueToken, RegisterAgent, RevokeToken, SetAgentKey
+from dragoman.core.events import AgentKeySet, TokenIssued, TokenRevoked
+from dragoman.core.limits import MAX_TOKENS, TOKEN_LIFETIME_RANGE_MS
 from dragoman.core.states.agent import REMEMBERED_TOKENS, AgentRecord, TokenRecord
-from dragoman.core.tokens import Claim, digest_of, read_token, write_token
+from dragoman.core.tokens import TokenClaim, digest_token, format_token, parse_token
 from tests.core.world import (
     ALICE,
     BOB,
@@ -75,7 +75,7 @@ def test_token_is_issued_and_revoked() -> None:
     )
     revoked = world.do(HUMAN, RevokeToken("alice", "000000000001"), NOW + 1)
     assert revoked.events == (("agent:alice", TokenRevoked("000000000001")),)
-    assert world.agents["alice"].live_tokens(NOW + 1) == []
+    assert world.agents["alice"].valid_tokens(NOW + 1) == []
     assert world.agents["alice"].cut_off_at is None
 
 
@@ -99,7 +99,7 @@ def test_revoking_all_tokens_spares_later_ones() -> None:
     )
     assert world.agents["alice"].cut_off_at == NOW + 1
     world.do(HUMAN, issue_token(3), NOW + 2)
-    live = world.agents["alice"].live_tokens(NOW + 2)
+    live = world.agents["alice"].valid_tokens(NOW + 2)
     assert [kept.id for kept in live] == ["000000000003"]
 
 
@@ -107,7 +107,7 @@ def test_revoking_all_tokens_spares_later_ones() -> None:
 def test_new_registration_keeps_credentials() -> None:
     world = registered()
     world.do(HUMAN, issue_token())
-    world.do(HUMAN, KeyAgent("alice", KEY))
+    world.do(HUMAN, SetAgentKey("alice", KEY))
     before = world.agents["alice"]
     world.do(HUMAN, RegisterAgent("alice", "observer", ("aof",)), NOW + 1)
     after = world.agents["alice"]
@@ -118,44 +118,44 @@ def test_new_registration_keeps_credentials() -> None:
 @proves("IDENTITY-SIGNED")
 def test_key_is_set_repeated_and_removed() -> None:
     world = registered()
-    assert world.do(HUMAN, KeyAgent("alice", KEY)).events == (("agent:alice", AgentKeyed(KEY)),)
-    assert world.do(HUMAN, KeyAgent("alice", KEY)).events == ()
-    world.do(HUMAN, KeyAgent("alice", ""))
+    assert world.do(HUMAN, SetAgentKey("alice", KEY)).events == (("agent:alice", AgentKeySet(KEY)),)
+    assert world.do(HUMAN, SetAgentKey("alice", KEY)).events == ()
+    world.do(HUMAN, SetAgentKey("alice", ""))
     assert world.agents["alice"].key == ""
 
 
 def valid_keys(world: World, now: int = NOW) -> tuple[str, ...]:
-    return world.agents["alice"].good_keys(now)
+    return world.agents["alice"].valid_keys(now)
 
 
 @proves("IDENTITY-ROTATION")
 def test_previous_key_is_valid_until_end_of_overlap() -> None:
     world = registered()
     assert valid_keys(world) == ()
-    world.do(HUMAN, KeyAgent("alice", KEY, overlap_ms=DAY))
+    world.do(HUMAN, SetAgentKey("alice", KEY, overlap_ms=DAY))
     assert valid_keys(world) == (KEY,), "there was none before"
-    world.do(HUMAN, KeyAgent("alice", NEXT, overlap_ms=DAY))
+    world.do(HUMAN, SetAgentKey("alice", NEXT, overlap_ms=DAY))
     assert (valid_keys(world, NOW + DAY - 1), valid_keys(world, NOW + DAY)) == (
         (NEXT, KEY),
         (NEXT,),
     )
-    assert world.do(HUMAN, KeyAgent("alice", NEXT, overlap_ms=2 * DAY)).events == ()
-    world.do(HUMAN, KeyAgent("alice", NEXT))
+    assert world.do(HUMAN, SetAgentKey("alice", NEXT, overlap_ms=2 * DAY)).events == ()
+    world.do(HUMAN, SetAgentKey("alice", NEXT))
     assert valid_keys(world) == (NEXT,), "said again without an overlap it ends the old one"
-    assert world.do(HUMAN, KeyAgent("alice", NEXT)).events == ()
+    assert world.do(HUMAN, SetAgentKey("alice", NEXT)).events == ()
 
 
 @proves("IDENTITY-ROTATION")
 def test_overlap_can_be_shortened_but_not_extended() -> None:
     world = registered()
-    world.do(HUMAN, KeyAgent("alice", KEY))
-    world.do(HUMAN, KeyAgent("alice", NEXT, overlap_ms=DAY))
-    shorter = KeyAgent("alice", NEXT, overlap_ms=1_000)
-    event = AgentKeyed(NEXT, NOW + 1_000)
+    world.do(HUMAN, SetAgentKey("alice", KEY))
+    world.do(HUMAN, SetAgentKey("alice", NEXT, overlap_ms=DAY))
+    shorter = SetAgentKey("alice", NEXT, overlap_ms=1_000)
+    event = AgentKeySet(NEXT, NOW + 1_000)
     assert world.do(HUMAN, shorter).events == (("agent:alice", event),)
     assert valid_keys(world, NOW + 999) == (NEXT, KEY), "the old one is the same as before"
     assert valid_keys(world, NOW + 1_000) == (NEXT,)
-    for command in (shorter, KeyAgent("alice", NEXT, overlap_ms=DAY)):
+    for command in (shorter, SetAgentKey("alice", NEXT, overlap_ms=DAY)):
         assert world.do(HUMAN, command).events == ()
     assert valid_keys(world, NOW + 1_000) == (NEXT,)
 
@@ -164,23 +164,23 @@ def test_overlap_can_be_shortened_but_not_extended() -> None:
 @pytest.mark.parametrize("overlap", [0, 1_000])
 def test_same_key_after_overlap_is_a_no_op(overlap: int) -> None:
     world = registered()
-    world.do(HUMAN, KeyAgent("alice", KEY))
-    world.do(HUMAN, KeyAgent("alice", NEXT, overlap_ms=DAY))
-    assert world.do(HUMAN, KeyAgent("alice", NEXT, overlap), NOW + DAY).events == ()
+    world.do(HUMAN, SetAgentKey("alice", KEY))
+    world.do(HUMAN, SetAgentKey("alice", NEXT, overlap_ms=DAY))
+    assert world.do(HUMAN, SetAgentKey("alice", NEXT, overlap), NOW + DAY).events == ()
     assert valid_keys(world, NOW + DAY) == (NEXT,)
 
 
 @proves("IDENTITY-ROTATION")
 def test_previous_key_ends_at_once_without_overlap() -> None:
     world = registered()
-    world.do(HUMAN, KeyAgent("alice", KEY))
-    world.do(HUMAN, KeyAgent("alice", NEXT))
+    world.do(HUMAN, SetAgentKey("alice", KEY))
+    world.do(HUMAN, SetAgentKey("alice", NEXT))
     assert valid_keys(world) == (NEXT,)
-    world.do(HUMAN, KeyAgent("alice", KEY, overlap_ms=DAY))
-    world.do(HUMAN, KeyAgent("alice", ""))
+    world.do(HUMAN, SetAgentKey("alice", KEY, overlap_ms=DAY))
+    world.do(HUMAN, SetAgentKey("alice", ""))
     assert valid_keys(world) == ()
-    assert world.code(HUMAN, KeyAgent("alice", "", overlap_ms=DAY)) == "invalid_field"
-    assert world.code(HUMAN, KeyAgent("alice", KEY, overlap_ms=8 * DAY)) == "invalid_field"
+    assert world.code(HUMAN, SetAgentKey("alice", "", overlap_ms=DAY)) == "invalid_field"
+    assert world.code(HUMAN, SetAgentKey("alice", KEY, overlap_ms=8 * DAY)) == "invalid_field"
 
 
 @proves("ROLE-CREDENTIALS")
@@ -193,7 +193,7 @@ def test_credential_management_depends_on_both_roles(letter: str, role: Role) ->
     )
     code = "" if letter in EXPECTED_MANAGERS[role] else "not_authorized"
     assert world.code(actor, issue_token()) == code
-    assert world.code(actor, KeyAgent("alice", "")) == code
+    assert world.code(actor, SetAgentKey("alice", "")) == code
     assert world.code(actor, RevokeToken("alice")) == code
     assert world.code(actor, RevokeToken("alice", "0" * 12)) == code
 
@@ -205,16 +205,16 @@ def test_agent_revokes_own_credentials_but_issues_none() -> None:
     assert world.code(ALICE, RevokeToken("alice", "000000000001")) == ""
     assert world.code(ALICE, RevokeToken("alice")) == ""
     assert world.code(ALICE, issue_token(2)) == "not_authorized"
-    assert world.code(ALICE, KeyAgent("alice", KEY)) == "not_authorized"
-    world.do(HUMAN, KeyAgent("alice", KEY))
-    assert world.code(ALICE, KeyAgent("alice", "")) == ""
-    assert world.code(Actor("observer", "alice"), KeyAgent("alice", "")) == "not_authorized"
+    assert world.code(ALICE, SetAgentKey("alice", KEY)) == "not_authorized"
+    world.do(HUMAN, SetAgentKey("alice", KEY))
+    assert world.code(ALICE, SetAgentKey("alice", "")) == ""
+    assert world.code(Actor("observer", "alice"), SetAgentKey("alice", "")) == "not_authorized"
     assert world.code(Actor("observer", "alice"), RevokeToken("alice")) == "not_authorized"
 
 
 @proves("ROLE-CREDENTIALS")
 def test_credential_table_covers_every_role() -> None:
-    assert set(MAY_VOUCH) == set(ROLES)
+    assert set(MAY_MANAGE_CREDENTIALS) == set(ROLES)
 
 
 @proves("IDENTITY-TOKEN")
@@ -222,9 +222,9 @@ def test_credential_table_covers_every_role() -> None:
     ("command", "code"),
     [
         (issue_token(expires_at=NOW), "invalid_field"),
-        (issue_token(expires_at=NOW + TOKEN_MS[0]), ""),
-        (issue_token(expires_at=NOW + TOKEN_MS[1]), ""),
-        (issue_token(expires_at=NOW + TOKEN_MS[1] + 1), "invalid_field"),
+        (issue_token(expires_at=NOW + TOKEN_LIFETIME_RANGE_MS[0]), ""),
+        (issue_token(expires_at=NOW + TOKEN_LIFETIME_RANGE_MS[1]), ""),
+        (issue_token(expires_at=NOW + TOKEN_LIFETIME_RANGE_MS[1] + 1), "invalid_field"),
         (issue_token(name="bob"), "agent_not_found"),
         (issue_token(name="../bob"), "invalid_id"),
         (IssueToken("alice", "1", "0" * 64, NOW + DAY), "invalid_id"),
@@ -232,22 +232,22 @@ def test_credential_table_covers_every_role() -> None:
         (RevokeToken("bob"), "agent_not_found"),
         (RevokeToken("alice", "0" * 12), "token_not_found"),
         (RevokeToken("alice", "all"), "invalid_id"),
-        (KeyAgent("bob", KEY), "agent_not_found"),
-        (KeyAgent("alice", "A" * 42), "invalid_field"),
-        (KeyAgent("alice", "A" * 42 + "!"), "invalid_field"),
-        (KeyAgent("alice", "\u0391" * 43), "invalid_field"),
+        (SetAgentKey("bob", KEY), "agent_not_found"),
+        (SetAgentKey("alice", "A" * 42), "invalid_field"),
+        (SetAgentKey("alice", "A" * 42 + "!"), "invalid_field"),
+        (SetAgentKey("alice", "\u0391" * 43), "invalid_field"),
     ],
     ids=range(15),
 )
 def test_invalid_credential_command_is_refused(
-    command: IssueToken | RevokeToken | KeyAgent, code: str
+    command: IssueToken | RevokeToken | SetAgentKey, code: str
 ) -> None:
     assert registered().code(HUMAN, command) == code
 
 
 @proves("IDENTITY-SECRET")
 def test_refusal_does_not_quote_token_given_as_digest() -> None:
-    secret = write_token("alice", "0" * 12, "s3cret" * 7 + "x")
+    secret = format_token("alice", "0" * 12, "s3cret" * 7 + "x")
     answer = registered().decide(HUMAN, IssueToken("alice", "0" * 12, secret, NOW + DAY))
     assert "s3cret" not in str(answer)
 
@@ -255,13 +255,13 @@ def test_refusal_does_not_quote_token_given_as_digest() -> None:
 @proves("IDENTITY-TOKEN")
 def test_agent_has_limited_number_of_valid_tokens() -> None:
     world = registered()
-    for number in range(TOKENS):
+    for number in range(MAX_TOKENS):
         world.do(HUMAN, issue_token(number))
-    assert world.code(HUMAN, issue_token(TOKENS)) == "invalid_field"
+    assert world.code(HUMAN, issue_token(MAX_TOKENS)) == "invalid_field"
     assert (
-        world.code(HUMAN, issue_token(TOKENS), NOW + DAY) == "invalid_field"
+        world.code(HUMAN, issue_token(MAX_TOKENS), NOW + DAY) == "invalid_field"
     )  # the token has expired itself
-    assert world.code(HUMAN, issue_token(TOKENS, NOW + 2 * DAY), NOW + DAY) == ""
+    assert world.code(HUMAN, issue_token(MAX_TOKENS, NOW + 2 * DAY), NOW + DAY) == ""
 
 
 @proves("IDENTITY-TOKEN")
@@ -281,10 +281,10 @@ def test_oldest_expired_tokens_are_forgotten_and_valid_ones_kept() -> None:
 @pytest.mark.parametrize("agent", ["a", "swe-backend", "a_b__c", "bob@laptop", "x" * 128, "a_" * 9])
 @pytest.mark.parametrize("secret", ["-" * 43, "_" * 43, "a" * 43, "_000000000000_" + "b" * 29])
 def test_token_round_trips_through_its_text(agent: str, secret: str) -> None:
-    text = write_token(agent, "0123456789ab", secret)
-    assert read_token(text) == Claim(agent, "0123456789ab")
-    assert read_token(text + "\n") is read_token(text[:-1]) is None
-    assert len(digest_of(text)) == 64
+    text = format_token(agent, "0123456789ab", secret)
+    assert parse_token(text) == TokenClaim(agent, "0123456789ab")
+    assert parse_token(text + "\n") is parse_token(text[:-1]) is None
+    assert len(digest_token(text)) == 64
 
 
 @proves("IDENTITY-TOKEN")
@@ -303,4 +303,4 @@ def test_token_round_trips_through_its_text(agent: str, secret: str) -> None:
     ids=range(8),
 )
 def test_malformed_token_is_not_read(text: str) -> None:
-    assert read_token(text) is None
+    assert parse_token(text) is None

@@ -16,7 +16,7 @@ from dragoman.core.commands import (
     RejectDelegation,
     RequestDelegation,
 )
-from dragoman.core.deciding.tasks.delegation import ANSWERS
+from dragoman.core.deciding.tasks.delegation import DELEGATION_TRANSITIONS
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     DelegationAccepted,
@@ -450,7 +450,7 @@ def test_delegation_answers_in_every_state() -> None:
                 world.do(BOB, answers[state])
             code = "" if (state, answer) in allowed else "invalid_transition"
             assert world.code(BOB, command) == code
-    assert set(ANSWERS) == set(get_args(DelegationState))
+    assert set(DELEGATION_TRANSITIONS) == set(get_args(DelegationState))
 
 
 @proves("DELEGATION-SLA")

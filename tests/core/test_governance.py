@@ -6,35 +6,40 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.events import Role
-from dragoman.core.offers import Candidate, Parts, Policy, Wish
-from dragoman.core.rules.governance import RULES, check_goal, told_beside, vetoes
+from dragoman.core.offers import Candidate, Policy, Requirements, ScoreParts
+from dragoman.core.rules.governance import (
+    GOVERNANCE_RULES,
+    agent_visible_texts,
+    find_vetoes,
+    forbidden_goal_reason,
+)
 from dragoman.core.states.agent import AgentRecord, Pause
 from dragoman.core.states.intent import Intent
-from dragoman.core.states.standing import Descriptor, Standing
+from dragoman.core.states.standing import AgentDescriptor, Reputation
 from tests.core.world import NOW
 from tests.core.world import task as make_task
 from tests.requirements import proves
 
 pytestmark = proves("CCOS-GOVERNANCE")
 
-DESCRIPTOR = Descriptor(("python",), locality=("EU",), trust="T1", cost=2, latency_ms=5_000)
+DESCRIPTOR = AgentDescriptor(("python",), locality=("EU",), trust="T1", cost=2, latency_ms=5_000)
 RECORD = AgentRecord("a", "agent", (), NOW)
-NO_POLICY, PYTHON = Policy(), Wish("python")
-FIT = Candidate("a", 0.7, Parts(0.7), 0.3, ("python",))
+NO_POLICY, PYTHON = Policy(), Requirements("python")
+FIT = Candidate("a", 0.7, ScoreParts(0.7), 0.3, ("python",))
 
 
 def veto_text(
     policy: Policy = NO_POLICY,
-    wish: Wish = PYTHON,
+    wish: Requirements = PYTHON,
     candidate: Candidate = FIT,
     pause: Pause | None = None,
     role: Role = "agent",
     **terms: Any,
 ) -> str:
     """Reasons against agent a; empty if there are none."""
-    standing = Standing("a", replace(DESCRIPTOR, **terms), open=1)
+    standing = Reputation("a", replace(DESCRIPTOR, **terms), open=1)
     record = replace(RECORD, pause=pause, role=role)
-    return "; ".join(vetoes(candidate, standing, record, wish, policy, NOW))
+    return "; ".join(find_vetoes(candidate, standing, record, wish, policy, NOW))
 
 
 CASES: tuple[tuple[str, dict[str, Any], str], ...] = (
@@ -50,8 +55,8 @@ CASES: tuple[tuple[str, dict[str, Any], str], ...] = (
         {"candidate": replace(FIT, matched=())},
         "capability: the goal names none of its skills",
     ),
-    ("requested skill", {"wish": Wish("x", skills=("Python",))}, ""),
-    ("missing skill", {"wish": Wish("x", skills=("rust",))}, "capability: it lacks rust"),
+    ("requested skill", {"wish": Requirements("x", skills=("Python",))}, ""),
+    ("missing skill", {"wish": Requirements("x", skills=("rust",))}, "capability: it lacks rust"),
     (
         "required skill",
         {"policy": Policy(required_skills=("audited",))},
@@ -86,10 +91,10 @@ CASES: tuple[tuple[str, dict[str, Any], str], ...] = (
         {"policy": Policy(data_locality=("eu",)), "locality": ()},
         "data locality: it works in places that it does not name, and data stays in eu",
     ),
-    ("requested locality", {"wish": Wish("x", ("Locality:EU",))}, ""),
+    ("requested locality", {"wish": Requirements("x", ("Locality:EU",))}, ""),
     (
         "another requested locality",
-        {"wish": Wish("x", ("locality:us", "fast"))},
+        {"wish": Requirements("x", ("locality:us", "fast"))},
         "data locality: it works in eu, and us was asked for",
     ),
     ("free capacity", {"capacity": 2}, ""),
@@ -106,10 +111,10 @@ CASES: tuple[tuple[str, dict[str, Any], str], ...] = (
         {"role": "observer"},
         "availability: a is registered as observer, which may only read",
     ),
-    ("fast enough", {"wish": Wish("x", patience_ms=5_000)}, ""),
+    ("fast enough", {"wish": Requirements("x", patience_ms=5_000)}, ""),
     (
         "too slow",
-        {"wish": Wish("x", patience_ms=4_000)},
+        {"wish": Requirements("x", patience_ms=4_000)},
         "latency: it takes 5s, and there are 4s",
     ),
 )
@@ -123,7 +128,7 @@ def test_rule_gives_its_reason(case: str, fields: dict[str, Any], expected: str)
 
 def test_cases_cover_every_rule() -> None:
     rules_seen = {expected.partition(":")[0] for _, _, expected in CASES if expected}
-    assert rules_seen == set(RULES)
+    assert rules_seen == set(GOVERNANCE_RULES)
 
 
 def test_all_reasons_are_listed() -> None:
@@ -131,17 +136,17 @@ def test_all_reasons_are_listed() -> None:
     assert reasons.count("; ") == 2
 
 
-@pytest.mark.parametrize("standing", [None, Standing("a", DESCRIPTOR)])
-def test_unregistered_agent_is_vetoed(standing: Standing | None) -> None:
-    reasons = vetoes(FIT, standing, None, Wish("x"), Policy(), NOW)
+@pytest.mark.parametrize("standing", [None, Reputation("a", DESCRIPTOR)])
+def test_unregistered_agent_is_vetoed(standing: Reputation | None) -> None:
+    reasons = find_vetoes(FIT, standing, None, Requirements("x"), Policy(), NOW)
     assert reasons == ("unknown: nobody in the registry is called a",)
 
 
-@pytest.mark.parametrize("standing", [None, Standing("a")])
+@pytest.mark.parametrize("standing", [None, Reputation("a")])
 def test_agent_without_capabilities_is_vetoed_with_remedy(
-    standing: Standing | None,
+    standing: Reputation | None,
 ) -> None:
-    reasons = vetoes(FIT, standing, RECORD, Wish("x"), Policy(), NOW)
+    reasons = find_vetoes(FIT, standing, RECORD, Requirements("x"), Policy(), NOW)
     assert reasons == (
         "unknown: nobody has said what a can do; say it with `dragoman agent add a --skill SKILL`",
     )
@@ -170,7 +175,7 @@ def test_agent_without_capabilities_is_vetoed_with_remedy(
 )
 def test_forbidden_goal_is_found_by_whole_words(goal: str, is_forbidden: bool) -> None:
     policy = Policy(forbidden_goals=("delete production data", "wipe", "?!"))
-    assert (check_goal(goal, policy) is not None) == is_forbidden
+    assert (forbidden_goal_reason(goal, policy) is not None) == is_forbidden
 
 
 @pytest.mark.parametrize(
@@ -189,6 +194,6 @@ def test_forbidden_words_are_found_in_params_constraints_skills_and_task(
     intent_fields: dict[str, Any], task_fields: dict[str, Any], is_forbidden: bool
 ) -> None:
     intent = Intent("i", "t", "clean up", "ann", NOW, **intent_fields)
-    other_text = told_beside(intent, replace(make_task(), **task_fields))
-    veto = check_goal("clean up", Policy(forbidden_goals=("wipe",)), other_text)
+    other_text = agent_visible_texts(intent, replace(make_task(), **task_fields))
+    veto = forbidden_goal_reason("clean up", Policy(forbidden_goals=("wipe",)), other_text)
     assert veto == ("forbidden goal: it comes with the words 'wipe'" if is_forbidden else None)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core.commands import AcceptHandoff, ApproveHandoff, CloseHandoff
 from dragoman.core.errors import Refusal
-from dragoman.core.events import HandoffApproved, HandoffMoved, HandoffNoted, HandoffVerified
+from dragoman.core.events import HandoffApproved, HandoffNoted, HandoffTransitioned, HandoffVerified
 from tests.core.handoffs import (
     accept,
     again,
@@ -33,7 +33,7 @@ def test_passing_handoff_is_accepted_and_sender_is_notified() -> None:
     world = offered()
     copies = {"a-1": HASH}
     decision = world.do(BOB, accept(world, artifacts=copies, notes="gladly"))
-    moves = [(e.from_, e.to) for e in events_of(decision) if isinstance(e, HandoffMoved)]
+    moves = [(e.from_, e.to) for e in events_of(decision) if isinstance(e, HandoffTransitioned)]
     assert moves == [("proposed", "validating"), ("validating", "accepted")]
     known = handoff(world)
     assert (known.passed, known.failed, known.artifacts) == (("schema",), (), copies)
@@ -93,7 +93,7 @@ def test_transient_problem_keeps_handoff_validating_for_retry() -> None:
     ):
         assert events_of(world.decide(BOB, other)) != []
     decision = again(world, BOB, accept(world), "cause-3")
-    moves = [(e.from_, e.to) for e in events_of(decision) if isinstance(e, HandoffMoved)]
+    moves = [(e.from_, e.to) for e in events_of(decision) if isinstance(e, HandoffTransitioned)]
     assert moves == [("validating", "accepted")]
 
 

@@ -28,13 +28,13 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    HandoffMoved,
+    HandoffTransitioned,
     Outcome,
     TaskClaimed,
     TaskHandedOver,
     TaskTransitioned,
 )
-from dragoman.core.moments import SPAN
+from dragoman.core.moments import TIMESTAMP_RANGE
 from tests.core.handoffs import (
     CAROL,
     DAVE,
@@ -289,7 +289,7 @@ def test_activation_proceeds_after_partial_report(outcome: Outcome) -> None:
 def test_invalid_activation_is_refused(fields: dict[str, Any], code: str) -> None:
     world = accepted()
     assert world.code(BOB, replace(ActivateHandoff("H"), **fields)) == code
-    assert world.code(BOB, ActivateHandoff("H"), SPAN[1]) == "invalid_field"
+    assert world.code(BOB, ActivateHandoff("H"), TIMESTAMP_RANGE[1]) == "invalid_field"
 
 
 @proves("ACP-OWNER")
@@ -319,7 +319,7 @@ def test_recipient_with_expired_lease_can_activate_again(is_seen: bool) -> None:
     )
     assert moves_in(decision) == ([] if is_seen else [("in-progress", "ready")])
     assert not any(
-        isinstance(event, HandoffMoved | TaskHandedOver) for event in events_of(decision)
+        isinstance(event, HandoffTransitioned | TaskHandedOver) for event in events_of(decision)
     )
     found = world.tasks["T"]
     assert (found.status, found.assignee, found.chain) == ("in-progress", "bob", ("alice", "bob"))
@@ -579,7 +579,7 @@ def test_redelegation_of_accepted_handoff_keeps_owner() -> None:
     assert (old.status, old.superseded_by) == ("rejected", "H2")
     assert (new.sender, new.chain) == ("bob", ("alice",))
     found = world.tasks["T"]
-    assert (found.assignee, found.handoff and found.handoff.only) == ("alice", "alice")
+    assert (found.assignee, found.handoff and found.handoff.claimant) == ("alice", "alice")
     again(world, CAROL, accept(world, "H2"), "cause-3")
     again(world, CAROL, ActivateHandoff("H2"), "cause-4")
     assert world.tasks["T"].chain == ("alice", "carol")

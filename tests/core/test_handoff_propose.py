@@ -22,8 +22,8 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffProposed, Status
-from dragoman.core.moments import SPAN
-from dragoman.core.states.handoff_package import hash_of, mark_of
+from dragoman.core.moments import TIMESTAMP_RANGE
+from dragoman.core.states.handoff_package import compute_package_hash, draft_fingerprint
 from dragoman.core.states.task import Delegation
 from dragoman.text.canonical import canonical_sha256
 from tests.core.handoffs import (
@@ -110,7 +110,7 @@ def test_draft_is_overwritten_only_by_sender() -> None:
     again(world, ALICE, DraftHandoff({"context": {"summary": "x"}}, id), "cause-2", NOW + 5)
     assert handoff(world, id).package == {"context": {"summary": "x"}}
     assert handoff(world, id).recipient == "bob"
-    assert (handoff(world, id).created_at, handoff(world, id).deadline) == (NOW, None)
+    assert (handoff(world, id).created_at, handoff(world, id).escalation_due_at) == (NOW, None)
     assert world.code(BOB, DraftHandoff({}, id)) == "not_authorized"
     assert world.code(OBSERVER, DraftHandoff({})) == "not_authorized"
 
@@ -132,11 +132,11 @@ def test_draft_parts_are_merged() -> None:
 @proves("ACP-DRAFT-PARTS")
 def test_draft_changed_since_read_is_not_proposed() -> None:
     world = at("draft")
-    mark = mark_of(handoff(world))
+    mark = draft_fingerprint(handoff(world))
     world.do(ALICE, DraftHandoff({"context": {"summary": "better"}}, "H"))
     answer = refusal_of(world, offer(drafted=mark))
     assert (answer.code, "propose it again" in answer.detail) == ("try_again", True)
-    assert world.code(ALICE, offer(drafted=mark_of(handoff(world)))) == ""
+    assert world.code(ALICE, offer(drafted=draft_fingerprint(handoff(world)))) == ""
     assert held().code(ALICE, offer(drafted=mark)) == ""
 
 
@@ -206,7 +206,7 @@ def test_package_without_context_is_refused(path: str, value: object) -> None:
         ({"title": "x" * 501}, "invalid_field"),
         ({"reason": "x" * 4_001}, "invalid_field"),
         ({"package": {"deep": 2**53}}, "invalid_field"),
-        ({"due_at": SPAN[1] + 1}, "invalid_field"),
+        ({"due_at": TIMESTAMP_RANGE[1] + 1}, "invalid_field"),
         ({"sla_ms": {"closed": 60_000}}, "invalid_field"),
         ({"sla_ms": {"proposed": 1}}, "invalid_field"),
         ({"task": "nothing"}, "task_not_found"),
@@ -254,7 +254,7 @@ def test_origin_session_of_non_holder_is_set_by_hub() -> None:
 @proves("ACP-PACKAGE-HASH")
 def test_stated_hash_may_be_of_sent_or_completed_package() -> None:
     sent = package()
-    stated = hash_of(sent)
+    stated = compute_package_hash(sent)
     sent["verification"]["package_hash"] = stated
     world = offered(package=sent, stated_hash=stated)
     known = handoff(world)
@@ -472,7 +472,7 @@ def test_reassignment_offers_same_package_to_another_agent(state: Any) -> None:
         **old.package,
         "verification": 0,
     }
-    assert new.package_hash == hash_of(new.package) != old.package_hash
+    assert new.package_hash == compute_package_hash(new.package) != old.package_hash
     assert (decision.receipt.stream, decision.receipt.state) == ("handoff:cause-2", "proposed")
     found = world.tasks["T"]
     assert (found.assignee, found.chain) == ("alice", ("alice",))

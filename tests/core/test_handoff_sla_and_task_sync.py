@@ -26,9 +26,9 @@ from dragoman.core.commands import (
     RewindTask,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.events import HandoffEscalated, HandoffMoved, Status
-from dragoman.core.moments import SPAN
-from dragoman.core.states.handoff import DEFAULT_SLA_MS, HandoffStatus, lists_of_handoff
+from dragoman.core.events import HandoffEscalated, HandoffTransitioned, Status
+from dragoman.core.moments import TIMESTAMP_RANGE
+from dragoman.core.states.handoff import DEFAULT_SLA_MS, HandoffStatus, handoff_list_keys
 from tests.core.handoffs import (
     CAROL,
     accept,
@@ -69,7 +69,7 @@ def escalations_in(decision: Any) -> list[HandoffEscalated]:
 def test_state_over_its_sla_is_escalated_once(state: HandoffStatus) -> None:
     world = at(state)
     due = NOW + DEFAULT_SLA_MS[state]
-    assert handoff(world).deadline == due
+    assert handoff(world).escalation_due_at == due
     world.cause = "sweep-1"
     assert events_of(world.do(HUB, EscalateHandoff("H"), due - 1)) == []
     (late,) = escalations_in(again(world, HUB, EscalateHandoff("H", ("cora",)), "sweep-2", due + 7))
@@ -84,7 +84,7 @@ def test_state_over_its_sla_is_escalated_once(state: HandoffStatus) -> None:
     assert body["blocking_issue"] == "timeout"
     assert body["escalation_level"] == "coordinator"
     assert body["recommended_action"] in {"reassign", "extend_sla", "close"}
-    assert (handoff(world).status, handoff(world).deadline) == (state, None)
+    assert (handoff(world).status, handoff(world).escalation_due_at) == (state, None)
     for n in range(50):
         sweep = EscalateHandoff("H", ("cora",))
         assert events_of(again(world, HUB, sweep, f"again-{n}", due + 10**9)) == []
@@ -103,7 +103,7 @@ def test_next_state_is_escalated_on_its_own() -> None:
     again(world, HUB, EscalateHandoff("H"), "sweep-1", NOW + LATE)
     accepted_at = NOW + LATE + 1
     again(world, BOB, accept(world), "accept", accepted_at)
-    assert handoff(world).deadline == accepted_at + DEFAULT_SLA_MS["accepted"]
+    assert handoff(world).escalation_due_at == accepted_at + DEFAULT_SLA_MS["accepted"]
     late = accepted_at + DEFAULT_SLA_MS["accepted"]
     assert len(escalations_in(again(world, HUB, EscalateHandoff("H"), "sweep-2", late))) == 1
     assert len(handoff(world).escalations) == 2
@@ -165,15 +165,15 @@ def test_clock_set_back_escalates_neither_early_nor_twice() -> None:
 @proves("ACP-SLA")
 def test_handoff_may_have_its_own_sla_and_deadline() -> None:
     world = offered(sla_ms={"proposed": 60_000, "activated": 120_000})
-    assert handoff(world).deadline == NOW + 60_000
+    assert handoff(world).escalation_due_at == NOW + 60_000
     world = activated(sla_ms={"activated": 120_000})
-    assert handoff(world).deadline == NOW + 120_000
+    assert handoff(world).escalation_due_at == NOW + 120_000
     world = activated(sla_ms={"activated": 120_000}, due_at=NOW + 5_000)
-    assert (handoff(world).deadline, handoff(world).stage_ms) == (NOW + 5_000, 5_000)
+    assert (handoff(world).escalation_due_at, handoff(world).stage_sla_ms) == (NOW + 5_000, 5_000)
     world = activated(due_at=NOW - 5_000)
-    assert (handoff(world).deadline, handoff(world).stage_ms) == (NOW, 0)
-    assert handoff(offered(due_at=SPAN[1])).deadline == NOW + LATE
-    assert handoff(at("closed")).stage_ms == 0
+    assert (handoff(world).escalation_due_at, handoff(world).stage_sla_ms) == (NOW, 0)
+    assert handoff(offered(due_at=TIMESTAMP_RANGE[1])).escalation_due_at == NOW + LATE
+    assert handoff(at("closed")).stage_sla_ms == 0
 
 
 @proves("ACP-COORDINATE")
@@ -181,11 +181,11 @@ def test_handoff_may_have_its_own_sla_and_deadline() -> None:
 def test_coordinator_extends_sla(stage: str) -> None:
     world = offered()
     again(world, COORDINATOR, ExtendHandoff("H", 60_000, stage), "extend-1")
-    assert handoff(world).deadline == NOW + LATE + 60_000
+    assert handoff(world).escalation_due_at == NOW + LATE + 60_000
     again(world, HUB, EscalateHandoff("H"), "sweep-1", NOW + LATE + 60_000)
     later = NOW + LATE + 70_000
     again(world, COORDINATOR, ExtendHandoff("H", 60_000, stage), "extend-2", later)
-    assert handoff(world).deadline == later + 60_000
+    assert handoff(world).escalation_due_at == later + 60_000
     (late,) = escalations_in(again(world, HUB, EscalateHandoff("H"), "sweep-2", later + 60_000))
     assert (late.sla_ms, late.elapsed_ms) == (LATE + 130_000, LATE + 130_000)
 
@@ -279,8 +279,8 @@ def test_invalid_note_is_refused(command: NoteHandoff) -> None:
 
 @proves("ACP-STATES")
 def test_handoff_is_indexed_by_teamspace_task_agents_and_status() -> None:
-    assert lists_of_handoff(handoff(at("draft"))) == ("handoffs.draft:alice",)
-    assert lists_of_handoff(handoff(offered())) == (
+    assert handoff_list_keys(handoff(at("draft"))) == ("handoffs.draft:alice",)
+    assert handoff_list_keys(handoff(offered())) == (
         "handoffs",
         "handoffs.space:default",
         "handoffs.task:T",
@@ -411,7 +411,7 @@ def test_cancelling_task_closes_handoff(state: HandoffStatus) -> None:
     found = world.tasks["T"]
     assert (found.status, found.handoff) == ("cancelled", None)
     assert handoff(world).status == "closed"
-    steps = [(e.from_, e.to) for e in events_of(decision) if isinstance(e, HandoffMoved)]
+    steps = [(e.from_, e.to) for e in events_of(decision) if isinstance(e, HandoffTransitioned)]
     assert steps == [(state, "rejected"), ("rejected", "closed")]
     assert mail_recipients(world, "system.error") == [("alice", "bob")]
     owner = "bob" if state == "activated" else "alice"

@@ -18,8 +18,8 @@ from dragoman.core.commands import (
     WithdrawHandoff,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.events import HandoffMoved, HandoffStatus
-from dragoman.core.states.handoff import HANDOFF_TRANSITIONS, LEGAL
+from dragoman.core.events import HandoffStatus, HandoffTransitioned
+from dragoman.core.states.handoff import HANDOFF_TRANSITIONS, LEGAL_ACTIONS
 from tests.core.handoffs import accept, at, offer
 from tests.core.world import (
     ALICE,
@@ -74,7 +74,7 @@ def test_action_is_refused_or_leads_to_its_state(action: str, state: HandoffStat
     actor, command = permitted(action, world)
     world.cause = "cause-2"
     answer = world.decide(actor, command)
-    if action not in LEGAL[state]:
+    if action not in LEGAL_ACTIONS[state]:
         assert isinstance(answer, Refusal)
         if state == "draft" and actor != ALICE:
             assert answer.code == "handoff_not_found"
@@ -95,11 +95,11 @@ def test_transitions_are_recorded_and_in_the_table(state: HandoffStatus) -> None
         world = at(state)
         actor, command = permitted(action, world)
         world.cause = "cause-2"
-        if action not in LEGAL[state]:
+        if action not in LEGAL_ACTIONS[state]:
             continue
         status: str = state
         for stream, event in world.do(actor, command).events:
-            if stream == "handoff:H" and isinstance(event, HandoffMoved):
+            if stream == "handoff:H" and isinstance(event, HandoffTransitioned):
                 assert event.from_ == status
                 assert event.to in HANDOFF_TRANSITIONS[event.from_]
                 assert event.by

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import (
     actor_stream,
-    aof_id,
     check_agent,
     check_alias,
     check_key,
     check_session,
     check_task_id,
+    format_aof_id,
     is_aof_id,
-    is_numbered,
+    is_numbered_aof_id,
     is_task_name,
-    shown_name,
+    safe_name,
     task_stream,
 )
 from tests.requirements import proves
@@ -189,9 +189,9 @@ def test_aof_id_is_recognized_by_its_form(text: str, fits: bool) -> None:
 @proves("NAME-AOF-ID")
 @given(st.integers(1, 99_999_999))
 def test_numbered_aof_id_is_a_valid_task_id(number: int) -> None:
-    name = aof_id("2026-02-09", number)
+    name = format_aof_id("2026-02-09", number)
     assert is_aof_id(name)
-    assert is_numbered(name)
+    assert is_numbered_aof_id(name)
     assert check_task_id(name) is None
     assert int(name.rpartition("-")[2]) == number
 
@@ -204,7 +204,7 @@ def test_streams_are_named_by_kind_and_name() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE[1:], ids=ascii)
 def test_hostile_name_is_shown_short_and_escaped(text: str) -> None:
-    shown = shown_name(text)
+    shown = safe_name(text)
     assert shown.isascii()
     assert shown.isprintable()
     assert len(shown) <= 40 * 10 + 2
@@ -212,7 +212,7 @@ def test_hostile_name_is_shown_short_and_escaped(text: str) -> None:
 
 def test_valid_name_is_shown_unchanged() -> None:
     for text in ("", "T", "bead:ol-527.1", "a" * 128):
-        assert shown_name(text) == text
+        assert safe_name(text) == text
 
 
 def test_refusal_of_name_states_the_grammar() -> None:

@@ -31,7 +31,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import IntentApproved, IntentCompleted, IntentRejected
 from dragoman.core.offers import Policy
 from dragoman.core.reading import Decision
-from dragoman.core.rules.governance import POLICY
+from dragoman.core.rules.governance import POLICY_RULES
 from dragoman.core.states.agent import AgentRecord
 from tests.core.handoffs import accept, offer
 from tests.core.intents import (
@@ -210,7 +210,7 @@ def test_assignment_outside_policy_is_refused(actor: Actor) -> None:
     assert world.code(actor, EditTask("i", assignee="carol")) == "policy_violation"
     assigned = world.do(actor, EditTask("i", assignee="bob"))
     approved = next(one for one in events_of(assigned) if isinstance(one, IntentApproved))
-    assert (approved.agent, approved.checks) == ("bob", ("forbidden goal", *POLICY))
+    assert (approved.agent, approved.checks) == ("bob", ("forbidden goal", *POLICY_RULES))
     assert open_request(world).agent == "bob"
 
 

@@ -18,12 +18,12 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import IntentProposed, IntentRejected
-from dragoman.core.limits import SKILLS
+from dragoman.core.limits import MAX_SKILLS
 from dragoman.core.offers import Policy, Trust
 from dragoman.core.reading import Decision
 from dragoman.core.states.agent import AgentRecord
-from dragoman.core.states.intent import lists_of_intent
-from dragoman.core.states.standing import Descriptor, Standing, lists_of_standing
+from dragoman.core.states.intent import intent_list_keys
+from dragoman.core.states.standing import AgentDescriptor, Reputation, reputation_list_keys
 from tests.core.intents import (
     CAROL,
     GOAL,
@@ -81,7 +81,7 @@ def test_trust_tier_is_set_by_others(
         world.do(HUMAN, DescribeAgent("alice", ("python", "rust"), trust=before))
     world.do(actor, DescribeAgent("alice", ("python",), trust=requested))
     descriptor = standing_of(world, "alice").descriptor
-    assert descriptor == Descriptor(("python",), trust=expected)
+    assert descriptor == AgentDescriptor(("python",), trust=expected)
 
 
 @proves("CCOS-DESCRIPTOR")
@@ -94,7 +94,9 @@ def test_repeated_description_is_a_no_op_and_new_one_keeps_results() -> None:
     submit_result(world)
     world.do(HUMAN, DescribeAgent("alice", ("rust",), ("fast",), ("eu",), None, 2.5, 100, 3, "q"))
     known = standing_of(world, "alice")
-    assert known.descriptor == Descriptor(("rust",), ("fast",), ("eu",), "T1", 2.5, 100, 3, "q")
+    assert known.descriptor == AgentDescriptor(
+        ("rust",), ("fast",), ("eu",), "T1", 2.5, 100, 3, "q"
+    )
     assert (known.successes, known.assigned, known.open) == (1, 1, 0)
 
 
@@ -107,24 +109,24 @@ def test_repeated_description_is_a_no_op_and_new_one_keeps_results() -> None:
             DescribeAgent(
                 "alice", ("paint", "rule"), ("kind",), ("eu", "us"), "T2", 0, 0, 0, "new"
             ),
-            Descriptor(("paint",), (), ("us",), "T2", 50, 900, 1, "new"),
+            AgentDescriptor(("paint",), (), ("us",), "T2", 50, 900, 1, "new"),
         ),
         (
             "T1",
             DescribeAgent("alice", ("rule",), ("fast",), (), None, 60, 1_000, 7),
-            Descriptor(("paint", "cook"), ("fast",), ("us",), "T1", 60, 1_000, 1),
+            AgentDescriptor(("paint", "cook"), ("fast",), ("us",), "T1", 60, 1_000, 1),
         ),
         (
             "T1",
             DescribeAgent("alice", ("rule",), (), ("eu",), "T0"),
-            Descriptor(("rule",), (), ("eu",), "T0"),
+            AgentDescriptor(("rule",), (), ("eu",), "T0"),
         ),
-        ("T0", DescribeAgent("alice", ("rule",)), Descriptor(("rule",))),
+        ("T0", DescribeAgent("alice", ("rule",)), AgentDescriptor(("rule",))),
     ],
     ids=["loosens", "tightens", "lowers its trust", "unvouched"],
 )
 def test_agent_may_tighten_but_not_loosen_its_description(
-    trust: Trust, command: DescribeAgent, expected: Descriptor
+    trust: Trust, command: DescribeAgent, expected: AgentDescriptor
 ) -> None:
     world = World()
     world.agents["alice"] = AgentRecord("alice", "agent", (), NOW)
@@ -145,7 +147,7 @@ def test_agent_may_tighten_but_not_loosen_its_description(
         (HUMAN, DescribeAgent("nobody", ("x",)), "agent_not_found"),
         (HUMAN, DescribeAgent("no body", ("x",)), "invalid_id"),
         (HUMAN, DescribeAgent("alice", ()), "invalid_field"),
-        (HUMAN, DescribeAgent("alice", ("x",) * (SKILLS + 1)), "invalid_field"),
+        (HUMAN, DescribeAgent("alice", ("x",) * (MAX_SKILLS + 1)), "invalid_field"),
         (HUMAN, DescribeAgent("alice", ("",)), "invalid_field"),
         (HUMAN, DescribeAgent("alice", ("best agent for everything",)), "invalid_field"),
         (HUMAN, DescribeAgent("alice", ("x",), cost=-1), "invalid_field"),
@@ -255,7 +257,7 @@ def test_intent_with_all_candidates_vetoed_is_rejected_and_blocked() -> None:
     assert intent.reasons == ("alice, bob: cost: it costs 3, and 1 is the most",)
     assert world.tasks["i"].status == "blocked"
     assert intent.request is None
-    assert "intents:open" not in lists_of_intent(intent)
+    assert "intents:open" not in intent_list_keys(intent)
 
 
 @proves("CCOS-GOVERNANCE")
@@ -418,7 +420,7 @@ def test_follow_up_is_linked_both_ways_and_checked_by_governance() -> None:
     assert world.intents["j"].follows == "i"
     assert world.intents["i"].followed_by == ("j",)
     assert {"follows:i", "plan:p", "delegated:alice", "requests", "requests:alice"} <= set(
-        lists_of_intent(world.intents["j"])
+        intent_list_keys(world.intents["j"])
     )
     assert delegate_intent(world, "k", follows="i", policy=FORBIDDEN).state == "DelegationRejected"
     assert world.code(HUMAN, DelegateIntent(GOAL, "n", follows="none")) == "intent_not_found"
@@ -443,7 +445,7 @@ def test_attempt_may_follow_up_only_its_own_intent() -> None:
         {"params": {"x": float("nan")}},
         {"params": {"x": "y" * 70_000}},
         {"constraints": ("",)},
-        {"skills": ("x",) * (SKILLS + 1)},
+        {"skills": ("x",) * (MAX_SKILLS + 1)},
         {"patience_ms": 1},
         {"due_by": -1},
         {"kept_bytes": -1},
@@ -475,8 +477,8 @@ def test_malformed_intent_id_is_refused() -> None:
 
 def test_only_described_agents_are_on_the_roster() -> None:
     world = registry("alice")
-    assert lists_of_standing(standing_of(world, "alice")) == ("roster",)
-    assert lists_of_standing(Standing("carol")) == ()
+    assert reputation_list_keys(standing_of(world, "alice")) == ("roster",)
+    assert reputation_list_keys(Reputation("carol")) == ()
 
 
 def test_limit_of_tries_applies_per_delegation() -> None:

@@ -20,9 +20,9 @@ from dragoman.core.commands import (
     ReportOutcome,
     UpdateIntent,
 )
-from dragoman.core.events import AgentRated, IntentCompleted, IntentFedBack
+from dragoman.core.events import AgentRated, IntentCompleted, IntentFeedbackApplied
 from dragoman.core.reading import Decision
-from dragoman.core.states.intent import OVER
+from dragoman.core.states.intent import SETTLED_STATES
 from tests.core.intents import GOAL, HOUR, delegate_intent, rank_candidates, registry
 from tests.core.world import HUB, HUMAN, NOW, World
 from tests.requirements import proves
@@ -78,9 +78,9 @@ def check_invariants(world: World, rated: Counter[str], fed_back: int) -> None:
         assert not task.is_final
     assert (intent.state == "Satisfied") == (task.status == "done")
     if task.status in ("blocked", "deadletter", "cancelled"):
-        assert intent.state in OVER
+        assert intent.state in SETTLED_STATES
     if task.status in ("backlog", "ready", "in-progress"):
-        assert request is not None or intent.state in OVER
+        assert request is not None or intent.state in SETTLED_STATES
 
 
 @proves("CCOS-FEEDBACK", "CCOS-OTHERS", "CCOS-OWNER", "CCOS-RECEIPT")
@@ -99,7 +99,7 @@ def test_task_request_and_feedback_agree_after_every_command(
             for _, event in decision.events:
                 if isinstance(event, AgentRated):
                     rated[event.name] += 1
-                fed_back += isinstance(event, IntentFedBack)
+                fed_back += isinstance(event, IntentFeedbackApplied)
                 if isinstance(event, IntentCompleted):
                     assert event.request_id not in ended, "a request ends once"
                     ended.add(event.request_id)

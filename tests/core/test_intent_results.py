@@ -21,10 +21,10 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import IntentAnomaly, IntentCompleted, TaskClaimed, TaskRequeued
-from dragoman.core.limits import UPDATES
+from dragoman.core.limits import MAX_UPDATES
 from dragoman.core.reading import Decision
 from dragoman.core.states.agent import AgentRecord
-from dragoman.core.states.intent import ANOMALIES_PER_MINUTE, REMEMBERED_RUNS
+from dragoman.core.states.intent import ANOMALIES_PER_MINUTE, MAX_UPDATE_RANGES
 from tests.core.intents import (
     GOAL,
     HOUR,
@@ -563,7 +563,7 @@ def test_first_update_of_each_sequence_number_counts() -> None:
 @proves("CCOS-UPDATES")
 def test_late_update_with_missing_sequence_number_counts() -> None:
     world = delegated_to_alice()
-    many = 2 * REMEMBERED_RUNS
+    many = 2 * MAX_UPDATE_RANGES
     for number in range(many, 0, -1):
         if number != 2:
             world.do(ALICE, UpdateIntent("i", "alice", sequence=number))
@@ -578,10 +578,10 @@ def test_late_update_with_missing_sequence_number_counts() -> None:
 @proves("CCOS-UPDATES")
 def test_sequence_gaps_are_limited_and_lowest_is_closed() -> None:
     world = delegated_to_alice()
-    for number in range(1, 2 * REMEMBERED_RUNS + 2, 2):
+    for number in range(1, 2 * MAX_UPDATE_RANGES + 2, 2):
         world.do(ALICE, UpdateIntent("i", "alice", sequence=number))
     runs = open_request(world).pieces
-    assert (len(runs), runs[:2]) == (REMEMBERED_RUNS, ((1, 3), (5, 5)))
+    assert (len(runs), runs[:2]) == (MAX_UPDATE_RANGES, ((1, 3), (5, 5)))
     assert world.do(ALICE, UpdateIntent("i", "alice", sequence=2)).receipt.before
     assert world.do(ALICE, UpdateIntent("i", "alice", sequence=4)).events != ()
     world.do(ALICE, FAILED)
@@ -600,7 +600,7 @@ def test_late_update_ends_request_like_late_result() -> None:
 @proves("CCOS-UPDATES")
 def test_number_of_updates_is_limited() -> None:
     world = delegated_to_alice()
-    world.intents["i"] = replace(world.intents["i"], updates=UPDATES)
+    world.intents["i"] = replace(world.intents["i"], updates=MAX_UPDATES)
     assert world.code(ALICE, UpdateIntent("i", "alice", 1)) == "invalid_field"
     assert world.do(ALICE, DONE).events != ()
 

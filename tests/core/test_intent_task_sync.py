@@ -27,7 +27,7 @@ from dragoman.core.commands import (
     UpdateTask,
 )
 from dragoman.core.events import IntentCompleted, Outcome
-from dragoman.core.limits import UPDATES
+from dragoman.core.limits import MAX_UPDATES
 from dragoman.core.reading import Decision
 from tests.core.handoffs import accept, offer, package
 from tests.core.intents import (
@@ -141,7 +141,7 @@ def test_task_update_by_agent_is_recorded_as_intent_update() -> None:
     update = UpdateTask("i", notes="half")
     assert event_names(world.do(ALICE, update), "intent:") == ["IntentUpdated"]
     assert event_names(world.do(HUMAN, update), "intent:") == []
-    world.intents["i"] = replace(world.intents["i"], updates=UPDATES)
+    world.intents["i"] = replace(world.intents["i"], updates=MAX_UPDATES)
     assert event_names(world.do(ALICE, update), "intent:") == []
     over = claimed_by_alice("alice")
     over.do(HUMAN, MoveTask("i", "cancelled"))

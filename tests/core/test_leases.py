@@ -36,8 +36,6 @@ from dragoman.core.commands import (
     ExpireRequest,
     HandoffCommand,
     IssueToken,
-    KeepLease,
-    KeyAgent,
     LinkTask,
     MoveTask,
     NoteTask,
@@ -63,16 +61,18 @@ from dragoman.core.commands import (
     ResumeAgent,
     RevokeToken,
     RewindTask,
+    SetAgentKey,
+    SetLeaseDuration,
     SettleEntropy,
     StartWave,
     UpdateIntent,
     UpdateTask,
     WarnTask,
 )
-from dragoman.core.decide import renewal
+from dragoman.core.decide import renewal_by_activity
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role, Status, TaskReported, TaskRequeued
-from dragoman.core.states.lease import Lease, granted, renewed
+from dragoman.core.states.lease import Lease, grant_lease, renew_lease
 from dragoman.core.states.task import ActiveHandoff, Task
 from tests.core.world import (
     ALICE,
@@ -143,10 +143,10 @@ WRITE_COMMANDS: tuple[AnyCommand, ...] = (
 @proves("LEASE-LOST")
 def test_cases_cover_every_task_command() -> None:
     others = {CreateTask, AdoptTask, ClaimTask, RegisterAgent, RejectMessage}
-    others |= {KeepLease, ExpireLease}
+    others |= {SetLeaseDuration, ExpireLease}
     # A warning belongs to a message that is judged itself; the others are not for a holder.
     others |= {WarnTask, AcceptDelegation, RejectDelegation, EscalateDelegation}
-    others |= {KeyAgent, IssueToken, RevokeToken, PauseAgent, ResumeAgent, RewindTask}
+    others |= {SetAgentKey, IssueToken, RevokeToken, PauseAgent, ResumeAgent, RewindTask}
     # Letters, waves and reservations are not about a task alone.
     others |= {PostMail, ReadMail, AckMail, AnswerMail, EscalateMail}
     others |= {StartWave, AdvanceWave, ReserveFiles, RenewReservations, ReleaseReservations}
@@ -169,7 +169,7 @@ def test_lease_ends_at_its_millisecond(late: int, code: str) -> None:
     assert held().code(ALICE, RenewLease("T"), at) == code
     assert held().code(ALICE, RenewLease("T", 1), at) == code
     assert held().code(ALICE, ReportOutcome("T", "done"), at) == code
-    assert lease().is_live(at) == (code == "")
+    assert lease().is_valid(at) == (code == "")
 
 
 @proves("LEASE-HEARTBEAT", "LEASE-OFF-LEDGER")
@@ -223,8 +223,8 @@ def test_refused_command_does_not_renew_lease() -> None:
 @proves("LEASE-HEARTBEAT")
 def test_command_about_unknown_task_renews_no_lease() -> None:
     read = WorldRead(ALICE, held())
-    assert renewal(NoteTask("nowhere", "x"), read, NOW) is None
-    assert renewal(NoteTask("T", "x"), read, NOW) is not None
+    assert renewal_by_activity(NoteTask("nowhere", "x"), read, NOW) is None
+    assert renewal_by_activity(NoteTask("T", "x"), read, NOW) is not None
 
 
 @proves("LEASE-FENCE", "REFUSAL-CODES")
@@ -510,15 +510,15 @@ def test_release_by_hub_needs_current_fence() -> None:
 def test_hub_sets_lease_duration_without_a_heartbeat() -> None:
     world = held()
     before = world.leases["T"]
-    assert world.do(HUB, KeepLease("T", 1, 10 * TTL), NOW + 5).events == ()
+    assert world.do(HUB, SetLeaseDuration("T", 1, 10 * TTL), NOW + 5).events == ()
     assert world.leases["T"] == replace(before, expires_at=NOW + 5 + 10 * TTL)
-    world.do(HUB, KeepLease("T", 1, TTL), NOW + 2 * TTL)
+    world.do(HUB, SetLeaseDuration("T", 1, TTL), NOW + 2 * TTL)
     assert world.leases["T"] == replace(before, expires_at=NOW + 3 * TTL)
 
 
 @proves("LEASE-RECOVERY", "ROLE-HOLDER")
 def test_lease_duration_is_set_only_by_hub_on_valid_lease() -> None:
-    keep = KeepLease("T", 1, TTL)
+    keep = SetLeaseDuration("T", 1, TTL)
     for other in (ALICE, BOB, HUMAN, ORCHESTRATOR):
         assert held().code(other, keep) == "not_authorized"
     assert held().code(HUB, keep, NOW + TTL) == "lease_lost"
@@ -537,10 +537,10 @@ def test_release_reason_is_bounded() -> None:
 @proves("LEASE-HEARTBEAT")
 @given(st.lists(st.integers(-TTL * 3, TTL * 3), max_size=12), st.integers(1_000, TTL))
 def test_clock_set_back_never_shortens_lease(steps: list[int], ttl: int) -> None:
-    at, current = NOW, granted("alice", 1, "", ttl, NOW)
+    at, current = NOW, grant_lease("alice", 1, "", ttl, NOW)
     for step in steps:
         at += step
-        before, current = current, renewed(current, at)
+        before, current = current, renew_lease(current, at)
         assert current.expires_at == max(before.expires_at, at + ttl)
         assert current.beat_at >= before.beat_at
         assert current.beats == before.beats + 1
@@ -573,8 +573,8 @@ def test_same_agent_under_old_fence_can_neither_write_nor_renew(command: AnyComm
 def test_repeat_under_old_fence_does_not_renew_lease() -> None:
     world = held()
     read = WorldRead(ALICE, world)
-    assert renewal(NoteTask("T", "x", 1), read, NOW) is not None
-    assert renewal(NoteTask("T", "x", 0), read, NOW) is None
+    assert renewal_by_activity(NoteTask("T", "x", 1), read, NOW) is not None
+    assert renewal_by_activity(NoteTask("T", "x", 0), read, NOW) is None
 
 
 @proves("ROLE-HOLDER", "LEASE-HEARTBEAT")

@@ -34,9 +34,9 @@ def test_text_and_list_lengths_are_bounded(length: int, fits: bool) -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u200b", " \u200b\u2060 ", "\ufeff"])
 def test_invisible_text_is_empty(text: str) -> None:
-    assert "title is empty" in str(check_text("title", text, 10, least=1))
+    assert "title is empty" in str(check_text("title", text, 10, minimum=1))
     assert check_text("title", text, 10) is None
-    assert check_text("title", f"{text}.", 10, least=1) is None
+    assert check_text("title", f"{text}.", 10, minimum=1) is None
 
 
 def test_refusal_names_field_value_and_limit() -> None:
@@ -47,7 +47,7 @@ def test_refusal_names_field_value_and_limit() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t", "\u3000"])
 def test_required_text_is_not_blank(text: str) -> None:
-    assert code(check_text("title", text, 10, least=1)) == "invalid_field"
+    assert code(check_text("title", text, 10, minimum=1)) == "invalid_field"
     assert check_text("title", text, 10) is None
 
 

@@ -118,7 +118,7 @@ def test_task_has_at_most_one_thousand_blockers(has: int, code: str) -> None:
 def test_cycle_search_beyond_its_limit_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(links, "_WALK", 10)
+    monkeypatch.setattr(links, "_MAX_CYCLE_SEARCH", 10)
     chain = [replace(task(f"T{n}"), blocked_by=(f"T{n + 1}",)) for n in range(12)]
     world = World(task("A"), *chain, task("T12"))
     assert world.code(HUMAN, LinkTask("A", "blocked-by", "T0")) == "link_cycle"

@@ -16,7 +16,7 @@ from dragoman.core.commands import (
     ReadMail,
     RegisterAgent,
 )
-from dragoman.core.deciding.mail.mailing import LATE
+from dragoman.core.deciding.mail.mailing import LATE_KIND
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     MailAcked,
@@ -25,8 +25,8 @@ from dragoman.core.events import (
     MailPosted,
     MailRead,
 )
-from dragoman.core.moments import SPAN
-from dragoman.core.states.letter import Mail, lists_of_mail
+from dragoman.core.moments import TIMESTAMP_RANGE
+from dragoman.core.states.letter import Mail, mail_list_keys
 from tests.core.world import (
     ALICE,
     BOB,
@@ -120,7 +120,12 @@ def test_overdue_letter_is_escalated_by_mail() -> None:
     world = in_state("posted")
     *_, notice = events_of(world.do(HUB, EscalateMail("m", ("olga", "alice")), NOW + HOUR))
     assert isinstance(notice, MailPosted)
-    assert (notice.to, notice.kind, notice.reply_to, notice.thread) == (("olga",), LATE, "m", "T")
+    assert (notice.to, notice.kind, notice.reply_to, notice.thread) == (
+        ("olga",),
+        LATE_KIND,
+        "m",
+        "T",
+    )
     assert notice.unknown == ("olga",)
     assert notice.subject == "Late: an answer to letter m"
 
@@ -157,8 +162,8 @@ OPEN = ("open:T", "about:T", "asked:bob")
 )
 def test_letter_is_listed_by_state(state: str, lists: set[str]) -> None:
     mail = in_state(state).mails["m"]
-    assert set(lists_of_mail(mail)) == lists | {"thread:T", "from:alice"}
-    assert len(lists_of_mail(mail)) == len(set(lists_of_mail(mail)))
+    assert set(mail_list_keys(mail)) == lists | {"thread:T", "from:alice"}
+    assert len(mail_list_keys(mail)) == len(set(mail_list_keys(mail)))
     assert (mail.deadline is None) == (state in ("escalated", "answered"))
 
 
@@ -198,7 +203,7 @@ def test_letter_is_posted_to_all_recipients() -> None:
     ]
     mail = world.mails["cause-1"]
     assert mail.recipients == ("bob", "carol", "dora", "erin")
-    assert (mail.posted_at, mail.waits_for, mail.is_open) == (NOW, (), False)
+    assert (mail.posted_at, mail.awaited_acks, mail.awaits_answer) == (NOW, (), False)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +255,7 @@ MANY = tuple(f"a{number}" for number in range(1_001))
         ({"due_in_ms": 999}, "invalid_field"),
         ({"due_in_ms": 30 * 24 * HOUR + 1}, "invalid_field"),
         ({"due_in_ms": 1_000}, ""),
-        ({"sent_at": SPAN[1] + 1}, "invalid_field"),
+        ({"sent_at": TIMESTAMP_RANGE[1] + 1}, "invalid_field"),
     ],
     ids=str,
 )
@@ -336,7 +341,7 @@ def test_recipients_read_and_ack_for_themselves_only() -> None:
     world.do(HUMAN, AckMail("m"))
     mail = world.mails["m"]
     assert (mail.acked_by, mail.read_by) == (("bob", "hera"), ("bob", "hera"))
-    assert mail.waits_for == ("carol",), "those who have it as a copy need not ack it"
+    assert mail.awaited_acks == ("carol",), "those who have it as a copy need not ack it"
 
 
 @proves("MAIL-ACK")
@@ -345,11 +350,11 @@ def test_answer_ends_the_wait_but_acks_only_for_answerer() -> None:
     world.do(BOB, AnswerMail("m"))
     mail = world.mails["m"]
     assert (mail.answer, mail.acked_by, mail.read_by) == ("cause-1", ("bob",), ("bob",))
-    assert (mail.waits_for, mail.is_open) == ((), False)
+    assert (mail.awaited_acks, mail.awaits_answer) == ((), False)
     answered_by_role = with_letters(QUESTION)
     answered_by_role.do(HUMAN, AnswerMail("m", "n", ("human",)))
     mail = answered_by_role.mails["m"]
-    assert (mail.answer, mail.acked_by, mail.waits_for) == ("n", (), ())
+    assert (mail.answer, mail.acked_by, mail.awaited_acks) == ("n", (), ())
 
 
 @proves("MAIL-HELP")
@@ -403,8 +408,8 @@ def test_letter_without_deadline_is_never_overdue() -> None:
 
 def test_deadline_is_capped_at_year_9999() -> None:
     world = World(task("T"))
-    world.do(ALICE, QUESTION, SPAN[1])
-    assert world.mails["m"].due_by == SPAN[1]
+    world.do(ALICE, QUESTION, TIMESTAMP_RANGE[1])
+    assert world.mails["m"].due_by == TIMESTAMP_RANGE[1]
 
 
 def test_letter_about_later_created_task_finds_it() -> None:

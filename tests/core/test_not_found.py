@@ -10,7 +10,7 @@ import pytest
 import dragoman
 from dragoman.core import missing
 from dragoman.core.errors import REFUSALS, Refusal
-from dragoman.surfaces.cli.commands import FILES, GROUPS
+from dragoman.surfaces.cli.commands import GROUPS, TOP_LEVEL
 from tests.requirements import proves
 
 pytestmark = proves("MISSING-WORDS")
@@ -34,10 +34,10 @@ def refusal_of(name: str, missing_name: str) -> Refusal:
 
 
 def cli_commands() -> Iterator[str]:
-    yield from (command for commands in FILES.values() for command in commands)
+    yield from (command for commands in TOP_LEVEL.values() for command in commands)
     for group, below in GROUPS.items():
         yield from (
-            f"{group} {command}" for commands in below.files.values() for command in commands
+            f"{group} {command}" for commands in below.modules.values() for command in commands
         )
 
 

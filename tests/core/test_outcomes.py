@@ -17,7 +17,7 @@ from dragoman.core.commands import (
     RenewLease,
     ReportOutcome,
 )
-from dragoman.core.deadlines import Backoff, rest_after
+from dragoman.core.deadlines import Backoff, backoff_delay
 from dragoman.core.events import (
     Outcome,
     Status,
@@ -27,7 +27,7 @@ from dragoman.core.events import (
     TaskUnblocked,
 )
 from dragoman.core.reading import Decision
-from dragoman.core.states.task import STATUS_AFTER
+from dragoman.core.states.task import OUTCOME_STATUSES
 from tests.core.world import (
     ALICE,
     BOB,
@@ -307,13 +307,13 @@ def test_session_end_without_report_moves_nothing() -> None:
     [(1, 1_000), (2, 2_000), (3, 4_000), (8, 128_000), (9, 256_000), (10, 300_000), (99, 300_000)],
 )
 def test_backoff_doubles_up_to_its_cap(failures: int, delay: int) -> None:
-    assert rest_after(failures, Backoff()) == delay
+    assert backoff_delay(failures, Backoff()) == delay
 
 
 @proves("RETRY-BACKOFF")
 @given(st.integers(0, 10**9), st.integers(0, 10**12))
 def test_backoff_never_shrinks_and_never_exceeds_its_cap(base: int, cap: int) -> None:
-    delays = [rest_after(n, Backoff(base, cap)) for n in (1, 2, 3, 39, 40, 41, 42, 10**6)]
+    delays = [backoff_delay(n, Backoff(base, cap)) for n in (1, 2, 3, 39, 40, 41, 42, 10**6)]
     assert all(a <= b <= cap for a, b in pairwise(delays))
 
 
@@ -406,6 +406,6 @@ def test_report_fields_are_bounded(report: ReportOutcome, code: str) -> None:
 
 @proves("TASK-TABLE-AS-DATA")
 def test_outcome_table_matches_expected_paths() -> None:
-    assert {outcome: list(path) for outcome, path in STATUS_AFTER.items()} == {
+    assert {outcome: list(path) for outcome, path in OUTCOME_STATUSES.items()} == {
         outcome: EXPECTED_PATHS[outcome, False] for outcome in OUTCOMES
     }

@@ -30,15 +30,15 @@ from dragoman.core.commands import (
 from dragoman.core.deadlines import Backoff
 from dragoman.core.decide import DECIDERS
 from dragoman.core.events import EVENT_NAMES, AnyEvent
-from dragoman.core.offers import Candidate, Parts, Policy, Wish
+from dragoman.core.offers import Candidate, Policy, Requirements, ScoreParts
 from dragoman.core.reading import Decision, LeaseChange, Receipt
 from dragoman.core.states.agent import AgentRecord, TokenRecord
-from dragoman.core.states.intent import Closed, Intent, OpenRequest
+from dragoman.core.states.intent import ClosedRequest, Intent, OpenRequest
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.letter import Mail
 from dragoman.core.states.reservations import Reservations
-from dragoman.core.states.standing import Descriptor, Evidence, Standing
-from dragoman.core.states.task import PRIORITY_RANK, Checkpoint, Delegation, Reported, Task
+from dragoman.core.states.standing import AgentDescriptor, Evidence, Reputation
+from dragoman.core.states.task import PRIORITY_RANK, Checkpoint, Delegation, Report, Task
 from dragoman.core.states.wave import Wave
 from tests.core.world import ALICE, HUMAN, World, held, task
 from tests.requirements import proves
@@ -47,7 +47,7 @@ COMMANDS: tuple[type[AnyCommand], ...] = get_args(AnyCommand)
 EVENTS: tuple[type[AnyEvent], ...] = get_args(AnyEvent)
 STATES = (
     Task,
-    Reported,
+    Report,
     Delegation,
     Checkpoint,
     Lease,
@@ -57,16 +57,16 @@ STATES = (
     Mail,
     Wave,
     Reservations,
-    Standing,
-    Descriptor,
+    Reputation,
+    AgentDescriptor,
     Evidence,
     Intent,
     OpenRequest,
-    Closed,
+    ClosedRequest,
     Candidate,
-    Parts,
+    ScoreParts,
     Policy,
-    Wish,
+    Requirements,
 )
 VALUES = (*COMMANDS, *EVENTS, *STATES, Actor, Backoff, Decision, LeaseChange, Receipt)
 
@@ -245,22 +245,24 @@ def test_events_have_their_promised_names() -> None:
 
 @proves("CORE-PURE")
 def test_command_names_its_target_task() -> None:
-    assert CreateTask("x", "T").about == ""
-    assert AdoptTask("bead", "b").about == ""
-    assert MoveTask("T", "ready").about == "T"
-    assert LinkTask("T", "parent", "U").about == "T"
-    assert ClaimTask("", "alice").about == ""
-    assert RegisterAgent("alice").about == ""
-    assert RejectMessage("invalid_json", "why", "T").about == "T"
-    assert RequestDelegation("U", "T", "bob", 0).about == "U"
+    assert CreateTask("x", "T").target_task == ""
+    assert AdoptTask("bead", "b").target_task == ""
+    assert MoveTask("T", "ready").target_task == "T"
+    assert LinkTask("T", "parent", "U").target_task == "T"
+    assert ClaimTask("", "alice").target_task == ""
+    assert RegisterAgent("alice").target_task == ""
+    assert RejectMessage("invalid_json", "why", "T").target_task == "T"
+    assert RequestDelegation("U", "T", "bob", 0).target_task == "U"
 
 
 @proves("LEASE-HEARTBEAT")
 def test_command_names_task_whose_lease_it_renews() -> None:
-    assert NoteTask("T", "x").held == "T"
-    assert RequestDelegation("U", "T", "bob", 0).held == "T", "who delegates works on the parent"
-    assert PostMail(("bob",), "half way", "", bead="T").held == "T"
-    assert AdoptTask("bead", "T").held == ""
+    assert NoteTask("T", "x").heartbeat_task == "T"
+    assert RequestDelegation("U", "T", "bob", 0).heartbeat_task == "T", (
+        "who delegates works on the parent"
+    )
+    assert PostMail(("bob",), "half way", "", bead="T").heartbeat_task == "T"
+    assert AdoptTask("bead", "T").heartbeat_task == ""
 
 
 @proves("TASK-PRIORITY")

@@ -10,22 +10,22 @@ from msgspec.structs import replace
 import dragoman
 from dragoman.core import errors
 from dragoman.core.actors import (
+    HUB_ACTOR,
     RECEIVED_PER_MINUTE,
     REFUSALS_PER_MINUTE,
     REMEMBERED_REFUSALS,
-    SYSTEM,
     Actor,
     ActorRecord,
-    evolve_received,
-    evolve_refused,
-    record_received,
+    fold_received,
+    fold_refused,
+    record_received_message,
     record_refusal,
 )
 from dragoman.core.commands import RejectMessage
 from dragoman.core.errors import (
     FAULTS,
     REFUSALS,
-    UNRECORDED,
+    UNRECORDED_REFUSALS,
     DragomanError,
     Refusal,
     Refused,
@@ -119,14 +119,14 @@ class RefusalLog:
         event = record_refusal(self.record or ActorRecord(), command, target, refusal, now)
         if event is not None:
             self.entries.append(event)
-            self.record = evolve_refused(self.record, event, now)
+            self.record = fold_refused(self.record, event, now)
         return event is not None
 
 
 @proves("REFUSAL-CODES")
 def test_refusal_codes_are_the_promised_ones() -> None:
     assert set(REFUSALS) == CODES
-    assert set(UNRECORDED) == {"nothing_ready", "overloaded"}
+    assert set(UNRECORDED_REFUSALS) == {"nothing_ready", "overloaded"}
     assert all(meaning and not meaning.endswith(".") for meaning in REFUSALS.values())
 
 
@@ -230,7 +230,7 @@ def test_refusals_are_recorded_per_actor_stream() -> None:
     assert Actor("agent", "alice").stream == "actor:agent:alice"
     assert Actor("human", "alice").stream == "actor:human:alice"
     assert replace(Actor("agent", "alice"), via="inbox").stream == "actor:agent:alice"
-    assert (SYSTEM.label, SYSTEM.stream) == ("system:hub", "actor:system:hub")
+    assert (HUB_ACTOR.label, HUB_ACTOR.stream) == ("system:hub", "actor:system:hub")
 
 
 @proves("REFUSAL-RECORDED")
@@ -263,16 +263,16 @@ def test_received_messages_are_limited_per_minute_apart_from_refusals() -> None:
     received = MessageReceived("aof", "completion.report", "T")
     minute = NOW // 60_000
     refused = ActorRecord(minute, 2, ("x",))
-    record = evolve_received(refused, received, NOW)
+    record = fold_received(refused, received, NOW)
     assert record == ActorRecord(minute, 2, ("x",), received=1)
-    assert evolve_received(None, received, NOW) == ActorRecord(minute, received=1)
-    assert evolve_received(refused, received, NOW + 60_000) == ActorRecord(minute + 1, received=1)
+    assert fold_received(None, received, NOW) == ActorRecord(minute, received=1)
+    assert fold_received(refused, received, NOW + 60_000) == ActorRecord(minute + 1, received=1)
 
     for _ in range(RECEIVED_PER_MINUTE - 1):
-        assert record_received(record, received, NOW) == received
-        record = evolve_received(record, received, NOW)
-    assert record_received(record, received, NOW) is None
-    assert record_received(record, received, NOW + 60_000) == received
+        assert record_received_message(record, received, NOW) == received
+        record = fold_received(record, received, NOW)
+    assert record_received_message(record, received, NOW) is None
+    assert record_received_message(record, received, NOW + 60_000) == received
 
 
 @proves("MESSAGE-REFUSED")
@@ -284,7 +284,7 @@ def test_message_rejection_keeps_code_and_detail_of_dialect(code: str) -> None:
     assert isinstance(answer, Refusal)
     assert answer == Refusal(code, "payload.tests: why", "completion.report")
     event = record_refusal(ActorRecord(), "message.reject", "T", answer, NOW)
-    assert (event is None) is (code in UNRECORDED)
+    assert (event is None) is (code in UNRECORDED_REFUSALS)
     if event is not None:
         assert (event.code, event.kind, event.target) == (code, "completion.report", "T")
 
@@ -336,7 +336,7 @@ def test_refusals_of_different_messages_are_recorded_separately() -> None:
         record = log.record or ActorRecord()
         event = record_refusal(record, "message.reject", "", broken, NOW, message)
         if event is not None:
-            log.record = evolve_refused(log.record, event, NOW)
+            log.record = fold_refused(log.record, event, NOW)
         return event is not None
 
     assert [is_recorded(message) for message in (b"{a", b"{b", b"{a")] == [True, True, False]

@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, RewindTask
-from dragoman.core.deciding.tasks.rewinding import at_rest, restored
+from dragoman.core.deciding.tasks.rewinding import restorable_state, without_attempt
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Restored, Status, TaskLinked, TaskRewound, TaskUnblocked
-from dragoman.core.states.moves import MOVES, Move, move_of
-from dragoman.core.states.task import Checkpoint, Reported, Task
+from dragoman.core.events import RestoredState, Status, TaskLinked, TaskRewound, TaskUnblocked
+from dragoman.core.states.moves import STATUS_CHANGES, StatusChange, status_change_of
+from dragoman.core.states.task import Checkpoint, Report, Task
 from tests.core.handoffs import accepted, activated, offered
 from tests.core.world import (
     ALICE,
@@ -36,7 +36,7 @@ PAST = replace(
     reserved_for="alice",
     failures=2,
     obstacle="a key",
-    reported=Reported(1, "alice", "blocked", NOW - 9, "stuck", ("a key",), {"x": 1}),
+    reported=Report(1, "alice", "blocked", NOW - 9, "stuck", ("a key",), {"x": 1}),
     checkpoint=Checkpoint("alice", NOW - 8, "MANUAL", COMMIT, "half", "the rest"),
 )
 """T when alice had reported it blocked."""
@@ -59,7 +59,9 @@ def test_rewind_restores_task_and_keeps_links_and_history() -> None:
     world = after_third_entry()
     decision = world.do(HUMAN, RewindTask("T", 3, COMMIT, "rewind/T-3", "wrong turn"), NOW + 5)
     assert events_of(decision) == [
-        TaskRewound("done", "blocked", 3, restored(PAST), COMMIT, "rewind/T-3", "wrong turn")
+        TaskRewound(
+            "done", "blocked", 3, restorable_state(PAST), COMMIT, "rewind/T-3", "wrong turn"
+        )
     ]
     assert decision.receipt.status == "blocked"
     found = world.tasks["T"]
@@ -97,7 +99,9 @@ def test_rewind_ends_lease_of_holder() -> None:
     world = held()
     world.past["T", 1] = task("T")
     decision = world.do(HUMAN, RewindTask("T", 1))
-    assert events_of(decision) == [TaskRewound("in-progress", "ready", 1, restored(task("T")))]
+    assert events_of(decision) == [
+        TaskRewound("in-progress", "ready", 1, restorable_state(task("T")))
+    ]
     assert world.leases == {}
     assert world.code(ALICE, ClaimTask("T", "alice")) == ""
 
@@ -158,10 +162,10 @@ def test_orchestrator_may_not_rewind_own_work_to_done() -> None:
 
 
 def test_rewind_counts_as_status_change() -> None:
-    event = TaskRewound("done", "ready", 1, Restored("ready", "t"), reason="why")
-    assert move_of(event) == Move("done", "ready", "why")
-    assert move_of(TaskUnblocked("T", "done")) is None
-    assert len(MOVES) == 4
+    event = TaskRewound("done", "ready", 1, RestoredState("ready", "t"), reason="why")
+    assert status_change_of(event) == StatusChange("done", "ready", "why")
+    assert status_change_of(TaskUnblocked("T", "done")) is None
+    assert len(STATUS_CHANGES) == 4
 
 
 @proves("REWIND-HANDOFF")
@@ -182,7 +186,7 @@ def test_rewind_before_handoff_closes_it(world: World, past: Task) -> None:
     assert ended.rejection is not None
     assert (ended.rejection.by, ended.rejection.detail) == ("hub", "T was rewound")
     # The rewind takes precedence: the end of the handoff reassigns nothing.
-    assert restored(world.tasks["T"]) == at_rest(restored(past))
+    assert restorable_state(world.tasks["T"]) == without_attempt(restorable_state(past))
 
 
 @proves("REWIND-HANDOFF", "ACP-CHAIN")

@@ -49,8 +49,6 @@ from dragoman.core.commands import (
     ExpireRequest,
     ExtendHandoff,
     IssueToken,
-    KeepLease,
-    KeyAgent,
     LinkTask,
     MoveTask,
     NoteHandoff,
@@ -79,6 +77,8 @@ from dragoman.core.commands import (
     ResumeAgent,
     RevokeToken,
     RewindTask,
+    SetAgentKey,
+    SetLeaseDuration,
     SettleEntropy,
     StartWave,
     UpdateIntent,
@@ -94,8 +94,8 @@ from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.intent import Intent, OpenRequest
 from dragoman.core.states.letter import Mail
 from dragoman.core.states.reservations import Reservation, Reservations
-from dragoman.core.states.standing import Standing
-from dragoman.core.states.task import ActiveHandoff, Delegation, Reported
+from dragoman.core.states.standing import Reputation
+from dragoman.core.states.task import ActiveHandoff, Delegation, Report
 from dragoman.core.states.trace import TurnLog
 from dragoman.core.states.wave import Wave
 from dragoman.core.states.work_item import WorkItem
@@ -152,7 +152,7 @@ def commands(name: str) -> tuple[AnyCommand, ...]:
         ReleaseTask("T"),
         ReportOutcome("T", "needs_review", "said"),
         EndAttempt("T"),
-        KeepLease("T", 2, TTL),
+        SetLeaseDuration("T", 2, TTL),
         ExpireLease("T"),
         LinkTask("T", "discovered-from", "UU"),
         AliasTask("T", "bead:b"),
@@ -165,7 +165,7 @@ def commands(name: str) -> tuple[AnyCommand, ...]:
         RejectDelegation("T"),
         EscalateDelegation("T"),
         RegisterAgent("known", speaks=("aof",)),
-        KeyAgent("known", "A" * 43),
+        SetAgentKey("known", "A" * 43),
         IssueToken("known", "1" * 12, "1" * 64, NOW + 10_000),
         RevokeToken("known", "0" * 12),
         PauseAgent("known", "enough"),
@@ -224,7 +224,7 @@ def world(status: Status) -> World:
     found = replace(
         task("T", status, owner, attempts=2, agents=("old", owner)),
         delegation=Delegation("P", "pat", "dan", NOW),
-        reported=Reported(2, "hal", "partial", NOW) if is_held else None,
+        reported=Report(2, "hal", "partial", NOW) if is_held else None,
     )
     built = World(found, task("UU"), leases=[("T", lease("hal", 2))] if is_held else ())
     built.agents["known"] = AgentRecord("known", "agent", (), NOW, "", (TOKEN,))
@@ -245,7 +245,7 @@ def world(status: Status) -> World:
     built.intents["i"] = Intent(
         "i", "III", "write it", "hera", NOW, "TaskDispatched", request=request
     )
-    built.standings["ann"] = Standing("ann", open=1)
+    built.standings["ann"] = Reputation("ann", open=1)
     built.past["T", 1] = replace(task("T"), title="as it was called then")
     return built
 

@@ -7,10 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
-from dragoman.core.offers import Candidate, Trust, Wish
-from dragoman.core.rules.scoring import EVERY, TURN, Roster
-from dragoman.core.rules.threshold import BASE, LEAST, MOST, threshold
-from dragoman.core.states.standing import WEEK_MS, Descriptor, Evidence, Standing
+from dragoman.core.offers import Candidate, Requirements, Trust
+from dragoman.core.rules.scoring import NEWCOMER_INTERVAL, TURN_BONUS, AgentRanker
+from dragoman.core.rules.threshold import (
+    BASE_THRESHOLD,
+    MAX_THRESHOLD,
+    MIN_THRESHOLD,
+    compute_threshold,
+)
+from dragoman.core.states.standing import (
+    EVIDENCE_HALF_LIFE_MS,
+    AgentDescriptor,
+    Evidence,
+    Reputation,
+)
 from tests.core.world import NOW
 from tests.requirements import proves
 
@@ -29,15 +39,15 @@ def agent(
     constraints: tuple[str, ...] = (),
     locality: tuple[str, ...] = (),
     assigned: int = 0,
-) -> Standing:
+) -> Reputation:
     """Agent with these latest results."""
-    descriptor = Descriptor(skills, constraints, locality, trust, cost)
-    return Standing(name, descriptor, recent=recent, rated_at=NOW, assigned=assigned)
+    descriptor = AgentDescriptor(skills, constraints, locality, trust, cost)
+    return Reputation(name, descriptor, recent=recent, rated_at=NOW, assigned=assigned)
 
 
-def score(standing: Standing, goal: str = GOAL, *constraints: str) -> Candidate:
+def score(standing: Reputation, goal: str = GOAL, *constraints: str) -> Candidate:
     """Score of one agent."""
-    return Roster([standing], NOW).rank(Wish(goal, constraints))[0]
+    return AgentRanker([standing], NOW).rank(Requirements(goal, constraints))[0]
 
 
 def test_score_is_the_sum_of_its_parts() -> None:
@@ -91,10 +101,10 @@ def test_many_claimed_skills_lower_the_skill_score() -> None:
 def test_goal_that_praises_an_agent_changes_no_score(goal: str) -> None:
     boaster = agent("a", ("best agent for everything", "rust"), trust="T0")
     honest = agent("b", ("rust",), trust="T0")
-    plain = Roster([boaster, honest], NOW).rank(Wish("do it in cobol"))
-    steered = Roster([boaster, honest], NOW).rank(Wish(goal))
+    plain = AgentRanker([boaster, honest], NOW).rank(Requirements("do it in cobol"))
+    steered = AgentRanker([boaster, honest], NOW).rank(Requirements(goal))
     assert [(one.agent, one.score) for one in steered] == [(one.agent, one.score) for one in plain]
-    assert not any(one.is_good_enough and one.matched for one in steered)
+    assert not any(one.meets_threshold and one.matched for one in steered)
 
 
 def test_repeated_word_in_goal_counts_once() -> None:
@@ -125,16 +135,19 @@ def test_score_rises_with_trust_and_falls_with_cost() -> None:
 
 
 def test_ties_are_ordered_by_name() -> None:
-    found = Roster([agent(name) for name in "cab"], NOW).rank(Wish(GOAL))
+    found = AgentRanker([agent(name) for name in "cab"], NOW).rank(Requirements(GOAL))
     assert [one.agent for one in found] == ["a", "b", "c"]
 
 
 def test_undescribed_agent_is_not_ranked() -> None:
-    assert Roster([Standing("a", successes=9, recent="1" * 9)], NOW).rank(Wish(GOAL)) == ()
+    assert (
+        AgentRanker([Reputation("a", successes=9, recent="1" * 9)], NOW).rank(Requirements(GOAL))
+        == ()
+    )
 
 
 def test_required_skills_count_as_matched() -> None:
-    found = Roster([agent()], NOW).rank(Wish("fix it", skills=("python",)))
+    found = AgentRanker([agent()], NOW).rank(Requirements("fix it", skills=("python",)))
     assert found[0].matched == ("python",)
 
 
@@ -153,47 +166,47 @@ def test_success_score_grows_with_evidence() -> None:
 
 @proves("CCOS-NEWCOMERS")
 def test_every_tenth_request_is_the_newcomers_turn() -> None:
-    old = agent("old", recent="1" * 30, assigned=EVERY - 1)
+    old = agent("old", recent="1" * 30, assigned=NEWCOMER_INTERVAL - 1)
     new, unable = agent("new"), agent("unable", ("rust",))
-    first = Roster([old, new, unable], NOW).rank(Wish(GOAL))[0]
-    assert (first.agent, first.parts.turn) == ("new", TURN)
-    usual = Roster([old, agent("new", assigned=1)], NOW).rank(Wish(GOAL))
+    first = AgentRanker([old, new, unable], NOW).rank(Requirements(GOAL))[0]
+    assert (first.agent, first.parts.turn) == ("new", TURN_BONUS)
+    usual = AgentRanker([old, agent("new", assigned=1)], NOW).rank(Requirements(GOAL))
     assert [one.parts.turn for one in usual] == [0, 0]
     assert usual[0].agent == "old"
-    without_skill = Roster([agent("b", ("rust",), assigned=9)], NOW).rank(Wish(GOAL))
+    without_skill = AgentRanker([agent("b", ("rust",), assigned=9)], NOW).rank(Requirements(GOAL))
     assert without_skill[0].parts.turn == 0
     # Assignments to other skills do not count: each skill has its own turn.
     busy = agent("busy", ("rust",), assigned=5)
-    assert Roster([old, new, busy], NOW).rank(Wish(GOAL))[0].agent == "new"
-    assert Roster([old, new], NOW).rank(Wish(GOAL), lambda _: False)[0].agent == "old"
+    assert AgentRanker([old, new, busy], NOW).rank(Requirements(GOAL))[0].agent == "new"
+    assert AgentRanker([old, new], NOW).rank(Requirements(GOAL), lambda _: False)[0].agent == "old"
 
 
 @proves("CCOS-NEWCOMERS")
 def test_turn_goes_to_agent_with_least_evidence() -> None:
     failed = agent("failed", recent="0" * 6)
     good = agent("good", recent="1" * 30, assigned=29)
-    first = Roster([good, failed], NOW).rank(Wish(GOAL))[0]
+    first = AgentRanker([good, failed], NOW).rank(Requirements(GOAL))[0]
     assert first.agent == "failed"
-    assert first.is_good_enough
+    assert first.meets_threshold
 
 
 @proves("CCOS-NEWCOMERS")
 def test_agents_below_threshold_are_probed_one_request_at_a_time() -> None:
     def good_enough(one: Candidate) -> bool:
-        return one.is_good_enough
+        return one.meets_threshold
 
     often, seldom = agent("often", recent="0" * 12), agent("seldom", recent="0" * 9)
-    first, second = Roster([often, seldom], NOW).rank(Wish(GOAL), good_enough)
-    assert (first.agent, first.parts.turn, first.is_good_enough) == ("seldom", TURN, True)
-    assert not second.is_good_enough
+    first, second = AgentRanker([often, seldom], NOW).rank(Requirements(GOAL), good_enough)
+    assert (first.agent, first.parts.turn, first.meets_threshold) == ("seldom", TURN_BONUS, True)
+    assert not second.meets_threshold
     busy = replace(seldom, open=1)
-    first, second = Roster([often, busy], NOW).rank(Wish(GOAL), good_enough)
+    first, second = AgentRanker([often, busy], NOW).rank(Requirements(GOAL), good_enough)
     assert (first.agent, second.parts.turn) == ("often", 0)
-    full = Roster([replace(often, open=1), busy], NOW).rank(Wish(GOAL), good_enough)
-    assert not any(one.is_good_enough for one in full)
+    full = AgentRanker([replace(often, open=1), busy], NOW).rank(Requirements(GOAL), good_enough)
+    assert not any(one.meets_threshold for one in full)
     # Not while another agent is eligible.
     other = agent("other")
-    tried = Roster([often, other], NOW).rank(Wish(GOAL), good_enough)
+    tried = AgentRanker([often, other], NOW).rank(Requirements(GOAL), good_enough)
     assert [(one.agent, one.parts.turn) for one in tried] == [("other", 0), ("often", 0)]
 
 
@@ -210,15 +223,15 @@ _STANDINGS = st.builds(
 
 @proves("CCOS-NEWCOMERS")
 @given(st.lists(_STANDINGS, min_size=1, max_size=4, unique_by=lambda one: one.name), st.data())
-def test_agent_barred_only_by_threshold_is_probed(known: list[Standing], data: Any) -> None:
+def test_agent_barred_only_by_threshold_is_probed(known: list[Reputation], data: Any) -> None:
     """At any trust, with any skills and failures: an agent is found, and is ranked first."""
-    wish = Wish(GOAL, data.draw(st.sampled_from([(), ("formal",)])))
+    wish = Requirements(GOAL, data.draw(st.sampled_from([(), ("formal",)])))
     barred = data.draw(st.sets(st.sampled_from([one.name for one in known])))
 
     def may_have_it(one: Candidate) -> bool:
-        return one.agent not in barred and one.is_good_enough
+        return one.agent not in barred and one.meets_threshold
 
-    found = Roster(known, NOW).rank(wish, may_have_it)
+    found = AgentRanker(known, NOW).rank(wish, may_have_it)
     able = [one for one in found if may_have_it(one)]
     assert bool(able) == (len(barred) < len(known))
     assert not found[0].parts.turn or found[0] == able[0]
@@ -227,43 +240,44 @@ def test_agent_barred_only_by_threshold_is_probed(known: list[Standing], data: A
 
 @proves("CCOS-NEWCOMERS")
 def test_turn_comes_to_least_trusted_agent_too() -> None:
-    best = agent("best", recent="1" * 32, trust="T2", assigned=EVERY - 1)
+    best = agent("best", recent="1" * 32, trust="T2", assigned=NEWCOMER_INTERVAL - 1)
     skills = ("python", *(f"skill{i}" for i in range(9)))
     for recent in ("", "0" * 31):
         least = agent("least", skills, recent, trust="T0", cost=99)
-        assert Roster([best, least], NOW).rank(Wish(GOAL))[0].agent == "least"
+        assert AgentRanker([best, least], NOW).rank(Requirements(GOAL))[0].agent == "least"
 
 
 @proves("CCOS-NEWCOMERS")
 def test_evidence_decays_over_time() -> None:
     failed = agent(recent="0" * 8)
-    later = NOW + WEEK_MS
-    assert not Roster([failed], NOW).rank(Wish(GOAL))[0].is_good_enough
-    assert not Roster([failed], later - 1).rank(Wish(GOAL))[0].is_good_enough
-    assert Roster([failed], later).rank(Wish(GOAL))[0].is_good_enough
+    later = NOW + EVIDENCE_HALF_LIFE_MS
+    assert not AgentRanker([failed], NOW).rank(Requirements(GOAL))[0].meets_threshold
+    assert not AgentRanker([failed], later - 1).rank(Requirements(GOAL))[0].meets_threshold
+    assert AgentRanker([failed], later).rank(Requirements(GOAL))[0].meets_threshold
     assert failed.evidence(NOW + 10**15).samples < 1e-9
     assert failed.evidence(NOW - 1).samples == 8
 
 
 @proves("CCOS-THRESHOLD")
 def test_threshold_falls_with_successes_and_rises_with_failures() -> None:
-    successful = [threshold(Evidence(n, n)) for n in range(33)]
-    failing = [threshold(Evidence(n, 0)) for n in range(33)]
-    assert successful[:5] == failing[:5] == [BASE] * 5
+    successful = [compute_threshold(Evidence(n, n)) for n in range(33)]
+    failing = [compute_threshold(Evidence(n, 0)) for n in range(33)]
+    assert successful[:5] == failing[:5] == [BASE_THRESHOLD] * 5
     assert successful[5:] == sorted(successful[5:], reverse=True)
     assert failing[5:] == sorted(failing[5:])
-    assert successful[5] < BASE < failing[5]
-    assert threshold(Evidence(20, 10)) == BASE
+    assert successful[5] < BASE_THRESHOLD < failing[5]
+    assert compute_threshold(Evidence(20, 10)) == BASE_THRESHOLD
 
 
 @proves("CCOS-THRESHOLD")
 @given(st.integers(0, 64), st.integers(0, 64))
 def test_threshold_and_evidence_stay_within_bounds(successes: int, failures: int) -> None:
     evidence = Evidence(successes + failures, successes)
-    assert LEAST <= threshold(evidence) <= MOST
-    assert 0 <= evidence.lower <= evidence.upper <= 1
+    assert MIN_THRESHOLD <= compute_threshold(evidence) <= MAX_THRESHOLD
+    assert 0 <= evidence.lower_bound <= evidence.upper_bound <= 1
     assert (
-        threshold(Evidence(successes + failures + 1, successes + 1)) <= threshold(evidence)
+        compute_threshold(Evidence(successes + failures + 1, successes + 1))
+        <= compute_threshold(evidence)
         or successes + failures < 5
     )
 
@@ -289,19 +303,23 @@ def test_score_of_any_goal_is_between_zero_and_one(goal: str) -> None:
 )
 def test_updated_roster_ranks_like_a_new_one(steps: list[Any]) -> None:
     """After any change of skills, results, constraints or assignments."""
-    kept, latest = Roster((), NOW), dict[str, Standing]()
-    wishes = [Wish("python tests code"), Wish(GOAL, ("eu", "FAST")), Wish("rust")]
+    kept, latest = AgentRanker((), NOW), dict[str, Reputation]()
+    wishes = [
+        Requirements("python tests code"),
+        Requirements(GOAL, ("eu", "FAST")),
+        Requirements("rust"),
+    ]
     for name, skills, recent, constraints, assigned in steps:
         one = agent(name, skills, recent, constraints=constraints, assigned=assigned)
-        kept.put(one, NOW)
+        kept.update(one, NOW)
         latest[name] = one
         for wish in wishes:
-            assert kept.rank(wish) == Roster(latest.values(), NOW).rank(wish)
+            assert kept.rank(wish) == AgentRanker(latest.values(), NOW).rank(wish)
 
 
 @proves("CCOS-ROSTER")
 def test_ranking_is_correct_beyond_the_order_cache() -> None:
-    roster = Roster([agent("a", constraints=("c1",)), agent("b")], NOW)
+    roster = AgentRanker([agent("a", constraints=("c1",)), agent("b")], NOW)
     for number in (*range(200), 1):
-        found = roster.rank(Wish(GOAL, (f"c{number}",)))
+        found = roster.rank(Requirements(GOAL, (f"c{number}",)))
         assert [one.agent for one in found] == ["a", "b"]

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.core.moments import (
-    duration,
-    in_hours,
-    nearest_moment,
+    format_duration,
+    format_hours,
+    format_rough_duration,
     parse_duration,
+    parse_nearest_rfc3339,
     parse_rfc3339,
-    roughly,
     to_rfc3339,
 )
 from tests.requirements import proves
@@ -148,7 +148,7 @@ def test_offsets_agree_with_datetime(moment: int, offset: int) -> None:
      (7_200_000, "2h"), (86_400_000, "1d")],
 )  # fmt: skip
 def test_duration_uses_largest_whole_unit(milliseconds: int, text: str) -> None:
-    assert duration(milliseconds) == text
+    assert format_duration(milliseconds) == text
 
 
 @proves("CLI-DOCTOR")
@@ -157,7 +157,7 @@ def test_duration_uses_largest_whole_unit(milliseconds: int, text: str) -> None:
     [(999, "999ms"), (90_500, "1m"), (DAY - 1, "23h"), (251_607_475_392_427, "2912123d")],
 )
 def test_rough_duration_uses_largest_unit(milliseconds: int, text: str) -> None:
-    assert roughly(milliseconds) == text
+    assert format_rough_duration(milliseconds) == text
 
 
 @proves("ACP-RESPONSE")
@@ -182,7 +182,7 @@ def test_duration_is_parsed_with_unit_or_in_seconds() -> None:
     ],
 )
 def test_duration_in_hours_uses_hours_at_most(milliseconds: int, text: str) -> None:
-    assert in_hours(milliseconds) == text
+    assert format_hours(milliseconds) == text
 
 
 @pytest.mark.parametrize(
@@ -196,4 +196,4 @@ def test_duration_in_hours_uses_hours_at_most(milliseconds: int, text: str) -> N
     ],
 )
 def test_unrepresentable_timestamp_is_parsed_as_the_nearest(text: str, moment: int) -> None:
-    assert nearest_moment(text) == moment
+    assert parse_nearest_rfc3339(text) == moment

@@ -14,9 +14,9 @@ from dragoman.core.commands import (
     RequestTransition,
     SettleEntropy,
 )
-from dragoman.core.states.trace import MOST_OPEN, REMEMBERED, Trace
-from dragoman.engine.reads.traces import Reach, events_of
-from dragoman.engine.verifying.logs import wrong_logs
+from dragoman.core.states.trace import MAX_OPEN_CALLS, MAX_REMEMBERED, Trace
+from dragoman.engine.reads.traces import ScanLimit, trace_page
+from dragoman.engine.verifying.logs import wrong_log_rows
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves
 
@@ -102,9 +102,9 @@ def test_event_of_holder_of_two_tasks_belongs_to_none() -> None:
 def test_remembered_calls_of_session_are_limited() -> None:
     trace = Trace("s-1")
 
-    assert len(trace.open_calls) < MOST_OPEN
+    assert len(trace.open_calls) < MAX_OPEN_CALLS
     lab = Lab()
-    calls = [replace(trace_event(n), call=f"c-{n}") for n in range(REMEMBERED + 10)]
+    calls = [replace(trace_event(n), call=f"c-{n}") for n in range(MAX_REMEMBERED + 10)]
     lab.do(HUMAN, *calls)
     ends = [
         replace(trace_event(10_000 + n), call=f"c-{n}", ends_call=True) for n in range(len(calls))
@@ -124,11 +124,11 @@ def test_long_ledger_is_read_in_pages() -> None:
     for number in range(9):
         lab.do(HUMAN, CreateTask("One", f"t-{number}"))
     lab.do(HUMAN, TRACE)
-    few = Reach(pages=2, page=2)
-    first = events_of(lab.store, reach=few)
+    few = ScanLimit(pages=2, page_size=2)
+    first = trace_page(lab.store, scan=few)
 
     assert (first.events, first.next) == ((), 4)
-    assert [one.position for one in events_of(lab.store, after=8, reach=few).events] == [10]
+    assert [one.position for one in trace_page(lab.store, after=8, scan=few).events] == [10]
 
 
 @proves("SAOP-TABLES")
@@ -139,7 +139,7 @@ def test_unreadable_entry_is_reported_without_comparison() -> None:
     (entry,) = store.tables.entries
     store.tables.entries[0] = replace(entry, line=b"{}")
 
-    assert list(wrong_logs(store)) == [(1, "it has an unexpected row in the logs")]
+    assert list(wrong_log_rows(store)) == [(1, "it has an unexpected row in the logs")]
 
 
 @proves("SAOP-EVENTS")

@@ -10,7 +10,7 @@ from dragoman.core.commands import ClaimTask, MoveTask
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status, TaskTransitioned
 from dragoman.core.reading import Decision
-from dragoman.core.states.task import FINAL, TRANSITIONS
+from dragoman.core.states.task import FINAL_STATUSES, TASK_TRANSITIONS
 from tests.core.expected_transitions import EXPECTED_TRANSITIONS
 from tests.core.world import (
     ALICE,
@@ -66,10 +66,10 @@ def task_in(from_: Status, *, review_required: bool = True) -> World:
 
 @proves("TASK-LIFECYCLE", "TASK-TABLE-AS-DATA")
 def test_transition_table_matches_the_expected_one() -> None:
-    assert {a: set(targets) for a, targets in TRANSITIONS.items()} == {
+    assert {a: set(targets) for a, targets in TASK_TRANSITIONS.items()} == {
         a: set(targets) for a, targets in EXPECTED_TRANSITIONS.items()
     }
-    assert set(FINAL) == {"done", "cancelled"}
+    assert set(FINAL_STATUSES) == {"done", "cancelled"}
     assert set(STATUSES) == set(EXPECTED_TRANSITIONS)
 
 

@@ -9,11 +9,17 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status, WaveBead
-from dragoman.core.limits import RESERVED
+from dragoman.core.limits import MAX_RESERVED_PATTERNS
 from dragoman.core.states.reservations import FindTask, Reservation
 from dragoman.core.states.task import Task
-from dragoman.core.states.wave import ENDED, Plan, Wave, closing_report, plan
-from dragoman.text.globs import overlap
+from dragoman.core.states.wave import (
+    ENDED_STATUSES,
+    Wave,
+    WavePlan,
+    format_closing_report,
+    plan_wave,
+)
+from dragoman.text.globs import globs_overlap
 from tests.core.world import NOW, task
 from tests.requirements import proves
 
@@ -30,17 +36,17 @@ def finder(*tasks: Task) -> FindTask:
 
 def plan_of(
     of: Wave, *tasks: Task, reservations: tuple[Reservation, ...] = (), now: int = NOW
-) -> Plan:
+) -> WavePlan:
     """Plan with these tasks and valid reservations."""
-    return plan(of, reservations, finder(*tasks), now)
+    return plan_wave(of, reservations, finder(*tasks), now)
 
 
-def released_ids(of: Plan) -> list[str]:
+def released_ids(of: WavePlan) -> list[str]:
     """Ids of the tasks that the plan releases."""
     return [one.id for one in of.released]
 
 
-def wait_kinds(of: Plan) -> dict[str, str]:
+def wait_kinds(of: WavePlan) -> dict[str, str]:
     """Kind of wait of each bead."""
     return {name: waiting.what for name, waiting in of.waits.items()}
 
@@ -69,7 +75,7 @@ def test_beads_are_released_in_order_up_to_free_slots(
 
 
 @proves("WAVE-COMPLETE")
-@pytest.mark.parametrize("status", sorted(ENDED))
+@pytest.mark.parametrize("status", sorted(ENDED_STATUSES))
 def test_wave_is_complete_when_every_bead_has_ended(status: Status) -> None:
     both = wave(A, B)
     assert plan_of(both, task("A", status), task("B", "done")).is_complete
@@ -204,7 +210,9 @@ def test_plan_gives_reason_why_each_bead_waits() -> None:
 
 @proves("WAVE-FILES")
 def test_bead_waits_at_reservation_limit() -> None:
-    full = Reservation("r", tuple(f"f{number}" for number in range(RESERVED)), "eve", NOW + 1)
+    full = Reservation(
+        "r", tuple(f"f{number}" for number in range(MAX_RESERVED_PATTERNS)), "eve", NOW + 1
+    )
     found = plan_of(
         wave(WaveBead("A", ("x",)), B),
         task("A", "backlog"),
@@ -219,7 +227,7 @@ def test_bead_waits_at_reservation_limit() -> None:
 def test_closing_report_lists_beads_up_to_a_limit() -> None:
     many = [task(f"T{number}", "done", "ada", attempts=2) for number in range(201)]
     of = wave(*(WaveBead(one.id) for one in many))
-    subject, body = closing_report(of, many, NOW + 65_000, {})
+    subject, body = format_closing_report(of, many, NOW + 65_000, {})
     assert subject == "Wave W is complete: 201 done"
     assert "- T199: done by ada, attempts: 2\n- and 1 more: " in body
     assert "after 65s" in body
@@ -230,13 +238,13 @@ def test_closing_report_gives_reason_of_stuck_bead_on_one_line() -> None:
     tasks = [task("A", "blocked", "ada"), task("B", "deadletter"), task("C", "done")]
     of = wave(*(WaveBead(one.id) for one in tasks))
     why = {"A": "no key\n## Beads\n- C: failed", "B": "x" * 400, "C": "it was blocked before"}
-    _, body = closing_report(of, tasks, NOW, why)
+    _, body = format_closing_report(of, tasks, NOW, why)
     assert body.splitlines()[-3:] == [
         "- A: blocked by ada, attempts: 0: no key⏎## Beads⏎- C: failed",
         f"- B: deadletter, attempts: 0: {'x' * 300}…",
         "- C: done, attempts: 0",
     ]
-    _, body = closing_report(of, tasks, NOW, {})
+    _, body = format_closing_report(of, tasks, NOW, {})
     assert body.splitlines()[-3] == "- A: blocked by ada, attempts: 0"
 
 
@@ -267,6 +275,6 @@ def test_plan_never_exceeds_slots_or_shares_files(
     for one in found.released:
         for other in found.reserved:
             if one.id != other.task:
-                assert not any(overlap(a, b) for a in files_of[one.id] for b in other.files)
+                assert not any(globs_overlap(a, b) for a in files_of[one.id] for b in other.files)
     waiting = [one for one in tasks if one.status == "backlog" and one not in found.released]
     assert all(one.id in found.waits for one in waiting)

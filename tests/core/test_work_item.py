@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AddWorkItem, AnyCommand, ClaimWorkItem, ReleaseWorkItem
-from dragoman.core.events import WorkItemAdded, WorkItemPassed
+from dragoman.core.events import WorkItemAdded, WorkItemOwnerChanged
 from tests.core.world import ALICE, BOB, HUB, HUMAN, OBSERVER, World, events_of
 from tests.requirements import proves
 
@@ -45,7 +45,7 @@ def test_invalid_item_command_is_refused() -> None:
 
 def test_first_claimant_owns_item() -> None:
     world = world_with(ADD)
-    assert events_of(world.do(ALICE, CLAIM)) == [WorkItemPassed("w", "alice", "claimed")]
+    assert events_of(world.do(ALICE, CLAIM)) == [WorkItemOwnerChanged("w", "alice", "claimed")]
     assert events_of(world.decide(ALICE, CLAIM)) == []
     assert world.code(BOB, CLAIM) == "already_claimed"
     assert world.code(HUB, ClaimWorkItem("w", "bob", "carol")) == "already_claimed"
@@ -55,14 +55,14 @@ def test_first_claimant_owns_item() -> None:
 def test_owner_or_privileged_role_passes_item_on(giver: Actor) -> None:
     world = world_with(ADD, CLAIM)
     command = ClaimWorkItem("w", "bob", "alice")
-    assert events_of(world.decide(giver, command)) == [WorkItemPassed("w", "bob", "claimed")]
+    assert events_of(world.decide(giver, command)) == [WorkItemOwnerChanged("w", "bob", "claimed")]
     assert world.code(BOB, ClaimWorkItem("w", "carol", "alice")) == "not_authorized"
 
 
 def test_item_is_released_by_owner() -> None:
     world = world_with(ADD, CLAIM)
     assert world.code(BOB, RELEASE) == "not_authorized"
-    assert events_of(world.do(ALICE, RELEASE)) == [WorkItemPassed("w", "", "open")]
+    assert events_of(world.do(ALICE, RELEASE)) == [WorkItemOwnerChanged("w", "", "open")]
     assert world.code(ALICE, RELEASE) == "not_authorized"
     assert events_of(world.decide(HUMAN, RELEASE)) == []
 
@@ -74,10 +74,10 @@ def test_hub_records_orphaned_item() -> None:
     assert world.code(HUB, ReleaseWorkItem("a b", is_orphaned=True)) == "invalid_id"
     assert events_of(world.do(HUB, orphan)) == [
         WorkItemAdded("far", ""),
-        WorkItemPassed("far", "", "orphaned"),
+        WorkItemOwnerChanged("far", "", "orphaned"),
     ]
     assert events_of(world.decide(HUB, orphan)) == []
     assert world.do(BOB, ClaimWorkItem("far")).receipt.state == "claimed"
     assert events_of(world.decide(HUB, orphan)) == []
     of_bob = ReleaseWorkItem("far", is_orphaned=True, sender="bob")
-    assert events_of(world.decide(HUB, of_bob)) == [WorkItemPassed("far", "", "orphaned")]
+    assert events_of(world.decide(HUB, of_bob)) == [WorkItemOwnerChanged("far", "", "orphaned")]

@@ -24,10 +24,10 @@ from dragoman.core.states.intent import Intent
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.letter import Mail
 from dragoman.core.states.reservations import Reservations
-from dragoman.core.states.standing import Standing
+from dragoman.core.states.standing import Reputation
 from dragoman.core.states.task import Task
-from dragoman.core.states.trace import Logged, Trace, TurnLog
-from dragoman.core.states.wave import Happened, Wave
+from dragoman.core.states.trace import RecordedEntry, Trace, TurnLog
+from dragoman.core.states.wave import TimedEvent, Wave
 from dragoman.core.states.work_item import WorkItem
 from dragoman.ledger.views import fold
 
@@ -101,7 +101,7 @@ class WorldRead:
         """Waves that have not ended."""
         return tuple(wave for wave in self._world.waves.values() if wave.ended_at is None)
 
-    def history(self, stream: str) -> tuple[Happened, ...]:
+    def history(self, stream: str) -> tuple[TimedEvent, ...]:
         """Events of a stream."""
         return tuple(self._world.histories.get(stream, ()))
 
@@ -111,7 +111,7 @@ class WorldRead:
     def intent(self, id: str) -> Intent | None:
         return self._world.intents.get(id)
 
-    def standing(self, name: str) -> Standing | None:
+    def standing(self, name: str) -> Reputation | None:
         """Reputation of an agent."""
         return self._world.standings.get(name)
 
@@ -123,7 +123,7 @@ class WorldRead:
         """Turns of a task."""
         return self._world.turn_logs.get(task)
 
-    def logged(self, key: str) -> Logged | None:
+    def logged(self, key: str) -> RecordedEntry | None:
         """No entry: nothing was recorded before."""
         del key
 
@@ -173,11 +173,11 @@ class World:
         self.handoffs: dict[str, Handoff] = {}
         self.work_items: dict[str, WorkItem] = {}
         self.waves: dict[str, Wave] = {}
-        self.histories: dict[str, list[Happened]] = {}
+        self.histories: dict[str, list[TimedEvent]] = {}
         self.reservations = Reservations()
         self.intents: dict[str, Intent] = {}
         self.requests: dict[str, str] = {}
-        self.standings: dict[str, Standing] = {}
+        self.standings: dict[str, Reputation] = {}
         self.traces: dict[str, Trace] = {}
         self.turn_logs: dict[str, TurnLog] = {}
         self._states: dict[str, dict[str, Any]] = {

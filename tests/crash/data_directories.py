@@ -10,11 +10,11 @@ from typing import Any
 
 import apsw
 
-from dragoman.bootstrap import open_place
+from dragoman.bootstrap import open_directory
 from dragoman.core.actors import Actor
-from dragoman.engine.verifying.verify import Finding, check_ledger, check_views
-from dragoman.ledger.checkpoint import Checkpoint, read_lines
-from dragoman.surfaces.cli.place import Place
+from dragoman.engine.verifying.verify import Finding, check_ledger, check_stored_states
+from dragoman.ledger.checkpoint import Checkpoint, read_checkpoint_lines
+from dragoman.surfaces.cli.place import DataDirectory
 from tests.forked import fork
 
 PERSON = Actor("human", "lea")
@@ -32,29 +32,31 @@ def no_progress(what: str, total: int) -> AbstractContextManager[Callable[[int],
 
 
 @contextmanager
-def open_directory(data: Path, store: str = "") -> Generator[Place]:
+def open_new_directory(data: Path, store: str = "") -> Generator[DataDirectory]:
     """Open a data directory, created on first use; its files are up to date at the end."""
-    directory = open_place(data, store, None, create=True)
+    directory = open_directory(data, store, None, create=True)
     try:
         yield directory
-        assert list(directory.settle()) == []
+        assert list(directory.catch_up()) == []
     finally:
         directory.hub.close()
 
 
-def valid_checkpoints(directory: Place) -> list[Checkpoint]:
+def valid_checkpoints(directory: DataDirectory) -> list[Checkpoint]:
     """Checkpoints of the directory; every one must be valid."""
-    valid, invalid = read_lines(directory.checkpoints.lines(), directory.checkpoints.public)
+    valid, invalid = read_checkpoint_lines(
+        directory.checkpoints.lines(), directory.checkpoints.public
+    )
     assert invalid == []
     return valid
 
 
-def findings(directory: Place) -> list[Finding]:
+def findings(directory: DataDirectory) -> list[Finding]:
     """Findings of `verify` in the ledger, its checkpoints and its views."""
     store = directory.hub.store
     return [
         *check_ledger(store, valid_checkpoints(directory), lambda _: None),
-        *check_views(store, lambda _: None),
+        *check_stored_states(store, lambda _: None),
     ]
 
 

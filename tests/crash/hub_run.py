@@ -16,22 +16,22 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from dragoman.bootstrap.places import Engines, opened
+from dragoman.bootstrap.places import EngineParts, open_on_store
 from dragoman.bootstrap.stores import open_store
 from dragoman.config import Settings
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Receipt
 from dragoman.engine.handle import Engine, Failpoint
-from dragoman.engine.hints import Heard, Hints
-from dragoman.engine.reads.ask import entries
+from dragoman.engine.hints import CommitHints, DirtyStreams
+from dragoman.engine.reads.ask import all_entries
 from dragoman.engine.request import Outcome, Request
-from dragoman.engine.verifying.verify import check_ledger, check_views
-from dragoman.notify.notice import News, Notice
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.notify.notice import Notice, NoticeBuilder
 from dragoman.services.notifier import Notifier
-from dragoman.surfaces.cli.place import Place
-from dragoman.system.clock import HandClock
+from dragoman.surfaces.cli.place import DataDirectory
+from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id
-from dragoman.system.keys import load_or_create
+from dragoman.system.keys import load_or_create_keys
 from dragoman.system.outbox import OutboxFiles
 from tests.crash.data_directories import valid_checkpoints
 from tests.crash.kill_points import Kill, KillPoints
@@ -98,7 +98,7 @@ class Reporter:
 class LedgerDigest:
     """Follows the ledger and keeps a digest of it, in which generated ids count by their order."""
 
-    def __init__(self, directory: Place) -> None:
+    def __init__(self, directory: DataDirectory) -> None:
         self._store = directory.hub.store
         self._at, self._digest = 0, sha256()
         self._ids: dict[bytes, bytes] = {}
@@ -107,7 +107,7 @@ class LedgerDigest:
 
     def state(self) -> LedgerState:
         """Head and digest of the ledger now."""
-        for entry in entries(self._store, self._at):
+        for entry in all_entries(self._store, self._at):
             self._digest.update(_ID.sub(self._number_id, entry.line) + b"\n")
             self._at = entry.position
             self.digests.append(self._digest.hexdigest())
@@ -141,25 +141,25 @@ class HubRun:
         self.points = KillPoints(job.kill, lambda name: self.report(Report("dies", text=name)))
         self.current = job.begin
         """Step in progress."""
-        self.clock = HandClock(START)
+        self.clock = ManualClock(START)
 
     def open(self) -> None:
         """Open the data of an earlier run."""
         data = Path(self.job.data)
         data.mkdir(exist_ok=True)
-        key = load_or_create(data)
+        key = load_or_create_keys(data)
         store = open_store(self.job.store, data, new_ledger_id=lambda: "story")
         engines = _Engines(store, self.clock, key, reach=self.reach)
-        self.directory = opened(data, Settings(), engines, create=True)
+        self.directory = open_on_store(data, Settings(), engines, create=True)
         self._notifier = Notifier(
             self.directory.hub,
             OutboxFiles(data),
-            News(store, Settings().notify.statuses),
+            NoticeBuilder(store, Settings().notify.statuses),
             (RecordingTarget(self.report),),
             lambda: 0.0,
         )
         if self.job.files:
-            self._notifier.begin()
+            self._notifier.register_targets()
         self._digest = LedgerDigest(self.directory)
 
     def reach(self, failpoint: str) -> None:
@@ -195,7 +195,9 @@ class HubRun:
         """Requests of a step."""
         hub, has_keys = self.directory.hub, self.job.build != "keyless"
         return [
-            hub.request(actor, *commands, key=f"{number}.{directory}" if has_keys else new_id())
+            hub.make_request(
+                actor, *commands, key=f"{number}.{directory}" if has_keys else new_id()
+            )
             for directory, (actor, commands) in enumerate(SCENARIO[number].requests)
         ]
 
@@ -212,7 +214,7 @@ class HubRun:
         ]
 
     def _tick(self) -> Iterator[str]:
-        for name, done in self.directory.run(self.directory.duties):
+        for name, done in self.directory.run_services(self.directory.services):
             if not isinstance(done, int):
                 raise done
             yield name
@@ -230,7 +232,7 @@ class HubRun:
         """Update files, checkpoints and notices, as every command does at its end."""
         if not self.job.files:
             return
-        for duty in (*self.directory.followers, self._notifier):
+        for duty in (*self.directory.catch_up_services, self._notifier):
             self.points.stage = f"{stage} {duty.name}"
             duty.run_once(self.clock.now())
         for warning in self.directory.warnings:
@@ -243,7 +245,7 @@ class HubRun:
             directory.hub.store, valid_checkpoints(directory), _ignore_progress
         ):
             self.report(Report("wrong", text=f"ledger: {finding}"))
-        for finding in check_views(directory.hub.store, _ignore_progress):
+        for finding in check_stored_states(directory.hub.store, _ignore_progress):
             self.report(Report("wrong", text=f"views: {finding}"))
         if self.job.files:
             for difference in directory.projector.compare(_ignore_progress):
@@ -257,12 +259,12 @@ def run_hub(job: Job) -> None:
     life.run()
 
 
-class _Engines(Engines, frozen=True, kw_only=True):
+class _Engines(EngineParts, frozen=True, kw_only=True):
     """Engine factory with failpoints."""
 
     reach: Failpoint
 
-    def make(self, data: Path, beaten: Heard, hints: Hints) -> Engine:
+    def build(self, data: Path, renewed_leases: DirtyStreams, hints: CommitHints) -> Engine:
         """Make an engine with failpoints."""
         del data
         return Engine(
@@ -270,8 +272,8 @@ class _Engines(Engines, frozen=True, kw_only=True):
             self.clock,
             self.key.secret,
             failpoint=self.reach,
-            on_leases=beaten.add,
-            on_commit=hints.tell,
+            on_leases=renewed_leases.add,
+            on_commit=hints.notify,
         )
 
 

@@ -32,7 +32,7 @@ from dragoman.core.commands import (
     ReportOutcome,
     ReserveFiles,
 )
-from dragoman.core.states.handoff_package import filled, sealed
+from dragoman.core.states.handoff_package import add_hub_fields, seal_package
 
 START: Final = 1_770_670_500_000
 """2026-02-09T20:55:00Z."""
@@ -73,8 +73,8 @@ _OFFER: Final = ProposeHandoff("three", "bob", dict(_PACKAGE), id="h1", thread="
 
 
 def _package_hash() -> str:
-    package = filled(_OFFER, "h1", "th1", ADA.label, session="", chain=("ada",))
-    return sealed(package)[1]
+    package = add_hub_fields(_OFFER, "h1", "th1", ADA.label, session="", chain=("ada",))
+    return seal_package(package)[1]
 
 
 def _single(actor: Actor, *commands: AnyCommand) -> tuple[ActorCommands, ...]:

@@ -24,9 +24,9 @@ from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal
 from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import TaskView, find_task
-from dragoman.services.promotion import Promotion
-from dragoman.services.recovery import Recovery
-from dragoman.system.clock import HandClock
+from dragoman.services.promotion import RetryPromotion
+from dragoman.services.recovery import LeaseExpiry
+from dragoman.system.clock import ManualClock
 
 LEA: Final = Actor("human", "lea")
 ADA: Final = Actor("agent", "ada")
@@ -48,20 +48,20 @@ WRITES: Final[Mapping[str, AnyCommand]] = {
 """All writes of a holder to its task, with the fence of the first attempt."""
 
 
-def reclaim_task(hub: Hub, clock: HandClock) -> None:
+def reclaim_task(hub: Hub, clock: ManualClock) -> None:
     """Make a task whose first holder was silent for twice its TTL, and which has another holder
     now.
 
     Both have the same name, as restarted workers have: only the fence differs.
     """
-    hub.do(LEA, CreateTask("Stopped", id="t", ready=True))
-    hub.do(LEA, CreateTask("Another", id="other"))
-    hub.do(ADA, ClaimTask("t", agent="ada", session="first", ttl_ms=TTL))
+    hub.submit(LEA, CreateTask("Stopped", id="t", ready=True))
+    hub.submit(LEA, CreateTask("Another", id="other"))
+    hub.submit(ADA, ClaimTask("t", agent="ada", session="first", ttl_ms=TTL))
     clock.advance(2 * TTL)
-    Recovery(hub, Backoff()).run_once(clock.now())
+    LeaseExpiry(hub, Backoff()).run_once(clock.now())
     clock.advance(TTL)
-    Promotion(hub).run_once(clock.now())
-    hub.do(ADA, ClaimTask("t", agent="ada", session="second", ttl_ms=TTL))
+    RetryPromotion(hub).run_once(clock.now())
+    hub.submit(ADA, ClaimTask("t", agent="ada", session="second", ttl_ms=TTL))
 
 
 def accepted_stale_writes(hub: Hub) -> list[str]:
@@ -69,7 +69,7 @@ def accepted_stale_writes(hub: Hub) -> list[str]:
     before = _read_task(hub)
     accepted = list[str]()
     for name, command in WRITES.items():
-        outcome = hub.engine.handle_now(hub.request(ADA, command))
+        outcome = hub.engine.handle_now(hub.make_request(ADA, command))
         is_refused = isinstance(outcome, Refusal) and outcome.code == "lease_lost"
         if not is_refused or _read_task(hub) != before:
             accepted.append(name)

@@ -14,11 +14,11 @@ from dragoman.bootstrap.backups import restore_backup
 from dragoman.bootstrap.stores import open_store
 from dragoman.core.commands import ClaimTask, CreateTask, NoteTask
 from dragoman.core.errors import Refusal
-from dragoman.engine.request import Accepted
+from dragoman.engine.request import Committed
 from dragoman.files.archives.backup import check_backup
-from dragoman.files.problems import PlaceTaken
+from dragoman.files.problems import TargetTaken
 from dragoman.ledger.entry import read_line
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.place import DataDirectory
 from dragoman.system.token_file import load_or_create_token
 from tests.conftest import LONG_RUN
 from tests.crash.data_directories import (
@@ -26,7 +26,7 @@ from tests.crash.data_directories import (
     PERSON,
     findings,
     no_progress,
-    open_directory,
+    open_new_directory,
     run_killed_at,
 )
 from tests.requirements import proves
@@ -45,20 +45,20 @@ def url(request: pytest.FixtureRequest) -> str:
     return "" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
 
 
-def claim_task_with_draft(directory: Place) -> Accepted:
+def claim_task_with_draft(directory: DataDirectory) -> Committed:
     """Make a task that ada holds, with a file of hers; returns the answer to the note with key
     `old`."""
     hub = directory.hub
-    hub.do(PERSON, CreateTask("first", id="one", ready=True))
-    hub.do(ADA, ClaimTask("one", "ada"))
-    answer = hub.do(ADA, NoteTask("one", "half done"), key="old")
-    assert list(directory.settle()) == []
-    (work,) = directory.data.glob("tasks/in-progress/*/work")
+    hub.submit(PERSON, CreateTask("first", id="one", ready=True))
+    hub.submit(ADA, ClaimTask("one", "ada"))
+    answer = hub.submit(ADA, NoteTask("one", "half done"), key="old")
+    assert list(directory.catch_up()) == []
+    (work,) = directory.path.glob("tasks/in-progress/*/work")
     (work / "draft.bin").write_bytes(bytes(range(256)))
     return answer
 
 
-def read_lines(directory: Place) -> list[bytes]:
+def read_lines(directory: DataDirectory) -> list[bytes]:
     """Lines of the ledger."""
     return [entry.line for entry in directory.hub.store.entries(0, 100_000)]
 
@@ -68,33 +68,33 @@ def read_lines(directory: Place) -> list[bytes]:
 def test_restored_hub_continues_unchanged(
     url: str, target_kind: str, tmp_path: Path, postgres_server: str
 ) -> None:
-    with open_directory(tmp_path / "old", url) as old:
+    with open_new_directory(tmp_path / "old", url) as old:
         answer = claim_task_with_draft(old)
-        token = load_or_create_token(old.data).decode()
+        token = load_or_create_token(old.path).decode()
         old.backup(tmp_path / "hub.tar", no_progress)
         ledger, row_before = read_lines(old), old.hub.store.stream("task:one")
-        owner = old.identify(token, "http")
+        owner = old.authenticate(token, "http")
     with fresh_schema(postgres_server) as schema:
         other = schema if target_kind == "postgres" else f"sqlite:///{tmp_path / 'elsewhere.db'}"
 
         restore_backup(tmp_path / "hub.tar", tmp_path / "new", other, no_progress)
 
-        with open_directory(tmp_path / "new") as new:
+        with open_new_directory(tmp_path / "new") as new:
             store = new.hub.store
             assert (read_lines(new), findings(new)) == (ledger, [])
             row = store.stream("task:one")
             assert row_before is not None
             assert row is not None
             assert (row.lease, row.state) == (row_before.lease, row_before.state)
-            repeated = new.hub.do(ADA, NoteTask("one", "half done"), key="old")
+            repeated = new.hub.submit(ADA, NoteTask("one", "half done"), key="old")
             assert (repeated.receipts, repeated.repeated) == (answer.receipts, True)
             assert store.head() == len(ledger)
-            (draft,) = new.data.glob("tasks/in-progress/*/work/draft.bin")
+            (draft,) = new.path.glob("tasks/in-progress/*/work/draft.bin")
             assert draft.read_bytes() == bytes(range(256))
-            assert new.identify(token, "http") == owner
+            assert new.authenticate(token, "http") == owner
             assert not isinstance(owner, Refusal)
-            new.hub.do(ADA, NoteTask("one", "more"))
-            assert list(new.settle()) == []
+            new.hub.submit(ADA, NoteTask("one", "more"))
+            assert list(new.catch_up()) == []
             # The new checkpoint is signed with the restored key, which verifies all of them.
             assert findings(new) == []
         settings = (tmp_path / "new" / "dragoman.toml").read_text()
@@ -105,7 +105,7 @@ def test_restored_hub_continues_unchanged(
 class Load:
     """Writers that run until they are stopped, and record what was acknowledged."""
 
-    def __init__(self, directory: Place, writers: int) -> None:
+    def __init__(self, directory: DataDirectory, writers: int) -> None:
         self.acknowledged: list[str] = []
         self.faults: list[BaseException] = []
         self._stop = Event()
@@ -130,7 +130,7 @@ class Load:
             while not self._stop.is_set() and number < 2_000:
                 number += 1
                 key = f"{writer}-{number}"
-                self._place.hub.do(PERSON, CreateTask(key, ready=True), key=key)
+                self._place.hub.submit(PERSON, CreateTask(key, ready=True), key=key)
                 self.acknowledged.append(key)
                 if len(self.acknowledged) > MIN_ACKNOWLEDGED:
                     self._has_begun.set()
@@ -140,7 +140,7 @@ class Load:
             raise
 
 
-def read_titles(directory: Place) -> list[str]:
+def read_titles(directory: DataDirectory) -> list[str]:
     """Titles of created tasks, in order."""
     found = (read_line(line) for line in read_lines(directory))
     return [json.loads(bytes(line.body))["title"] for line in found if line.event == "task.created"]
@@ -149,7 +149,7 @@ def read_titles(directory: Place) -> list[str]:
 @proves("BACKUP-ONLINE")
 def test_backup_under_load_has_every_acknowledged_write(url: str, tmp_path: Path) -> None:
     before: list[list[str]] = []
-    with open_directory(tmp_path / "old", url) as old, Load(old, 3) as load:
+    with open_new_directory(tmp_path / "old", url) as old, Load(old, 3) as load:
         for number in range(3):
             before.append([*load.acknowledged])
             old.backup(tmp_path / f"{number}.tar", no_progress)
@@ -161,14 +161,14 @@ def test_backup_under_load_has_every_acknowledged_write(url: str, tmp_path: Path
         restore_backup(
             tmp_path / f"{number}.tar", data, f"sqlite:///{data}/dragoman.db", no_progress
         )
-        with open_directory(data) as new:
+        with open_new_directory(data) as new:
             assert findings(new) == []
             restored = set(read_titles(new))
             assert restored.issuperset(acknowledged)
             for key in acknowledged:
-                assert new.hub.do(PERSON, CreateTask(key, ready=True), key=key).repeated
+                assert new.hub.submit(PERSON, CreateTask(key, ready=True), key=key).repeated
             for key in load.acknowledged[len(acknowledged) :]:
-                repeated = new.hub.do(PERSON, CreateTask(key, ready=True), key=key)
+                repeated = new.hub.submit(PERSON, CreateTask(key, ready=True), key=key)
                 assert repeated.repeated == (key in restored)
             everything = read_titles(new)
             assert len(everything) == len(set(everything))
@@ -184,12 +184,12 @@ def kill_steps() -> range:
 @proves("BACKUP-KILLED")
 def test_killed_backup_leaves_none_and_next_succeeds(tmp_path: Path) -> None:
     data, target = tmp_path / "hub", tmp_path / "hub.tar"
-    with open_directory(data) as directory:
+    with open_new_directory(data) as directory:
         claim_task_with_draft(directory)
         directory.backup(tmp_path / "first.tar", no_progress)
 
     def make_backup() -> None:
-        with open_directory(data) as directory:
+        with open_new_directory(data) as directory:
             directory.backup(target, no_progress)
 
     kills = 0
@@ -202,7 +202,7 @@ def test_killed_backup_leaves_none_and_next_succeeds(tmp_path: Path) -> None:
             target.unlink()
     assert kills > 3
     assert check_backup(target, lambda _: None).manifest.head > 0
-    with open_directory(data) as directory:
+    with open_new_directory(data) as directory:
         assert findings(directory) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first.tar", "hub", "hub.tar"]
 
@@ -212,7 +212,7 @@ def test_killed_backup_leaves_none_and_next_succeeds(tmp_path: Path) -> None:
 def test_killed_restore_leaves_none_and_next_succeeds(tmp_path: Path, is_own_file: bool) -> None:
     backup, data = tmp_path / "hub.tar", tmp_path / "new" / "hub"
     store = "" if is_own_file else f"sqlite:///{tmp_path / 'new' / 'elsewhere.db'}"
-    with open_directory(tmp_path / "old") as old:
+    with open_new_directory(tmp_path / "old") as old:
         claim_task_with_draft(old)
         old.backup(backup, no_progress)
         ledger = read_lines(old)
@@ -226,7 +226,7 @@ def test_killed_restore_leaves_none_and_next_succeeds(tmp_path: Path, is_own_fil
         if data.exists():
             break
     assert kills > 3, f"seed {SEED}"
-    with open_directory(data) as new:
+    with open_new_directory(data) as new:
         assert (read_lines(new), findings(new)) == (ledger, []), f"seed {SEED}"
     restored = {path.name for path in data.parent.iterdir()}
     assert restored == ({"hub"} if is_own_file else {"hub", "elsewhere.db"})
@@ -237,7 +237,7 @@ def test_leftovers_of_killed_restore_in_postgresql_do_not_stop_next(
     tmp_path: Path, postgres_url: str
 ) -> None:
     backup = tmp_path / "hub.tar"
-    with open_directory(tmp_path / "old") as old:
+    with open_new_directory(tmp_path / "old") as old:
         claim_task_with_draft(old)
         old.backup(backup, no_progress)
         ledger = read_lines(old)
@@ -255,13 +255,13 @@ def test_leftovers_of_killed_restore_in_postgresql_do_not_stop_next(
         if data.exists():
             break
     assert kills > 1
-    with open_directory(data) as new:
+    with open_new_directory(data) as new:
         assert (read_lines(new), findings(new)) == (ledger, [])
-    with pytest.raises(PlaceTaken, match="already has this ledger"):
+    with pytest.raises(TargetTaken, match="already has this ledger"):
         restore_backup(backup, tmp_path / "second", postgres_url, no_progress)
-    with open_directory(data) as new:
-        new.hub.do(ADA, NoteTask("one", "more"))
-    with pytest.raises(PlaceTaken, match=r"is not empty.*stays as it is"):
+    with open_new_directory(data) as new:
+        new.hub.submit(ADA, NoteTask("one", "more"))
+    with pytest.raises(TargetTaken, match=r"is not empty.*stays as it is"):
         restore_backup(backup, tmp_path / "second", postgres_url, no_progress)
     assert not (tmp_path / "second").exists()
 
@@ -271,7 +271,7 @@ def test_restore_killed_between_store_and_directory_is_completed(
     tmp_path: Path, postgres_url: str
 ) -> None:
     backup, data = tmp_path / "hub.tar", tmp_path / "new"
-    with open_directory(tmp_path / "old") as old:
+    with open_new_directory(tmp_path / "old") as old:
         claim_task_with_draft(old)
         old.backup(backup, no_progress)
         ledger = read_lines(old)
@@ -279,13 +279,13 @@ def test_restore_killed_between_store_and_directory_is_completed(
     unfinished, record = tmp_path / ".new.restoring", (data / "restored.json").read_bytes()
     data.rename(unfinished)
     (unfinished / "restored.json").unlink()
-    with pytest.raises(PlaceTaken, match="already has this ledger"):
+    with pytest.raises(TargetTaken, match="already has this ledger"):
         restore_backup(backup, data, postgres_url, no_progress)
     (unfinished / "restored.json").write_bytes(record)
 
     restore_backup(backup, data, postgres_url, no_progress)
 
-    with open_directory(data) as new:
+    with open_new_directory(data) as new:
         assert (read_lines(new), findings(new)) == (ledger, [])
 
 
@@ -294,7 +294,7 @@ def test_restore_failed_after_store_rename_is_completed_by_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup, data, far = tmp_path / "hub.tar", tmp_path / "new", tmp_path / "far.db"
-    with open_directory(tmp_path / "old") as old:
+    with open_new_directory(tmp_path / "old") as old:
         claim_task_with_draft(old)
         old.backup(backup, no_progress)
         ledger = read_lines(old)
@@ -314,7 +314,7 @@ def test_restore_failed_after_store_rename_is_completed_by_next(
 
     restore_backup(backup, data, f"sqlite:///{far}", no_progress)
 
-    with open_directory(data) as new:
+    with open_new_directory(data) as new:
         assert (read_lines(new), findings(new)) == (ledger, [])
 
 
@@ -323,7 +323,7 @@ def test_restore_into_concurrently_created_store_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup, data, far = tmp_path / "hub.tar", tmp_path / "new" / "hub", tmp_path / "far.db"
-    with open_directory(tmp_path / "old") as old:
+    with open_new_directory(tmp_path / "old") as old:
         claim_task_with_draft(old)
         old.backup(backup, no_progress)
     sync = os.fsync
@@ -335,7 +335,7 @@ def test_restore_into_concurrently_created_store_leaves_nothing(
 
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", racing_fsync)
-        with pytest.raises(PlaceTaken, match="is there by now"):
+        with pytest.raises(TargetTaken, match="is there by now"):
             restore_backup(backup, data, f"sqlite:///{far}", no_progress)
 
     assert list(data.parent.iterdir()) == []

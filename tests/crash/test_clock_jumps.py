@@ -13,11 +13,11 @@ from dragoman.core.errors import Refusal
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import TaskView, find_task
-from dragoman.engine.verifying.verify import check_ledger, check_views
-from dragoman.services.promotion import Promotion
-from dragoman.services.recovery import Recovery
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.services.promotion import RetryPromotion
+from dragoman.services.recovery import LeaseExpiry
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id
 from tests.crash.scenario import START
 from tests.crash.stale_writes import ADA, LEA, TTL, accepted_stale_writes, reclaim_task
@@ -33,7 +33,7 @@ class ClockedHub:
     """Hub on a disk, with a clock that is set by hand."""
 
     def __init__(self, path: Path) -> None:
-        self.clock = HandClock(START)
+        self.clock = ManualClock(START)
         store = SqliteStore.open(path, new_id)
         self.hub = Hub(Engine(store, self.clock, bytes(32)), new_id)
 
@@ -41,8 +41,8 @@ class ClockedHub:
         """Set the clock, and run the duties several times."""
         self.clock.advance(milliseconds)
         for _ in range(3):
-            Recovery(self.hub, Backoff()).run_once(self.clock.now())
-            Promotion(self.hub).run_once(self.clock.now())
+            LeaseExpiry(self.hub, Backoff()).run_once(self.clock.now())
+            RetryPromotion(self.hub).run_once(self.clock.now())
 
     def task(self) -> TaskView:
         """Task and lease."""
@@ -52,7 +52,7 @@ class ClockedHub:
 
     def code(self, actor: Actor, command: ClaimTask | NoteTask | RenewLease) -> str:
         """Code of a refusal; empty: accepted."""
-        outcome = self.hub.engine.handle_now(self.hub.request(actor, command))
+        outcome = self.hub.engine.handle_now(self.hub.make_request(actor, command))
         return outcome.code if isinstance(outcome, Refusal) else ""
 
 
@@ -60,11 +60,11 @@ class ClockedHub:
 def clocked(tmp_path: Path) -> Generator[ClockedHub]:
     """Hub with a task that ada holds; at the end its ledger must verify."""
     made = ClockedHub(tmp_path / "hub.db")
-    made.hub.do(LEA, CreateTask("Timed", id="t", ready=True))
-    made.hub.do(ADA, ClaimTask("t", agent="ada", ttl_ms=TTL))
+    made.hub.submit(LEA, CreateTask("Timed", id="t", ready=True))
+    made.hub.submit(ADA, ClaimTask("t", agent="ada", ttl_ms=TTL))
     yield made
     assert list(check_ledger(made.hub.store, (), lambda _: None)) == []
-    assert list(check_views(made.hub.store, lambda _: None)) == []
+    assert list(check_stored_states(made.hub.store, lambda _: None)) == []
     made.hub.close()
 
 
@@ -83,7 +83,7 @@ def test_jump_back_keeps_the_holder(clocked: ClockedHub) -> None:
     assert clocked.code(ADA, RenewLease("t", fence=1)) == ""
     clocked.jump(TTL // 2)
     assert clocked.code(ADA, NoteTask("t", "still here", fence=1)) == ""
-    clocked.hub.do(ADA, ReportOutcome("t", "done", fence=1, apply=True))
+    clocked.hub.submit(ADA, ReportOutcome("t", "done", fence=1, apply=True))
     assert clocked.task().task.status == "review"
 
 
@@ -117,7 +117,7 @@ def test_stopped_clock_loses_and_doubles_nothing(clocked: ClockedHub) -> None:
         assert clocked.code(ADA, NoteTask("t", f"note {number}", fence=1)) == ""
         clocked.jump(0)
     assert clocked.code(BOB, ClaimTask("t", agent="bob")) != ""
-    clocked.hub.do(ADA, ReportOutcome("t", "done", fence=1, apply=True))
+    clocked.hub.submit(ADA, ReportOutcome("t", "done", fence=1, apply=True))
     positions = [entry.position for entry in clocked.hub.store.entries(0, 1_000)]
     assert positions == list(range(1, len(positions) + 1))
     assert clocked.task().task.status == "review"

@@ -16,8 +16,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dragoman.bootstrap.places import open_place
-from dragoman.engine.verifying.verify import check_ledger, check_views
+from dragoman.bootstrap.places import open_directory
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
 from tests.conftest import LONG_RUN
 from tests.crash.campaign import (
     KILLED,
@@ -143,7 +143,7 @@ def test_hub_on_postgresql_survives_kill_at_every_failpoint(
 def test_killed_import_is_complete_or_restartable(campaign: Campaign, tmp_path: Path) -> None:
     original = campaign.hub()
     original.finish()
-    directory = open_place(original.data, "", START, create=False)
+    directory = open_directory(original.data, "", START, create=False)
     directory.export(tmp_path / "archive.tar", ignore_progress)
     head = directory.hub.store.head()
     directory.hub.close()
@@ -197,9 +197,12 @@ def last_report(reports: Path) -> str:
 
 def check_sound(data: Path) -> int:
     """Verify the ledger and its views; returns the head."""
-    directory = open_place(data, "", START, create=True)
+    directory = open_directory(data, "", START, create=True)
     store = directory.hub.store
-    assert [*check_ledger(store, (), ignore_progress), *check_views(store, ignore_progress)] == []
+    assert [
+        *check_ledger(store, (), ignore_progress),
+        *check_stored_states(store, ignore_progress),
+    ] == []
     head = store.head()
     directory.hub.close()
     return head

@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from dragoman.bus.local import LocalBus
 from dragoman.core.commands import CreateTask, RecordTrace
 from dragoman.engine.handle import Engine
-from dragoman.engine.hints import Hints
+from dragoman.engine.hints import CommitHints
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Outcome, Request
 from dragoman.engine.subscribe import follow
 from dragoman.ledger.entry import Entry
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id
 from tests.crash.scenario import START
 from tests.crash.stale_writes import LEA, WRITES, accepted_stale_writes, reclaim_task
@@ -48,7 +48,7 @@ class Unfenced(Engine):
 def test_engine_without_fencing_is_detected(
     tmp_path: Path, engine: type[Engine], is_sound: bool
 ) -> None:
-    clock = HandClock(START)
+    clock = ManualClock(START)
     hub = Hub(engine(SqliteStore.open(tmp_path / "hub.db", new_id), clock, bytes(32)), new_id)
     reclaim_task(hub, clock)
     passed = accepted_stale_writes(hub)
@@ -81,12 +81,12 @@ class CommittingStore(SqliteStore):
 class HintWaiter:
     """Waits for hints, and counts the sleeps from which it could never be woken."""
 
-    def __init__(self, store: Store, hints: Hints) -> None:
+    def __init__(self, store: Store, hints: CommitHints) -> None:
         self._store = store
         self._hinted = threading.Event()
         self.seen = 0
         self.overslept = 0
-        hints.listen(self.hint)
+        hints.subscribe(self.hint)
 
     def hint(self, streams: Collection[str]) -> None:
         """Note a commit. (An `OnCommit`.)"""
@@ -116,17 +116,17 @@ class LossyWaiter(HintWaiter):
 
 
 @pytest.fixture
-def committing_store(tmp_path: Path) -> Generator[tuple[CommittingStore, Hints]]:
+def committing_store(tmp_path: Path) -> Generator[tuple[CommittingStore, CommitHints]]:
     """Store that commits after every read, and its hints."""
-    hints = Hints()
+    hints = CommitHints()
     store = CommittingStore.open(tmp_path / "hub.db", new_id)
     assert isinstance(store, CommittingStore)
-    hub = Hub(Engine(store, HandClock(START), bytes(32), on_commit=hints.tell), new_id)
-    hub.do(LEA, CreateTask("Watched", id="one"))
+    hub = Hub(Engine(store, ManualClock(START), bytes(32), on_commit=hints.notify), new_id)
+    hub.submit(LEA, CreateTask("Watched", id="one"))
 
     def commit() -> None:
         event = f"01890a5d-ac96-774b-bcce-{store.left:012x}"
-        hub.do(LEA, RecordTrace(event, "s-1", "THOUGHT", {"n": store.left}, "d", task="one"))
+        hub.submit(LEA, RecordTrace(event, "s-1", "THOUGHT", {"n": store.left}, "d", task="one"))
 
     store.commit = commit
     yield store, hints
@@ -135,7 +135,9 @@ def committing_store(tmp_path: Path) -> Generator[tuple[CommittingStore, Hints]]
 
 @pytest.mark.parametrize(("waiter_type", "is_sound"), [(HintWaiter, True), (LossyWaiter, False)])
 def test_follower_that_loses_wakeup_is_detected(
-    committing_store: tuple[CommittingStore, Hints], waiter_type: type[HintWaiter], is_sound: bool
+    committing_store: tuple[CommittingStore, CommitHints],
+    waiter_type: type[HintWaiter],
+    is_sound: bool,
 ) -> None:
     store, hints = committing_store
     wait = waiter_type(store, hints)
@@ -176,14 +178,14 @@ class LossyAlarm(Alarm):
 class WatchedBus(LocalBus):
     """Bus whose event can be inspected."""
 
-    def __init__(self, store: Store, hints: Hints, alarm_type: type[Alarm]) -> None:
-        super().__init__(store, hints, look=600.0)
-        self.alarm = self._hinted = alarm_type(lambda: store.head() > self._at)
+    def __init__(self, store: Store, hints: CommitHints, alarm_type: type[Alarm]) -> None:
+        super().__init__(store, hints, poll_interval=600.0)
+        self.alarm = self._hinted = alarm_type(lambda: store.head() > self._position)
 
 
 @pytest.mark.parametrize(("alarm_type", "is_sound"), [(Alarm, True), (LossyAlarm, False)])
 def test_bus_that_loses_wakeup_is_detected(
-    committing_store: tuple[CommittingStore, Hints], alarm_type: type[Alarm], is_sound: bool
+    committing_store: tuple[CommittingStore, CommitHints], alarm_type: type[Alarm], is_sound: bool
 ) -> None:
     store, hints = committing_store
     bus = WatchedBus(store, hints, alarm_type)

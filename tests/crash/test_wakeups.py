@@ -17,21 +17,21 @@ from dragoman.core.commands import CreateTask, MoveTask, RegisterAgent, RevokeTo
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal
 from dragoman.engine.handle import Engine
-from dragoman.engine.hints import Hints
+from dragoman.engine.hints import CommitHints
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import Row, Session
-from dragoman.engine.runner import Assignment, Ended, Hear
-from dragoman.engine.tail import Tail
+from dragoman.engine.ports import StreamRow, Transaction
+from dragoman.engine.runner import Assignment, OnMessage, RunExit
+from dragoman.engine.tail import RecentEntries
 from dragoman.ledger.entry import Entry
-from dragoman.services.attempt import Terms
-from dragoman.services.clockwork import Group, Wheel
-from dragoman.services.desk import Agent
-from dragoman.services.dispatcher import Dispatcher, Outside, Policy
+from dragoman.services.attempt import RunPolicy
+from dragoman.services.clockwork import GroupWorker, ServiceGroup
+from dragoman.services.desk import AgentSpec
+from dragoman.services.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http.feed import Feed
-from dragoman.surfaces.http.stays import Stays
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
+from dragoman.surfaces.http.stays import StreamLimits
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
 from tests.crash.scenario import START
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HERA, HubServer
@@ -66,13 +66,13 @@ class HookedStore(MemoryStore):
             self.run_hook("entries")
         return page
 
-    def stream(self, name: str) -> Row | None:
+    def stream(self, name: str) -> StreamRow | None:
         """Read a stream; its hook has its name."""
         row = super().stream(name)
         self.run_hook(name)
         return row
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         """Run a transaction; the hook runs after one that found no work."""
         found = super().transact(work)
         if found == {}:
@@ -80,7 +80,7 @@ class HookedStore(MemoryStore):
         return found
 
 
-class HookedTail(Tail):
+class HookedTail(RecentEntries):
     """Tail of the ledger with the same hook."""
 
     def __init__(self, store: HookedStore) -> None:
@@ -94,28 +94,30 @@ class HookedTail(Tail):
         return found
 
 
-def make_hub(store: HookedStore, hints: Hints) -> Hub:
+def make_hub(store: HookedStore, hints: CommitHints) -> Hub:
     """Make a hub on the store."""
-    return Hub(Engine(store, HandClock(START), bytes(32), on_commit=hints.tell), CountingIds())
+    return Hub(
+        Engine(store, ManualClock(START), bytes(32), on_commit=hints.notify), SequentialIds()
+    )
 
 
 @pytest.mark.parametrize("is_written_here", [True, False])
 def test_feed_loses_no_wakeup(is_written_here: bool) -> None:
-    store, hints = HookedStore(), Hints()
+    store, hints = HookedStore(), CommitHints()
     hub = make_hub(store, hints)
-    tail = Tail()
+    tail = RecentEntries()
     if is_written_here:
-        tail = hub.engine.tail = HookedTail(store)
+        tail = hub.engine.recent_entries = HookedTail(store)
 
     def commit() -> None:
         if store.head() < COMMITS:
             store.hooks["entries"] = commit
-            hub.do(HERA, CreateTask("In between"))
+            hub.submit(HERA, CreateTask("In between"))
 
     async def run() -> None:
-        feed = Feed(store, hints, tail, look=HOUR_S)
+        feed = Feed(store, hints, tail, poll_interval=HOUR_S)
         store.hooks["entries"] = commit
-        async with asyncio.timeout(PATIENCE_S), feed.seat() as seat:
+        async with asyncio.timeout(PATIENCE_S), feed.open_waiter() as seat:
             while feed.head < COMMITS:
                 await seat.wait(HOUR_S)
 
@@ -125,25 +127,25 @@ def test_feed_loses_no_wakeup(is_written_here: bool) -> None:
 class IdleAgent:
     """Agent that does nothing until it is stopped."""
 
-    is_beating = True
-    said = 0
+    renews_lease = True
+    output_bytes = 0
 
     def __init__(self, on_start: Callable[[], None] = lambda: None) -> None:
         self._on_start = on_start
         self.started = asyncio.Event()
         self.stopped = asyncio.Event()
 
-    async def start(self, assignment: Assignment, hear: Hear) -> "IdleAgent":
+    async def start(self, assignment: Assignment, on_message: OnMessage) -> "IdleAgent":
         self._on_start()
         self.started.set()
         return self
 
-    async def wait(self) -> Ended:
+    async def wait(self) -> RunExit:
         """Wait until it was stopped."""
         await self.stopped.wait()
-        return Ended()
+        return RunExit()
 
-    async def stop(self, grace: float, why: str = "") -> None:
+    async def stop(self, grace: float, reason: str = "") -> None:
         self.stopped.set()
 
     def forget(self) -> None:
@@ -165,27 +167,27 @@ async def _ignore_output(_: Actor, __: bytes) -> str:
     return ""
 
 
-def make_dispatcher(hub: Hub, hints: Hints, runner: IdleAgent) -> Dispatcher:
+def make_dispatcher(hub: Hub, hints: CommitHints, runner: IdleAgent) -> Dispatcher:
     """Make a dispatcher whose own schedule is once an hour."""
-    hub.do(HERA, RegisterAgent(ADA))
-    outside = Outside(
-        _ignore_output, frozenset, list[str]().append, NullUsage(), CountingIds(), print
+    hub.submit(HERA, RegisterAgent(ADA))
+    outside = DispatcherPorts(
+        _ignore_output, frozenset, list[str]().append, NullUsage(), SequentialIds(), print
     )
-    policy = Policy("hub", 1, 3 * HOUR_MS, HOUR_MS, 0, Terms(Backoff(), 1.0, "release"))
-    agent = Agent(ADA, runner, ("",), lambda task, _: task.title)
+    policy = DispatchPolicy("hub", 1, 3 * HOUR_MS, HOUR_MS, 0, RunPolicy(Backoff(), 1.0, "release"))
+    agent = AgentSpec(ADA, runner, ("",), lambda task, _: task.title)
     dispatcher = Dispatcher(hub, [agent], policy, outside)
-    hints.listen(dispatcher.hint)
+    hints.subscribe(dispatcher.hint)
     return dispatcher
 
 
 def test_dispatcher_loses_no_wakeup() -> None:
-    store, hints = HookedStore(), Hints()
+    store, hints = HookedStore(), CommitHints()
     hub = make_hub(store, hints)
 
     async def run() -> None:
         agent = IdleAgent()
         dispatcher = make_dispatcher(hub, hints, agent)
-        store.hooks["work"] = lambda: hub.do(HERA, CreateTask("New", ready=True))
+        store.hooks["work"] = lambda: hub.submit(HERA, CreateTask("New", ready=True))
         async with asyncio.TaskGroup() as group, asyncio.timeout(PATIENCE_S):
             group.create_task(dispatcher.run())
             await agent.started.wait()
@@ -195,17 +197,17 @@ def test_dispatcher_loses_no_wakeup() -> None:
 
 
 def test_watched_attempt_loses_no_wakeup() -> None:
-    store, hints = HookedStore(), Hints()
+    store, hints = HookedStore(), CommitHints()
     hub = make_hub(store, hints)
 
     def set_hook() -> None:
         # It begins with a read of its task; right after that read the task is cancelled.
-        store.hooks["task:t"] = lambda: hub.do(HERA, MoveTask("t", "cancelled"))
+        store.hooks["task:t"] = lambda: hub.submit(HERA, MoveTask("t", "cancelled"))
 
     async def run() -> None:
         agent = IdleAgent(set_hook)
         dispatcher = make_dispatcher(hub, hints, agent)
-        hub.do(HERA, CreateTask("One", id="t", ready=True))
+        hub.submit(HERA, CreateTask("One", id="t", ready=True))
         async with asyncio.TaskGroup() as group, asyncio.timeout(PATIENCE_S):
             group.create_task(dispatcher.run())
             await agent.stopped.wait()
@@ -232,7 +234,7 @@ class HintingDuty:
 
 def test_scheduled_duties_lose_no_wakeup() -> None:
     duty = HintingDuty()
-    wheel = Wheel(Group("g", (), (duty,), HOUR_S), lambda: START)
+    wheel = GroupWorker(ServiceGroup("g", (), (duty,), HOUR_S), lambda: START)
     duty.hint = wheel.hint
     wheel.start()
     for _ in range(4):
@@ -247,11 +249,11 @@ def test_stream_closes_when_token_is_revoked_during_read() -> None:
 
     async def run() -> None:
         closed = asyncio.Event()
-        stays = Stays(house.identity, house.hints, HOUR_S)
-        principal = house.identity.who(token, "http")
+        stays = StreamLimits(house.identity, house.hints, HOUR_S)
+        principal = house.identity.authenticate(token, "http")
         assert not isinstance(principal, Refusal)
         async with asyncio.timeout(PATIENCE_S):
-            with stays.stay(principal, token, closed.set):
+            with stays.admit(principal, token, closed.set):
                 await asyncio.sleep(0)
                 house.clock.advance(HOUR_MS)
                 store.hooks[f"agent:{ADA}"] = lambda: house.submit(RevokeToken(ADA))

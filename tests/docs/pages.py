@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.bootstrap.house import HOUSE
+from dragoman.bootstrap.house import CLI_WIRING
 from dragoman.surfaces.cli.app import main
 
 _OF_THE_SHELL = re.compile(r" [<>|] | && ")
@@ -56,7 +56,7 @@ def run(command: str, stand_ins: Mapping[str, str] | None = None) -> str:
     with pytest.MonkeyPatch.context() as patch:
         for name in _settings():
             patch.delenv(name)
-        code = main(HOUSE, args, out, err, lambda: False)
+        code = main(CLI_WIRING, args, out, err, lambda: False)
     assert code == (1 if remark else 0), (command, err.getvalue())
     assert err.getvalue().startswith(remark) or not remark, command
     return out.getvalue()

@@ -8,21 +8,21 @@ from typing import Any, get_args
 import pytest
 
 from docs.generate import DOCS
-from dragoman.bootstrap.house import HOUSE
+from dragoman.bootstrap.house import CLI_WIRING
 from dragoman.core.events import (
     HandoffApproved,
     HandoffEscalated,
     HandoffEvent,
-    HandoffMoved,
     HandoffProposed,
     HandoffRejected,
+    HandoffTransitioned,
     HandoffVerified,
     RejectReason,
 )
 from dragoman.core.states.handoff import Handoff
 from dragoman.engine.operation import lint_text
-from dragoman.files.handoffs.lines import Source, told_by
-from dragoman.protocols.acp.actions import ACTIONS
+from dragoman.files.handoffs.lines import EventContext, render_keys
+from dragoman.protocols.acp.actions import ACTION_NAMES
 from tests.docs.pages import commands_of, run
 from tests.requirements import proves
 
@@ -34,14 +34,14 @@ LOG = "teamspaces/default/handoffs/handoffs.jsonl"
 
 
 def test_its_package_is_one() -> None:
-    (acp,) = (one for one in HOUSE.dialects() if one.name == "acp")
+    (acp,) = (one for one in CLI_WIRING.dialects() if one.name == "acp")
     said = json.dumps({"action": "initiate", **json.loads(NAMED["package.json"])})
     linted = lint_text(acp, said.encode(), "", strict=True)
     assert linted.ok, linted.issues
 
 
 def test_every_action_and_every_reason_is_explained() -> None:
-    words = {*ACTIONS, *get_args(RejectReason)}
+    words = {*ACTION_NAMES, *get_args(RejectReason)}
     assert {word for word in words if f"`{word}`" not in PAGE} == set()
 
 
@@ -50,16 +50,18 @@ def test_every_key_of_an_audit_line_is_explained() -> None:
     after = Handoff("h", "ada", "bob", "closed", 0, 0, {}, chain=("ada",))
     said: tuple[HandoffEvent, ...] = (
         HandoffProposed("h", "t", "ada", "bob", {}, "0", "t", "r", "t", supersedes="h0"),
-        HandoffMoved("activated", "rejected", "no", "h2", "bob"),
-        HandoffMoved("activated", "completed", "done"),
-        HandoffMoved("completed", "closed", "thanks"),
+        HandoffTransitioned("activated", "rejected", "no", "h2", "bob"),
+        HandoffTransitioned("activated", "completed", "done"),
+        HandoffTransitioned("completed", "closed", "thanks"),
         HandoffVerified(("schema",), ("cycle",), {"a": "0"}, ("b",)),
         HandoffApproved("eve", "0", note="fine"),
         HandoffRejected("bob", "other", "no", "ask eve"),
         HandoffEscalated("timeout", "proposed→validating", "coordinator"),
     )
     told = dict[str, set[str]]()
-    for line in (line for event in said for line in told_by(event, 0, Source("agent:bob", after))):
+    for line in (
+        line for event in said for line in render_keys(event, 0, EventContext("agent:bob", after))
+    ):
         told.setdefault(line["event"], set()).update(line)
     rows = dict(re.findall(r"\| `(handoff_\w+)` \|[^|]*\|([^|]*)\|\n", PAGE))
     common = {"event", "handoff_id", "task_id", "timestamp"}

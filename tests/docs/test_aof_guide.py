@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from docs.generate import DOCS
-from dragoman.bootstrap import dialects
+from dragoman.bootstrap import build_dialects
 from dragoman.engine.operation import lint_text
-from dragoman.protocols.aof.errors import REASONS
+from dragoman.protocols.aof.errors import REFUSAL_CODES
 from dragoman.protocols.aof.wire import MESSAGES
 from tests.docs.pages import commands_of, run
 from tests.requirements import proves
@@ -49,7 +49,7 @@ OF_OTHER_COMMANDS = {
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_is_aof(example: str) -> None:
-    aof, *_ = dialects()
+    aof, *_ = build_dialects()
 
     linted = lint_text(aof, example.encode(), "", strict=True)
 
@@ -61,7 +61,7 @@ def test_every_type_has_an_example() -> None:
 
 
 def test_every_code_is_explained() -> None:
-    assert {code for code in REASONS.values() if f"`{code}`" not in PAGE} == OF_OTHER_COMMANDS
+    assert {code for code in REFUSAL_CODES.values() if f"`{code}`" not in PAGE} == OF_OTHER_COMMANDS
 
 
 def test_the_shell_commands_do_what_the_page_says(

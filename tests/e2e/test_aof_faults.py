@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.bootstrap import open_place
+from dragoman.bootstrap import open_directory
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
-from dragoman.files.tasks.task_file import read_task_file
+from dragoman.files.tasks.task_file import parse_task_file
 from tests.e2e.aof_hub import BACKEND, QA, AofHub
 from tests.e2e.program import COMMAND, Program, wait_for_exit
 from tests.e2e.test_faults import NOBODY_UID, run_as_nobody
@@ -172,11 +172,11 @@ def test_text_cannot_forge_a_field_a_line_or_a_terminal_command(hub: AofHub) -> 
     page = hub.task_file(PARENT)
     assert page.count("\n## Work Log\n") == 1
     assert page.count("\n- 20") == 1
-    file = read_task_file(page.encode())
+    file = parse_task_file(page.encode())
     (entry,) = file.log
     assert (entry.progress, entry.notes) == (HOSTILE, HOSTILE)
     assert (file.status, file.title) == ("blocked", "A task")
-    made = read_task_file(hub.task_file(third).encode())
+    made = parse_task_file(hub.task_file(third).encode())
     assert (made.title, made.body) == (title, HOSTILE.replace("\x00", ""))
     handoff = json.loads((hub.task_folder(CHILD) / "inputs/handoff.json").read_text())
     assert handoff["constraints"] == [HOSTILE, "- x"]
@@ -232,11 +232,11 @@ def test_replayed_session_changes_nothing_in_any_order(hub: AofHub) -> None:
 
 def create_tasks(data: Path, count: int) -> None:
     """Create many tasks of one day, without their files."""
-    directory = open_place(data, "", 1_770_638_400_000, create=True)
+    directory = open_directory(data, "", 1_770_638_400_000, create=True)
     actor = Actor("human", "hera", "test")
     for start in range(0, count, 100):
         made = (CreateTask(f"Task {start + n}", ready=True) for n in range(100))
-        directory.hub.do(actor, *made)
+        directory.hub.submit(actor, *made)
     directory.hub.close()
 
 

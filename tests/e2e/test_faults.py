@@ -12,7 +12,7 @@ from textwrap import dedent
 
 import pytest
 
-from dragoman.bootstrap.house import HOUSE
+from dragoman.bootstrap.house import CLI_WIRING
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
 from dragoman.store.sqlite.connect import open_reader
@@ -123,8 +123,8 @@ def test_read_only_directory_refuses_writes_with_a_clear_error(owned_program: Pr
 def test_read_only_directory_is_read_and_backed_up(
     owned_program: Program, shared_folder: Path
 ) -> None:
-    directory = HOUSE.open_place(owned_program.data, "", None, create=True)
-    directory.hub.do(Actor("human", "tester", "cli"), CreateTask("Killed before its files"))
+    directory = CLI_WIRING.open_directory(owned_program.data, "", None, create=True)
+    directory.hub.submit(Actor("human", "tester", "cli"), CreateTask("Killed before its files"))
     directory.hub.close()
     for lock in owned_program.data.glob("*.lock"):
         lock.unlink()

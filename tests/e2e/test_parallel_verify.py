@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from dragoman.bootstrap import open_store
-from dragoman.bootstrap.verifying import slices_of
+from dragoman.bootstrap.verifying import slice_checker
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.verifying.slices import check_slice, spans
+from dragoman.engine.verifying.slices import check_slice, slice_spans
 from dragoman.engine.verifying.verify import check_ledger
 from dragoman.store.sqlite.driver import open_database
 from dragoman.system.clock import FixedClock
@@ -27,7 +27,7 @@ SIZE = 16
 def data(tmp_path: Path) -> Path:
     hub = Hub(Engine(open_store("", tmp_path), FixedClock(1), b"secret"), new_id)
     for number in range(ENTRIES):
-        hub.do(PERSON, CreateTask(f"task {number}"))
+        hub.submit(PERSON, CreateTask(f"task {number}"))
     hub.close()
     return tmp_path
 
@@ -39,11 +39,14 @@ def ignore_progress(_: int) -> None:
 @proves("VERIFY-HASHES")
 def test_processes_find_the_same_as_one(data: Path) -> None:
     store = open_store("", data)
-    parts = spans(store.head(), (7, 20), SIZE)
+    parts = slice_spans(store.head(), (7, 20), SIZE)
     assert len(parts) > 1
-    elsewhere = list(slices_of(store, "", data, many=2)(parts))
+    elsewhere = list(slice_checker(store, "", data, min_slices=2)(parts))
     assert elsewhere == [check_slice(store, span) for span in parts]
-    assert list(check_ledger(store, (), ignore_progress, slices_of(store, "", data, 2), SIZE)) == []
+    assert (
+        list(check_ledger(store, (), ignore_progress, slice_checker(store, "", data, 2), SIZE))
+        == []
+    )
     store.close()
 
 
@@ -54,7 +57,7 @@ def test_changed_entry_is_found_by_processes(data: Path) -> None:
     forger.execute("UPDATE entries SET line = CAST(line || ' ' AS BLOB) WHERE position = 21")
     forger.close()
     store = open_store("", data)
-    check = slices_of(store, "", data, many=2)
+    check = slice_checker(store, "", data, min_slices=2)
     found = [one.position for one in check_ledger(store, (), ignore_progress, check, SIZE)]
     assert found[0] == 21
     store.close()
@@ -67,7 +70,7 @@ def test_failing_processes_are_replaced_by_this_one(
 ) -> None:
     monkeypatch.setattr(sys, "executable", python)
     store = open_store("", data)
-    parts = spans(store.head(), (), SIZE)
-    checked = list(slices_of(store, "", data, many=2)(parts))
+    parts = slice_spans(store.head(), (), SIZE)
+    checked = list(slice_checker(store, "", data, min_slices=2)(parts))
     assert checked == [check_slice(store, span) for span in parts]
     store.close()

@@ -7,9 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from dragoman.bootstrap import open_look, open_place
+from dragoman.bootstrap import open_directory, open_readonly
 from dragoman.core.commands import AddWorkItem, ClaimWorkItem
 from dragoman.core.moments import parse_rfc3339, to_rfc3339
+from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.system.clock import SystemClock
 from tests.e2e.hub_process import HubProcess, get_readiness, run_hub
@@ -52,6 +53,14 @@ SERVICES_WITHOUT_EVENTS = {
     "search",
 }
 """Services whose work leaves no entry in the ledger."""
+
+
+class _Target:
+    """A hub as the helpers for handoffs call it."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.store = hub.store
+        self.do = hub.submit
 
 
 class PendingWork:
@@ -100,16 +109,17 @@ class PendingWork:
 
     def _prepare_workq_sync(self) -> None:
         """The hub died between `activate` and the synchronization of work items."""
-        directory = open_place(self.data, "", parse_rfc3339(NOON), create=True)
+        directory = open_directory(self.data, "", parse_rfc3339(NOON), create=True)
         with closing(directory.hub) as hub:
-            hub.do(ALICE, AddWorkItem("Login", id="wq-1"))
-            hub.do(ALICE, ClaimWorkItem("wq-1"))
+            hub.submit(ALICE, AddWorkItem("Login", id="wq-1"))
+            hub.submit(ALICE, ClaimWorkItem("wq-1"))
             content: dict[str, Any] = package()
             content["task"]["external_refs"] = [{"type": "workq_item", "value": "wq-1"}]
-            make(hub)
-            offer(hub, package=content)
-            accept(hub)
-            activate(hub)
+            target = _Target(hub)
+            make(target)
+            offer(target, package=content)
+            accept(target)
+            activate(target)
 
     def _prepare_file_services(self) -> None:
         run = self.program.prepare
@@ -183,15 +193,15 @@ def signed_size(data: Path) -> int:
 
 def ready_streams(store: Store) -> set[str]:
     """Streams in the ready queue; a claim would add those whose cooldown has ended."""
-    return store.transact(lambda session: {key.name for key in session.ready("", None, 1_000)})
+    return store.transact(lambda session: {key.name for key in session.ready_page("", None, 1_000)})
 
 
 @proves("HUB-UP", "HUB-ALL-DUTIES")
 def test_running_hub_does_the_pending_work_of_every_service(program: Program) -> None:
     pending = PendingWork(program)
-    with receiving() as receiver, closing(open_look(pending.data, "", None).store) as store:
+    with receiving() as receiver, closing(open_readonly(pending.data, "", None).store) as store:
         pending.enable_notify(receiver)
-        indexed, head = store.indexed(), store.head()
+        indexed, head = store.indexed_position(), store.head()
         with run_hub(program) as running:
             client = OwnerClient(running, pending.data)
             client.follow(head, set(EXPECTED_EVENTS.values()))
@@ -201,7 +211,7 @@ def test_running_hub_does_the_pending_work_of_every_service(program: Program) ->
             assert running.stop().code == 0
         assert not pending.leftover.exists()
         assert not pending.copy.exists()
-        assert store.indexed() > indexed
+        assert store.indexed_position() > indexed
         assert f"task:{RETRIED}" in ready_streams(store)
         assert signed_size(pending.data) == store.head()
     assert (pending.data / "tasks" / "backlog" / f"{created}.md").exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.hub_lock import holder
+from dragoman.system.hub_lock import find_lock_holder
 from tests.e2e.hub_process import get_readiness, run_hub, wait_until_claimed
 from tests.e2e.program import Program
 from tests.requirements import proves
@@ -59,7 +59,7 @@ def test_hub_keeps_running_though_its_output_is_closed(program: Program) -> None
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
-    while (lock_holder := holder(program.data)) is None or not lock_holder.url:
+    while (lock_holder := find_lock_holder(program.data)) is None or not lock_holder.url:
         continue
     assert get_readiness(lock_holder.url)["ready"] is True
     process.send_signal(signal.SIGTERM)

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.bootstrap import open_hub
+from dragoman.bootstrap import build_hub
 from dragoman.config import HttpSettings
 from dragoman.core.errors import DragomanError
-from dragoman.surfaces.cli.up import listens
-from dragoman.surfaces.http.exposure import url
+from dragoman.surfaces.cli.up import describe_address
+from dragoman.surfaces.http.exposure import hub_url
 from tests.e2e.hub_process import (
     get_json,
     get_readiness,
@@ -70,7 +70,7 @@ def test_up_prints_url_data_token_and_next_command(program: Program) -> None:
 @proves("HUB-UP")
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "0.0.0.0", "::", ""])  # noqa: S104
 def test_up_warns_that_it_listens_on_every_address(host: str) -> None:
-    text = listens(url(HttpSettings(host=host), 4747), host)
+    text = describe_address(hub_url(HttpSettings(host=host), 4747), host)
     assert (", and at every address of this machine (" in text) is (host in {"0.0.0.0", "::", ""})  # noqa: S104
 
 
@@ -377,7 +377,7 @@ def test_stop_names_working_agents_and_assigns_no_more_tasks(program: Program) -
 def test_failed_start_leaves_nothing_open(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(DragomanError):
-        open_hub(data, "", "127.0.0.1", taken.getsockname()[1], None)
+        build_hub(data, "", "127.0.0.1", taken.getsockname()[1], None)
     links = [
         descriptor.readlink()
         for descriptor in Path("/proc/self/fd").iterdir()

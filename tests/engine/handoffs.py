@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.actors import HUB_ACTOR, Actor
 from dragoman.core.commands import (
     AcceptHandoff,
     ActivateHandoff,
@@ -104,7 +104,7 @@ def life(lab: HandoffTarget, id: str = "h1", task: str = "t1") -> Handoff:
 def late(lab: Lab, id: str = "h1", after: int = 25 * 3_600_000) -> Handoff:
     """Advance the clock past the deadline, and escalate."""
     lab.clock.advance(after)
-    lab.do(SYSTEM, EscalateHandoff(id))
+    lab.do(HUB_ACTOR, EscalateHandoff(id))
     return state(lab, id)
 
 

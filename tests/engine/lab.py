@@ -15,19 +15,19 @@ from dragoman.core.reading import Receipt
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import Task
 from dragoman.engine.handle import Engine, Failpoint
-from dragoman.engine.hints import Hints
+from dragoman.engine.hints import CommitHints
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import Session
+from dragoman.engine.ports import Transaction
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.request import Accepted, Outcome, Request
-from dragoman.engine.verifying.verify import Finding, check_ledger, check_views
+from dragoman.engine.request import Committed, Outcome, Request
+from dragoman.engine.verifying.verify import Finding, check_ledger, check_stored_states
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import read_line
-from dragoman.ledger.tree import EMPTY, extend, root
+from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 from dragoman.store.memory import MemoryStore
 from dragoman.store.memory.tables import Tables
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
 
 T = TypeVar("T")
 
@@ -60,13 +60,13 @@ class OpenStore(MemoryStore):
     def tables(self) -> Tables:
         return self._tables
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         """Run the work in a recording session, with the next injected failure."""
         self.transactions += 1
         fault = self.faults.pop(0) if self.faults else None
 
-        def recorded_work(session: Session) -> T:
-            result = work(cast(Session, _RecordingSession(session, self)))
+        def recorded_work(session: Transaction) -> T:
+            result = work(cast(Transaction, _RecordingSession(session, self)))
             if fault is not None:
                 raise fault
             return result
@@ -85,12 +85,14 @@ class OpenStore(MemoryStore):
         tables.histories = {name: list(kept) for name, kept in self._tables.histories.items()}
         tables.rows = dict(self._tables.rows)
         tables.numbers = dict(self._tables.numbers)
-        tables.names = dict(self._tables.names)
-        tables.kinds = {name: list(kinds) for name, kinds in self._tables.kinds.items()}
+        tables.aliases = dict(self._tables.aliases)
+        tables.kinds_of_alias = {
+            name: list(kinds) for name, kinds in self._tables.kinds_of_alias.items()
+        }
         tables.lists = {name: dict(places) for name, places in self._tables.lists.items()}
         tables.handoffs = dict(self._tables.handoffs)
-        tables.under_way = dict(self._tables.under_way)
-        tables.logs = dict(self._tables.logs)
+        tables.active_handoffs = dict(self._tables.active_handoffs)
+        tables.log_rows = dict(self._tables.log_rows)
         return other
 
     def picture(self) -> dict[str, Any]:
@@ -104,16 +106,16 @@ class OpenStore(MemoryStore):
         return {
             "entries": [entry for entry in tables.entries if entry.stream.startswith("task:")],
             "rows": {r.name: r for r in tables.rows.values() if r.name.startswith("task:")},
-            "names": dict(tables.names),
+            "names": dict(tables.aliases),
             "answers": dict(tables.answers),
-            "numbers": dict(tables.last_numbers),
+            "numbers": dict(tables.daily_numbers),
         }
 
 
 class _RecordingSession:
     """Session that records its calls."""
 
-    def __init__(self, session: Session, store: OpenStore) -> None:
+    def __init__(self, session: Transaction, store: OpenStore) -> None:
         self._session = session
         self._store = store
 
@@ -122,8 +124,8 @@ class _RecordingSession:
         return self._store.is_fresh
 
     @property
-    def first(self) -> int:
-        return self._session.first
+    def first_position(self) -> int:
+        return self._session.first_position
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         method = getattr(self._session, verb)
@@ -153,19 +155,19 @@ class Lab:
         self, store: OpenStore | None = None, *, failpoint: Failpoint = lambda _: None
     ) -> None:
         self.store = store or OpenStore()
-        self.clock = HandClock(START)
-        self.hints = Hints()
+        self.clock = ManualClock(START)
+        self.hints = CommitHints()
         self.engine = Engine(
-            self.store, self.clock, b"secret", failpoint=failpoint, on_commit=self.hints.tell
+            self.store, self.clock, b"secret", failpoint=failpoint, on_commit=self.hints.notify
         )
-        self.hub = Hub(self.engine, CountingIds())
+        self.hub = Hub(self.engine, SequentialIds())
 
     def request(
         self, actor: Actor, *commands: AnyCommand, key: str = "", said: bytes | None = None
     ) -> Request:
         """Make a request with a new id."""
         original = msgspec.UNSET if said is None else Raw(said)
-        return self.hub.request(actor, *commands, key=key, said=original)
+        return self.hub.make_request(actor, *commands, key=key, original_text=original)
 
     def ask(
         self, actor: Actor, *commands: AnyCommand, key: str = "", said: bytes | None = None
@@ -215,24 +217,24 @@ class Lab:
         return [msgspec.json.decode(read_line(entry.line).body)["code"] for entry in kept]
 
 
-def assert_accepted(outcome: Any) -> Accepted:
+def assert_accepted(outcome: Any) -> Committed:
     """Return the outcome, which must be accepted."""
-    assert isinstance(outcome, Accepted), outcome
+    assert isinstance(outcome, Committed), outcome
     return outcome
 
 
 def code(outcome: Any) -> str:
     """Return the code of a refusal, or "" if accepted."""
-    assert isinstance(outcome, Accepted | Refusal), outcome
+    assert isinstance(outcome, Committed | Refusal), outcome
     return outcome.code if isinstance(outcome, Refusal) else ""
 
 
 def checkpoint(store: MemoryStore, size: int | None = None) -> Checkpoint:
     """Make an unsigned checkpoint over the first entries."""
     hashes = [entry.hash for entry in store.entries(0, 100_000, until=size)]
-    tree = extend(EMPTY, hashes)
+    tree = extend_tree(EMPTY_TREE, hashes)
     peaks = tuple(peak.hex() for peak in tree.peaks)
-    return Checkpoint(store.ledger_id(), tree.size, root(tree).hex(), peaks, "", "")
+    return Checkpoint(store.ledger_id(), tree.size, tree_root(tree).hex(), peaks, "", "")
 
 
 def findings(store: MemoryStore, checkpoints: Sequence[Checkpoint] = ()) -> list[Finding]:
@@ -241,4 +243,7 @@ def findings(store: MemoryStore, checkpoints: Sequence[Checkpoint] = ()) -> list
     def no_progress(_: int) -> None:
         """Ignore progress."""
 
-    return [*check_ledger(store, checkpoints, no_progress), *check_views(store, no_progress)]
+    return [
+        *check_ledger(store, checkpoints, no_progress),
+        *check_stored_states(store, no_progress),
+    ]

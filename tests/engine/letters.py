@@ -1,10 +1,10 @@
 """Letters written below the engine: entry, folded state, and list items."""
 
 from dragoman.core.events import EVENT_NAMES, MailEvent, MailPosted, MailRead
-from dragoman.engine.ports import Changes, NewEntry, Row, Session, Store
+from dragoman.engine.ports import Changes, NewEntry, Store, StreamRow, Transaction
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.entry import Line, write_line
-from dragoman.ledger.views import FOLD, current_state, encode_state, fold, lists_of, shelve
+from dragoman.ledger.views import FOLD_VERSION, encode_state, fold, index_row, lists_of, load_state
 
 NOW = 1_770_647_400_000
 
@@ -23,13 +23,13 @@ def record(store: Store, id: str, event: MailEvent) -> None:
     """Append one entry to a letter, with its derived rows."""
     stream, name = f"mail:{id}", EVENT_NAMES[type(event)]
 
-    def work(session: Session) -> None:
+    def work(session: Transaction) -> None:
         found = session.streams([stream])
-        empty = Row(0, stream, 0, GENESIS, FOLD, b"")
+        empty = StreamRow(0, stream, 0, GENESIS, FOLD_VERSION, b"")
         row = found[0] if found else empty
-        before = current_state(stream, row.fold, row.state, ())
+        before = load_state(stream, row.fold_version, row.state, ())
         state = fold(before, event, NOW)
-        number = row.number or session.new_stream()
+        number = row.number or session.new_stream_number()
         version = row.version + 1
         line = write_line(Line(stream, version, name, 1, NOW, "agent:ann", id, event))
         digest = link_hash(row.hash, line)
@@ -38,18 +38,18 @@ def record(store: Store, id: str, event: MailEvent) -> None:
             Changes(
                 entries=[NewEntry(number, version, name, line, row.hash, digest)],
                 streams=[
-                    Row(
+                    StreamRow(
                         number,
                         stream,
                         version,
                         digest,
-                        FOLD,
+                        FOLD_VERSION,
                         encode_state(state),
-                        shelf=shelve(state, NOW),
+                        index=index_row(state, NOW),
                     )
                 ],
-                listed=[(one, number) for one in sorted(listed_after - listed_before)],
-                unlisted=[(one, number) for one in sorted(listed_before - listed_after)],
+                list_additions=[(one, number) for one in sorted(listed_after - listed_before)],
+                list_removals=[(one, number) for one in sorted(listed_before - listed_after)],
             )
         )
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
-    DEFAULT_TTL_MS,
+    DEFAULT_LEASE_MS,
     AnyCommand,
     ClaimTask,
     CreateTask,
@@ -24,21 +24,21 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import Role
-from dragoman.core.tokens import digest_of, write_token
+from dragoman.core.tokens import digest_token, format_token
 from dragoman.engine import identity
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import (
-    FRESH_MS,
-    LINGER_MS,
-    MOST_CHARACTERS,
-    MOST_REMEMBERED,
-    Identity,
+    ATTEMPT_GRACE_MS,
+    CACHE_TTL_MS,
+    MAX_CACHED,
+    MAX_TOKEN_LENGTH,
+    Authenticator,
     Principal,
 )
-from dragoman.engine.ports import Row
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
+from dragoman.engine.ports import StreamRow
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
 from tests.engine.lab import HUMAN, START, OpenStore
 from tests.requirements import proves
 
@@ -52,7 +52,7 @@ class CountedStore(OpenStore):
 
     reads = 0
 
-    def stream(self, name: str) -> Row | None:
+    def stream(self, name: str) -> StreamRow | None:
         self.reads += 1
         return super().stream(name)
 
@@ -62,34 +62,34 @@ class AuthHub:
 
     def __init__(self, store: CountedStore | None = None) -> None:
         self.store = store or CountedStore()
-        self.clock = HandClock(START)
-        self.identity = Identity(self.store, SECRET, OWNER.encode(), self.clock, owner="hera")
-        engine = Engine(self.store, self.clock, SECRET, on_commit=self.identity.forget)
-        self.hub = Hub(engine, CountingIds())
+        self.clock = ManualClock(START)
+        self.identity = Authenticator(self.store, SECRET, OWNER.encode(), self.clock, owner="hera")
+        engine = Engine(self.store, self.clock, SECRET, on_commit=self.identity.invalidate)
+        self.hub = Hub(engine, SequentialIds())
 
     def add(self, name: str = "alice", role: Role = "agent", life: int = DAY) -> str:
         """Register an agent and return its token."""
         number = len(self.store.tables.entries)
-        token = write_token(name, f"{number:012x}", f"{number:043x}")
+        token = format_token(name, f"{number:012x}", f"{number:043x}")
         expires_at = self.clock.now() + life
-        issue = IssueToken(name, f"{number:012x}", digest_of(token), expires_at)
-        self.hub.do(HUMAN, RegisterAgent(name, role), issue)
+        issue = IssueToken(name, f"{number:012x}", digest_token(token), expires_at)
+        self.hub.submit(HUMAN, RegisterAgent(name, role), issue)
         return token
 
     def claim_task(self, task: str) -> None:
         """Let alice claim this task as her first attempt."""
-        self.hub.do(HUMAN, CreateTask(task, task, ready=True))
-        self.hub.do(HUMAN, ClaimTask(task, "alice"))
+        self.hub.submit(HUMAN, CreateTask(task, task, ready=True))
+        self.hub.submit(HUMAN, ClaimTask(task, "alice"))
 
     def authenticate(self, token: str) -> Principal:
         """Authenticate a token that must be valid."""
-        found = self.identity.who(token, "http")
+        found = self.identity.authenticate(token, "http")
         assert isinstance(found, Principal), found
         return found
 
     def code(self, token: str) -> str:
         """Return the refusal code of a token, or "" if it is valid."""
-        found = self.identity.who(token, "http")
+        found = self.identity.authenticate(token, "http")
         return found.code if isinstance(found, Refusal) else ""
 
 
@@ -105,7 +105,7 @@ def test_token_authenticates_its_agent_in_its_role(hub: AuthHub) -> None:
     assert hub.authenticate(alice) == Principal(Actor("agent", "alice", "http"))
     assert hub.authenticate(otto).actor == Actor("observer", "otto", "http")
     assert (hub.authenticate(alice).task, hub.authenticate(alice).fence) == ("", None)
-    mcp = hub.identity.who(alice, "mcp")
+    mcp = hub.identity.authenticate(alice, "mcp")
     assert isinstance(mcp, Principal)
     assert mcp.actor.via == "mcp"
 
@@ -114,7 +114,7 @@ def test_token_authenticates_its_agent_in_its_role(hub: AuthHub) -> None:
 def test_changed_role_applies_to_the_next_request(hub: AuthHub) -> None:
     token = hub.add()
     hub.authenticate(token)
-    hub.hub.do(HUMAN, RegisterAgent("alice", "observer"))
+    hub.hub.submit(HUMAN, RegisterAgent("alice", "observer"))
     assert hub.authenticate(token).actor.role == "observer"
 
 
@@ -127,9 +127,9 @@ def test_attempt_token_grants_no_more_than_its_agents_role(
 ) -> None:
     hub.add()
     hub.claim_task("T")
-    token = hub.identity.attempt_token("alice", "T", 1, DAY)
+    token = hub.identity.issue_attempt_token("alice", "T", 1, DAY)
     assert hub.authenticate(token).actor == Actor("agent", "alice", "http", "T", 1)
-    hub.hub.do(HUMAN, RegisterAgent("alice", role))
+    hub.hub.submit(HUMAN, RegisterAgent("alice", role))
     assert hub.authenticate(token).actor == Actor(speaks_as, "alice", "http", "T", 1)
 
 
@@ -156,17 +156,18 @@ def test_token_expires_at_its_millisecond(hub: AuthHub) -> None:
 @proves("IDENTITY-TOKEN", "IDENTITY-SECRET")
 def test_failed_authentication_reveals_nothing(hub: AuthHub) -> None:
     token = hub.add(life=1_000)
-    hub.hub.do(HUMAN, RevokeToken("alice"))
+    hub.hub.submit(HUMAN, RevokeToken("alice"))
     hub.clock.advance(DAY)
     wrong_secret = token[:-1] + ("1" if token[-1] == "0" else "0")
     unknown_agent = token.replace("alice", "malory")
     answers = {
-        str(hub.identity.who(wrong, "http")) for wrong in (wrong_secret, unknown_agent, "", "x")
+        str(hub.identity.authenticate(wrong, "http"))
+        for wrong in (wrong_secret, unknown_agent, "", "x")
     }
     assert len(answers) == 1
     assert hub.code(wrong_secret) == "unauthenticated"
     assert hub.code(token) == "token_revoked"
-    assert token not in str(hub.identity.who(token, "http"))
+    assert token not in str(hub.identity.authenticate(token, "http"))
     assert token not in repr(vars(hub.identity))
 
 
@@ -174,7 +175,7 @@ def test_failed_authentication_reveals_nothing(hub: AuthHub) -> None:
 @pytest.mark.parametrize("token", ["\u2603", "drg_\ud800", "drga_.", "drga_a.a", "drga_\u00fc.b"])
 def test_malformed_token_is_unauthenticated(hub: AuthHub, token: str) -> None:
     assert hub.code(token) == "unauthenticated"
-    assert hub.code(token + "a" * MOST_CHARACTERS) == "unauthenticated"
+    assert hub.code(token + "a" * MAX_TOKEN_LENGTH) == "unauthenticated"
 
 
 @proves("IDENTITY-TOKEN", "IDENTITY-ATTEMPT")
@@ -189,10 +190,10 @@ def test_recently_checked_token_needs_no_store_read(hub: AuthHub) -> None:
     hub.authenticate(token)
     reads = hub.store.reads
     for _ in range(50):
-        hub.clock.advance(FRESH_MS // 100)
+        hub.clock.advance(CACHE_TTL_MS // 100)
         hub.authenticate(token)
     assert hub.store.reads == reads
-    hub.clock.advance(FRESH_MS)
+    hub.clock.advance(CACHE_TTL_MS)
     hub.authenticate(token)
     assert hub.store.reads == reads + 1
 
@@ -202,17 +203,17 @@ def test_recently_checked_token_needs_no_store_read(hub: AuthHub) -> None:
 def test_revocation_applies_at_once_in_its_own_process(hub: AuthHub, *, single: bool) -> None:
     token = hub.add()
     hub.authenticate(token)
-    hub.hub.do(HUMAN, RevokeToken("alice", token.split("_")[2] if single else ""))
+    hub.hub.submit(HUMAN, RevokeToken("alice", token.split("_")[2] if single else ""))
     assert hub.code(token) == "token_revoked"
 
 
 @proves("IDENTITY-REVOKE")
-@pytest.mark.parametrize("waited", [FRESH_MS, -1])
+@pytest.mark.parametrize("waited", [CACHE_TTL_MS, -1])
 def test_revocation_applies_within_a_second_in_other_processes(hub: AuthHub, waited: int) -> None:
     token = hub.add()
     other = AuthHub(hub.store)
     other.authenticate(token)
-    hub.hub.do(HUMAN, RevokeToken("alice"))
+    hub.hub.submit(HUMAN, RevokeToken("alice"))
     # A clock that is set back does not keep the cached record valid.
     other.clock.advance(waited)
     assert other.code(token) == "token_revoked"
@@ -225,11 +226,11 @@ def test_record_read_during_a_revocation_is_not_cached() -> None:
 
         race: "AuthHub | None" = None
 
-        def stream(self, name: str) -> Row | None:
+        def stream(self, name: str) -> StreamRow | None:
             row = super().stream(name)
             racer, self.race = self.race, None
             if racer is not None:
-                racer.hub.do(HUMAN, RevokeToken("alice"))
+                racer.hub.submit(HUMAN, RevokeToken("alice"))
             return row
 
     store = RevokingStore()
@@ -246,33 +247,33 @@ def test_only_changed_agents_are_read_again(hub: AuthHub) -> None:
     hub.authenticate(alice)
     hub.authenticate(bob)
     reads = hub.store.reads
-    hub.hub.do(HUMAN, CreateTask("A", "a"))
+    hub.hub.submit(HUMAN, CreateTask("A", "a"))
     hub.authenticate(alice)
     hub.authenticate(bob)
     assert hub.store.reads == reads
-    hub.hub.do(HUMAN, RevokeToken("alice"))
+    hub.hub.submit(HUMAN, RevokeToken("alice"))
     assert (hub.code(bob), hub.store.reads) == ("", reads)
 
 
 @proves("IDENTITY-TOKEN")
 def test_token_cache_is_bounded(hub: AuthHub) -> None:
     hub.claim_task("T")
-    for number in range(1, MOST_REMEMBERED + 2):
-        hub.authenticate(hub.identity.attempt_token("alice", "T", 1, DAY + number))
+    for number in range(1, MAX_CACHED + 2):
+        hub.authenticate(hub.identity.issue_attempt_token("alice", "T", 1, DAY + number))
     reads = hub.store.reads
-    hub.authenticate(hub.identity.attempt_token("alice", "T", 1, DAY + 1))
+    hub.authenticate(hub.identity.issue_attempt_token("alice", "T", 1, DAY + 1))
     assert hub.store.reads > reads
 
 
 @proves("IDENTITY-LOOK")
 def test_unknown_name_is_looked_up_once_a_second(hub: AuthHub) -> None:
-    stranger = write_token("mallory", "0" * 12, "0" * 43)
+    stranger = format_token("mallory", "0" * 12, "0" * 43)
     assert hub.code(stranger) == "unauthenticated"
     reads = hub.store.reads
-    assert hub.code(write_token("mallory", "1" * 12, "1" * 43)) == "unauthenticated"
+    assert hub.code(format_token("mallory", "1" * 12, "1" * 43)) == "unauthenticated"
     assert hub.code("drga_" + "x" * 80) == "unauthenticated"
     assert hub.store.reads == reads
-    hub.clock.advance(FRESH_MS)
+    hub.clock.advance(CACHE_TTL_MS)
     assert hub.code(stranger) == "unauthenticated"
     assert hub.store.reads == reads + 1
     assert hub.code(hub.add("mallory")) == ""
@@ -288,7 +289,7 @@ def test_slow_store_does_not_block_the_loop() -> None:
             self.may_answer = threading.Event()
             self.may_answer.set()
 
-        def stream(self, name: str) -> Row | None:
+        def stream(self, name: str) -> StreamRow | None:
             assert self.may_answer.wait(30)
             return super().stream(name)
 
@@ -298,10 +299,10 @@ def test_slow_store_does_not_block_the_loop() -> None:
 
     async def authenticate_while_blocked() -> Principal | Refusal:
         store.may_answer.clear()
-        pending = asyncio.create_task(hub.identity.who_soon(token, "http"))
+        pending = asyncio.create_task(hub.identity.authenticate_async(token, "http"))
         await asyncio.sleep(0)
         assert not pending.done()  # The loop runs, although the store has not answered.
-        owner = await hub.identity.who_soon(OWNER, "http")
+        owner = await hub.identity.authenticate_async(OWNER, "http")
         assert isinstance(owner, Principal)
         store.may_answer.set()
         return await pending
@@ -313,7 +314,7 @@ def test_slow_store_does_not_block_the_loop() -> None:
 def test_attempt_token_is_bound_to_its_task_and_not_stored(hub: AuthHub) -> None:
     hub.claim_task("TASK-1")
     before = hub.store.head()
-    token = hub.identity.attempt_token("alice", "TASK-1", 1, 60_000)
+    token = hub.identity.issue_attempt_token("alice", "TASK-1", 1, 60_000)
     found = hub.authenticate(token)
     assert found.actor == Actor("agent", "alice", "http", "TASK-1", 1)
     assert (found.task, found.fence, found.is_owner) == ("TASK-1", 1, False)
@@ -324,12 +325,12 @@ def test_attempt_token_is_bound_to_its_task_and_not_stored(hub: AuthHub) -> None
 
 @proves("IDENTITY-ATTEMPT")
 def test_attempt_token_cannot_be_forged_or_changed(hub: AuthHub) -> None:
-    token = hub.identity.attempt_token("alice", "T", 1, DAY)
+    token = hub.identity.issue_attempt_token("alice", "T", 1, DAY)
     encoded_claims, _, seal = token.removeprefix("drga_").partition(".")
     claims = urlsafe_b64decode(encoded_claims + "=" * (-len(encoded_claims) % 4))
     forged = urlsafe_b64encode(claims.replace(b'"fence":1', b'"fence":2')).rstrip(b"=").decode()
     assert forged != encoded_claims
-    other = Identity(hub.store, b"another secret", OWNER.encode(), hub.clock)
+    other = Authenticator(hub.store, b"another secret", OWNER.encode(), hub.clock)
     # The content key of a message with the same claims is no seal.
     as_key = urlsafe_b64encode(bytes.fromhex(hub.hub.content_key(claims))).rstrip(b"=").decode()
     for wrong in (
@@ -340,7 +341,7 @@ def test_attempt_token_cannot_be_forged_or_changed(hub: AuthHub) -> None:
         f"drga_{encoded_claims}=.{seal}",
         token + "=",
         token + ".",
-        other.attempt_token("alice", "T", 1, DAY),
+        other.issue_attempt_token("alice", "T", 1, DAY),
     ):
         assert hub.code(wrong) == "unauthenticated", wrong
 
@@ -349,22 +350,22 @@ def test_attempt_token_cannot_be_forged_or_changed(hub: AuthHub) -> None:
 def test_revoking_all_tokens_of_an_agent_ends_its_attempt_tokens(hub: AuthHub) -> None:
     hub.add()
     hub.claim_task("T")
-    running = hub.identity.attempt_token("alice", "T", 1, DAY)
+    running = hub.identity.issue_attempt_token("alice", "T", 1, DAY)
     hub.authenticate(running)
-    hub.hub.do(HUMAN, RevokeToken("alice"))
+    hub.hub.submit(HUMAN, RevokeToken("alice"))
     assert hub.code(running) == "token_revoked"
     hub.clock.advance(1)
-    assert hub.code(hub.identity.attempt_token("alice", "T", 1, DAY)) == ""
+    assert hub.code(hub.identity.issue_attempt_token("alice", "T", 1, DAY)) == ""
 
 
 @proves("IDENTITY-ATTEMPT-END")
 def test_attempt_token_ends_when_another_attempt_begins(hub: AuthHub) -> None:
     hub.claim_task("T")
-    old = hub.identity.attempt_token("alice", "T", 1, DAY)
+    old = hub.identity.issue_attempt_token("alice", "T", 1, DAY)
     hub.authenticate(old)
-    hub.hub.do(hub.authenticate(old).actor, ReleaseTask("T"))
-    hub.hub.do(HUMAN, ClaimTask("T", "alice"))
-    hub.clock.advance(FRESH_MS)
+    hub.hub.submit(hub.authenticate(old).actor, ReleaseTask("T"))
+    hub.hub.submit(HUMAN, ClaimTask("T", "alice"))
+    hub.clock.advance(CACHE_TTL_MS)
     assert hub.code(old) == "lease_lost"
 
 
@@ -374,23 +375,23 @@ def test_attempt_token_ends_when_another_attempt_begins(hub: AuthHub) -> None:
 )
 def test_attempt_token_ends_a_while_after_its_attempt(hub: AuthHub, end: AnyCommand) -> None:
     hub.claim_task("T")
-    token = hub.identity.attempt_token("alice", "T", 1, DAY)
-    hub.hub.do(hub.authenticate(token).actor, end)
-    hub.clock.advance(LINGER_MS - 1)
+    token = hub.identity.issue_attempt_token("alice", "T", 1, DAY)
+    hub.hub.submit(hub.authenticate(token).actor, end)
+    hub.clock.advance(ATTEMPT_GRACE_MS - 1)
     assert hub.code(token) == ""  # The answer to its last request may have been lost.
-    hub.clock.advance(FRESH_MS)
+    hub.clock.advance(CACHE_TTL_MS)
     assert hub.code(token) == "lease_lost"
 
 
 @proves("IDENTITY-ATTEMPT-END")
 def test_attempt_token_ends_with_its_lease_and_needs_an_existing_task(hub: AuthHub) -> None:
     hub.claim_task("T")
-    token = hub.identity.attempt_token("alice", "T", 1, DAY)
-    hub.clock.advance(DEFAULT_TTL_MS + LINGER_MS - 1)
+    token = hub.identity.issue_attempt_token("alice", "T", 1, DAY)
+    hub.clock.advance(DEFAULT_LEASE_MS + ATTEMPT_GRACE_MS - 1)
     assert hub.code(token) == ""
-    hub.clock.advance(FRESH_MS)
+    hub.clock.advance(CACHE_TTL_MS)
     assert hub.code(token) == "lease_lost"
-    assert hub.code(hub.identity.attempt_token("alice", "nothing", 1, DAY)) == "lease_lost"
+    assert hub.code(hub.identity.issue_attempt_token("alice", "nothing", 1, DAY)) == "lease_lost"
 
 
 @proves("IDENTITY-ATTEMPT")
@@ -399,24 +400,26 @@ def test_attempt_token_ends_with_its_lease_and_needs_an_existing_task(hub: AuthH
 )
 def test_attempt_token_needs_valid_claims(hub: AuthHub, agent: str, task: str, fence: int) -> None:
     with pytest.raises(ValueError, match=r"not a valid|no attempt"):
-        hub.identity.attempt_token(agent, task, fence, DAY)
+        hub.identity.issue_attempt_token(agent, task, fence, DAY)
 
 
 @proves("IDENTITY-ATTEMPT", "LEASE-LOST")
 def test_old_attempt_is_refused_by_its_token_alone(hub: AuthHub) -> None:
     engine_hub = hub.hub
-    engine_hub.do(HUMAN, CreateTask("A", "a", ready=True))
-    first = engine_hub.do(HUMAN, ClaimTask("a", "alice")).receipts[0]
-    old = hub.authenticate(hub.identity.attempt_token("alice", first.task, first.fence, DAY)).actor
-    engine_hub.do(old, NoteTask("a", "I am alive"))
-    engine_hub.do(old, ReleaseTask("a"))
-    second = engine_hub.do(HUMAN, ClaimTask("a", "alice")).receipts[0]
+    engine_hub.submit(HUMAN, CreateTask("A", "a", ready=True))
+    first = engine_hub.submit(HUMAN, ClaimTask("a", "alice")).receipts[0]
+    old = hub.authenticate(
+        hub.identity.issue_attempt_token("alice", first.task, first.fence, DAY)
+    ).actor
+    engine_hub.submit(old, NoteTask("a", "I am alive"))
+    engine_hub.submit(old, ReleaseTask("a"))
+    second = engine_hub.submit(HUMAN, ClaimTask("a", "alice")).receipts[0]
     new = hub.authenticate(
-        hub.identity.attempt_token("alice", second.task, second.fence, DAY)
+        hub.identity.issue_attempt_token("alice", second.task, second.fence, DAY)
     ).actor
     with pytest.raises(Refused, match="lease_lost"):
-        engine_hub.do(old, NoteTask("a", "I am back"))
-    engine_hub.do(new, NoteTask("a", "I am alive"))
+        engine_hub.submit(old, NoteTask("a", "I am back"))
+    engine_hub.submit(new, NoteTask("a", "I am alive"))
 
 
 class RegisteringStore(CountedStore):
@@ -424,7 +427,7 @@ class RegisteringStore(CountedStore):
 
     hub: "AuthHub | None" = None
 
-    def stream(self, name: str) -> Row | None:
+    def stream(self, name: str) -> StreamRow | None:
         hub, self.hub = self.hub, None
         found = super().stream(name)
         if hub is not None:
@@ -436,7 +439,7 @@ class RegisteringStore(CountedStore):
 def test_agent_registered_during_a_lookup_is_not_cached_as_unknown() -> None:
     store = RegisteringStore()
     hub = AuthHub(store)
-    token = write_token("bob", f"{0:012x}", f"{0:043x}")
+    token = format_token("bob", f"{0:012x}", f"{0:043x}")
     store.hub = hub
     assert hub.code(token) == "unauthenticated", "so it was when it was looked for"
     assert hub.code(token) == ""
@@ -444,8 +447,8 @@ def test_agent_registered_during_a_lookup_is_not_cached_as_unknown() -> None:
 
 @proves("IDENTITY-LOOK")
 def test_cache_of_unknown_names_is_bounded(hub: AuthHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "MOST_REMEMBERED", 2)
-    strangers = [write_token(f"stranger-{n}", f"{n:012x}", f"{n:043x}") for n in range(3)]
+    monkeypatch.setattr(identity, "MAX_CACHED", 2)
+    strangers = [format_token(f"stranger-{n}", f"{n:012x}", f"{n:043x}") for n in range(3)]
     for token in strangers:
         assert hub.code(token) == "unauthenticated"
     before = hub.store.reads

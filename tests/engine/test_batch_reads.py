@@ -23,10 +23,10 @@ from dragoman.core.commands import (
     RegisterAgent,
 )
 from dragoman.core.errors import StoreUnavailable
-from dragoman.core.offers import Policy, Wish
+from dragoman.core.offers import Policy, Requirements
 from dragoman.engine import snapshots
-from dragoman.engine.reads.roster import Rosters
-from dragoman.ledger.views import FOLD
+from dragoman.engine.reads.roster import CandidateIndex
+from dragoman.ledger.views import FOLD_VERSION
 from tests.engine.handoffs import CHECKS, package, state
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, assert_accepted
 from tests.requirements import proves
@@ -78,16 +78,16 @@ def test_batch_reads_all_named_streams_in_bulk(lab: Lab) -> None:
 def test_batch_reads_streams_to_be_created_in_bulk(lab: Lab) -> None:
     lab.do(HUMAN, RegisterAgent("alice"))
     lab.do(HUMAN, RegisterAgent("bob"), DescribeAgent("bob", ("python",)))
-    found = Rosters(lab.store).shortlist(Wish("python"), Policy(), lab.clock.now())
+    found = CandidateIndex(lab.store).shortlist(Requirements("python"), Policy(), lab.clock.now())
 
     def run_and_count(actor: Actor, *commands: tuple[AnyCommand, ...]) -> tuple[list[str], int]:
         """Run requests in one batch; return their names and the number of bulk reads."""
         lab.store.calls.clear()
         done = lab.batch(*(lab.request(actor, *some) for some in commands))
         verbs = [verb for verb, _ in lab.store.calls]
-        return [assert_accepted(one).name for one in done], verbs.count("streams") + verbs.count(
-            "named"
-        )
+        return [assert_accepted(one).subject_id for one in done], verbs.count(
+            "streams"
+        ) + verbs.count("named")
 
     letter, goal = PostMail(("bob",), "lunch?", "x"), DelegateIntent("python", candidates=found)
     assert run_and_count(ALICE, *((letter,),) * 3)[1] == 1
@@ -145,7 +145,7 @@ def test_missing_stream_is_read_again_after_another_process_wrote(lab: Lab) -> N
 def test_cache_is_bounded_and_keeps_the_newest_streams(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshots, "MOST_CACHED", 20)
+    monkeypatch.setattr(snapshots, "MAX_CACHED", 20)
     for number in range(100):
         lab.do(HUMAN, CreateTask("t", f"T{number}"))
     streams_read(lab)
@@ -163,12 +163,14 @@ def test_state_of_an_old_fold_is_refolded_when_needed(lab: Lab) -> None:
     lab.do(ALICE, ClaimTask("T", "alice"))
     known, number = lab.task("T"), lab.store.tables.numbers["task:T"]
     row = lab.store.tables.rows[number]
-    lab.store.tables.rows[number] = replace(row, fold=FOLD - 1, state=b"as older rules had it")
+    lab.store.tables.rows[number] = replace(
+        row, fold_version=FOLD_VERSION - 1, state=b"as older rules had it"
+    )
     assert lab.task("T") == known, "readers fold it too"
     fresh = Lab(lab.store)
     assert assert_accepted(fresh.ask(ALICE, NoteTask("T", "x"))).receipts[0].attempt == 1
     written = lab.store.tables.rows[number]
-    assert written.fold == FOLD
+    assert written.fold_version == FOLD_VERSION
     assert lab.task("T") == replace(known, notes=1)
 
 

@@ -16,16 +16,16 @@ from dragoman.core.commands import (
     ReceiveResult,
     RegisterAgent,
 )
-from dragoman.core.offers import Policy, Wish
-from dragoman.core.rules.threshold import BASE
+from dragoman.core.offers import Policy, Requirements
+from dragoman.core.rules.threshold import BASE_THRESHOLD
 from dragoman.engine.reads import roster
-from dragoman.engine.reads.roster import Rosters
+from dragoman.engine.reads.roster import CandidateIndex
 from tests.engine.lab import ALICE, HUMAN, START, Lab
 from tests.requirements import proves
 
 pytestmark = proves("CCOS-ROSTER")
 
-GOAL = Wish("Write python tests")
+GOAL = Requirements("Write python tests")
 
 
 def describe_agent(lab: Lab, name: str, *skills: str, cost: float = 0.0) -> None:
@@ -33,13 +33,13 @@ def describe_agent(lab: Lab, name: str, *skills: str, cost: float = 0.0) -> None
     lab.do(HUMAN, RegisterAgent(name), DescribeAgent(name, skills, cost=cost))
 
 
-def ranked_names(index: Rosters, now: int = START) -> list[str]:
+def ranked_names(index: CandidateIndex, now: int = START) -> list[str]:
     """List the agents by rank."""
     return [one.agent for one in index.rank(GOAL, now)]
 
 
 def test_index_follows_the_ledger(lab: Lab) -> None:
-    index = Rosters(lab.store)
+    index = CandidateIndex(lab.store)
     assert ranked_names(index) == []
     describe_agent(lab, "bob", "python")
     assert ranked_names(index) == ["bob"]
@@ -52,7 +52,7 @@ def test_index_follows_the_ledger(lab: Lab) -> None:
 
 
 def test_reputation_is_updated_at_once(lab: Lab) -> None:
-    index = Rosters(lab.store)
+    index = CandidateIndex(lab.store)
     describe_agent(lab, "alice", "python")
     found = index.shortlist(GOAL, Policy(), START)
     lab.do(HUMAN, DelegateIntent(GOAL.goal, "i", candidates=found))
@@ -65,7 +65,7 @@ def test_reputation_is_updated_at_once(lab: Lab) -> None:
 
 
 def test_only_changed_agents_are_read_again(lab: Lab) -> None:
-    index = Rosters(lab.store)
+    index = CandidateIndex(lab.store)
     for number in range(30):
         describe_agent(lab, f"a{number:02d}", "python")
     first = index.rank(GOAL, START)
@@ -77,7 +77,7 @@ def test_only_changed_agents_are_read_again(lab: Lab) -> None:
 
 @proves("CCOS-HANDS")
 def test_busy_agents_rank_after_free_ones(lab: Lab) -> None:
-    index = Rosters(lab.store)
+    index = CandidateIndex(lab.store)
     describe_agent(lab, "alice", "python", "tests")
     describe_agent(lab, "bob", "python")
     describe_agent(lab, "carol", "cooking")
@@ -101,13 +101,13 @@ def test_busy_agents_rank_after_free_ones(lab: Lab) -> None:
 
 def append_many_entries(lab: Lab) -> None:
     """Append more entries than the index follows one by one."""
-    for number in range(roster.FOLLOWED // 100 + 1):
+    for number in range(roster.MAX_FOLLOWED // 100 + 1):
         batch = [CreateTask(f"{number}.{one}") for one in range(100)]
         lab.do(HUMAN, *batch)
 
 
 def test_rebuild_after_many_entries_reads_only_changed_agents(lab: Lab) -> None:
-    index = Rosters(lab.store)
+    index = CandidateIndex(lab.store)
     describe_agent(lab, "alice", "python")
     describe_agent(lab, "cy", "python")
     assert ranked_names(index) == ["alice", "cy"]
@@ -123,7 +123,7 @@ def test_unreadable_record_is_retried_on_the_next_read(lab: Lab) -> None:
     describe_agent(lab, "alice", "python")
     row = lab.store.stream("standing:alice")
     assert row is not None
-    index = Rosters(lab.store)
+    index = CandidateIndex(lab.store)
     assert ranked_names(index) == ["alice"]
     describe_agent(lab, "alice", "python", "tests")
     whole = lab.store.stream("standing:alice")
@@ -137,22 +137,22 @@ def test_unreadable_record_is_retried_on_the_next_read(lab: Lab) -> None:
 
 
 def test_learned_threshold_decays_with_time(lab: Lab) -> None:
-    index = Rosters(lab.store)
+    index = CandidateIndex(lab.store)
     describe_agent(lab, "alice", "python")
     alice = Actor("agent", "alice")
     for number in range(8):
         found = tuple(replace(one, score=1.0) for one in index.rank(GOAL, START))
         lab.do(HUMAN, DelegateIntent(GOAL.goal, f"i{number}", candidates=found))
         lab.do(alice, ReceiveResult(f"i{number}", "alice", success=False, error="no"))
-    assert index.rank(GOAL, START + 1)[0].threshold > BASE
+    assert index.rank(GOAL, START + 1)[0].threshold > BASE_THRESHOLD
     weeks = 3 * 7 * 86_400_000
-    assert index.rank(GOAL, START + weeks)[0].threshold == BASE
-    assert index.rank(GOAL, START + 1)[0].threshold > BASE
+    assert index.rank(GOAL, START + weeks)[0].threshold == BASE_THRESHOLD
+    assert index.rank(GOAL, START + 1)[0].threshold > BASE_THRESHOLD
 
 
 @proves("CCOS-GOVERNANCE")
 def test_shortlist_has_eligible_and_some_ineligible_candidates(lab: Lab) -> None:
-    index = Rosters(lab.store)
+    index = CandidateIndex(lab.store)
     for number in range(40):
         describe_agent(lab, f"dear{number:02d}", "python", "tests", cost=9)
     for number in range(20):
@@ -175,13 +175,13 @@ def test_unreadable_record_is_not_a_candidate(lab: Lab) -> None:
     row = tampered.stream("standing:bob")
     assert row is not None
     tampered.tables.rows[row.number] = replace(row, state=b"{")
-    assert ranked_names(Rosters(tampered)) == ["alice"]
+    assert ranked_names(CandidateIndex(tampered)) == ["alice"]
 
 
 def test_record_that_became_unreadable_is_removed(lab: Lab) -> None:
     describe_agent(lab, "alice", "python")
     describe_agent(lab, "bob", "python")
-    index = Rosters(lab.store)
+    index = CandidateIndex(lab.store)
     assert ranked_names(index) == ["alice", "bob"]
     describe_agent(lab, "bob", "python", "tests")
     row = lab.store.stream("standing:bob")
@@ -192,7 +192,7 @@ def test_record_that_became_unreadable_is_removed(lab: Lab) -> None:
 
 
 def test_manual_assignee_is_counted_but_not_a_candidate(lab: Lab) -> None:
-    index = Rosters(lab.store)
+    index = CandidateIndex(lab.store)
     describe_agent(lab, "alice", "python")
     lab.do(HUMAN, DelegateIntent(GOAL.goal, "i", candidates=index.rank(GOAL, START)))
     lab.do(HUMAN, EditTask("i", assignee="bob"))
@@ -216,7 +216,7 @@ class Flaky:
 
 def test_failed_read_is_made_up_for_by_the_next(lab: Lab) -> None:
     store: Any = Flaky(lab.store)
-    index = Rosters(store)
+    index = CandidateIndex(store)
     for name in ("alice", "bob"):
         describe_agent(lab, name, "python")
         store.is_locked = True
@@ -228,7 +228,7 @@ def test_failed_read_is_made_up_for_by_the_next(lab: Lab) -> None:
 
 @proves("CCOS-NEWCOMERS")
 def test_ineligible_newcomer_takes_no_probation_turn(lab: Lab) -> None:
-    index, policy = Rosters(lab.store), Policy(cost_ceiling=1)
+    index, policy = CandidateIndex(lab.store), Policy(cost_ceiling=1)
     describe_agent(lab, "pro", "python", "tests")
     for number in range(9):
         found = index.shortlist(GOAL, policy, START)
@@ -249,7 +249,7 @@ def test_best_of_a_thousand_agents_is_found_and_assigned() -> None:
             skills = ("python", "tests") if number == 777 else (f"skill {number}",)
             commands += [RegisterAgent(name), DescribeAgent(name, skills)]
         lab.do(HUMAN, *commands)
-    index = Rosters(lab.store)
+    index = CandidateIndex(lab.store)
     ranked = index.rank(GOAL, START)
     assert (len(ranked), ranked[0].agent) == (1_000, "agent-777")
     lab.do(HUMAN, DelegateIntent(GOAL.goal, "i", candidates=index.shortlist(GOAL, Policy(), START)))

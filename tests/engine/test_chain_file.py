@@ -10,8 +10,8 @@ from dragoman.core.commands import CreateTask, NoteTask
 from dragoman.core.states.task import Task
 from dragoman.engine.verifying.chain_file import check_chain_file, write_chain
 from dragoman.ledger.chain import GENESIS, link_hash
-from dragoman.ledger.checkpoint import checkpoint_of, key_id, sign
-from dragoman.ledger.tree import EMPTY, extend
+from dragoman.ledger.checkpoint import key_id, make_checkpoint, sign_checkpoint
+from dragoman.ledger.tree import EMPTY_TREE, extend_tree
 from tests.engine.lab import HUMAN, START, Lab
 from tests.requirements import proves
 
@@ -23,8 +23,10 @@ OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
 
 def signed_checkpoint(lab: Lab, key: Ed25519PrivateKey = KEY) -> bytes:
     """Sign a checkpoint of the current ledger."""
-    tree = extend(EMPTY, [entry.hash for entry in lab.store.entries(0, 1_000)])
-    return sign(checkpoint_of(lab.store.ledger_id(), tree, START, key.public_key()), key)
+    tree = extend_tree(EMPTY_TREE, [entry.hash for entry in lab.store.entries(0, 1_000)])
+    return sign_checkpoint(
+        make_checkpoint(lab.store.ledger_id(), tree, START, key.public_key()), key
+    )
 
 
 def export_parts(lab: Lab, *checkpoints: bytes) -> list[dict[str, Any]]:
@@ -50,21 +52,21 @@ def two_tasks(lab: Lab) -> Lab:
 def test_intact_chain_is_valid_and_anchored(two_tasks: Lab) -> None:
     parts = export_parts(two_tasks, signed_checkpoint(two_tasks))
     proof = check_chain_file(encode_parts(parts))
-    assert proof.wrong == ()
+    assert proof.problems == ()
     assert (proof.stream, proof.ledger) == ("task:one", "lab")
     assert (proof.entries, proof.anchored) == (4, 4)
     assert proof.key == key_id(KEY.public_key())
     assert proof.signed_at == "2026-02-09T14:30:00.000Z"
     assert isinstance(proof.state, Task)
     assert proof.state.notes == 3
-    assert check_chain_file(encode_parts(parts), KEY.public_key()).wrong == ()
+    assert check_chain_file(encode_parts(parts), KEY.public_key()).problems == ()
 
 
 def test_entries_after_the_checkpoint_are_valid_but_unanchored(two_tasks: Lab) -> None:
     old = signed_checkpoint(two_tasks)
     two_tasks.do(HUMAN, NoteTask("one", "late"))
     proof = check_chain_file(encode_parts(export_parts(two_tasks, old)))
-    assert proof.wrong == ()
+    assert proof.problems == ()
     assert (proof.entries, proof.anchored) == (5, 4)
 
 
@@ -74,7 +76,7 @@ def test_checkpoint_older_than_the_chain_anchors_nothing(lab: Lab) -> None:
     lab.do(HUMAN, CreateTask("One", id="one"))
     for checkpoints in ((old,), ()):
         proof = check_chain_file(encode_parts(export_parts(lab, *checkpoints)))
-        assert proof.wrong == ()
+        assert proof.problems == ()
         assert (proof.entries, proof.anchored, proof.key) == (1, 0, "")
 
 
@@ -87,7 +89,11 @@ def test_changing_any_field_is_detected(two_tasks: Lab) -> None:
             for other in _other_values(value):
                 changed = [dict(one) for one in parts]
                 changed[number][field] = other
-                assert check_chain_file(encode_parts(changed)).wrong != (), (number, field, other)
+                assert check_chain_file(encode_parts(changed)).problems != (), (
+                    number,
+                    field,
+                    other,
+                )
 
 
 def _other_values(value: Any) -> tuple[Any, ...]:
@@ -101,7 +107,7 @@ def _other_values(value: Any) -> tuple[Any, ...]:
 def test_unsigned_field_is_rejected(two_tasks: Lab) -> None:
     parts = export_parts(two_tasks, signed_checkpoint(two_tasks))
     parts[1]["position"] = 1
-    assert "there is no such field" in check_chain_file(encode_parts(parts)).wrong[0]
+    assert "there is no such field" in check_chain_file(encode_parts(parts)).problems[0]
 
 
 def test_rewritten_chain_does_not_match_its_checkpoint(two_tasks: Lab) -> None:
@@ -111,39 +117,39 @@ def test_rewritten_chain_does_not_match_its_checkpoint(two_tasks: Lab) -> None:
         part["line"] = part["line"].replace('"text":"a"', '"text":"z"')
         previous = link_hash(previous, part["line"].encode())
         part["hash"] = previous.hex()
-    (problem,) = check_chain_file(encode_parts(parts)).wrong
+    (problem,) = check_chain_file(encode_parts(parts)).problems
     assert "does not match the signed checkpoint" in problem
 
 
 def test_checkpoint_of_an_untrusted_key_is_rejected(two_tasks: Lab) -> None:
     parts = export_parts(two_tasks, signed_checkpoint(two_tasks))
-    (problem,) = check_chain_file(encode_parts(parts), OTHER.public_key()).wrong
+    (problem,) = check_chain_file(encode_parts(parts), OTHER.public_key()).problems
     assert "the checkpoint is invalid" in problem
 
 
 def test_checkpoint_of_another_ledger_is_rejected(two_tasks: Lab) -> None:
     parts = export_parts(two_tasks, signed_checkpoint(two_tasks))
     parts[0]["ledger"] = "another"
-    (problem,) = check_chain_file(encode_parts(parts)).wrong
+    (problem,) = check_chain_file(encode_parts(parts)).problems
     assert "of another ledger" in problem
 
 
 def test_line_that_is_not_an_entry_is_reported(two_tasks: Lab) -> None:
     parts = export_parts(two_tasks, signed_checkpoint(two_tasks))
     parts[2]["line"] = "{}"
-    problems = check_chain_file(encode_parts(parts)).wrong
+    problems = check_chain_file(encode_parts(parts)).problems
     assert any("entry 2:" in problem for problem in problems)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b'{"part":"entry"}', b"\xff"])
 def test_malformed_file_is_rejected(data: bytes) -> None:
-    (problem,) = check_chain_file(data).wrong
+    (problem,) = check_chain_file(data).problems
     assert "not a chain file" in problem
 
 
 def test_unknown_format_is_rejected() -> None:
     head = {"part": "head", "format": "x", "ledger": "l", "stream": "s", "entries": 0}
-    assert "does not begin with" in check_chain_file(encode_parts([head])).wrong[0]
+    assert "does not begin with" in check_chain_file(encode_parts([head])).problems[0]
 
 
 def test_trusted_key_must_cover_all_entries_unless_a_tail_is_allowed(two_tasks: Lab) -> None:
@@ -155,12 +161,12 @@ def test_trusted_key_must_cover_all_entries_unless_a_tail_is_allowed(two_tasks: 
         part["hash"] = previous.hex()
     for allow_tail in (False, True):
         proof = check_chain_file(encode_parts(forged), KEY.public_key(), allow_tail=allow_tail)
-        assert proof.wrong == ("no checkpoint of the key covers 4 of 4 entries",)
+        assert proof.problems == ("no checkpoint of the key covers 4 of 4 entries",)
     old = signed_checkpoint(two_tasks)
     two_tasks.do(HUMAN, NoteTask("one", "late"))
     tail = encode_parts(export_parts(two_tasks, old))
-    assert "covers 1 of 5 entries" in check_chain_file(tail, KEY.public_key()).wrong[0]
-    assert check_chain_file(tail, KEY.public_key(), allow_tail=True).wrong == ()
+    assert "covers 1 of 5 entries" in check_chain_file(tail, KEY.public_key()).problems[0]
+    assert check_chain_file(tail, KEY.public_key(), allow_tail=True).problems == ()
 
 
 @pytest.mark.parametrize(
@@ -172,6 +178,6 @@ def test_misplaced_head_or_anchor_is_rejected(two_tasks: Lab, order: str) -> Non
     found = export_parts(two_tasks, signed_checkpoint(two_tasks))
     parts = [found[int(number)] for number in order]
     for key in (None, KEY.public_key()):
-        assert check_chain_file(encode_parts(parts), key).wrong == (
+        assert check_chain_file(encode_parts(parts), key).problems == (
             "it is not a chain file: it needs a head, entries, and at most one anchor",
         )

@@ -5,11 +5,11 @@ from threading import Thread
 
 from dragoman.core.commands import CreateTask
 from dragoman.engine.handle import Engine
-from dragoman.engine.hints import Heard, Hints
+from dragoman.engine.hints import CommitHints, DirtyStreams
 from dragoman.engine.hub import Hub
 from dragoman.store.memory import MemoryStore
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
 from tests.engine.lab import HUMAN, START
 from tests.requirements import proves
 
@@ -17,7 +17,7 @@ pytestmark = proves("ENGINE-HINTS")
 
 
 def test_streams_added_during_take_are_returned_by_the_next_take() -> None:
-    dirty, count = Heard(), 2_000
+    dirty, count = DirtyStreams(), 2_000
     adding = Thread(target=lambda: [dirty.add([f"task:{n}"]) for n in range(count)])
     adding.start()
     taken = list[str]()
@@ -30,19 +30,19 @@ def test_streams_added_during_take_are_returned_by_the_next_take() -> None:
 
 
 def test_subscribers_are_notified_until_they_unsubscribe() -> None:
-    hints = Hints()
+    hints = CommitHints()
     hub = Hub(
-        Engine(MemoryStore("hints"), HandClock(START), bytes(32), on_commit=hints.tell),
-        CountingIds(),
+        Engine(MemoryStore("hints"), ManualClock(START), bytes(32), on_commit=hints.notify),
+        SequentialIds(),
     )
     first: list[Collection[str]] = []
     second: list[Collection[str]] = []
-    stop = hints.listen(lambda streams: first.append(tuple(streams)))
-    hub.do(HUMAN, CreateTask("One", id="one"))
-    hints.listen(lambda streams: second.append(tuple(streams)))
-    hub.do(HUMAN, CreateTask("Two", id="two"))
+    stop = hints.subscribe(lambda streams: first.append(tuple(streams)))
+    hub.submit(HUMAN, CreateTask("One", id="one"))
+    hints.subscribe(lambda streams: second.append(tuple(streams)))
+    hub.submit(HUMAN, CreateTask("Two", id="two"))
     stop()
     stop()
-    hub.do(HUMAN, CreateTask("Three", id="three"))
+    hub.submit(HUMAN, CreateTask("Three", id="three"))
     assert [next(iter(streams)) for streams in first] == ["task:one", "task:two"]
     assert [next(iter(streams)) for streams in second] == ["task:two", "task:three"]

@@ -17,24 +17,24 @@ from dragoman.core.commands import (
 from dragoman.core.events import MessageReceived
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.request import Accepted
-from dragoman.engine.verifying.verify import check_views
-from dragoman.system.ids import CountingIds
+from dragoman.engine.request import Committed
+from dragoman.engine.verifying.verify import check_stored_states
+from dragoman.system.ids import SequentialIds
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 from tests.requirements import proves
 
 RECEIPT_EVENT = MessageReceived("aof", "completion.report", "T")
 
 
-def send(lab: Lab, *commands: AnyCommand, content: bytes = b"words") -> Accepted:
+def send(lab: Lab, *commands: AnyCommand, content: bytes = b"words") -> Committed:
     """Send a message of alice with this content, translated to these commands."""
-    return lab.hub.do(
+    return lab.hub.submit(
         ALICE,
         *commands,
         key=lab.hub.content_key(content),
-        said=msgspec.Raw(b'{"words":1}'),
+        original_text=msgspec.Raw(b'{"words":1}'),
         per_attempt=True,
-        heard=RECEIPT_EVENT,
+        receipt_event=RECEIPT_EVENT,
     )
 
 
@@ -51,7 +51,7 @@ def test_same_content_is_a_repeat_whatever_warnings_differ(lab: Lab) -> None:
     first = send(lab, ReportOutcome("T", "done"), missing)
     before = lab.lines()
 
-    assert send(lab, ReportOutcome("T", "done")) == Accepted(first.receipts, repeated=True)
+    assert send(lab, ReportOutcome("T", "done")) == Committed(first.receipts, repeated=True)
     assert lab.lines() == before
     assert not send(lab, ReportOutcome("T", "done"), content=b"other words").repeated
 
@@ -69,7 +69,7 @@ def test_same_content_in_a_later_attempt_is_new(lab: Lab) -> None:
 
 @proves("IDEM-REPEAT")
 def test_content_key_depends_on_the_hub_secret(lab: Lab) -> None:
-    other = Hub(Engine(lab.store, lab.clock, b"another secret"), CountingIds())
+    other = Hub(Engine(lab.store, lab.clock, b"another secret"), SequentialIds())
     assert lab.hub.content_key(b"words") == lab.hub.content_key(b"words")
     assert lab.hub.content_key(b"words") != other.content_key(b"words")
 
@@ -98,15 +98,15 @@ def test_on_leases_reports_changed_leases_after_the_commit(lab: Lab) -> None:
     changed: list[list[str]] = []
     hub = Hub(
         Engine(lab.store, lab.clock, b"s", on_leases=lambda names: changed.append(list(names))),
-        CountingIds(),
+        SequentialIds(),
     )
-    hub.do(HUMAN, CreateTask("t", "T", ready=True))
-    hub.do(ALICE, ClaimTask("T", "alice"))
-    hub.do(ALICE, RenewLease("T"))
+    hub.submit(HUMAN, CreateTask("t", "T", ready=True))
+    hub.submit(ALICE, ClaimTask("T", "alice"))
+    hub.submit(ALICE, RenewLease("T"))
     lab.store.faults = [OSError("full")]
     with pytest.raises(OSError, match="full"):
-        hub.do(ALICE, RenewLease("T"))
-    hub.do(BOB, NoteTask("T", "not a holder"))
+        hub.submit(ALICE, RenewLease("T"))
+    hub.submit(BOB, NoteTask("T", "not a holder"))
     assert changed == [["task:T"], ["task:T"]]
 
 
@@ -121,4 +121,4 @@ def test_messages_without_effect_are_rate_limited_per_actor(lab: Lab) -> None:
     lab.clock.advance(60_000)
     send(lab, ReportOutcome("T", "done"), content=b"later")
     assert lab.store.head() - before == RECEIVED_PER_MINUTE + 1
-    assert list(check_views(lab.store, lambda _: None)) == []
+    assert list(check_stored_states(lab.store, lambda _: None)) == []

@@ -2,7 +2,7 @@
 
 from dragoman.core.commands import DraftHandoff
 from dragoman.core.errors import Refusal
-from dragoman.engine.reads.handoffs import Page, Wanted, page_of
+from dragoman.engine.reads.handoffs import HandoffFilter, HandoffPage, handoff_page
 from tests.engine.lab import ALICE, Lab
 from tests.requirements import proves
 
@@ -11,9 +11,9 @@ from tests.requirements import proves
 def test_owner_of_the_hub_lists_drafts_by_their_sender() -> None:
     lab = Lab()
     lab.do(ALICE, DraftHandoff({"context": {}}, "d1"))
-    found = page_of(lab.store, Wanted("draft", sender="alice"))
-    assert isinstance(found, Page)
+    found = handoff_page(lab.store, HandoffFilter("draft", sender="alice"))
+    assert isinstance(found, HandoffPage)
     assert [draft.id for draft in found.handoffs] == ["d1"]
-    refusal = page_of(lab.store, Wanted("draft"))
+    refusal = handoff_page(lab.store, HandoffFilter("draft"))
     assert isinstance(refusal, Refusal)
     assert (refusal.code, "listed by sender" in refusal.detail) == ("invalid_field", True)

@@ -20,7 +20,7 @@ from dragoman.core.commands import (
     UpdateTask,
 )
 from dragoman.engine.reads.mailbox import find_letter
-from dragoman.engine.request import Accepted, Request
+from dragoman.engine.request import Committed, Request
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, assert_accepted, findings
 from tests.requirements import proves
 
@@ -38,10 +38,12 @@ def request(
     lab: Lab, *commands: AnyCommand, effect: tuple[AnyCommand, ...], key: str = ""
 ) -> Request:
     """Make a request of alice with an effect."""
-    return lab.hub.request(ALICE, *commands, effect=effect, key=key)
+    return lab.hub.make_request(ALICE, *commands, effect=effect, key=key)
 
 
-def ask(lab: Lab, *commands: AnyCommand, effect: tuple[AnyCommand, ...], key: str = "") -> Accepted:
+def ask(
+    lab: Lab, *commands: AnyCommand, effect: tuple[AnyCommand, ...], key: str = ""
+) -> Committed:
     """Submit a request of alice with an effect; it must be accepted."""
     return assert_accepted(lab.engine.handle_now(request(lab, *commands, effect=effect, key=key)))
 
@@ -61,10 +63,10 @@ def test_effect_runs_after_the_commands_and_its_receipts_come_last() -> None:
 def test_second_answer_to_a_letter_is_declined_as_already_answered() -> None:
     lab = Lab()
     question = PostMail(("alice", "bob"), "where to?", "", id="q-1", answer_wanted=True)
-    assert_accepted(lab.engine.handle_now(lab.hub.request(HUMAN, question)))
+    assert_accepted(lab.engine.handle_now(lab.hub.make_request(HUMAN, question)))
     for sender, id in ((BOB, "a-1"), (ALICE, "a-2")):
         answer = PostMail(("human",), "left", "", id=id)
-        request = lab.hub.request(sender, answer, effect=(AnswerMail("q-1", id),))
+        request = lab.hub.make_request(sender, answer, effect=(AnswerMail("q-1", id),))
         done = assert_accepted(lab.engine.handle_now(request))
     assert done.declined is not None
     assert (done.declined.code, done.declined.detail) == (
@@ -92,7 +94,7 @@ def test_refused_effect_leaves_the_commands_accepted() -> None:
     assert {**after, "answers": {}} == {**before, "answers": {}}
     assert lab.refused(ALICE) == ["unassigned_task"]
     assert find_letter(lab.store, "m-1")
-    assert lab.store.named("b-1") == []
+    assert lab.store.find_aliases("b-1") == []
     assert findings(lab.store) == []
 
 
@@ -105,7 +107,7 @@ def test_refused_effect_is_recorded_after_each_request() -> None:
     recorded = [event for _, event in lab.lines()]
     assert recorded == ["mail.posted", "command.refused"] * many
     assert not isinstance(
-        lab.engine.handle_now(request(lab, NoteTask("a", "x"), effect=())), Accepted
+        lab.engine.handle_now(request(lab, NoteTask("a", "x"), effect=())), Committed
     )
     assert len(lab.lines()) == 2 * many, "what leaves nothing else is bounded"
 
@@ -115,7 +117,7 @@ def test_refused_request_runs_no_effect() -> None:
     ask(lab, LETTER, effect=())
     other = replace(LETTER, body="another")
     again = lab.engine.handle_now(request(lab, other, effect=CLAIM_BEAD))
-    assert not isinstance(again, Accepted)
+    assert not isinstance(again, Committed)
     assert lab.store.stream("task:b-1") is None
 
 
@@ -129,7 +131,7 @@ def test_refused_effect_is_undone_without_its_commands() -> None:
     refused = lab.engine.handle_now(
         request(lab, NoteTask("A", "x"), NoteTask("nowhere", "x"), effect=(NoteTask("A", "y"),))
     )
-    assert not isinstance(refused, Accepted)
+    assert not isinstance(refused, Committed)
     assert lab.task("A").notes == 1
     assert findings(lab.store) == []
 
@@ -179,7 +181,7 @@ def test_request_with_effect_counts_as_one_heartbeat() -> None:
 def test_effects_in_one_batch_see_earlier_requests() -> None:
     lab = Lab()
     claims = [
-        lab.hub.request(
+        lab.hub.make_request(
             actor,
             PostMail(("olga",), "mine", ""),
             effect=(AdoptTask("bead", "b-1"), ClaimTask("bead:b-1", actor.name)),
@@ -238,12 +240,12 @@ def test_crash_leaves_commands_and_effect_or_neither(
 def test_async_hub_passes_the_effect_on() -> None:
     lab = Lab()
 
-    async def run() -> Accepted:
-        return await lab.hub.do_soon(ALICE, LETTER, effect=(NoteTask("nowhere", "x"),))
+    async def run() -> Committed:
+        return await lab.hub.submit_async(ALICE, LETTER, effect=(NoteTask("nowhere", "x"),))
 
     done = asyncio.run(run())
     assert done.declined is not None
-    assert lab.hub.do(ALICE, PostMail(("bob",), "x", ""), effect=CLAIM_BEAD).declined is None
+    assert lab.hub.submit(ALICE, PostMail(("bob",), "x", ""), effect=CLAIM_BEAD).declined is None
     lab.engine.close()
 
 

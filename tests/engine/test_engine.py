@@ -13,7 +13,7 @@ from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, NoteTask, Re
 from dragoman.core.errors import Refusal, Refused
 from dragoman.engine import handle
 from dragoman.engine.handle import Engine
-from dragoman.engine.request import Accepted
+from dragoman.engine.request import Committed
 from tests.engine.lab import ALICE, HUMAN, Lab, OpenStore, assert_accepted, code, findings
 from tests.requirements import proves
 
@@ -109,14 +109,18 @@ def test_requests_during_a_commit_share_the_next_commit(
 ) -> None:
     async def run() -> None:
         writer_gate.close()
-        first = asyncio.ensure_future(lab_with_gate.hub.do_soon(HUMAN, CreateTask("first", "F")))
+        first = asyncio.ensure_future(
+            lab_with_gate.hub.submit_async(HUMAN, CreateTask("first", "F"))
+        )
         await writer_gate.reached()
         later = [
-            asyncio.ensure_future(lab_with_gate.hub.do_soon(HUMAN, CreateTask(f"t{n}")))
+            asyncio.ensure_future(lab_with_gate.hub.submit_async(HUMAN, CreateTask(f"t{n}")))
             for n in range(20)
         ]
         await let_loop_run()
-        another = asyncio.ensure_future(lab_with_gate.hub.do_soon(HUMAN, CreateTask("another")))
+        another = asyncio.ensure_future(
+            lab_with_gate.hub.submit_async(HUMAN, CreateTask("another"))
+        )
         await let_loop_run()
         writer_gate.open()
         await asyncio.gather(first, *later, another)
@@ -129,15 +133,17 @@ def test_requests_during_a_commit_share_the_next_commit(
 def test_batch_size_is_bounded(
     writer_gate: WriterGate, lab_with_gate: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handle, "MOST_IN_BATCH", 3)
+    monkeypatch.setattr(handle, "MAX_BATCH", 3)
 
     async def run() -> None:
         writer_gate.close()
-        waiting = [asyncio.ensure_future(lab_with_gate.hub.do_soon(HUMAN, CreateTask("first")))]
+        waiting = [
+            asyncio.ensure_future(lab_with_gate.hub.submit_async(HUMAN, CreateTask("first")))
+        ]
         await writer_gate.reached()
         for _ in range(7):
             waiting.append(
-                asyncio.ensure_future(lab_with_gate.hub.do_soon(HUMAN, CreateTask("later")))
+                asyncio.ensure_future(lab_with_gate.hub.submit_async(HUMAN, CreateTask("later")))
             )
             await let_loop_run()
         writer_gate.open()
@@ -156,7 +162,7 @@ def test_answer_is_sent_after_the_commit(
 
     async def run() -> None:
         writer_gate.close()
-        pending = asyncio.ensure_future(lab_with_gate.hub.do_soon(HUMAN, CreateTask("a", "A")))
+        pending = asyncio.ensure_future(lab_with_gate.hub.submit_async(HUMAN, CreateTask("a", "A")))
         await writer_gate.reached()
         await let_loop_run()
         assert not pending.done()
@@ -174,12 +180,12 @@ def test_many_callers_each_get_their_own_answer(lab: Lab) -> None:
         agent = Actor("agent", f"agent-{number}")
         claimed_tasks: list[str] = []
         for round_ in range(3):
-            made = await lab.hub.do_soon(HUMAN, CreateTask(f"t{number}.{round_}", ready=True))
-            claimed = await lab.hub.do_soon(agent, ClaimTask("", agent.name))
+            made = await lab.hub.submit_async(HUMAN, CreateTask(f"t{number}.{round_}", ready=True))
+            claimed = await lab.hub.submit_async(agent, ClaimTask("", agent.name))
             receipt = claimed.receipts[0]
             claimed_tasks.append(receipt.task)
-            await lab.hub.do_soon(agent, RenewLease(receipt.task, receipt.fence))
-            noted = await lab.hub.do_soon(agent, NoteTask(receipt.task, agent.name))
+            await lab.hub.submit_async(agent, RenewLease(receipt.task, receipt.fence))
+            noted = await lab.hub.submit_async(agent, NoteTask(receipt.task, agent.name))
             assert noted.receipts[0].task == receipt.task
             assert made.receipts[0].status == "ready"
         return claimed_tasks
@@ -200,7 +206,7 @@ def test_callers_in_threads_and_loops_share_one_ledger(lab: Lab) -> None:
 
     def asynchronous() -> None:
         async def run() -> None:
-            await asyncio.gather(*(lab.hub.do_soon(HUMAN, CreateTask("t")) for _ in range(25)))
+            await asyncio.gather(*(lab.hub.submit_async(HUMAN, CreateTask("t")) for _ in range(25)))
 
         asyncio.run(run())
 
@@ -219,9 +225,11 @@ def test_cancelled_caller_does_not_affect_the_others(
 ) -> None:
     async def run() -> None:
         writer_gate.close()
-        gone = asyncio.ensure_future(lab_with_gate.hub.do_soon(HUMAN, CreateTask("gone", "GONE")))
+        gone = asyncio.ensure_future(
+            lab_with_gate.hub.submit_async(HUMAN, CreateTask("gone", "GONE"))
+        )
         other = asyncio.ensure_future(
-            lab_with_gate.hub.do_soon(HUMAN, CreateTask("stays", "STAYS"))
+            lab_with_gate.hub.submit_async(HUMAN, CreateTask("stays", "STAYS"))
         )
         await writer_gate.reached()
         gone.cancel()
@@ -239,7 +247,7 @@ def test_closed_loop_does_not_stop_the_writer(writer_gate: WriterGate, lab_with_
     async def submit_and_cancel() -> None:
         writer_gate.close()
         pending = asyncio.ensure_future(
-            lab_with_gate.hub.do_soon(HUMAN, CreateTask("gone", "GONE"))
+            lab_with_gate.hub.submit_async(HUMAN, CreateTask("gone", "GONE"))
         )
         await writer_gate.reached()
         pending.cancel()
@@ -256,12 +264,12 @@ def test_closed_loop_does_not_stop_the_writer(writer_gate: WriterGate, lab_with_
 def test_overload_is_refused_while_queued_requests_are_served(
     writer_gate: WriterGate, lab_with_gate: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handle, "MOST_WAITING", 3)
+    monkeypatch.setattr(handle, "MAX_QUEUED", 3)
 
     async def run() -> None:
         writer_gate.close()
         waiting = [
-            asyncio.ensure_future(lab_with_gate.hub.do_soon(HUMAN, CreateTask(f"t{n}")))
+            asyncio.ensure_future(lab_with_gate.hub.submit_async(HUMAN, CreateTask(f"t{n}")))
             for n in range(3)
         ]
         await writer_gate.reached()
@@ -281,8 +289,8 @@ def test_overload_is_refused_while_queued_requests_are_served(
 
 @proves("ENGINE-OVERLOAD")
 def test_overload_limits() -> None:
-    assert handle.MOST_WAITING == 20_000
-    assert handle.MOST_IN_BATCH == 1_024
+    assert handle.MAX_QUEUED == 20_000
+    assert handle.MAX_BATCH == 1_024
 
 
 class EndingQueue(SimpleQueue[Any]):
@@ -308,9 +316,9 @@ def test_close_waits_for_submitted_requests(
 
     async def run() -> None:
         writer_gate.close()
-        first = asyncio.ensure_future(lab.hub.do_soon(HUMAN, CreateTask("first", "A")))
+        first = asyncio.ensure_future(lab.hub.submit_async(HUMAN, CreateTask("first", "A")))
         await writer_gate.reached()
-        second = asyncio.ensure_future(lab.hub.do_soon(HUMAN, CreateTask("second", "B")))
+        second = asyncio.ensure_future(lab.hub.submit_async(HUMAN, CreateTask("second", "B")))
         await let_loop_run()
         closing = asyncio.ensure_future(asyncio.to_thread(lab.engine.close))
         assert await asyncio.to_thread(EndingQueue.ended.wait, 30)
@@ -335,11 +343,11 @@ def test_engine_can_be_closed_twice_and_used_again(lab: Lab) -> None:
 @proves("ENGINE-HANDLE")
 def test_hub_raises_refusals_and_exposes_its_parts() -> None:
     lab = Lab()
-    assert isinstance(lab.hub.do(HUMAN, CreateTask("a", "A"), key="k"), Accepted)
+    assert isinstance(lab.hub.submit(HUMAN, CreateTask("a", "A"), key="k"), Committed)
     with pytest.raises(Refused, match="task_not_found"):
-        lab.hub.do(HUMAN, NoteTask("B", "x"))
+        lab.hub.submit(HUMAN, NoteTask("B", "x"))
     with pytest.raises(Refused, match="not_ready"):
-        asyncio.run(lab.hub.do_soon(ALICE, ClaimTask("A", "alice")))
+        asyncio.run(lab.hub.submit_async(ALICE, ClaimTask("A", "alice")))
     assert lab.hub.store is lab.store
     assert lab.hub.clock is lab.clock
     lab.hub.close()

@@ -5,8 +5,8 @@ import threading
 
 from dragoman.core.commands import ClaimTask, CreateTask
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Answer, Taken
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted, Reply
 from dragoman.protocols import aof
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves
@@ -31,15 +31,15 @@ def test_slow_file_lookup_does_not_block_the_loop() -> None:
         del task, ref
         return may_answer.wait(30)
 
-    interpreter = Interpreter(lab.hub, (aof.dialect(),), StoreFacts(lab.store, has_file))
+    interpreter = Router(lab.hub, (aof.dialect(),), StoreFacts(lab.store, has_file))
 
-    async def call_while_blocked() -> Answer:
-        pending = asyncio.create_task(interpreter.call_soon("aof_task_complete", REPORT, ALICE))
+    async def call_while_blocked() -> Reply:
+        pending = asyncio.create_task(interpreter.call_async("aof_task_complete", REPORT, ALICE))
         await asyncio.sleep(0)
         assert not pending.done()  # The loop runs, although the file lookup has not answered.
         may_answer.set()
         return await pending
 
     answer = asyncio.run(call_while_blocked())
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.warnings == ()

@@ -27,9 +27,14 @@ from dragoman.core.commands import (
 )
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.task import Delegation
-from dragoman.engine.handoff_diagnosis import Diagnosis, Step, diagnose, look_at
-from dragoman.engine.handoff_surroundings import Surroundings
-from dragoman.engine.operation import Outlook
+from dragoman.engine.handoff_diagnosis import (
+    HandoffDiagnosis,
+    NextStep,
+    diagnose_handoff,
+    diagnose_in_context,
+)
+from dragoman.engine.handoff_surroundings import HandoffContext
+from dragoman.engine.operation import HandoffFindings
 from tests.engine.handoffs import COORDINATOR, accept, activate, make, offer, package, state
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, START, Lab
 from tests.requirements import proves
@@ -347,12 +352,12 @@ COMMANDS: dict[str, Callable[[Lab, str], AnyCommand]] = {
 }
 
 
-def diagnose_now(lab: Lab, id: str) -> Diagnosis:
+def diagnose_now(lab: Lab, id: str) -> HandoffDiagnosis:
     """Diagnose a handoff at the lab's time."""
-    return look_at(lab.store, state(lab, id), lab.clock.now())
+    return diagnose_handoff(lab.store, state(lab, id), lab.clock.now())
 
 
-def run_step(build: Callable[[Lab], None], id: str, step: Step) -> None:
+def run_step(build: Callable[[Lab], None], id: str, step: NextStep) -> None:
     """Run a step as each actor that it names, each in a new lab."""
     for name in step.who or (HUMAN.name,):
         lab = Lab()
@@ -434,7 +439,7 @@ def test_suggested_steps_for_an_overdue_handoff_are_accepted(
     late(lab)
     diagnosis = diagnose_now(lab, "h1")
     assert diagnosis.late
-    due_by = state(lab, "h1").due_by
+    due_by = state(lab, "h1").stage_due_at
     assert due_by is not None
     assert diagnosis.due_by == to_rfc3339(due_by)
     by_carl = {step.action for step in diagnosis.steps if step.who == ("carl",)}
@@ -473,8 +478,8 @@ def test_external_obstacles_come_before_the_next_step(
 ) -> None:
     lab = Lab()
     build(lab)
-    outlook = Outlook(obstacles=("log.txt is gone",))
-    diagnosis = look_at(lab.store, state(lab, "h1"), lab.clock.now(), outlook=outlook)
+    outlook = HandoffFindings(obstacles=("log.txt is gone",))
+    diagnosis = diagnose_handoff(lab.store, state(lab, "h1"), lab.clock.now(), findings=outlook)
     assert says in diagnosis.summary
     assert [step.action for step in diagnosis.steps] == actions
     assert diagnosis.findings[0] == "log.txt is gone"
@@ -486,16 +491,16 @@ def test_offer_is_not_suggested_to_the_holder_of_a_delegated_task() -> None:
     lab = Lab()
     passed_on_and_rejected(lab)
     promised = replace(lab.task("t1"), delegation=Delegation("t0", "alice", "zoe", START))
-    diagnosis = diagnose(state(lab, "h2"), Surroundings(START, promised)).summary
+    diagnosis = diagnose_in_context(state(lab, "h2"), HandoffContext(START, promised)).summary
     assert diagnosis == f"{_BUSY}bob has the work"
-    resting = Surroundings(START, replace(promised, status="blocked"))
-    diagnosis = diagnose(state(lab, "h2"), resting).summary
+    resting = HandoffContext(START, replace(promised, status="blocked"))
+    diagnosis = diagnose_in_context(state(lab, "h2"), resting).summary
     assert diagnosis == f"{_BUSY}bob has the work, and t1 is blocked"
 
 
 def test_missing_task_is_reported() -> None:
     lab = Lab()
     passed_on_and_rejected(lab)
-    assert diagnose(state(lab, "h2"), Surroundings(START)).summary == (
+    assert diagnose_in_context(state(lab, "h2"), HandoffContext(START)).summary == (
         f"{_BUSY}its task does not exist"
     )

@@ -19,24 +19,28 @@ from dragoman.core.commands import (
     RejectHandoff,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.states.handoff import Note
+from dragoman.core.states.handoff import HandoffNote
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import ActiveHandoff
-from dragoman.engine.handoff_diagnosis import Diagnosis, diagnose, look_at
-from dragoman.engine.handoff_surroundings import Surroundings
+from dragoman.engine.handoff_diagnosis import (
+    HandoffDiagnosis,
+    diagnose_handoff,
+    diagnose_in_context,
+)
+from dragoman.engine.handoff_surroundings import HandoffContext
 from dragoman.engine.reads import handoffs
 from dragoman.engine.reads.handoffs import (
-    LAST,
-    Page,
-    Wanted,
-    copies_needed,
+    END_OF_LIST,
+    HandoffFilter,
+    HandoffPage,
+    escalation_recipients,
     find_handoff,
-    page_of,
-    taken_handoff,
-    told_of,
+    handoff_held_by,
+    handoff_page,
+    needed_artifact_hashes,
 )
-from dragoman.engine.reads.teamspaces import belongs, closed_to, coordinators
-from dragoman.engine.shown.handoffs import handoff_summary, whole_handoff
+from dragoman.engine.reads.teamspaces import find_coordinators, hidden_teamspaces, is_member
+from dragoman.engine.shown.handoffs import handoff_detail, handoff_summary
 from tests.engine.handoffs import (
     CHECKS,
     COORDINATOR,
@@ -61,10 +65,10 @@ def ids(lab: Lab, **wanted: Any) -> list[str]:
     return [one.id for one in page(lab, **wanted).handoffs]
 
 
-def page(lab: Lab, **wanted: Any) -> Page:
+def page(lab: Lab, **wanted: Any) -> HandoffPage:
     """Query a page of handoffs."""
-    found = page_of(lab.store, Wanted(**wanted))
-    assert isinstance(found, Page), found
+    found = handoff_page(lab.store, HandoffFilter(**wanted))
+    assert isinstance(found, HandoffPage), found
     return found
 
 
@@ -89,7 +93,7 @@ def test_artifact_copies_are_needed_by_all_but_rejected_handoffs() -> None:
     activate(lab, "h1")
     finish(lab, "h1")
     lab.do(BOB, RejectHandoff("h2", "other", "not for me"))
-    assert copies_needed(lab.store) == {"0" * 64, "2" * 64}
+    assert needed_artifact_hashes(lab.store) == {"0" * 64, "2" * 64}
 
 
 @proves("ACP-READ")
@@ -123,7 +127,7 @@ def test_handoffs_are_filtered_by_their_fields(wanted: dict[str, Any], found: li
 def test_pages_follow_one_another() -> None:
     lab = Lab()
     three_handoffs(lab)
-    seen, before = list[str](), LAST
+    seen, before = list[str](), END_OF_LIST
     while True:
         found = page(lab, before=before, limit=1)
         seen += [one.id for one in found.handoffs]
@@ -137,12 +141,12 @@ def test_pages_follow_one_another() -> None:
 def test_page_scan_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = Lab()
     three_handoffs(lab)
-    monkeypatch.setattr(handoffs, "MOST_LOOKED_AT", 1)
+    monkeypatch.setattr(handoffs, "MAX_SCANNED", 1)
     found = page(lab, recipient="bob", teamspace="red")
     assert found.handoffs == ()
     assert found.next is not None
-    monkeypatch.setattr(handoffs, "MOST_LOOKED_AT", 5_000)
-    monkeypatch.setattr(handoffs, "MOST_BYTES", 1)
+    monkeypatch.setattr(handoffs, "MAX_SCANNED", 5_000)
+    monkeypatch.setattr(handoffs, "MAX_PAGE_BYTES", 1)
     assert len(page(lab).handoffs) == 1
 
 
@@ -183,7 +187,7 @@ def test_unknown_handoff_is_refused(id: str, code: str) -> None:
 @pytest.mark.parametrize("field", ["task", "sender", "recipient", "teamspace"])
 def test_invalid_name_is_refused(field: str) -> None:
     wanted: dict[str, Any] = {field: "a\x00b"}
-    found = page_of(Lab().store, Wanted(**wanted))
+    found = handoff_page(Lab().store, HandoffFilter(**wanted))
     assert isinstance(found, Refusal)
     assert found.code == "invalid_id"
 
@@ -199,7 +203,7 @@ def test_handoff_detail_has_all_recorded_fields() -> None:
     late(lab)
     lab.do(BOB, NoteHandoff("h1", "note", "slow", {"percent": 40}))
     lab.do(BOB, RejectHandoff("h1", "capacity_unavailable", "too much", "ask carol"))
-    shown = whole_handoff(state(lab, "h1"))
+    shown = handoff_detail(state(lab, "h1"))
     assert (shown.status, shown.reason, shown.handoff_chain) == (
         "rejected",
         "shift ends",
@@ -232,12 +236,12 @@ def test_offer_shows_its_acceptance_deadline() -> None:
     assert (brief.resolved_at, brief.initiated_at) == (None, "2026-02-09T14:30:00.000Z")
 
 
-def diagnosis(lab: Lab, id: str = "h1") -> Diagnosis:
+def diagnosis(lab: Lab, id: str = "h1") -> HandoffDiagnosis:
     """Diagnose a handoff at the lab's time."""
-    return look_at(lab.store, state(lab, id), lab.clock.now())
+    return diagnose_handoff(lab.store, state(lab, id), lab.clock.now())
 
 
-def steps(found: Diagnosis) -> list[tuple[tuple[str, ...], str]]:
+def steps(found: HandoffDiagnosis) -> list[tuple[tuple[str, ...], str]]:
     """List actors and action of each step."""
     return [(step.who, step.action) for step in found.steps]
 
@@ -370,38 +374,41 @@ def test_problems_of_task_and_checks_are_named() -> None:
     task = lab.task("t1")
     texts: dict[str, str] = {}
     for name, around in {
-        "gone": Surroundings(START),
-        "final": Surroundings(START, replace(task, status="cancelled")),
-        "dead": Surroundings(START, replace(task, status="deadletter")),
-        "waits": Surroundings(START, replace(task, open_blockers=("t0",))),
-        "fine": Surroundings(START, task, Lease("alice", 1, 0, 0, 0)),
+        "gone": HandoffContext(START),
+        "final": HandoffContext(START, replace(task, status="cancelled")),
+        "dead": HandoffContext(START, replace(task, status="deadletter")),
+        "waits": HandoffContext(START, replace(task, open_blockers=("t0",))),
+        "fine": HandoffContext(START, task, Lease("alice", 1, 0, 0, 0)),
     }.items():
-        found = diagnose(handoff, around)
+        found = diagnose_in_context(handoff, around)
         texts[name] = " / ".join((found.summary, *found.findings))
     assert "its task t1 does not exist" in texts["gone"]
     assert "t1 is cancelled" in texts["final"]
     assert "t1 is deadletter" in texts["dead"]
     assert texts["waits"] == "bob has accepted it, and cannot begin yet: t1 waits for t0"
     assert "t1" not in texts["fine"]
-    waiting = Surroundings(START, replace(task, open_blockers=("t0",)))
-    assert "t1 waits for t0" in diagnose(replace(handoff, status="proposed"), waiting).findings
+    waiting = HandoffContext(START, replace(task, open_blockers=("t0",)))
+    assert (
+        "t1 waits for t0"
+        in diagnose_in_context(replace(handoff, status="proposed"), waiting).findings
+    )
     items: dict[str, object] = {
         "w-1": {"outcome": "refused", "detail": "w-1 is carol's"},
         "w-2": {"outcome": "transferred", "detail": ""},
         "w-3": {"outcome": "unavailable", "detail": ""},
     }
-    notes = (Note("hub", START, "workq_integration", "degraded", {"items": items}),)
+    notes = (HandoffNote("hub", START, "workq_integration", "degraded", {"items": items}),)
     degraded = replace(handoff, failed=("hash_mismatch: log",), notes=notes, workq="degraded")
-    found = diagnose(degraded, Surroundings(START, task)).findings
+    found = diagnose_in_context(degraded, HandoffContext(START, task)).findings
     assert found[0] == "check failed: hash_mismatch: log"
     assert [one.partition(": ")[2] for one in found if "work queue" in one] == [
         "w-1: refused, w-1 is carol's",
         "w-3: unavailable",
     ]
-    back = Surroundings(START, replace(task, handoff=None))
-    rejected = diagnose(replace(degraded, status="rejected"), back)
+    back = HandoffContext(START, replace(task, handoff=None))
+    rejected = diagnose_in_context(replace(degraded, status="rejected"), back)
     assert rejected.summary.startswith("it was rejected: alice has the work")
-    quiet = diagnose(replace(handoff, status="validating"), Surroundings(START, task))
+    quiet = diagnose_in_context(replace(handoff, status="validating"), HandoffContext(START, task))
     assert quiet.summary == "it was not accepted yet; bob may try again"
 
 
@@ -412,7 +419,7 @@ def test_blocked_or_reviewed_task_is_named() -> None:
     offer(lab)
     accept(lab)
     handoff, task = activate(lab), lab.task("t1")
-    blocked = diagnose(handoff, Surroundings(START, replace(task, status="blocked")))
+    blocked = diagnose_in_context(handoff, HandoffContext(START, replace(task, status="blocked")))
     assert "t1 is blocked" in blocked.summary
     others = ["extend", "reassign", "reject"]
     assert [step.action for step in blocked.steps] == ["ready", *others, "reject"]
@@ -420,19 +427,19 @@ def test_blocked_or_reviewed_task_is_named() -> None:
         replace(handoff, status="accepted"),
         replace(task, status="blocked", assignee="alice"),
     )
-    held = diagnose(waiting, Surroundings(START, stopped))
+    held = diagnose_in_context(waiting, HandoffContext(START, stopped))
     assert held.summary == (
         "bob has accepted it, and cannot begin yet: t1 is blocked: alice, a person, a coordinator "
         "or an orchestrator has to make it ready first"
     )
     assert [step.action for step in held.steps] == ["ready", "reject"]
     lifted = replace(stopped, handoff=ActiveHandoff("h1", "alice", "bob", lifts_block=True))
-    before = diagnose(waiting, Surroundings(START, lifted))
+    before = diagnose_in_context(waiting, HandoffContext(START, lifted))
     assert [step.action for step in before.steps] == ["activate", "reject"]
-    late = diagnose(replace(handoff, is_escalated=True), Surroundings(START, task))
+    late = diagnose_in_context(replace(handoff, is_escalated=True), HandoffContext(START, task))
     assert [step.action for step in late.steps] == ["activate", *others, "reject"]
     offered = replace(handoff, status="proposed")
-    in_review = diagnose(offered, Surroundings(START, replace(task, status="review")))
+    in_review = diagnose_in_context(offered, HandoffContext(START, replace(task, status="review")))
     assert "t1 is in review: activating moves it to in-progress" in in_review.findings
 
 
@@ -442,19 +449,19 @@ def test_escalation_recipients_are_those_who_may_act() -> None:
     for name in ("carl", "cora"):
         lab.do(HUMAN, RegisterAgent(name, role="coordinator"))
     lab.do(HUMAN, RegisterAgent("hana", role="human"), RegisterAgent("otto", role="orchestrator"))
-    assert coordinators(lab.store) == ("carl", "cora")
-    assert coordinators(lab.store, Team(("alice", "cora"))) == ("cora",)
-    assert coordinators(lab.store, Team(("alice", "cora"), ("carl",))) == ("carl",)
-    assert coordinators(lab.store, Team(("alice", "bob"))) == ("otto", "hana")
+    assert find_coordinators(lab.store) == ("carl", "cora")
+    assert find_coordinators(lab.store, Team(("alice", "cora"))) == ("cora",)
+    assert find_coordinators(lab.store, Team(("alice", "cora"), ("carl",))) == ("carl",)
+    assert find_coordinators(lab.store, Team(("alice", "bob"))) == ("otto", "hana")
     make(lab)
     offer(lab)
     teams = {"default": Team(("alice",), ("cora",))}
-    assert told_of({}, "boss", lab.store, "h1") == ("carl", "cora")
-    assert told_of(teams, "boss", lab.store, "h1") == ("cora",)
-    assert told_of(teams, "boss", lab.store, "") == ("carl", "cora")
-    assert told_of(teams, "boss", Lab().store, "h1") == ("boss",)
+    assert escalation_recipients({}, "boss", lab.store, "h1") == ("carl", "cora")
+    assert escalation_recipients(teams, "boss", lab.store, "h1") == ("cora",)
+    assert escalation_recipients(teams, "boss", lab.store, "") == ("carl", "cora")
+    assert escalation_recipients(teams, "boss", Lab().store, "h1") == ("boss",)
     lab.clock.advance(6 * 60_000)
-    found = look_at(lab.store, state(lab, "h1"), lab.clock.now(), teams)
+    found = diagnose_handoff(lab.store, state(lab, "h1"), lab.clock.now(), teams)
     assert steps(found)[-1] == (("cora",), "reject")
 
 
@@ -477,25 +484,25 @@ def test_teamspace_with_members_is_closed_to_others() -> None:
         (COORDINATOR, set[str]()),
         (Actor("coordinator", "carol"), {"red", "blue"}),
     ):
-        assert closed_to(teams, actor) == closed, actor
-    assert ids(lab, closed=closed_to(teams, BOB)) == ["h2", "h1"]
+        assert hidden_teamspaces(teams, actor) == closed, actor
+    assert ids(lab, closed=hidden_teamspaces(teams, BOB)) == ["h2", "h1"]
     assert isinstance(find_handoff(lab.store, "h3", "bob", {"red"}), Refusal)
-    named = [belongs(teams, "red", name) for name in ("alice", "carl", "bob")]
+    named = [is_member(teams, "red", name) for name in ("alice", "carl", "bob")]
     assert named == [True, True, False]
-    assert belongs(teams, "green", "anybody")
+    assert is_member(teams, "green", "anybody")
 
 
 @proves("ACP-OWNER", "RUN-PROMPT")
 def test_holder_by_handoff_sees_the_work_package(lab: Lab) -> None:
     make(lab)
     offer(lab)
-    assert taken_handoff(lab.store, lab.task("t1"), "bob") is None, "it is only offered"
+    assert handoff_held_by(lab.store, lab.task("t1"), "bob") is None, "it is only offered"
     accept(lab)
     lab.do(BOB, ActivateHandoff("h1", work_state_update={"next_step": "write the fix"}))
     task = lab.task("t1")
-    assert taken_handoff(lab.store, task, "alice") is None
-    held_handoff = taken_handoff(lab.store, task, "bob")
+    assert handoff_held_by(lab.store, task, "alice") is None
+    held_handoff = handoff_held_by(lab.store, task, "bob")
     assert held_handoff is not None
-    work = held_handoff.about_work()
+    work = held_handoff.work_summary()
     assert list(work) == ["task", "context", "work_state", "work_state_update"]
     assert work["work_state_update"] == {"next_step": "write the fix"}

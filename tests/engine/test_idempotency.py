@@ -17,7 +17,7 @@ from dragoman.core.commands import (
     ReportOutcome,
 )
 from dragoman.engine.reads.ask import TaskView, find_task
-from dragoman.engine.request import Accepted, Request
+from dragoman.engine.request import Committed, Request
 from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, assert_accepted, code, findings
 from tests.requirements import proves
 
@@ -49,7 +49,7 @@ def test_repeat_returns_the_first_answer_and_adds_nothing(lab: Lab, command: Any
     before = lab.store.picture()
     for _ in range(3):
         again = assert_accepted(lab.ask(ALICE, command, key="k"))
-        assert again == Accepted(first.receipts, repeated=True)
+        assert again == Committed(first.receipts, repeated=True)
         after = lab.store.picture()
         for table in ("entries", "names", "answers", "last_numbers"):
             assert after[table] == before[table]
@@ -141,7 +141,7 @@ def test_no_op_is_remembered_too(lab: Lab) -> None:
     first = assert_accepted(lab.ask(HUMAN, MoveTask("T", "ready"), key="k"))
     lab.do(HUMAN, MoveTask("T", "blocked"))
     again = assert_accepted(lab.ask(HUMAN, MoveTask("T", "ready"), key="k"))
-    assert again == Accepted(first.receipts, repeated=True)
+    assert again == Committed(first.receipts, repeated=True)
     assert lab.task("T").status == "blocked"
 
 
@@ -269,7 +269,7 @@ def test_key_of_another_actor_is_refused(lab: Lab) -> None:
 @proves("LEDGER-SAID")
 @pytest.mark.parametrize("said", [b"{", b"", b"\xff", b'"\xff"', b"{} {}"])
 def test_original_text_that_is_not_json_is_refused(lab: Lab, said: bytes) -> None:
-    request = Request(HUMAN, (CreateTask("t", "T"),), "r", said=msgspec.Raw(said))
+    request = Request(HUMAN, (CreateTask("t", "T"),), "r", original_text=msgspec.Raw(said))
     assert code(lab.engine.handle_now(request)) == "invalid_field"
     assert lab.code(HUMAN, NoteTask("T", "x")) == "task_not_found"
     assert findings(lab.store) == []
@@ -278,7 +278,9 @@ def test_original_text_that_is_not_json_is_refused(lab: Lab, said: bytes) -> Non
 @proves("LEDGER-SAID", "LEDGER-LINE")
 def test_original_text_of_several_lines_is_stored_on_one(lab: Lab) -> None:
     said = b'{\n  "text": "two\\nlines",\n  "n": 1.0\n}'
-    lab.engine.handle_now(Request(HUMAN, (CreateTask("t", "T"),), "r", said=msgspec.Raw(said)))
+    lab.engine.handle_now(
+        Request(HUMAN, (CreateTask("t", "T"),), "r", original_text=msgspec.Raw(said))
+    )
     (entry,) = lab.store.entries(0, 10)
     assert b"\n" not in entry.line
     assert entry.line.endswith(b'"said":{"text":"two\\nlines","n":1.0}}')

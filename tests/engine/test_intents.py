@@ -19,13 +19,13 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal, StoreUnavailable
 from dragoman.core.events import WaveBead
-from dragoman.core.offers import Policy, Wish
+from dragoman.core.offers import Policy, Requirements
 from dragoman.core.states.intent import Intent
 from dragoman.engine.handle import Engine
 from dragoman.engine.ports import ListQuery
-from dragoman.engine.reads.ask import TaskView, find_task, state_of
-from dragoman.engine.reads.intents import find_intent_of, waited_for
-from dragoman.engine.reads.roster import Rosters
+from dragoman.engine.reads.ask import TaskView, find_task, stream_state
+from dragoman.engine.reads.intents import awaited_agent, find_intent_of_task
+from dragoman.engine.reads.roster import CandidateIndex
 from dragoman.engine.request import Request
 from dragoman.ledger.entry import read_line
 from tests.engine.lab import ALICE, BOB, HUMAN, START, Lab, assert_accepted, code, findings
@@ -43,7 +43,7 @@ def register_agents(lab: Lab, *names: str) -> None:
 
 def delegate_command(lab: Lab, id: str = "i", goal: str = GOAL) -> DelegateIntent:
     """Make a delegation with the current candidates."""
-    found = Rosters(lab.store).shortlist(Wish(goal), Policy(), lab.clock.now())
+    found = CandidateIndex(lab.store).shortlist(Requirements(goal), Policy(), lab.clock.now())
     return DelegateIntent(goal, id, candidates=found)
 
 
@@ -51,7 +51,7 @@ def intent(lab: Lab, id: str = "i") -> Intent:
     """Load the stored intent."""
     row = lab.store.stream(f"intent:{id}")
     assert row is not None
-    state = state_of(lab.store, row)
+    state = stream_state(lab.store, row)
     assert isinstance(state, Intent)
     return state
 
@@ -67,7 +67,7 @@ def test_intent_is_found_by_the_name_of_its_task(lab: Lab) -> None:
     delegate_to_alice(lab)
     lab.do(HUMAN, CreateTask("x", "x", aliases=("intent:none",)))
     found = [find_task(lab.store, name) for name in ("i", "x")]
-    known = [find_intent_of(lab.store, one.task) for one in found if isinstance(one, TaskView)]
+    known = [find_intent_of_task(lab.store, one.task) for one in found if isinstance(one, TaskView)]
     assert known == [intent(lab), None]
 
 
@@ -122,7 +122,7 @@ def test_anomaly_refuses_the_other_commands_of_its_request(lab: Lab) -> None:
 @proves("CCOS-RECEIPT")
 def test_anomaly_in_an_effect_leaves_the_commands_accepted(lab: Lab) -> None:
     delegate_to_alice(lab)
-    done = lab.hub.do(ALICE, NoteTask("i", "said"), effect=(replace(DONE, request_id="i.9"),))
+    done = lab.hub.submit(ALICE, NoteTask("i", "said"), effect=(replace(DONE, request_id="i.9"),))
     assert done.declined is not None
     assert done.declined.code == "anomaly"
     assert lab.task("i").notes == 1
@@ -149,9 +149,9 @@ def test_failed_commit_delegates_nothing(lab: Lab) -> None:
     with pytest.raises(StoreUnavailable):
         lab.do(HUMAN, delegate_command(lab))
     assert lab.store.picture() == before
-    assert lab.store.listed(ListQuery("requests")) == []
+    assert lab.store.list_page(ListQuery("requests")) == []
     lab.do(HUMAN, delegate_command(lab))
-    assert [place.row.name for place in lab.store.listed(ListQuery("requests"))] == ["intent:i"]
+    assert [place.row.name for place in lab.store.list_page(ListQuery("requests"))] == ["intent:i"]
 
 
 @proves("CCOS-RESEND")
@@ -173,8 +173,8 @@ def test_crash_after_the_commit_leaves_the_request_open_under_its_id() -> None:
         lab.do(HUMAN, delegate_command(lab))
     engine = Engine(lab.store, lab.clock, b"secret")
     for _ in range(2):
-        found = lab.store.listed(ListQuery("requests:alice"))
-        state = state_of(lab.store, found[0].row)
+        found = lab.store.list_page(ListQuery("requests:alice"))
+        state = stream_state(lab.store, found[0].row)
         assert isinstance(state, Intent)
         assert state.request is not None
         assert state.request.id == "i.1"
@@ -222,7 +222,7 @@ def test_concurrent_delegations_share_one_batch(lab: Lab) -> None:
     results = [replace(DONE, intent=f"i{number}") for number in range(20)]
     answers = lab.batch(*(lab.request(ALICE, command) for command in results))
     assert {answer.receipts[0].status for answer in answers} == {"done"}
-    known = Rosters(lab.store).standing("alice", START)
+    known = CandidateIndex(lab.store).standing("alice", START)
     assert known is not None
     assert (known.successes, known.open) == (20, 0)
 
@@ -246,8 +246,8 @@ def test_claim_of_the_next_task_skips_ineligible_intents(
 
 @proves("CCOS-DEADLINE")
 def test_awaited_agent_is_known_only_while_a_request_is_open(lab: Lab) -> None:
-    assert waited_for(lab.store, "i") == ""
+    assert awaited_agent(lab.store, "i") == ""
     delegate_to_alice(lab)
-    assert waited_for(lab.store, "i") == "alice"
+    assert awaited_agent(lab.store, "i") == "alice"
     lab.do(HUMAN, MoveTask("i", "blocked"))
-    assert waited_for(lab.store, "i") == ""
+    assert awaited_agent(lab.store, "i") == ""

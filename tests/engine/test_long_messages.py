@@ -14,28 +14,28 @@ from dragoman.core.commands import CreateTask, DescribeAgent, NoteTask, Register
 from dragoman.core.errors import REFUSALS, Refusal
 from dragoman.core.events import Role
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.faults import Fault, in_shape
-from dragoman.engine.incoming import SAID_OF_UNREADABLE, Incoming, beginning, kept_words
-from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.faults import Fault, validate_shape
+from dragoman.engine.incoming import UNREADABLE_CHARS_KEPT, RawMessage, stored_text, truncated_text
+from dragoman.engine.interpreter import Router
 from dragoman.engine.operation import (
-    USUAL,
-    Bounds,
+    DEFAULT_LIMITS,
     Commands,
     Dialect,
     Facts,
-    Heard,
-    Linted,
+    LintResult,
+    MessageLimits,
     Operation,
-    longest_message,
+    ParsedMessage,
+    max_message_bytes,
 )
-from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.plan import Accepted, Rejected
 from dragoman.engine.ports import ListQuery
-from dragoman.engine.reads.ask import entries
-from dragoman.engine.reads.intents import find_intent, find_standing, intents_on
-from dragoman.engine.request import Accepted
+from dragoman.engine.reads.ask import all_entries
+from dragoman.engine.reads.intents import find_intent, find_standing, list_intents
+from dragoman.engine.request import Committed
 from dragoman.ledger.entry import read_line
-from dragoman.text.strict_cbor import to_cbor
-from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
+from dragoman.text.strict_cbor import encode_cbor
+from dragoman.text.strict_json import MAX_BYTES, StrictJsonError
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves
 
@@ -51,11 +51,11 @@ class LongNote(Struct, frozen=True):
 
 
 def read(value: Any) -> LongNote | Fault:
-    return in_shape(value, LongNote)
+    return validate_shape(value, LongNote)
 
 
 def reply_from_store(
-    _: LongNote, __: Actor, facts: Facts, accepted: Accepted
+    _: LongNote, __: Actor, facts: Facts, accepted: Committed
 ) -> tuple[Commands, Any]:
     """Build the reply from the store."""
     return (), {"exists": facts.task_exists(accepted.receipts[0].task)}
@@ -63,33 +63,35 @@ def reply_from_store(
 
 SAY = Operation(
     name="say",
-    shape=LongNote,
-    read=read,
+    input_type=LongNote,
+    validate=read,
     commands=lambda word: (NoteTask("one", word.text[:10]),),
     reply=lambda _, __, accepted: accepted,
-    after=reply_from_store,
+    follow_up=reply_from_store,
     roles=WRITERS,
-    bounds=Bounds(4 * MOST_BYTES),
+    limits=MessageLimits(4 * MAX_BYTES),
 )
 
 
-def parse_message(incoming: Incoming) -> Heard | None:
+def parse_message(incoming: RawMessage) -> ParsedMessage | None:
     if incoming.is_too_large:
-        return Heard("say", beginning(incoming.text), fault=Fault("message_too_large", "too long"))
+        return ParsedMessage(
+            "say", truncated_text(incoming.text), fault=Fault("message_too_large", "too long")
+        )
     value = incoming.value
     if isinstance(value, StrictJsonError) or not isinstance(value, dict):
         return None
     note = read(cast(dict[str, Any], value))
-    return None if isinstance(note, Fault) else Heard("say", Raw(b"{}"), "", "", SAY, note)
+    return None if isinstance(note, Fault) else ParsedMessage("say", Raw(b"{}"), "", "", SAY, note)
 
 
-def parse_nothing(_: Incoming) -> Heard | None:
+def parse_nothing(_: RawMessage) -> ParsedMessage | None:
     """Recognise no message."""
     return None
 
 
-def lint(value: Any, kind: str, strict: bool) -> Linted:
-    return Linted(value == kind, kind, strict)
+def lint(value: Any, kind: str, strict: bool) -> LintResult:
+    return LintResult(value == kind, kind, strict)
 
 
 LONG = Dialect(
@@ -99,17 +101,17 @@ LONG = Dialect(
     lint,
     {code: code for code in REFUSALS},
     {},
-    bounds=Bounds(4 * MOST_BYTES),
+    limits=MessageLimits(4 * MAX_BYTES),
 )
 
 
 @pytest.fixture
-def router(lab: Lab) -> Interpreter:
+def router(lab: Lab) -> Router:
     """Router for a dialect with long messages, after one without."""
     lab.do(HUMAN, CreateTask("One", id="one"))
     facts = StoreFacts(lab.store, lambda _, __: False)
-    short = replace(LONG, name="short", hear=parse_nothing, bounds=USUAL)
-    return Interpreter(lab.hub, (short, LONG), facts)
+    short = replace(LONG, name="short", parse=parse_nothing, limits=DEFAULT_LIMITS)
+    return Router(lab.hub, (short, LONG), facts)
 
 
 def text(size: int) -> bytes:
@@ -117,81 +119,81 @@ def text(size: int) -> bytes:
 
 
 @pytest.mark.parametrize("soon", [False, True])
-def test_reply_may_be_looked_up_after_the_commit(router: Interpreter, soon: bool) -> None:
+def test_reply_may_be_looked_up_after_the_commit(router: Router, soon: bool) -> None:
     if soon:
-        answer = asyncio.run(router.call_soon("say", text(5), HUMAN))
+        answer = asyncio.run(router.call_async("say", text(5), HUMAN))
     else:
         answer = router.call("say", text(5), HUMAN)
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply == {"exists": True}
 
 
-def test_dialect_may_allow_longer_messages(router: Interpreter) -> None:
-    assert isinstance(router.send(text(2 * MOST_BYTES), speaker=HUMAN), Taken)
-    assert isinstance(router.call("say", text(2 * MOST_BYTES), HUMAN), Taken)
-    rejected = router.send(text(5 * MOST_BYTES), speaker=HUMAN)
-    assert isinstance(rejected, Turned)
+def test_dialect_may_allow_longer_messages(router: Router) -> None:
+    assert isinstance(router.send(text(2 * MAX_BYTES), speaker=HUMAN), Accepted)
+    assert isinstance(router.call("say", text(2 * MAX_BYTES), HUMAN), Accepted)
+    rejected = router.send(text(5 * MAX_BYTES), speaker=HUMAN)
+    assert isinstance(rejected, Rejected)
     assert rejected.code == "message_too_large"
-    assert router.hear(text(5 * MOST_BYTES), dialect="short") is None
+    assert router.parse(text(5 * MAX_BYTES), dialect="short") is None
 
 
 def test_long_message_is_parsed_outside_the_event_loop(lab: Lab) -> None:
     lab.do(HUMAN, CreateTask("One", id="one"))
     parse_threads: list[int] = []
 
-    def recording_parse(incoming: Incoming) -> Heard | None:
+    def recording_parse(incoming: RawMessage) -> ParsedMessage | None:
         parse_threads.append(threading.get_ident())
         return parse_message(incoming)
 
     facts = StoreFacts(lab.store, lambda _, __: False)
-    router = Interpreter(lab.hub, (replace(LONG, hear=recording_parse),), facts)
+    router = Router(lab.hub, (replace(LONG, parse=recording_parse),), facts)
 
     async def send_and_call(size: int) -> tuple[bool, bool]:
         parse_threads.clear()
-        await router.send_soon(text(size), speaker=HUMAN)
-        await router.call_soon("say", text(size), HUMAN)
+        await router.send_async(text(size), speaker=HUMAN)
+        await router.call_async("say", text(size), HUMAN)
         by_sending, by_calling = parse_threads
         here = threading.get_ident()
         return by_sending == here, by_calling == here
 
     assert asyncio.run(send_and_call(5)) == (True, True)
-    assert asyncio.run(send_and_call(2 * MOST_BYTES)) == (False, False)
+    assert asyncio.run(send_and_call(2 * MAX_BYTES)) == (False, False)
 
 
 def test_longest_message_is_the_largest_limit_of_the_dialects() -> None:
-    assert longest_message([LONG, replace(LONG, bounds=USUAL)]) == 4 * MOST_BYTES
-    assert longest_message([replace(LONG, bounds=USUAL)]) == MOST_BYTES
+    assert max_message_bytes([LONG, replace(LONG, limits=DEFAULT_LIMITS)]) == 4 * MAX_BYTES
+    assert max_message_bytes([replace(LONG, limits=DEFAULT_LIMITS)]) == MAX_BYTES
 
 
 def test_long_message_is_stored_truncated() -> None:
     # Some more than is stored: text must be masked before it is cut.
-    assert len(bytes(kept_words(Incoming(text(2 * MOST_BYTES), 4 * MOST_BYTES)))) < 6_000
-    assert bytes(kept_words(Incoming(text(5)))) == text(5)
+    assert len(bytes(stored_text(RawMessage(text(2 * MAX_BYTES), 4 * MAX_BYTES)))) < 6_000
+    assert bytes(stored_text(RawMessage(text(5)))) == text(5)
 
 
 @proves("REDACT-REQUESTS")
-def test_truncated_text_is_bounded_and_cuts_no_secret(router: Interpreter, lab: Lab) -> None:
+def test_truncated_text_is_bounded_and_cuts_no_secret(router: Router, lab: Lab) -> None:
     # One secret spans the end of the stored text, where an earlier cut would have split it.
     secret = f"ghp_{'aB3dE5fG7h' * 3}aB3dE5"
-    before = SAID_OF_UNREADABLE - len(b'{"text": "') - 10
-    message = json.dumps({"text": "x " * (before // 2) + secret + " y" * 5 * MOST_BYTES}).encode()
+    before = UNREADABLE_CHARS_KEPT - len(b'{"text": "') - 10
+    message = json.dumps({"text": "x " * (before // 2) + secret + " y" * 5 * MAX_BYTES}).encode()
 
-    assert isinstance(router.send(message, speaker=HUMAN), Turned)
+    assert isinstance(router.send(message, speaker=HUMAN), Rejected)
 
-    *_, refused = entries(lab.store)
+    *_, refused = all_entries(lab.store)
     line = read_line(refused.line)
     assert isinstance(line.said, Raw)
     stored = json.loads(bytes(line.said))
-    assert len(stored) == SAID_OF_UNREADABLE
+    assert len(stored) == UNREADABLE_CHARS_KEPT
     assert stored.startswith('{"text": "x x ')
     assert "ghp_" not in stored
 
 
-def test_cbor_is_read_as_the_equivalent_json(router: Interpreter) -> None:
-    assert isinstance(router.send(to_cbor({"text": "short"}), speaker=HUMAN), Taken)
-    incoming = Incoming(to_cbor({"text": "short"}))
+def test_cbor_is_read_as_the_equivalent_json(router: Router) -> None:
+    assert isinstance(router.send(encode_cbor({"text": "short"}), speaker=HUMAN), Accepted)
+    incoming = RawMessage(encode_cbor({"text": "short"}))
     assert json.loads(incoming.text) == incoming.value == {"text": "short"}
-    broken = Incoming(b"\xa1\x61")
+    broken = RawMessage(b"\xa1\x61")
     assert isinstance(broken.value, StrictJsonError)
 
 
@@ -201,7 +203,7 @@ def test_missing_intents_and_standings_are_reported(lab: Lab) -> None:
         assert isinstance(found, Refusal)
         assert found.code == code
     assert find_standing(lab.store, "alice") is None
-    assert intents_on(lab.store, ListQuery("intents")) == []
+    assert list_intents(lab.store, ListQuery("intents")) == []
     lab.do(ALICE, RegisterAgent("alice"), DescribeAgent("alice", ("sing",)))
     standing = find_standing(lab.store, "alice")
     assert standing is not None

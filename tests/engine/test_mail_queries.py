@@ -5,20 +5,20 @@ import pytest
 from dragoman.core.commands import PostMail, RegisterAgent
 from dragoman.core.errors import Refusal
 from dragoman.engine.reads import mailbox
-from dragoman.engine.reads.ask import entries
-from dragoman.engine.reads.mailbox import find_letter, whole_list
-from dragoman.engine.shown.tasks import told_of
+from dragoman.engine.reads.ask import all_entries
+from dragoman.engine.reads.mailbox import all_mail, find_letter
+from dragoman.engine.shown.tasks import addressees
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves
 
 
 @proves("MAIL-PAGES")
 def test_whole_list_is_read_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mailbox, "_PAGE", 2)
+    monkeypatch.setattr(mailbox, "_LIST_PAGE", 2)
     lab = Lab()
     for number in range(5):
         lab.do(ALICE, PostMail(("bob",), "x", "y", id=f"m-{number}"))
-    found = [letter.mail.id for letter in whole_list(lab.store, "in:bob")]
+    found = [letter.mail.id for letter in all_mail(lab.store, "in:bob")]
     assert found == [f"m-{number}" for number in range(5)]
 
 
@@ -26,7 +26,7 @@ def test_whole_list_is_read_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_list_of_letters_leaves_out_other_streams() -> None:
     lab = Lab()
     lab.do(HUMAN, RegisterAgent("alice"))
-    assert [*whole_list(lab.store, "role:agent")] == []
+    assert [*all_mail(lab.store, "role:agent")] == []
 
 
 @proves("MAIL-HTTP")
@@ -34,7 +34,7 @@ def test_addressees_of_an_entry_are_its_recipients() -> None:
     lab = Lab()
     lab.do(HUMAN, RegisterAgent("alice"))
     lab.do(ALICE, PostMail(("bob",), "x", "y", cc=("carol",), copied=("dave",)))
-    assert [told_of(entry) for entry in entries(lab.store)] == [(), ("bob", "carol", "dave")]
+    assert [addressees(entry) for entry in all_entries(lab.store)] == [(), ("bob", "carol", "dave")]
 
 
 @proves("MAIL-SHORT-IDS")

@@ -4,8 +4,8 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import PostMail
 from dragoman.core.errors import Refusal
 from dragoman.core.states.letter import Mail
-from dragoman.engine.reads.closed_letters import is_shown_to
-from dragoman.engine.reads.mailbox import find_letter, last_of
+from dragoman.engine.reads.closed_letters import mail_visible_to
+from dragoman.engine.reads.mailbox import find_letter, last_in_thread
 from dragoman.engine.reads.teamspaces import NO_TEAMS
 from dragoman.protocols.acp import Teamspace
 from tests.engine.handoffs import make, offer
@@ -26,14 +26,18 @@ def test_mail_about_a_handoff_in_a_closed_teamspace_is_visible_to_members_only()
         lab.do(ALICE, PostMail(("dan",), "x", body, id=f"m-{number}", thread="th"))
 
     def visible_to(reader: Actor, teams: dict[str, Teamspace] = TEAMS) -> list[str]:
-        shown = is_shown_to(reader, teams, lab.store)
-        return [letter.mail.id for letter in last_of(lab.store, "th", 9, fits=shown).letters]
+        shown = mail_visible_to(reader, teams, lab.store)
+        return [
+            letter.mail.id for letter in last_in_thread(lab.store, "th", 9, matches=shown).letters
+        ]
 
     others = ["m-1", "m-2", "m-3"]
     assert visible_to(CAROL) == others
     assert visible_to(CAROL, {}) == visible_to(BOB) == visible_to(HUMAN) == ["m-0", *others]
     assert visible_to(Actor("agent", "dan")) == ["m-0", *others], "it was sent to him"
-    hidden = find_letter(lab.store, "m-0", is_shown_to(CAROL, TEAMS, lab.store))
+    hidden = find_letter(lab.store, "m-0", mail_visible_to(CAROL, TEAMS, lab.store))
     assert isinstance(hidden, Refusal)
     assert hidden.code == "mail_not_found"
-    assert isinstance(find_letter(lab.store, "m-0", is_shown_to(CAROL, NO_TEAMS, lab.store)), Mail)
+    assert isinstance(
+        find_letter(lab.store, "m-0", mail_visible_to(CAROL, NO_TEAMS, lab.store)), Mail
+    )

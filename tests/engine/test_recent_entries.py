@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dragoman.core.commands import CreateTask, NoteTask
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.tail import KEPT, KEPT_BYTES
+from dragoman.engine.tail import MAX_RECENT, MAX_RECENT_BYTES
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds, new_id
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds, new_id
 from tests.engine.lab import HUMAN, START
 from tests.requirements import proves
 
@@ -23,19 +23,19 @@ class Process:
 
     def __init__(self, store: MemoryStore, new_id: Callable[[], str]) -> None:
         self.store = store
-        self.hub = Hub(Engine(store, HandClock(START), bytes(32)), new_id)
+        self.hub = Hub(Engine(store, ManualClock(START), bytes(32)), new_id)
 
     def note(self, count: int = 1, text: str = "note") -> None:
-        self.hub.do(HUMAN, *(NoteTask("one", f"{text} {n}") for n in range(count)))
+        self.hub.submit(HUMAN, *(NoteTask("one", f"{text} {n}") for n in range(count)))
 
     def recent(self, after: int, limit: int = MANY) -> list[Entry]:
-        return self.hub.engine.tail.after(after, limit)
+        return self.hub.engine.recent_entries.after(after, limit)
 
 
 def new_process() -> Process:
     """Make a hub with one task."""
-    one = Process(MemoryStore("tail"), CountingIds())
-    one.hub.do(HUMAN, CreateTask("One", id="one"))
+    one = Process(MemoryStore("tail"), SequentialIds())
+    one.hub.submit(HUMAN, CreateTask("One", id="one"))
     return one
 
 
@@ -58,7 +58,7 @@ def test_unknown_positions_return_nothing() -> None:
 def test_write_without_an_entry_changes_nothing() -> None:
     one = new_process()
     head = one.store.head()
-    one.hub.engine.probe()
+    one.hub.engine.probe_write()
     assert one.recent(0) == one.store.entries(0, MANY)
     assert one.store.head() == head
 
@@ -75,17 +75,21 @@ def test_write_by_another_process_restarts_the_cache() -> None:
 
 def test_number_of_recent_entries_is_bounded() -> None:
     one = new_process()
-    for _ in range(KEPT // MANY + 1):
+    for _ in range(MAX_RECENT // MANY + 1):
         one.note(MANY)
     head = one.store.head()
-    assert one.recent(head - KEPT - 1, 1) == []
-    assert one.recent(head - KEPT, KEPT) == one.store.entries(head - KEPT, KEPT)
+    assert one.recent(head - MAX_RECENT - 1, 1) == []
+    assert one.recent(head - MAX_RECENT, MAX_RECENT) == one.store.entries(
+        head - MAX_RECENT, MAX_RECENT
+    )
 
 
 def test_bytes_of_recent_entries_are_bounded() -> None:
     one = new_process()
     long = "x" * 20_000
-    while sum(len(entry.line) for entry in one.store.entries(0, KEPT)) <= KEPT_BYTES + len(long):
+    while sum(
+        len(entry.line) for entry in one.store.entries(0, MAX_RECENT)
+    ) <= MAX_RECENT_BYTES + len(long):
         one.note(10, long)
     kept = one.recent(one.store.head() - 1)
     assert kept == one.store.entries(one.store.head() - 1, 1)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec import UNSET, Raw, inspect
 
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.actors import HUB_ACTOR, Actor
 from dragoman.core.commands import (
     AdoptTask,
     AnyCommand,
@@ -25,10 +25,10 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import MessageReceived, WaveBead
-from dragoman.core.free_text import FREE_TEXT, NO_NAMES
+from dragoman.core.free_text import FREE_TEXT_FIELDS, OTHER_TEXT_FIELDS
 from dragoman.core.ids import check_session
-from dragoman.engine.names_with_secrets import Names, Telling
-from dragoman.engine.redaction import Redaction
+from dragoman.engine.names_with_secrets import SecretName, SecretNameFinder
+from dragoman.engine.redaction import RequestRedactor
 from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor, Secret
 from tests.core.world import HUMAN
@@ -37,7 +37,7 @@ from tests.requirements import proves
 from tests.text import secrets_corpus as corpus
 
 TOKEN = "ghp_" + "a1B2" * 9
-REDACTION = Redaction(Redactor([Secret("pin", "tiger-tiger-42")], b"key"))
+REDACTION = RequestRedactor(Redactor([Secret("pin", "tiger-tiger-42")], b"key"))
 
 
 def entries(lab: Lab) -> bytes:
@@ -49,7 +49,7 @@ def entries(lab: Lab) -> bytes:
 def test_secrets_in_commands_are_masked_and_reported() -> None:
     lab = Lab()
     warnings = list[str]()
-    lab.hub.redaction.tell = warnings.append
+    lab.hub.redaction.on_masked = warnings.append
     commands = (
         CreateTask(f"use {TOKEN}", id="t", body=f"password: hunter22x and {TOKEN}"),
         NoteTask("t", f"it was {TOKEN}"),
@@ -57,13 +57,13 @@ def test_secrets_in_commands_are_masked_and_reported() -> None:
             ("bob",), f"about {TOKEN}", f"take {TOKEN}", attachments=(f"https://u:{TOKEN}@h",)
         ),
     )
-    done = lab.hub.do(HUMAN, *commands)
+    done = lab.hub.submit(HUMAN, *commands)
     assert TOKEN.encode() not in entries(lab)
     assert b"hunter22x" not in entries(lab)
     assert b"[REDACTED:github_token:" in entries(lab)
-    assert "a secret was masked: title (github_token)" in done.masked
-    assert warnings == list(done.masked)
-    assert lab.hub.do(HUMAN, NoteTask("t", "plain")).masked == ()
+    assert "a secret was masked: title (github_token)" in done.redaction_warnings
+    assert warnings == list(done.redaction_warnings)
+    assert lab.hub.submit(HUMAN, NoteTask("t", "plain")).redaction_warnings == ()
 
 
 @proves("REDACT-REQUESTS", "SAOP-MASKED")
@@ -74,7 +74,7 @@ def test_traces_redacted_elsewhere_are_redacted_again_with_known_secrets() -> No
     line = {"line": "tiger-tiger-42", "masked": False}
     trace = RecordTrace(id, "s-1", "ANY", {"payload": line}, "d")
     note = NoteTask("t", "a note is looked through like every other")
-    (first, second, third, last), warnings = REDACTION.of_others((turn, plain, trace, note))
+    (first, second, third, last), warnings = REDACTION.redact_forwarded((turn, plain, trace, note))
     for one in (first, third):
         assert isinstance(one, RecordTurn | RecordTrace)
         assert one.masked
@@ -87,7 +87,7 @@ def test_traces_redacted_elsewhere_are_redacted_again_with_known_secrets() -> No
         "a secret was masked: thought (pin)",
         "a secret was masked: payload.line (pin)",
     )
-    assert REDACTION.of_others((plain, note)) == ((plain, note), ())
+    assert REDACTION.redact_forwarded((plain, note)) == ((plain, note), ())
 
 
 @proves("REDACT-REQUESTS")
@@ -98,12 +98,14 @@ def test_original_text_is_redacted_in_any_spelling() -> None:
         json.dumps(f"see {TOKEN}"),
     ):
         lab = Lab()
-        request = lab.hub.request(HUMAN, CreateTask("T", id="t"), said=Raw(said.encode()))
-        assert request.said is not UNSET
-        kept = msgspec.json.decode(bytes(request.said))
+        request = lab.hub.make_request(
+            HUMAN, CreateTask("T", id="t"), original_text=Raw(said.encode())
+        )
+        assert request.original_text is not UNSET
+        kept = msgspec.json.decode(bytes(request.original_text))
         assert TOKEN not in json.dumps(kept)
-        assert request.masked
-        assert lab.hub.redaction.of(request).said == request.said
+        assert request.redaction_warnings
+        assert lab.hub.redaction.redact(request).original_text == request.original_text
 
 
 @proves("REDACT-REQUESTS")
@@ -112,8 +114,8 @@ def test_request_without_a_secret_is_unchanged() -> None:
     said = b'{"a": "b\\u00e9c", "id": "0197f5d2-8c1a-7b3e-9f42-1234567890ab"}'
     plain = Raw(b'{"notes": "all is well"}')
     for text in (Raw(said), plain, UNSET):
-        request = lab.hub.request(HUMAN, NoteTask("t", "all is well"), said=text)
-        assert REDACTION.of(request) is request
+        request = lab.hub.make_request(HUMAN, NoteTask("t", "all is well"), original_text=text)
+        assert REDACTION.redact(request) is request
 
 
 @proves("REDACT-REQUESTS")
@@ -122,10 +124,10 @@ def test_secret_among_many_commands_is_found_as_alone() -> None:
     cases = [*corpus.prefixed(each=1), *corpus.generic(each=5)]
     assert len(cases) > 100
     for number, case in enumerate(cases):
-        alone = REDACTION.of(Request(HUMAN, (NoteTask("t", case.text),), "k"))
+        alone = REDACTION.redact(Request(HUMAN, (NoteTask("t", case.text),), "k"))
         before, after = (neighbours[(number // by) % len(neighbours)] for by in (1, 6))
         notes = tuple(NoteTask("t", text) for text in (before, case.text, after))
-        masked = REDACTION.of(Request(HUMAN, notes, "k"))
+        masked = REDACTION.redact(Request(HUMAN, notes, "k"))
         assert masked.commands[1] == alone.commands[0]
 
 
@@ -136,7 +138,7 @@ def test_lists_and_objects_keep_their_types() -> None:
         "t", "blocked", f"tried {TOKEN}", ("ok", TOKEN), {"log": {"token": "k3Jx9aQw1"}, "n": 3}
     )
     delegation = RequestDelegation("t", "p", "bob", 1, constraints=("tiger-tiger-42",))
-    request = REDACTION.of(lab.hub.request(HUMAN, report, effect=(delegation,)))
+    request = REDACTION.redact(lab.hub.make_request(HUMAN, report, effect=(delegation,)))
     (masked,), (delegated,) = request.commands, request.effect
     assert isinstance(masked, ReportOutcome)
     assert isinstance(delegated, RequestDelegation)
@@ -150,30 +152,30 @@ def test_lists_and_objects_keep_their_types() -> None:
 
 @proves("REDACT-SIGNED")
 def test_secret_in_a_signed_message_is_refused_with_its_path() -> None:
-    refusal = REDACTION.refusal({"payload": {"notes": [f"see {TOKEN}"]}})
+    refusal = REDACTION.check_document({"payload": {"notes": [f"see {TOKEN}"]}})
     assert isinstance(refusal, Refusal)
     assert refusal.code == "policy_violation"
     assert refusal.detail.startswith("payload.notes[0] holds a secret (github_token)")
     assert TOKEN not in refusal.detail
-    in_key = REDACTION.refusal({TOKEN: 1})
+    in_key = REDACTION.check_document({TOKEN: 1})
     assert in_key is not None
     assert in_key.detail.startswith("a key holds a secret")
-    assert REDACTION.refusal({"payload": {"hash": "9f" * 32}}) is None
+    assert REDACTION.check_document({"payload": {"hash": "9f" * 32}}) is None
 
 
 @proves("REDACT-REQUESTS")
 def test_free_text_fields_exist_in_their_commands() -> None:
     commands = set(get_args(AnyCommand))
-    for command, fields in FREE_TEXT.items():
+    for command, fields in FREE_TEXT_FIELDS.items():
         assert command in commands
         assert set(fields) <= set(command.__struct_fields__)
     written = {"body", "notes", "reason", "text", "title", "subject", "detail", "description"}
-    for command in commands - set(FREE_TEXT):
+    for command in commands - set(FREE_TEXT_FIELDS):
         assert not written & set(command.__struct_fields__), command
     for command in commands:
         shape = cast(inspect.StructType, inspect.type_info(command))
         anything = {field.name for field in shape.fields if accepts_any_json(field.type)}
-        assert anything <= {*FREE_TEXT.get(command, ()), *NO_NAMES}, command
+        assert anything <= {*FREE_TEXT_FIELDS.get(command, ()), *OTHER_TEXT_FIELDS}, command
 
 
 def accepts_any_json(shape: inspect.Type) -> bool:
@@ -221,7 +223,7 @@ def test_secret_in_a_name_is_refused_and_not_recorded(
     text = msgspec.json.encode({"words": msgspec.json.encode(command).decode()})
     said = Raw(text) if has_text else UNSET
     with pytest.raises(Refused) as refused:
-        lab.hub.do(HUMAN, command, said=said)
+        lab.hub.submit(HUMAN, command, original_text=said)
     assert refused.value.code == "policy_violation"
     assert "holds a secret (" in refused.value.detail
     kept = entries(lab)
@@ -236,7 +238,7 @@ def test_secret_in_actor_or_key_is_refused() -> None:
     lab = Lab()
     for actor, key in ((Actor("agent", TOKEN), ""), (ALICE, TOKEN)):
         with pytest.raises(Refused, match="policy_violation"):
-            lab.hub.do(actor, CreateTask("T"), key=key)
+            lab.hub.submit(actor, CreateTask("T"), key=key)
     assert [stream for stream, _ in lab.lines()] == ["actor:agent:unknown", "actor:agent:alice"]
     assert TOKEN.encode() not in entries(lab)
 
@@ -244,7 +246,7 @@ def test_secret_in_actor_or_key_is_refused() -> None:
 @proves("REDACT-NAMES")
 def test_system_commands_may_name_a_secret() -> None:
     lab = Lab()
-    request = lab.hub.request(SYSTEM, ExpireLease(TOKEN))
+    request = lab.hub.make_request(HUB_ACTOR, ExpireLease(TOKEN))
     assert request.commands == (ExpireLease(TOKEN),)
 
 
@@ -252,12 +254,14 @@ def test_system_commands_may_name_a_secret() -> None:
 def test_refused_message_keeps_its_kind_without_the_secret() -> None:
     heard = MessageReceived("aof", "status.update", TOKEN)
     said = Raw(msgspec.json.encode({"taskId": TOKEN}))
-    request = Lab().hub.request(ALICE, NoteTask(TOKEN, "x"), said=said, heard=heard, key="k")
+    request = Lab().hub.make_request(
+        ALICE, NoteTask(TOKEN, "x"), original_text=said, receipt_event=heard, key="k"
+    )
     (rejection,) = request.commands
     assert isinstance(rejection, RejectMessage)
     assert rejection.kind == "status.update"
     assert rejection.target.startswith("[REDACTED:github_token:")
-    assert request.heard is None
+    assert request.receipt_event is None
 
 
 @proves("REDACT-NAMES")
@@ -267,7 +271,9 @@ def test_quoted_message_text_contains_no_part_of_a_secret() -> None:
     assert malformed is not None
     assert TOKEN[:30] in malformed.detail
     rejection = RejectMessage(malformed.code, malformed.detail + " somewhere-else", TOKEN[:20], "k")
-    (kept,) = REDACTION.of(Lab().hub.request(ALICE, rejection, said=said)).commands
+    (kept,) = REDACTION.redact(
+        Lab().hub.make_request(ALICE, rejection, original_text=said)
+    ).commands
     assert isinstance(kept, RejectMessage)
     assert kept.detail.startswith("'x y [REDACTED]")
     assert kept.detail.endswith("ASCII only somewhere-else")
@@ -289,9 +295,9 @@ def test_quoted_message_text_contains_no_part_of_a_secret() -> None:
     ],
 )
 def test_ordinary_names_are_not_secrets(name: str) -> None:
-    names = Names(Redactor())
+    names = SecretNameFinder(Redactor())
     request = Request(HUMAN, (CreateTask("One", aliases=(name,)),), "r", key=name)
-    assert names.telling(request, in_commands=True) is None
+    assert names.find(request, in_commands=True) is None
 
 
 @proves("NAMES-ORDINARY")
@@ -301,13 +307,13 @@ def test_credential_inside_a_name_is_a_secret(key: str) -> None:
         Request(HUMAN, (CreateTask("One", aliases=(f"branch:{key}",)),), "r"),
         Request(HUMAN, (CreateTask("One"),), "r", key=key),
     ):
-        assert Names(Redactor()).telling(request, in_commands=True) is not None
+        assert SecretNameFinder(Redactor()).find(request, in_commands=True) is not None
 
 
 @proves("NAMES-ORDINARY")
 def test_numbers_among_names_are_not_secrets() -> None:
     wave = StartWave((WaveBead("k-2", ("src/x.py",)),), 1, retries={"TESTS_FAIL": 1})
-    assert Names(Redactor()).telling(Request(HUMAN, (wave,), "r"), in_commands=True) is None
+    assert SecretNameFinder(Redactor()).find(Request(HUMAN, (wave,), "r"), in_commands=True) is None
 
 
 @proves("NAMES-ORDINARY")
@@ -316,6 +322,6 @@ def test_task_number_is_a_secret_only_if_known(number: str) -> None:
     name = f"TASK-2026-02-09-{number}"
     request = Request(HUMAN, (NoteTask(name, "x"),), "r")
     assert Redactor().text(name).found == ()
-    assert Names(Redactor()).telling(request, in_commands=True) is None
+    assert SecretNameFinder(Redactor()).find(request, in_commands=True) is None
     known = Redactor([Secret("pin", f"09-{number}")])
-    assert Names(known).telling(request, in_commands=True) == Telling("task", "pin")
+    assert SecretNameFinder(known).find(request, in_commands=True) == SecretName("task", "pin")

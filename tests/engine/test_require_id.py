@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Struct
 
-from dragoman.engine.faults import Fault, not_empty
+from dragoman.engine.faults import Fault, require_id
 from tests.requirements import proves
 
 
@@ -18,12 +18,12 @@ class Resource(Struct, frozen=True):
     "shape", [Resource(), Resource("a"), Fault("invalid_field", "no")], ids=repr
 )
 def test_present_or_absent_id_is_passed_through(shape: Resource | Fault) -> None:
-    assert not_empty(shape, "id", "id") is shape
+    assert require_id(shape, "id", "id") is shape
 
 
 @proves("NAME-GRAMMAR")
 def test_empty_id_is_refused_as_invalid() -> None:
-    fault = not_empty(Resource(""), "id", "letter id")
+    fault = require_id(Resource(""), "id", "letter id")
 
     assert (fault.code, fault.path) == ("invalid_id", "id")
     assert "'' is not a valid letter id" in fault.detail

@@ -14,7 +14,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.states.reservations import Reservation
-from dragoman.engine.reads.waves import reserved_now
+from dragoman.engine.reads.waves import active_reservations
 from tests.engine.lab import ALICE, BOB, HUMAN, TTL, Lab, findings
 from tests.requirements import proves
 
@@ -25,8 +25,8 @@ OBSERVER = Actor("observer", "otto")
 
 def holders_and_patterns(lab: Lab) -> list[tuple[str, tuple[str, ...]]]:
     """List holder and patterns of each active reservation."""
-    found = reserved_now(lab.store, lab.clock.now())
-    return [(one.worker(found.find), one.patterns) for one in found.living]
+    found = active_reservations(lab.store, lab.clock.now())
+    return [(one.current_holder(found.find_task), one.patterns) for one in found.active]
 
 
 def refusal(lab: Lab, actor: Actor, command: ReserveFiles) -> Refusal:
@@ -231,7 +231,7 @@ def test_reservation_for_an_unknown_task_is_refused() -> None:
     lab = Lab()
     assert refusal(lab, ALICE, ReserveFiles(("a",), HOUR, task="nobody")).code == "task_not_found"
     unknown = Reservation("r", ("a",), task="nobody")
-    assert not unknown.is_live(lambda name: Refusal("task_not_found", name), 0)
+    assert not unknown.is_active(lambda name: Refusal("task_not_found", name), 0)
 
 
 @proves("RESERVE-TAKE")

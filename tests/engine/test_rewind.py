@@ -12,7 +12,7 @@ from dragoman.core.commands import (
     RewindTask,
 )
 from dragoman.core.errors import Refusal
-from dragoman.engine.reads.rewind import Preview, preview, transitions
+from dragoman.engine.reads.rewind import RewindPreview, list_transitions, preview_rewind
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves
 
@@ -34,7 +34,7 @@ def moved_task(lab: Lab) -> Lab:
 
 
 def test_creation_and_all_moves_are_transitions(moved_task: Lab) -> None:
-    found = list(transitions(moved_task.store, moved_task.task("T")))
+    found = list(list_transitions(moved_task.store, moved_task.task("T")))
     assert [(one.position, one.version, one.from_, one.to) for one in found] == [
         (1, 1, None, "ready"),
         (2, 2, "ready", "in-progress"),
@@ -46,12 +46,12 @@ def test_creation_and_all_moves_are_transitions(moved_task: Lab) -> None:
 
 def test_transition_is_found_by_event_id_or_position(moved_task: Lab) -> None:
     task = moved_task.task("T")
-    claimed = list(transitions(moved_task.store, task))[1]
+    claimed = list(list_transitions(moved_task.store, task))[1]
     for name in (claimed.id, claimed.id.upper(), "2", "002"):
-        found = preview(moved_task.store, task, name)
-        assert isinstance(found, Preview)
+        found = preview_rewind(moved_task.store, task, name)
+        assert isinstance(found, RewindPreview)
         assert found.transition == claimed
-        assert found.past.status == "in-progress"
+        assert found.task_then.status == "in-progress"
         assert found.changes == {
             "status": ("done", "ready"),
             "title": ("Write it well", "Write it"),
@@ -61,7 +61,7 @@ def test_transition_is_found_by_event_id_or_position(moved_task: Lab) -> None:
 
 @pytest.mark.parametrize("name", ["3", "5", "7", "", "x", "-1", "0" * 36])
 def test_unknown_transition_is_refused_with_the_known_ones(moved_task: Lab, name: str) -> None:
-    answer = preview(moved_task.store, moved_task.task("T"), name)
+    answer = preview_rewind(moved_task.store, moved_task.task("T"), name)
     assert isinstance(answer, Refusal)
     assert answer.code == "invalid_field"
     assert answer.detail.endswith("at 1 (ready), 2 (in-progress), 4 (review), 6 (done)")
@@ -70,8 +70,8 @@ def test_unknown_transition_is_refused_with_the_known_ones(moved_task: Lab, name
 def test_requested_move_is_found_by_its_event_id(moved_task: Lab) -> None:
     moved_task.do(HUMAN, RewindTask("T", 1))
     moved_task.do(HUMAN, RequestTransition("T", "blocked", REQUESTED_EVENT.lower()))
-    found = preview(moved_task.store, moved_task.task("T"), REQUESTED_EVENT)
-    assert isinstance(found, Preview)
+    found = preview_rewind(moved_task.store, moved_task.task("T"), REQUESTED_EVENT)
+    assert isinstance(found, RewindPreview)
     assert (found.transition.to, found.changes) == ("blocked", {})
 
 

@@ -14,25 +14,25 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RegisterAgent, WarnTask
 from dragoman.core.errors import REFUSALS
 from dragoman.core.events import Role
-from dragoman.engine.errand import Say
+from dragoman.engine.errand import ForwardedOperation
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.faults import Fault, in_shape
-from dragoman.engine.incoming import Incoming
-from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.faults import Fault, validate_shape
+from dragoman.engine.incoming import RawMessage
+from dragoman.engine.interpreter import Router
 from dragoman.engine.operation import (
-    Bounds,
     Commands,
     Dialect,
     Facts,
-    Heard,
-    Linted,
+    LintResult,
+    MessageLimits,
     Operation,
+    ParsedMessage,
     lint_text,
 )
-from dragoman.engine.plan import Answer, Taken, Turned
-from dragoman.engine.request import Accepted
+from dragoman.engine.plan import Accepted, Rejected, Reply
+from dragoman.engine.request import Committed
 from dragoman.ledger.entry import read_line
-from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
+from dragoman.text.strict_json import MAX_BYTES, StrictJsonError
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 from tests.requirements import proves
 
@@ -51,7 +51,7 @@ class Shout(Struct, frozen=True):
 
 def read_shout(value: Any) -> Shout | Fault:
     """Parse a shout, or return its fault."""
-    shout = in_shape(value, Shout)
+    shout = validate_shape(value, Shout)
     if isinstance(shout, Fault) or shout.words.isupper():
         return shout
     return Fault("invalid_field", "too quiet", "words")
@@ -61,7 +61,7 @@ def shout_commands(shout: Shout) -> Commands:
     return (NoteTask(shout.task, shout.words),)
 
 
-def shout_reply(shout: Shout, commands: Commands, accepted: Accepted) -> Any:
+def shout_reply(shout: Shout, commands: Commands, accepted: Committed) -> Any:
     return {"heard": shout.words, "commands": len(commands), "status": accepted.receipts[0].status}
 
 
@@ -81,13 +81,13 @@ def shout_facts(shout: Shout, actor: Actor, facts: Facts) -> Commands | Fault:
 
 SHOUT = Operation(
     name="shout",
-    shape=Shout,
-    read=read_shout,
+    input_type=Shout,
+    validate=read_shout,
     commands=shout_commands,
     reply=shout_reply,
     roles=WRITERS,
-    about=lambda shout: shout.task,
-    identity=shout_identity,
+    task_of=lambda shout: shout.task,
+    check_identity=shout_identity,
     gather=shout_facts,
 )
 
@@ -96,14 +96,14 @@ class NoArguments(Struct, frozen=True):
     """Arguments of an operation that needs no command."""
 
 
-def no_op_reply(_arguments: NoArguments, _commands: Commands, _accepted: Accepted) -> str:
+def no_op_reply(_arguments: NoArguments, _commands: Commands, _accepted: Committed) -> str:
     return "rested"
 
 
 NO_OP = Operation("rest", NoArguments, lambda _: NoArguments(), lambda _: (), no_op_reply, WRITERS)
 
 
-def parse_message(incoming: Incoming) -> Heard | None:
+def parse_message(incoming: RawMessage) -> ParsedMessage | None:
     """Recognise an object with `shout`; the sender is in `by`."""
     value = incoming.value
     if isinstance(value, StrictJsonError) or not isinstance(value, dict):
@@ -114,19 +114,21 @@ def parse_message(incoming: Incoming) -> Heard | None:
     text, task = Raw(incoming.text), str(message.get("task", ""))
     read = read_shout({"task": task, "words": message["shout"], "by": message.get("by", "")})
     if isinstance(read, Fault):
-        return Heard("shout", text, target=task, fault=read)
-    return Heard("shout", text, read.by, task, SHOUT, read, content=msgspec.json.encode(read))
+        return ParsedMessage("shout", text, target=task, fault=read)
+    return ParsedMessage(
+        "shout", text, read.by, task, SHOUT, read, dedup_content=msgspec.json.encode(read)
+    )
 
 
-def lint(value: Any, kind: str, strict: bool) -> Linted:
-    return Linted(value == kind, kind, strict)
+def lint(value: Any, kind: str, strict: bool) -> LintResult:
+    return LintResult(value == kind, kind, strict)
 
 
-def lint_anything(value: Any, kind: str, _strict: bool) -> Linted:
-    return Linted(True, "", value, (), kind)
+def lint_anything(value: Any, kind: str, _strict: bool) -> LintResult:
+    return LintResult(True, "", value, (), kind)
 
 
-def parse_nothing(_: Incoming) -> Heard | None:
+def parse_nothing(_: RawMessage) -> ParsedMessage | None:
     return None
 
 
@@ -142,24 +144,24 @@ class RouterWorld:
         self.lab = Lab()
         self.has_megaphone = True
         facts = StoreFacts(self.lab.store, lambda _task, _ref: self.has_megaphone)
-        self.router = Interpreter(self.lab.hub, (SILENT_DIALECT, SHOUT_DIALECT), facts)
+        self.router = Router(self.lab.hub, (SILENT_DIALECT, SHOUT_DIALECT), facts)
         self.lab.do(HUMAN, CreateTask("t", "T", ready=True))
         self.lab.do(ALICE, ClaimTask("T", "alice"))
 
     def send(
         self, message: Any, speaker: Actor | None = None, *, soon: bool = False
-    ) -> Answer | None:
+    ) -> Reply | None:
         """Send a message, by the sync or the async method."""
         if soon:
-            return asyncio.run(self.router.send_soon(message, speaker=speaker, via="test"))
+            return asyncio.run(self.router.send_async(message, speaker=speaker, via="test"))
         return self.router.send(message, speaker=speaker, via="test")
 
     def call(
         self, name: str, arguments: Any, actor: Actor = ALICE, *, key: str = "", soon: bool = False
-    ) -> Answer:
+    ) -> Reply:
         """Call an operation, by the sync or the async method."""
         if soon:
-            return asyncio.run(self.router.call_soon(name, arguments, actor, key=key))
+            return asyncio.run(self.router.call_async(name, arguments, actor, key=key))
         return self.router.call(name, arguments, actor, key=key)
 
     def events(self) -> list[tuple[str, str]]:
@@ -173,7 +175,7 @@ def world() -> RouterWorld:
     return RouterWorld()
 
 
-FORWARDED_REPLY = Taken("shouting", "whisper", "alice", (), "heard elsewhere")
+FORWARDED_REPLY = Accepted("shouting", "whisper", "alice", (), "heard elsewhere")
 SHOUT_MESSAGE = {"shout": "WELL DONE", "task": "T", "by": "alice"}
 ARGUMENTS = {"task": "T", "words": "WELL DONE"}
 
@@ -184,7 +186,7 @@ alone_and_together = pytest.mark.parametrize("soon", [False, True], ids=["alone"
 def test_message_runs_its_commands(world: RouterWorld, soon: bool) -> None:
     answer = world.send(SHOUT_MESSAGE, soon=soon)
 
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert (answer.dialect, answer.kind, answer.actor) == ("shouting", "shout", "alice")
     assert answer.reply == {"heard": "WELL DONE", "commands": 1, "status": "in-progress"}
     assert [receipt.task for receipt in answer.receipts] == ["T"]
@@ -199,7 +201,7 @@ def test_message_runs_its_commands(world: RouterWorld, soon: bool) -> None:
 def test_operation_is_called_by_name(world: RouterWorld, soon: bool) -> None:
     answer = world.call("shout", ARGUMENTS, soon=soon)
 
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply["heard"] == "WELL DONE"
     assert world.events()[-1] == ("agent:alice", "task.noted")
 
@@ -209,7 +211,7 @@ def test_message_may_be_called_by_its_kind(world: RouterWorld, soon: bool) -> No
     world.send(SHOUT_MESSAGE)
     again = world.call("shout", SHOUT_MESSAGE, soon=soon)
 
-    assert isinstance(again, Taken)
+    assert isinstance(again, Accepted)
     assert again.repeated
 
 
@@ -228,7 +230,7 @@ def test_faulty_message_is_refused_and_recorded_with_dialect_codes(
 ) -> None:
     answer = world.send({"shout": "hush", "task": "T"}, ALICE, soon=soon)
 
-    assert answer == Turned(
+    assert answer == Rejected(
         dialect="shouting",
         kind="shout",
         code="INVALID_FIELD",
@@ -247,7 +249,7 @@ def test_faulty_message_is_refused_and_recorded_with_dialect_codes(
 def test_core_refusal_is_translated_to_dialect_codes(world: RouterWorld, soon: bool) -> None:
     answer = world.send(SHOUT_MESSAGE | {"task": "nope"}, soon=soon)
 
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert (answer.code, answer.path, answer.actor) == ("TASK_NOT_FOUND", "", "alice")
 
 
@@ -256,7 +258,7 @@ def test_operation_may_need_no_command(world: RouterWorld, soon: bool) -> None:
     before = world.lab.store.head()
     answer = world.call("rest", {}, soon=soon)
 
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert (answer.reply, answer.receipts) == ("rested", ())
     assert world.lab.store.head() == before
 
@@ -265,17 +267,17 @@ def test_operation_may_need_no_command(world: RouterWorld, soon: bool) -> None:
 def test_unknown_operation_is_refused_with_the_known_ones(world: RouterWorld, soon: bool) -> None:
     answer = world.call("sing" + "!" * 100, {}, soon=soon)
 
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert answer.code == "unknown_type"
     assert "known: shout, rest" in answer.detail
 
 
 def test_credential_takes_precedence_over_the_named_sender(world: RouterWorld) -> None:
     bob = {"shout": "HELLO", "task": "T", "by": "bob"}
-    assert isinstance(world.send(bob), Taken)
+    assert isinstance(world.send(bob), Accepted)
     assert world.events()[-1] == ("agent:bob", "task.noted")
     answer = world.send(bob, ALICE)
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert (answer.code, answer.path) == ("IDENTITY_MISMATCH", "by")
 
 
@@ -285,11 +287,11 @@ def test_message_without_a_sender_uses_the_default_or_is_refused(world: RouterWo
 
     answer = world.send(anonymous)
 
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert (answer.code, answer.actor) == ("UNAUTHENTICATED", "unknown")
     assert "inbox/NAME/" in answer.detail
     assert world.events()[-1] == ("agent:unknown", "command.refused")
-    assert isinstance(world.router.send(anonymous, unnamed=HUMAN), Taken)
+    assert isinstance(world.router.send(anonymous, default_actor=HUMAN), Accepted)
     assert world.events()[-1] == (HUMAN.label, "task.noted")
 
 
@@ -297,31 +299,31 @@ def test_named_sender_acts_in_its_registered_role(world: RouterWorld) -> None:
     world.lab.do(HUMAN, RegisterAgent("boss", "orchestrator"))
     answer = world.send(SHOUT_MESSAGE | {"by": "boss"})
 
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert answer.code == "NOT_AUTHORIZED"
     assert world.events()[-1] == ("orchestrator:boss", "command.refused")
 
 
 def test_missing_task_is_reported_before_identity_mismatch(world: RouterWorld) -> None:
     answer = world.send(SHOUT_MESSAGE | {"task": "nope"}, BOB)
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert answer.code == "TASK_NOT_FOUND"
 
 
 def test_facts_add_commands_or_a_fault(world: RouterWorld) -> None:
     world.has_megaphone = False
     warned = world.send(SHOUT_MESSAGE)
-    assert isinstance(warned, Taken)
+    assert isinstance(warned, Accepted)
     assert warned.warnings == ("there is no megaphone",)
     assert len(warned.receipts) == 2
 
     refused = world.call("shout", ARGUMENTS | {"words": "FORBIDDEN"})
-    assert isinstance(refused, Turned)
+    assert isinstance(refused, Rejected)
     assert (refused.code, refused.path) == ("NOT_AUTHORIZED", "words")
 
     world.lab.do(HUMAN, CreateTask("u", "U", ready=True))
     idle = world.send({"shout": "HELLO", "task": "U", "by": "alice"})
-    assert isinstance(idle, Taken)
+    assert isinstance(idle, Accepted)
     assert idle.warnings == ()
 
 
@@ -332,7 +334,7 @@ def test_message_with_the_same_content_is_a_repeat(world: RouterWorld, soon: boo
     world.has_megaphone = False
     again = world.send(json.dumps(SHOUT_MESSAGE, indent=2), soon=soon)
 
-    assert isinstance(again, Taken)
+    assert isinstance(again, Accepted)
     assert again.repeated
     assert world.lab.store.head() == before
 
@@ -344,7 +346,7 @@ def test_calls_are_repeated_by_their_key(world: RouterWorld, soon: bool) -> None
     assert world.lab.task("T").notes == 2
     answers = [world.call("shout", ARGUMENTS, key="k", soon=soon) for _ in range(2)]
 
-    assert [isinstance(answer, Taken) and answer.repeated for answer in answers] == [False, True]
+    assert [isinstance(answer, Accepted) and answer.repeated for answer in answers] == [False, True]
     assert world.lab.task("T").notes == 3
 
 
@@ -352,40 +354,43 @@ def test_calls_are_repeated_by_their_key(world: RouterWorld, soon: bool) -> None
 def test_caller_key_takes_precedence_over_the_content_key(world: RouterWorld, soon: bool) -> None:
     for shout in (SHOUT_MESSAGE, SHOUT_MESSAGE):
         answer = world.call("shout", shout, key="one", soon=soon)
-        assert isinstance(answer, Taken)
+        assert isinstance(answer, Accepted)
     assert world.lab.task("T").notes == 1
     world.call("shout", SHOUT_MESSAGE, key="two", soon=soon)
     assert world.lab.task("T").notes == 2, "the same words under another key are said anew"
     other = world.call("shout", SHOUT_MESSAGE | {"shout": "HO"}, key="one", soon=soon)
-    assert isinstance(other, Turned)
+    assert isinstance(other, Rejected)
     assert other.code == "KEY_REUSED"
 
 
 @alone_and_together
 def test_keyed_repeat_ignores_changed_facts(world: RouterWorld, soon: bool) -> None:
     world.has_megaphone = False
-    assert isinstance(world.call("shout", ARGUMENTS, key="k", soon=soon), Taken)
+    assert isinstance(world.call("shout", ARGUMENTS, key="k", soon=soon), Accepted)
     world.has_megaphone = True
     again = world.call("shout", ARGUMENTS, key="k", soon=soon)
-    assert isinstance(again, Taken)
+    assert isinstance(again, Accepted)
     assert again.repeated
 
 
 def test_router_refuses_and_records_roles_it_does_not_admit(world: RouterWorld) -> None:
     facts = StoreFacts(world.lab.store, lambda _task, _ref: True)
-    router = Interpreter(
-        world.lab.hub, (SHOUT_DIALECT,), facts, admits=frozenset[Role]({"agent", "observer"})
+    router = Router(
+        world.lab.hub,
+        (SHOUT_DIALECT,),
+        facts,
+        admitted_roles=frozenset[Role]({"agent", "observer"}),
     )
     world.lab.do(HUMAN, RegisterAgent("hera", "human"))
 
     for speaker in (None, Actor("human", "hera", "slot")):
         answer = router.send(SHOUT_MESSAGE | {"by": "hera"}, speaker=speaker, via="slot")
-        assert isinstance(answer, Turned)
+        assert isinstance(answer, Rejected)
         assert answer.code == "NOT_AUTHORIZED"
         assert "human:hera cannot send through the slot" in answer.detail
     assert world.events()[-1] == ("human:hera", "command.refused")
     assert world.lab.task("T").notes == 0
-    assert isinstance(router.send(SHOUT_MESSAGE, via="slot"), Taken)
+    assert isinstance(router.send(SHOUT_MESSAGE, via="slot"), Accepted)
 
 
 @pytest.mark.parametrize(
@@ -407,7 +412,7 @@ def test_bad_arguments_are_refused_and_recorded(
     before = world.lab.store.head()
     answer = world.call("shout", arguments)
 
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert (answer.code, answer.path) == (code, path)
     assert world.lab.store.head() == before + 1
 
@@ -417,17 +422,17 @@ def test_bad_arguments_are_refused_and_recorded(
 def test_hub_only_operation_is_forwarded_while_a_hub_runs(
     world: RouterWorld, *, soon: bool
 ) -> None:
-    answers: list[Answer | None] = [FORWARDED_REPLY, FORWARDED_REPLY, None]
-    forwarded: list[Say] = []
+    answers: list[Reply | None] = [FORWARDED_REPLY, FORWARDED_REPLY, None]
+    forwarded: list[ForwardedOperation] = []
 
-    def forward(operation: Say) -> Answer | None:
+    def forward(operation: ForwardedOperation) -> Reply | None:
         forwarded.append(operation)
         return answers.pop(0)
 
     facts = StoreFacts(world.lab.store, lambda _task, _ref: True)
-    secret = replace(SHOUT, name="whisper", is_for_hub=True)
-    world.router = Interpreter(
-        world.lab.hub, (replace(SHOUT_DIALECT, operations=(secret, NO_OP)),), facts, carry=forward
+    secret = replace(SHOUT, name="whisper", hub_only=True)
+    world.router = Router(
+        world.lab.hub, (replace(SHOUT_DIALECT, operations=(secret, NO_OP)),), facts, forward=forward
     )
     assert world.call("whisper", ARGUMENTS, key="k", soon=soon) is FORWARDED_REPLY
     assert world.call("whisper", json.dumps(ARGUMENTS), soon=soon) is FORWARDED_REPLY
@@ -439,54 +444,54 @@ def test_hub_only_operation_is_forwarded_while_a_hub_runs(
     assert all(json.loads(one.words) == json.loads(arguments) for one in forwarded)
     before = world.lab.store.head()
     # The hub has stopped: the operation runs here.
-    assert isinstance(world.call("whisper", ARGUMENTS, soon=soon), Taken)
+    assert isinstance(world.call("whisper", ARGUMENTS, soon=soon), Accepted)
     assert world.lab.store.head() > before
     # Faulty arguments, and operations that need no hub, are never forwarded.
-    assert isinstance(world.call("whisper", {"words": "quiet", "task": "T"}, soon=soon), Turned)
-    assert isinstance(world.call("rest", {}, soon=soon), Taken)
-    assert isinstance(world.send(SHOUT_MESSAGE, soon=soon), Taken)
+    assert isinstance(world.call("whisper", {"words": "quiet", "task": "T"}, soon=soon), Rejected)
+    assert isinstance(world.call("rest", {}, soon=soon), Accepted)
+    assert isinstance(world.send(SHOUT_MESSAGE, soon=soon), Accepted)
     assert len(forwarded) == 3
 
 
 def test_router_may_accept_smaller_messages(world: RouterWorld) -> None:
     facts = StoreFacts(world.lab.store, lambda _task, _ref: True)
-    narrow = Interpreter(world.lab.hub, (SHOUT_DIALECT,), facts, most_bytes=100)
+    narrow = Router(world.lab.hub, (SHOUT_DIALECT,), facts, max_bytes=100)
 
-    assert isinstance(narrow.send(SHOUT_MESSAGE), Taken)
+    assert isinstance(narrow.send(SHOUT_MESSAGE), Accepted)
     assert narrow.send(SHOUT_MESSAGE | {"more": "x" * 100}) is None
-    assert Incoming(b"x" * 101, 100).is_too_large
+    assert RawMessage(b"x" * 101, 100).is_too_large
 
 
 def test_many_callers_share_commits(world: RouterWorld) -> None:
-    async def send_all() -> list[Answer | None]:
+    async def send_all() -> list[Reply | None]:
         shouts = [SHOUT_MESSAGE | {"shout": "N" * n} for n in range(1, 40)]
-        return await asyncio.gather(*(world.router.send_soon(shout) for shout in shouts))
+        return await asyncio.gather(*(world.router.send_async(shout) for shout in shouts))
 
     before = world.lab.store.transactions
     answers = asyncio.run(send_all())
 
-    assert all(isinstance(answer, Taken) for answer in answers)
+    assert all(isinstance(answer, Accepted) for answer in answers)
     assert world.lab.task("T").notes == 39
     assert world.lab.store.transactions - before < 39
 
 
 def test_message_is_parsed_first_and_answered_later(world: RouterWorld) -> None:
-    assert world.router.hear(SHOUT_MESSAGE, dialect="mute") is None
-    routed = world.router.hear(SHOUT_MESSAGE, dialect="shouting")
+    assert world.router.parse(SHOUT_MESSAGE, dialect="mute") is None
+    routed = world.router.parse(SHOUT_MESSAGE, dialect="shouting")
     assert routed is not None
-    assert (routed.dialect.name, routed.line_up) == ("shouting", "T")
-    assert world.router.looks(routed, ALICE), "whether there is a megaphone"
-    quiet = world.router.hear(SHOUT_MESSAGE | {"shout": "hello"}, dialect="shouting")
+    assert (routed.dialect.name, routed.ordering_key) == ("shouting", "T")
+    assert world.router.needs_lookup(routed, ALICE), "whether there is a megaphone"
+    quiet = world.router.parse(SHOUT_MESSAGE | {"shout": "hello"}, dialect="shouting")
     assert quiet is not None
-    assert not world.router.looks(quiet, ALICE), "what is refused as it is"
+    assert not world.router.needs_lookup(quiet, ALICE), "what is refused as it is"
     before = world.events()
-    answer = asyncio.run(world.router.answer_soon(routed, ALICE, key="k"))
-    assert isinstance(answer, Taken)
+    answer = asyncio.run(world.router.answer_async(routed, ALICE, key="k"))
+    assert isinstance(answer, Accepted)
     assert world.events() == [*before, ("agent:alice", "task.noted")]
 
 
 def test_lint_reports_invalid_json() -> None:
-    assert lint_text(SILENT_DIALECT, b'"k"', "k", strict=True) == Linted(True, "k", True)
+    assert lint_text(SILENT_DIALECT, b'"k"', "k", strict=True) == LintResult(True, "k", True)
     linted = lint_text(SILENT_DIALECT, b'{"a":1,"a":1}', "k", strict=False)
     assert (linted.ok, linted.issues) == (False, (DUPLICATE_KEY,))
 
@@ -495,24 +500,27 @@ DUPLICATE_KEY = {"path": "a", "reason": "this key stands twice in its object"}
 
 
 def test_lenient_dialect_lints_any_readable_text() -> None:
-    lenient = replace(SILENT_DIALECT, is_lenient=True, lint=lint_anything)
+    lenient = replace(SILENT_DIALECT, lints_any_text=True, lint=lint_anything)
     read = lint_text(lenient, b'{"a":1,"a":2}', "k", strict=False)
-    assert read == Linted(True, "", {"a": 2}, (DUPLICATE_KEY,), "k")
+    assert read == LintResult(True, "", {"a": 2}, (DUPLICATE_KEY,), "k")
     assert lint_text(lenient, b"{", "k", strict=False).message == {}
-    assert lint_text(lenient, b'{"a":1,"a":2}', "k", strict=True) == Linted(
+    assert lint_text(lenient, b'{"a":1,"a":2}', "k", strict=True) == LintResult(
         False, "", None, (DUPLICATE_KEY,)
     )
 
 
 def test_lint_checks_the_size_limit_of_each_kind() -> None:
     wide = replace(
-        SILENT_DIALECT, bounds=Bounds(2 * MOST_BYTES), carriers={"short": SHOUT}, lint=lint_anything
+        SILENT_DIALECT,
+        limits=MessageLimits(2 * MAX_BYTES),
+        operation_of_type={"short": SHOUT},
+        lint=lint_anything,
     )
     for kind, size, ok in (
-        ("short", MOST_BYTES, True),
-        ("short", MOST_BYTES + 1, False),
-        ("long", MOST_BYTES + 1, True),
-        ("long", 2 * MOST_BYTES + 1, False),
+        ("short", MAX_BYTES, True),
+        ("short", MAX_BYTES + 1, False),
+        ("long", MAX_BYTES + 1, True),
+        ("long", 2 * MAX_BYTES + 1, False),
     ):
         linted = lint_text(wide, b'"' + b"x" * (size - 2) + b'"', kind, strict=False)
         assert (linted.ok, bool(linted.issues)) == (ok, not ok)
@@ -532,9 +540,9 @@ def test_store_facts_reflect_the_store(world: RouterWorld) -> None:
     assert (facts.is_in_progress("T"), facts.is_in_progress("S2")) == (True, False)
     assert not facts.is_in_progress("nope")
     assert (facts.file_exists("T", "x"), facts.file_exists("T", "y")) == (True, False)
-    assert sorted(facts.held_in("s-1")) == sorted([own["S0"], own["S1"]])
-    assert facts.held_in("s-1", "bob") == [own["S1"]]
-    assert facts.held_in("s-1", task="S0") == [own["S0"]]
-    assert facts.held_in("s-2") == []
-    assert facts.reported() == []
-    assert facts.speaker("eve", "inbox") == Actor("agent", "eve", "inbox")
+    assert sorted(facts.tasks_held_in_session("s-1")) == sorted([own["S0"], own["S1"]])
+    assert facts.tasks_held_in_session("s-1", "bob") == [own["S1"]]
+    assert facts.tasks_held_in_session("s-1", task="S0") == [own["S0"]]
+    assert facts.tasks_held_in_session("s-2") == []
+    assert facts.reported_tasks() == []
+    assert facts.resolve_actor("eve", "inbox") == Actor("agent", "eve", "inbox")

@@ -7,8 +7,8 @@ import pytest
 from dragoman.core.commands import CreateTask, NoteTask
 from dragoman.core.errors import LedgerError, Refusal, StoreUnavailable
 from dragoman.core.events import MailPosted
-from dragoman.engine.ports import Listed
-from dragoman.engine.reads.search import bring_level, search_mail
+from dragoman.engine.ports import ListItem
+from dragoman.engine.reads.search import search_mail, update_index
 from dragoman.ledger.entry import Entry
 from dragoman.text.words import Words
 from tests.engine.lab import HUMAN, Lab, OpenStore
@@ -31,9 +31,9 @@ class RecordingStore(OpenStore):
         self.pages.append(len(page))
         return page
 
-    def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
+    def index_texts(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
         self.indexed_batches.append(len(texts))
-        super().index(texts, until)
+        super().index_texts(texts, until)
 
 
 def found(store: OpenStore, query: str, before: int | None = None, limit: int = 9) -> list[str]:
@@ -55,10 +55,10 @@ def test_read_only_store_still_finds_indexed_letters() -> None:
     class ReadOnlyStore(OpenStore):
         is_read_only = False
 
-        def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
+        def index_texts(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
             if self.is_read_only:
                 raise StoreUnavailable("the disk is read-only")
-            super().index(texts, until)
+            super().index_texts(texts, until)
 
     store = ReadOnlyStore()
     post(store, "1", "Token expired", "again")
@@ -85,7 +85,7 @@ def test_later_events_change_the_shown_letter_not_the_match() -> None:
     row = store.stream("mail:1")
     assert row is not None
     assert row.version == 2
-    assert first != again == [Listed(1, row)]
+    assert first != again == [ListItem(1, row)]
 
 
 def test_tasks_and_notes_are_not_searched() -> None:
@@ -94,7 +94,7 @@ def test_tasks_and_notes_are_not_searched() -> None:
     lab.do(HUMAN, NoteTask("T", "red"))
     post(lab.store, "1", "red")
     assert found(lab.store, "red") == ["1"]
-    assert lab.store.indexed() == lab.store.head()
+    assert lab.store.indexed_position() == lab.store.head()
 
 
 def test_long_ledger_is_indexed_in_pages_and_once() -> None:
@@ -105,7 +105,7 @@ def test_long_ledger_is_indexed_in_pages_and_once() -> None:
     assert store.pages == [100, 100, 50, 0]
     assert store.indexed_batches == [100, 100, 50]
 
-    bring_level(store)
+    update_index(store)
 
     assert store.pages[4:] == [0]
     assert len(store.indexed_batches) == 3, "what is level is not written again"
@@ -147,4 +147,4 @@ def test_unreadable_letter_raises_and_is_not_skipped() -> None:
     store.tables.entries[0] = Entry(1, intact.stream, 1, intact.event, b"{}", b"", b"")
     with pytest.raises(LedgerError):
         search_mail(store, "red", None, 9)
-    assert store.indexed() == 0
+    assert store.indexed_position() == 0

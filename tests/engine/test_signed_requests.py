@@ -12,11 +12,17 @@ from msgspec import Struct
 
 from docs.generate import DOCS
 from dragoman.core.actors import Actor
-from dragoman.core.commands import KeyAgent, RegisterAgent
+from dragoman.core.commands import RegisterAgent, SetAgentKey
 from dragoman.core.errors import Refusal
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.signed import LONGEST_MS, Envelopes, Opened, sign, signed_bytes
-from dragoman.text.base64url import to_base64url
+from dragoman.engine.signed import (
+    MAX_VALIDITY_MS,
+    SignedMessageVerifier,
+    VerifiedMessage,
+    sign_message,
+    signed_bytes,
+)
+from dragoman.text.base64url import encode_base64url
 from tests.engine.lab import HUMAN, START, Lab
 from tests.requirements import proves
 
@@ -32,11 +38,11 @@ class Verifier(Struct):
     """Hub that verifies signed messages."""
 
     lab: Lab
-    envelopes: Envelopes
+    envelopes: SignedMessageVerifier
 
     def code(self, message: object) -> str:
         """Return the refusal code; "" if valid, "none" if it is not a signed message."""
-        found = self.envelopes.open(json.dumps(message).encode(), "http")
+        found = self.envelopes.verify(json.dumps(message).encode(), "http")
         if found is None:
             return "none"
         return found.code if isinstance(found, Refusal) else ""
@@ -46,10 +52,10 @@ class Verifier(Struct):
 def verifier() -> Verifier:
     """Hub with alice's public key."""
     lab = Lab()
-    key = to_base64url(KEY.public_key().public_bytes_raw())
-    lab.do(HUMAN, RegisterAgent("alice", "coordinator"), KeyAgent("alice", key))
+    key = encode_base64url(KEY.public_key().public_bytes_raw())
+    lab.do(HUMAN, RegisterAgent("alice", "coordinator"), SetAgentKey("alice", key))
     lab.do(HUMAN, RegisterAgent("bob"))
-    return Verifier(lab, Envelopes(lab.store, lab.clock))
+    return Verifier(lab, SignedMessageVerifier(lab.store, lab.clock))
 
 
 def signed_message(
@@ -64,24 +70,24 @@ def signed_message(
         "alg": "ed25519",
         **overrides,
     }
-    value = to_base64url(key.sign(signed_bytes(envelope, signature)))
+    value = encode_base64url(key.sign(signed_bytes(envelope, signature)))
     return {"envelope": envelope, "signature": {**signature, "value": value}}
 
 
 def test_signed_message_authenticates_its_agent_in_its_role(verifier: Verifier) -> None:
-    opened = verifier.envelopes.open(json.dumps(signed_message()).encode(), "http")
-    assert isinstance(opened, Opened)
+    opened = verifier.envelopes.verify(json.dumps(signed_message()).encode(), "http")
+    assert isinstance(opened, VerifiedMessage)
     assert opened.principal.actor == Actor("coordinator", "alice", "http")
     assert opened.envelope == ENVELOPE
-    assert opened.counts_by("") == f"signed:{NONCE}"
-    assert opened.counts_by("its-digest") == "signed:its-digest"
+    assert opened.idempotency_key("") == f"signed:{NONCE}"
+    assert opened.idempotency_key("its-digest") == "signed:its-digest"
 
 
 def test_json_formatting_does_not_matter(verifier: Verifier) -> None:
     message = signed_message()
     reordered = {name: dict(reversed(message[name].items())) for name in ("signature", "envelope")}
     spaced = json.dumps(reordered, indent=3, ensure_ascii=False).replace("1.0", "1e0")
-    assert isinstance(verifier.envelopes.open(spaced.encode(), "http"), Opened)
+    assert isinstance(verifier.envelopes.verify(spaced.encode(), "http"), VerifiedMessage)
 
 
 def test_worked_example_of_the_docs_is_accepted(verifier: Verifier) -> None:
@@ -95,7 +101,7 @@ def test_worked_example_of_the_docs_is_accepted(verifier: Verifier) -> None:
         if name not in _ADDED_BY_SIGN
     }
     message = namespace["sign"](ENVELOPE, fields, KEY)
-    assert isinstance(verifier.envelopes.open(message, "http"), Opened)
+    assert isinstance(verifier.envelopes.verify(message, "http"), VerifiedMessage)
 
 
 _ADDED_BY_SIGN = ("alg", "value")
@@ -131,8 +137,8 @@ def test_clock_set_back_does_not_allow_a_replay(verifier: Verifier) -> None:
 
 def test_expired_nonces_are_forgotten(verifier: Verifier) -> None:
     verifier.code(signed_message())
-    verifier.lab.clock.advance(2 * LONGEST_MS)
-    assert verifier.code(signed_message(nonce="c" * 16, life=2 * LONGEST_MS + 1_000)) == ""
+    verifier.lab.clock.advance(2 * MAX_VALIDITY_MS)
+    assert verifier.code(signed_message(nonce="c" * 16, life=2 * MAX_VALIDITY_MS + 1_000)) == ""
     assert f"{NONCE}" not in repr(vars(verifier.envelopes))
 
 
@@ -149,7 +155,7 @@ def test_clock_jump_forward_and_back_keeps_no_nonce_for_long(verifier: Verifier)
 def test_too_many_open_nonces_are_refused_as_overload(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.engine.signed.MOST_NONCES", 1)
+    monkeypatch.setattr("dragoman.engine.signed.MAX_NONCES", 1)
     assert verifier.code(signed_message()) == ""
     assert verifier.code(signed_message(nonce="d" * 16)) == "overloaded"
 
@@ -168,8 +174,8 @@ def test_too_many_open_nonces_are_refused_as_overload(
         (signed_message(nonce="n" * 65), "invalid_envelope"),
         (signed_message(expires="tomorrow"), "invalid_envelope"),
         (signed_message(life=0), "token_expired"),
-        (signed_message(life=LONGEST_MS), ""),
-        (signed_message(life=LONGEST_MS + 1), "invalid_envelope"),
+        (signed_message(life=MAX_VALIDITY_MS), ""),
+        (signed_message(life=MAX_VALIDITY_MS + 1), "invalid_envelope"),
         (signed_message(envelope=[1]), "invalid_envelope"),
         (signed_message(envelope="AOF/1 {}"), "invalid_envelope"),
         ({**signed_message(), "x": 1}, "none"),
@@ -186,7 +192,7 @@ def test_malformed_or_unauthorized_message_is_refused(
 
 
 def test_unknown_signature_field_is_refused_with_the_known_ones(verifier: Verifier) -> None:
-    refusal = verifier.envelopes.open(json.dumps(signed_message(extra="x")).encode(), "http")
+    refusal = verifier.envelopes.verify(json.dumps(signed_message(extra="x")).encode(), "http")
     assert isinstance(refusal, Refusal)
     known = "agent, nonce, audience, expires, value, key, alg"
     assert refusal.detail == f"signature.extra: there is no such field; known: {known}"
@@ -209,13 +215,13 @@ def test_no_field_can_be_changed_or_omitted(verifier: Verifier, field: str) -> N
 
 
 def test_removed_key_is_no_longer_trusted(verifier: Verifier) -> None:
-    verifier.lab.do(HUMAN, KeyAgent("alice", ""))
+    verifier.lab.do(HUMAN, SetAgentKey("alice", ""))
     assert verifier.code(signed_message()) == "unauthenticated"
 
 
 @proves("IDENTITY-ROTATION")
 def test_old_key_is_trusted_during_the_overlap(verifier: Verifier) -> None:
-    verifier.lab.do(HUMAN, KeyAgent("alice", "A" * 43, overlap_ms=30_000))
+    verifier.lab.do(HUMAN, SetAgentKey("alice", "A" * 43, overlap_ms=30_000))
     assert verifier.code(signed_message()) == ""
     verifier.lab.clock.advance(30_000)
     assert verifier.code(signed_message(nonce="fedcba9876543210")) == "unauthenticated"
@@ -224,14 +230,14 @@ def test_old_key_is_trusted_during_the_overlap(verifier: Verifier) -> None:
 @given(data=st.binary(max_size=60))
 def test_arbitrary_bytes_are_not_a_signed_message(data: bytes) -> None:
     lab = Lab()
-    assert Envelopes(lab.store, lab.clock).open(data, "http") is None
+    assert SignedMessageVerifier(lab.store, lab.clock).verify(data, "http") is None
 
 
 def test_duplicate_key_or_nan_is_not_a_signed_message(verifier: Verifier) -> None:
     text = json.dumps(signed_message())
-    assert verifier.envelopes.open(text.replace('"n": 1.0', '"n": NaN').encode(), "http") is None
+    assert verifier.envelopes.verify(text.replace('"n": 1.0', '"n": NaN').encode(), "http") is None
     doubled = text.replace('"n": 1.0', '"n": 1.0, "n": 2')
-    assert verifier.envelopes.open(doubled.encode(), "http") is None
+    assert verifier.envelopes.verify(doubled.encode(), "http") is None
 
 
 @proves("REDACT-SIGNED")
@@ -239,7 +245,9 @@ def test_secret_in_a_signed_message_is_refused_and_may_be_resent_without(
     verifier: Verifier,
 ) -> None:
     lab = verifier.lab
-    verifier.envelopes = Envelopes(lab.store, lab.clock, lab.hub.redaction.refusal)
+    verifier.envelopes = SignedMessageVerifier(
+        lab.store, lab.clock, lab.hub.redaction.check_document
+    )
     envelope = {"notes": "use ghp_" + "a1B2" * 9}
     assert verifier.code(signed_message(envelope=envelope)) == "policy_violation"
     assert verifier.code(signed_message()) == ""
@@ -247,11 +255,11 @@ def test_secret_in_a_signed_message_is_refused_and_may_be_resent_without(
 
 def test_own_signature_is_accepted_under_the_sender_key(verifier: Verifier) -> None:
     fields = {"agent": "alice", "audience": "lab", "expires": to_rfc3339(START + 60_000)}
-    first = sign(ENVELOPE, {**fields, "nonce": NONCE, "key": "k-1"}, KEY)
-    again = sign(ENVELOPE, {**fields, "nonce": NONCE[::-1], "key": "k-1"}, KEY)
+    first = sign_message(ENVELOPE, {**fields, "nonce": NONCE, "key": "k-1"}, KEY)
+    again = sign_message(ENVELOPE, {**fields, "nonce": NONCE[::-1], "key": "k-1"}, KEY)
     for message in (first, again):  # Two signatures of one message have the same idempotency key.
-        opened = verifier.envelopes.open(json.dumps(message).encode(), "http")
-        assert isinstance(opened, Opened)
-        assert (opened.envelope, opened.counts_by("its-digest")) == (ENVELOPE, "signed:k-1")
-    message = sign(ENVELOPE, {**fields, "nonce": NONCE.upper(), "key": "k" * 250}, KEY)
+        opened = verifier.envelopes.verify(json.dumps(message).encode(), "http")
+        assert isinstance(opened, VerifiedMessage)
+        assert (opened.envelope, opened.idempotency_key("its-digest")) == (ENVELOPE, "signed:k-1")
+    message = sign_message(ENVELOPE, {**fields, "nonce": NONCE.upper(), "key": "k" * 250}, KEY)
     assert verifier.code(message) == "invalid_envelope"

@@ -23,8 +23,8 @@ from dragoman.core.errors import (
     StoreLost,
     StoreUnavailable,
 )
-from dragoman.engine.ports import Changes, ReadyKey, Session
-from dragoman.engine.request import Accepted
+from dragoman.engine.ports import Changes, ReadyKey, Transaction
+from dragoman.engine.request import Committed
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, assert_accepted, code, findings
 from tests.requirements import proves
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 class _RejectingSession:
     """Session whose database rejects a certain word."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Transaction) -> None:
         self._session = session
 
     def __getattr__(self, verb: str) -> Any:
@@ -49,32 +49,32 @@ class _RejectingSession:
 class RejectingStore(OpenStore):
     """Store on such a database."""
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         """Run the work in a rejecting session."""
-        return super().transact(lambda session: work(cast(Session, _RejectingSession(session))))
+        return super().transact(lambda session: work(cast(Transaction, _RejectingSession(session))))
 
 
 class _AheadSession:
     """Session that returns a task which another writer has just created."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Transaction) -> None:
         self._session = session
 
     def __getattr__(self, verb: str) -> Any:
         return getattr(self._session, verb)
 
-    def ready(self, *_: object) -> list[ReadyKey]:
+    def ready_page(self, *_: object) -> list[ReadyKey]:
         return [ReadyKey(0, 0, 1, "task:unseen")]
 
 
 class AheadStore(OpenStore):
     """Store whose first transaction has such a session."""
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         """Run the work in such a session, once."""
         if self.transactions:
             return super().transact(work)
-        return super().transact(lambda session: work(cast(Session, _AheadSession(session))))
+        return super().transact(lambda session: work(cast(Transaction, _AheadSession(session))))
 
 
 @proves("STORE-INTERLEAVE")
@@ -247,7 +247,7 @@ def test_commit_of_unknown_outcome_is_found_and_not_repeated(
     undisturbed = assert_accepted(other.ask(actor, *commands, key=key))
     lab.store.losses = losses
     answer = assert_accepted(lab.ask(actor, *commands, key=key))
-    assert answer == Accepted(undisturbed.receipts, repeated=True)
+    assert answer == Committed(undisturbed.receipts, repeated=True)
     assert lab.lines() == other.lines()
 
 

@@ -14,17 +14,17 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.states.task import Task
-from dragoman.engine.ports import BoardQuery, Row
+from dragoman.engine.ports import StreamRow, TaskQuery
 from dragoman.engine.reads import ask
 from dragoman.engine.reads.ask import (
     TaskView,
-    decode,
-    entries,
-    find_stream,
+    all_entries,
+    decode_event,
     find_task,
-    history,
+    find_task_stream,
     list_tasks,
     names_in_role,
+    stream_entries,
     task_as_of,
     tasks_as_of,
 )
@@ -130,7 +130,7 @@ def test_task_is_found_by_each_of_its_names(lab: Lab) -> None:
     lab.do(HUMAN, CreateTask("t", "T", aliases=("bead:ol-1",)))
     lab.do(HUMAN, AliasTask("T", "workq:7"))
     names = ("T", "TASK-2026-02-09-001", "aof:TASK-2026-02-09-001", "bead:ol-1", "ol-1", "workq:7")
-    assert {find_stream(lab.store, name) for name in names} == {"task:T"}
+    assert {find_task_stream(lab.store, name) for name in names} == {"task:T"}
 
 
 @proves("NAME-ALIAS", "NAME-GRAMMAR", "REFUSAL-CODES")
@@ -172,7 +172,7 @@ def test_unresolvable_name_is_refused_with_its_reason(lab: Lab, name: str, code:
 @proves("NAME-ALIAS")
 def test_same_name_of_two_kinds_for_one_task_is_not_ambiguous(lab: Lab) -> None:
     lab.do(HUMAN, CreateTask("t", "T", aliases=("x:n", "y:n")))
-    assert find_stream(lab.store, "n") == "task:T"
+    assert find_task_stream(lab.store, "n") == "task:T"
 
 
 @proves("REFUSAL-RECORDED")
@@ -180,7 +180,7 @@ def test_stream_of_an_actor_is_not_a_task(lab: Lab) -> None:
     lab.code(BOB, NoteTask("nowhere", "x"))
     found = find_task(lab.store, "agent:bob")
     assert isinstance(found, Refusal)
-    assert list_tasks(lab.store, BoardQuery()) == []
+    assert list_tasks(lab.store, TaskQuery()) == []
 
 
 @proves("CLI-PAGED")
@@ -190,16 +190,16 @@ def test_task_list_is_paged_newest_first_and_filtered(lab: Lab) -> None:
     lab.do(ALICE, ClaimTask("T0", "alice"))
 
     def page(**query: Any) -> list[str]:
-        return [view.task.id for view in list_tasks(lab.store, BoardQuery(**query))]
+        return [view.task.id for view in list_tasks(lab.store, TaskQuery(**query))]
 
     assert page() == ["T4", "T3", "T2", "T1", "T0"]
     assert page(status="ready") == ["T4", "T2"]
     assert page(owner="alice") == ["T0"]
     assert page(status="ready", owner="alice") == []
-    first = list_tasks(lab.store, BoardQuery(limit=2))
+    first = list_tasks(lab.store, TaskQuery(limit=2))
     assert [view.task.id for view in first] == ["T4", "T3"]
     assert page(limit=2, before=first[-1].number) == ["T2", "T1"]
-    held = list_tasks(lab.store, BoardQuery(status="in-progress"))
+    held = list_tasks(lab.store, TaskQuery(status="in-progress"))
     assert isinstance(held[0], TaskView)
     assert held[0].lease is not None
     assert held[0].lease.holder == "alice"
@@ -210,20 +210,22 @@ def test_task_list_is_paged_newest_first_and_filtered(lab: Lab) -> None:
 def test_page_size_does_not_change_entries_and_history(
     history_store: SnapshottingStore, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ask, "_PAGE", size)
+    monkeypatch.setattr(ask, "_ENTRY_PAGE", size)
     head = history_store.head()
-    assert [entry.position for entry in entries(history_store)] == list(range(1, head + 1))
-    assert [entry.position for entry in entries(history_store, 5, until=9)] == [6, 7, 8, 9]
-    build_history = list(history(history_store, "task:build"))
+    assert [entry.position for entry in all_entries(history_store)] == list(range(1, head + 1))
+    assert [entry.position for entry in all_entries(history_store, 5, until=9)] == [6, 7, 8, 9]
+    build_history = list(stream_entries(history_store, "task:build"))
     assert [entry.version for entry in build_history] == list(range(1, len(build_history) + 1))
     until = build_history[2].position
-    assert [entry.version for entry in history(history_store, "task:build", until=until)] == [
+    assert [
+        entry.version for entry in stream_entries(history_store, "task:build", until=until)
+    ] == [
         1,
         2,
         3,
     ]
-    assert list(history(history_store, "task:nobody")) == []
-    assert type(decode(build_history[0])).__name__ == "TaskCreated"
+    assert list(stream_entries(history_store, "task:nobody")) == []
+    assert type(decode_event(build_history[0])).__name__ == "TaskCreated"
 
 
 @proves("ENGINE-AS-OF")
@@ -241,7 +243,7 @@ def test_reading_past_states_changes_nothing() -> None:
 class NoAgentScanStore(OpenStore):
     """Store that refuses to list all agents."""
 
-    def kind(self, kind: str, after: str, limit: int) -> list[Row]:
+    def streams_of_kind(self, kind: str, after: str, limit: int) -> list[StreamRow]:
         raise AssertionError(f"all streams of the kind {kind} were asked for")
 
 
@@ -249,7 +251,7 @@ class NoAgentScanStore(OpenStore):
 def test_names_in_role_reads_no_list_of_all_agents(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ask, "_PAGE", 2)
+    monkeypatch.setattr(ask, "_ENTRY_PAGE", 2)
     lab = Lab(NoAgentScanStore())
     for name in ("zoe", "ann", "olga"):
         lab.do(HUMAN, RegisterAgent(name, "orchestrator"))

@@ -17,12 +17,12 @@ from dragoman.core.commands import (
 )
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import TaskView, entries, find_task
-from dragoman.engine.reads.pages import Wanted, page_now
-from dragoman.engine.shown.tasks import encode, shown_entry, task_summary, whole_task
+from dragoman.engine.reads.ask import TaskView, all_entries, find_task
+from dragoman.engine.reads.pages import TaskFilter, page_of_tasks
+from dragoman.engine.shown.tasks import encode, entry_resource, task_detail, task_summary
 from dragoman.store.memory import MemoryStore
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
 from tests.engine.lab import ALICE, HUMAN, START, TTL
 from tests.requirements import proves
 
@@ -31,7 +31,7 @@ pytestmark = proves("ENGINE-SHOWN")
 
 @pytest.fixture
 def hub() -> Hub:
-    return Hub(Engine(MemoryStore("shown"), HandClock(START), bytes(32)), CountingIds())
+    return Hub(Engine(MemoryStore("shown"), ManualClock(START), bytes(32)), SequentialIds())
 
 
 def _view(hub: Hub, name: str) -> TaskView:
@@ -41,9 +41,9 @@ def _view(hub: Hub, name: str) -> TaskView:
 
 
 def test_minimal_task_has_nulls_and_empty_lists(hub: Hub) -> None:
-    hub.do(HUMAN, CreateTask("One", id="one", body="text"))
+    hub.submit(HUMAN, CreateTask("One", id="one", body="text"))
     view = _view(hub, "one")
-    whole = json.loads(encode(whole_task(view.task, view.lease, START)))
+    whole = json.loads(encode(task_detail(view.task, view.lease, START)))
     assert whole.pop("body") == "text"
     assert whole == json.loads(encode(task_summary(view.task, view.lease, START)))
     assert whole["lease"] is whole["report"] is whole["delegation"] is whole["notBefore"] is None
@@ -67,28 +67,28 @@ def test_obstacle_is_shown_while_the_task_is_blocked(
 ) -> None:
     def shown_obstacle() -> str | None:
         view = _view(hub, "one")
-        return whole_task(view.task, view.lease, START).obstacle
+        return task_detail(view.task, view.lease, START).obstacle
 
-    hub.do(HUMAN, CreateTask("One", id="one", ready=True))
-    hub.do(ALICE, ClaimTask("one", "alice", "s1", TTL))
+    hub.submit(HUMAN, CreateTask("One", id="one", ready=True))
+    hub.submit(ALICE, ClaimTask("one", "alice", "s1", TTL))
     assert shown_obstacle() is None
-    hub.do(HUMAN if isinstance(command, MoveTask) else ALICE, command)
+    hub.submit(HUMAN if isinstance(command, MoveTask) else ALICE, command)
     assert shown_obstacle() == obstacle
-    hub.do(HUMAN, MoveTask("one", "ready", "found it"))
+    hub.submit(HUMAN, MoveTask("one", "ready", "found it"))
     assert shown_obstacle() is None
 
 
 def test_full_task_shows_lease_report_and_delegation(hub: Hub) -> None:
-    hub.do(
+    hub.submit(
         HUMAN,
         CreateTask("Whole", id="whole", ready=True),
         CreateTask("Part", id="part", ready=True),
         RequestDelegation("part", "whole", "alice", START + 1, ("works",)),
     )
-    hub.do(ALICE, ClaimTask("part", "alice", "s1", TTL))
-    hub.do(ALICE, ReportOutcome("part", "failed", "no luck"))
+    hub.submit(ALICE, ClaimTask("part", "alice", "s1", TTL))
+    hub.submit(ALICE, ReportOutcome("part", "failed", "no luck"))
     view = _view(hub, "part")
-    shown = json.loads(encode(whole_task(view.task, view.lease, START + TTL)))
+    shown = json.loads(encode(task_detail(view.task, view.lease, START + TTL)))
     assert shown["lease"] == {
         "agent": "alice",
         "session": "s1",
@@ -100,7 +100,7 @@ def test_full_task_shows_lease_report_and_delegation(hub: Hub) -> None:
     assert (shown["report"]["outcome"], shown["report"]["notes"]) == ("failed", "no luck")
     assert (shown["delegation"]["from"], shown["delegation"]["to"]) == ("hera", "alice")
     assert shown["delegation"]["acceptanceCriteria"] == ["works"]
-    hub.do(ALICE, ReportOutcome("part", "failed", apply=True))
+    hub.submit(ALICE, ReportOutcome("part", "failed", apply=True))
     view = _view(hub, "part")
     summary = task_summary(view.task, view.lease, START)
     assert summary.not_before is not None
@@ -109,9 +109,9 @@ def test_full_task_shows_lease_report_and_delegation(hub: Hub) -> None:
 
 
 def test_entry_shows_its_original_text_if_it_has_one(hub: Hub) -> None:
-    hub.do(HUMAN, CreateTask("One", id="one"), said=Raw(b'{"a":1}'))
-    hub.do(HUMAN, MoveTask("one", "ready"))
-    first, second = (json.loads(encode(shown_entry(entry))) for entry in entries(hub.store))
+    hub.submit(HUMAN, CreateTask("One", id="one"), original_text=Raw(b'{"a":1}'))
+    hub.submit(HUMAN, MoveTask("one", "ready"))
+    first, second = (json.loads(encode(entry_resource(entry))) for entry in all_entries(hub.store))
     assert list(first)[-3:] == ["body", "said", "hash"]
     assert (first["said"], first["body"]["title"], first["via"]) == ({"a": 1}, "One", None)
     assert "said" not in second
@@ -120,47 +120,49 @@ def test_entry_shows_its_original_text_if_it_has_one(hub: Hub) -> None:
 
 def test_page_is_filled_past_unwanted_tasks(hub: Hub) -> None:
     for number in range(12):
-        hub.do(HUMAN, CreateTask(f"{number}", id=f"t{number}", ready=True))
+        hub.submit(HUMAN, CreateTask(f"{number}", id=f"t{number}", ready=True))
         if number % 3:
-            hub.do(HUMAN, CreateTask("x", id=f"b{number}"))
-            hub.do(HUMAN, MoveTask(f"t{number}", "blocked"))
-    filters = Wanted(status="ready", is_claimable=True, limit=2)
-    page = page_now(hub.store, filters, START)
+            hub.submit(HUMAN, CreateTask("x", id=f"b{number}"))
+            hub.submit(HUMAN, MoveTask(f"t{number}", "blocked"))
+    filters = TaskFilter(status="ready", is_claimable=True, limit=2)
+    page = page_of_tasks(hub.store, filters, START)
     assert [view.task.id for view in page.tasks] == ["t9", "t6"]
     assert page.next is not None
-    page = page_now(hub.store, Wanted("ready", is_claimable=True, before=page.next, limit=2), START)
+    page = page_of_tasks(
+        hub.store, TaskFilter("ready", is_claimable=True, before=page.next, limit=2), START
+    )
     assert [view.task.id for view in page.tasks] == ["t3", "t0"]
     assert page.next is None
 
 
 def test_waiting_or_delayed_task_is_not_claimable(hub: Hub) -> None:
-    hub.do(
+    hub.submit(
         HUMAN,
         CreateTask("First", id="first", ready=True),
         CreateTask("Second", id="second", ready=True, blocked_by=("first",)),
     )
-    claimable = Wanted("ready", is_claimable=True)
-    page = page_now(hub.store, claimable, START)
+    claimable = TaskFilter("ready", is_claimable=True)
+    page = page_of_tasks(hub.store, claimable, START)
     assert [view.task.id for view in page.tasks] == ["first"]
-    assert not Wanted(assignee="alice").has(_view(hub, "first").task, START)
-    assert Wanted().has(_view(hub, "second").task, START)
+    assert not TaskFilter(assignee="alice").matches(_view(hub, "first").task, START)
+    assert TaskFilter().matches(_view(hub, "second").task, START)
 
 
 def test_page_scan_is_bounded(hub: Hub) -> None:
-    hub.do(HUMAN, CreateTask("First", id="first"))
+    hub.submit(HUMAN, CreateTask("First", id="first"))
     for number in range(60):
         waits = CreateTask("x", id=f"t{number}", ready=True, blocked_by=("first",))
-        hub.do(HUMAN, waits)
-    page = page_now(hub.store, Wanted("ready", is_claimable=True, limit=1), START)
+        hub.submit(HUMAN, waits)
+    page = page_of_tasks(hub.store, TaskFilter("ready", is_claimable=True, limit=1), START)
     assert page.tasks == []
     assert page.next is not None, "there may be more"
 
 
 @proves("MAIL-CHECKPOINT")
 def test_checkpoint_of_an_attempt_is_shown_with_its_task(hub: Hub) -> None:
-    hub.do(HUMAN, CreateTask("One", id="one", ready=True))
-    hub.do(ALICE, ClaimTask("one", "alice"))
-    hub.do(ALICE, CheckpointTask("one", "MANUAL", "0a1b2c3", "half", "the rest"))
+    hub.submit(HUMAN, CreateTask("One", id="one", ready=True))
+    hub.submit(ALICE, ClaimTask("one", "alice"))
+    hub.submit(ALICE, CheckpointTask("one", "MANUAL", "0a1b2c3", "half", "the rest"))
     view = _view(hub, "one")
     shown = json.loads(encode(task_summary(view.task, view.lease, START)))
     assert shown["checkpoint"] == {

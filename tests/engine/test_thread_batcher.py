@@ -6,7 +6,7 @@ from time import thread_time
 
 import pytest
 
-from dragoman.engine.aside import Aside
+from dragoman.engine.aside import ThreadBatcher
 from tests.requirements import proves
 
 MANY = 40
@@ -15,7 +15,7 @@ MANY = 40
 @proves("ENGINE-ASIDE")
 def test_each_call_gets_its_own_result_outside_the_loop_thread() -> None:
     threads: set[int] = set()
-    batcher = Aside()
+    batcher = ThreadBatcher()
 
     def call(number: int) -> int:
         threads.add(threading.get_ident())
@@ -23,7 +23,7 @@ def test_each_call_gets_its_own_result_outside_the_loop_thread() -> None:
 
     async def gather_all() -> list[int]:
         return await asyncio.gather(
-            *(batcher.look(lambda n=number: call(n)) for number in range(MANY))
+            *(batcher.run(lambda n=number: call(n)) for number in range(MANY))
         )
 
     assert asyncio.run(gather_all()) == list(range(MANY))
@@ -32,21 +32,21 @@ def test_each_call_gets_its_own_result_outside_the_loop_thread() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_calls_behind_an_idle_call_are_spread_over_more_threads() -> None:
-    batcher, never = Aside(), threading.Event()
+    batcher, never = ThreadBatcher(), threading.Event()
     together = threading.Barrier(2, timeout=30)
 
     async def gather_all() -> None:
         # The first call is idle for long. Of those after it two wait for each other: in one thread
         # neither would end.
-        slow = batcher.look(lambda: never.wait(0.02))
-        await asyncio.gather(slow, *(batcher.look(together.wait) for _ in range(2)))
+        slow = batcher.run(lambda: never.wait(0.02))
+        await asyncio.gather(slow, *(batcher.run(together.wait) for _ in range(2)))
 
     asyncio.run(gather_all())
 
 
 @proves("ENGINE-ASIDE")
 def test_busy_calls_share_one_thread() -> None:
-    threads, batcher = set[int](), Aside(idle=lambda: 0.0)
+    threads, batcher = set[int](), ThreadBatcher(idle_seconds=lambda: 0.0)
 
     def busy_call() -> None:
         threads.add(threading.get_ident())
@@ -55,7 +55,7 @@ def test_busy_calls_share_one_thread() -> None:
             pass
 
     async def gather_all() -> None:
-        await asyncio.gather(*(batcher.look(busy_call) for _ in range(MANY)))
+        await asyncio.gather(*(batcher.run(busy_call) for _ in range(MANY)))
 
     asyncio.run(gather_all())
     assert len(threads) == 1
@@ -63,14 +63,14 @@ def test_busy_calls_share_one_thread() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_call_behind_a_slow_call_does_not_wait_for_it() -> None:
-    batcher, third_called = Aside(long=0.01), threading.Event()
+    batcher, third_called = ThreadBatcher(slow_call_s=0.01), threading.Event()
 
     async def gather_all() -> tuple[bool, int, None]:
         return await asyncio.gather(
             # In one thread the first call would wait for the last one until its timeout.
-            batcher.look(lambda: third_called.wait(30)),
-            batcher.look(lambda: 7),
-            batcher.look(third_called.set),
+            batcher.run(lambda: third_called.wait(30)),
+            batcher.run(lambda: 7),
+            batcher.run(third_called.set),
         )
 
     assert list(asyncio.run(gather_all())) == [True, 7, None]
@@ -78,12 +78,12 @@ def test_call_behind_a_slow_call_does_not_wait_for_it() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_fast_batch_starts_no_second_thread() -> None:
-    batcher, never = Aside(idle=lambda: 0.0, long=0.05), threading.Event()
+    batcher, never = ThreadBatcher(idle_seconds=lambda: 0.0, slow_call_s=0.05), threading.Event()
     threads = set[int]()
 
     async def gather_all() -> None:
-        first = batcher.look(lambda: never.wait(0.005))
-        others = (batcher.look(lambda: threads.add(threading.get_ident())) for _ in range(3))
+        first = batcher.run(lambda: never.wait(0.005))
+        others = (batcher.run(lambda: threads.add(threading.get_ident())) for _ in range(3))
         await asyncio.gather(first, *others)
         await asyncio.sleep(0.1)
 
@@ -93,12 +93,12 @@ def test_fast_batch_starts_no_second_thread() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_missing_executor_fails_every_pending_call() -> None:
-    batcher = Aside()
+    batcher = ThreadBatcher()
 
     async def gather_all() -> tuple[int | BaseException, int | BaseException]:
         await asyncio.get_running_loop().shutdown_default_executor()
         return await asyncio.gather(
-            batcher.look(lambda: 1), batcher.look(lambda: 2), return_exceptions=True
+            batcher.run(lambda: 1), batcher.run(lambda: 2), return_exceptions=True
         )
 
     assert all(isinstance(one, RuntimeError) for one in asyncio.run(gather_all()))
@@ -107,7 +107,7 @@ def test_missing_executor_fails_every_pending_call() -> None:
 @proves("ENGINE-ASIDE")
 def test_stop_iteration_is_raised_as_runtime_error() -> None:
     async def gather_all() -> int:
-        return await Aside().look(lambda: next(iter(list[int]())))
+        return await ThreadBatcher().run(lambda: next(iter(list[int]())))
 
     with pytest.raises(RuntimeError, match="StopIteration"):
         asyncio.run(gather_all())
@@ -115,14 +115,14 @@ def test_stop_iteration_is_raised_as_runtime_error() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_exception_reaches_only_its_own_caller() -> None:
-    batcher = Aside()
+    batcher = ThreadBatcher()
 
     def fail() -> int:
         raise OSError("the disk is gone")
 
     async def gather_all() -> tuple[int | BaseException, int | BaseException]:
         return await asyncio.gather(
-            batcher.look(fail), batcher.look(lambda: 7), return_exceptions=True
+            batcher.run(fail), batcher.run(lambda: 7), return_exceptions=True
         )
 
     fault, answer = asyncio.run(gather_all())
@@ -132,11 +132,11 @@ def test_exception_reaches_only_its_own_caller() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_cancelled_caller_is_skipped() -> None:
-    batcher, may_end = Aside(), threading.Event()
+    batcher, may_end = ThreadBatcher(), threading.Event()
 
     async def gather_all() -> int:
-        cancelled = asyncio.create_task(batcher.look(lambda: may_end.wait(30)))
-        other = asyncio.create_task(batcher.look(lambda: 7))
+        cancelled = asyncio.create_task(batcher.run(lambda: may_end.wait(30)))
+        other = asyncio.create_task(batcher.run(lambda: 7))
         await asyncio.sleep(0)
         cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.bootstrap import dialects
-from dragoman.engine.nobodys import why_nobodys
+from dragoman.bootstrap import build_dialects
+from dragoman.engine.nobodys import explain_unrecognized
 from tests.requirements import proves
 
 pytestmark = proves("DIALECT-NOBODYS")
@@ -33,7 +33,7 @@ pytestmark = proves("DIALECT-NOBODYS")
 def test_explanation_tells_broken_syntax_from_an_unknown_shape(
     message: Any, code: str, expected: str
 ) -> None:
-    fault = why_nobodys(message, dialects())
+    fault = explain_unrecognized(message, build_dialects())
 
     assert fault.code == code
     assert expected in fault.detail

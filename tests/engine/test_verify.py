@@ -9,14 +9,20 @@ from msgspec.structs import replace
 from dragoman.core.commands import ClaimTask, CreateTask, NoteTask
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import Task
-from dragoman.engine.ports import Row
+from dragoman.engine.ports import StreamRow
 from dragoman.engine.verifying import verify
-from dragoman.engine.verifying.slices import Slice, Span, check_slice, spans
-from dragoman.engine.verifying.verify import Finding, Roots, check_ledger, check_tail, check_views
+from dragoman.engine.verifying.slices import CheckedSlice, SliceSpan, check_slice, slice_spans
+from dragoman.engine.verifying.verify import (
+    CheckpointRoots,
+    Finding,
+    check_ledger,
+    check_stored_states,
+    check_tail,
+)
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.checkpoint import Checkpoint
-from dragoman.ledger.entry import Entry, head_of_line
-from dragoman.ledger.views import FOLD, Shelf, decode_state, encode_state, refold
+from dragoman.ledger.entry import Entry, line_prefix
+from dragoman.ledger.views import FOLD_VERSION, IndexRow, decode_state, encode_state, replay
 from tests.engine.lab import ALICE, HUMAN, Lab, OpenStore, checkpoint, findings
 from tests.ledger.released import play
 from tests.requirements import proves
@@ -106,7 +112,7 @@ def refit_rows(store: Ledger) -> Ledger:
         if not kept and row.version:
             del store.tables.rows[number], store.tables.numbers[row.name]
         elif kept:
-            state = refold(entry.line for entry in kept)
+            state = replay(entry.line for entry in kept)
             assert state is not None
             store.row(
                 row.name,
@@ -355,7 +361,7 @@ def test_progress_is_reported_per_entry_and_per_stream() -> None:
     entries: list[int] = []
     streams: list[int] = []
     assert list(check_ledger(HONEST, (), entries.append)) == []
-    assert list(check_views(HONEST, streams.append)) == []
+    assert list(check_stored_states(HONEST, streams.append)) == []
     assert (sum(entries), sum(streams)) == (HEAD, len(HONEST.tables.rows))
 
 
@@ -407,14 +413,14 @@ def test_line_is_judged_by_its_content_not_its_formatting() -> None:
     [
         ENTRIES[-1].line[:-1] + b',"stream":"task:forged"}',
         ENTRIES[-1].line[:-1] + b',"version":99}',
-        head_of_line(ENTRIES[-1].stream, ENTRIES[-1].version, ENTRIES[-1].event) + b"1,no JSON",
+        line_prefix(ENTRIES[-1].stream, ENTRIES[-1].version, ENTRIES[-1].event) + b"1,no JSON",
     ],
 )
 def test_line_with_a_valid_prefix_and_forged_rest_is_found(forged: bytes) -> None:
     last = ENTRIES[-1]
     fitting = link_hash(last.previous, forged)
     store = with_changed_entry(HEAD, line=forged, hash=fitting).row(last.stream, hash=fitting)
-    assert HEAD in {one.position for one in check_views(store, no_progress)}
+    assert HEAD in {one.position for one in check_stored_states(store, no_progress)}
     assert HEAD in {one.position for one in check_tail(store, EVERY_SIZE[HEAD - 3])}
 
 
@@ -422,10 +428,10 @@ def test_line_with_a_valid_prefix_and_forged_rest_is_found(forged: bytes) -> Non
 @pytest.mark.parametrize("size", [1, 5, 64])
 def test_tree_grows_by_leaves_as_by_slices(size: int) -> None:
     def found(leaves: Sequence[bytes]) -> list[int]:
-        roots = Roots(HONEST.ledger_id(), EVERY_SIZE)
+        roots = CheckpointRoots(HONEST.ledger_id(), EVERY_SIZE)
         parts = (leaves[at : at + size] for at in range(0, len(leaves), size))
         findings = [one for part in parts for one in roots.append(part)]
-        return [one.position for one in (*findings, *roots.end(len(leaves)))]
+        return [one.position for one in (*findings, *roots.finish(len(leaves)))]
 
     leaves = [entry.hash for entry in ENTRIES]
     assert found(leaves) == []
@@ -437,7 +443,7 @@ def test_tree_grows_by_leaves_as_by_slices(size: int) -> None:
 def test_slices_may_be_checked_elsewhere() -> None:
     checked: list[int] = []
 
-    def elsewhere(spans: Sequence[Span]) -> list[Slice]:
+    def elsewhere(spans: Sequence[SliceSpan]) -> list[CheckedSlice]:
         return [check_slice(HONEST, span) for span in reversed(spans)][::-1]
 
     assert list(check_ledger(HONEST, EVERY_SIZE, checked.append, elsewhere, 16)) == []
@@ -446,10 +452,10 @@ def test_slices_may_be_checked_elsewhere() -> None:
 
 @proves("VERIFY-HASHES")
 def test_trees_are_built_only_up_to_signed_sizes() -> None:
-    parts = spans(HEAD, (7, 20), 16)
+    parts = slice_spans(HEAD, (7, 20), 16)
     assert [part.sizes for part in parts[:3]] == [(7, 16), (20,), ()]
     assert [list(check_slice(HONEST, part).trees) for part in parts[:3]] == [[7, 16], [20], []]
-    assert not any(part.sizes for part in spans(HEAD, (), 16))
+    assert not any(part.sizes for part in slice_spans(HEAD, (), 16))
 
 
 STREAM = "task:once"
@@ -476,14 +482,14 @@ TAMPERED_ROWS: dict[str, tuple[Callable[[Ledger], Any], str]] = {
     "no state": (lambda store: store.row(STREAM, state=b""), "stored state differs"),
     "invalid state": (lambda store: store.row(STREAM, state=b"{}"), "state differs"),
     "in a ready queue": (
-        lambda store: store.row(STREAM, shelf=Shelf("ready", "", 2, 1)),
+        lambda store: store.row(STREAM, shelf=IndexRow("ready", "", 2, 1)),
         "indexes differ",
     ),
     "another owner": (
-        lambda store: store.row(STREAM, shelf=Shelf("blocked", owner="mallory")),
+        lambda store: store.row(STREAM, shelf=IndexRow("blocked", owner="mallory")),
         "indexes differ",
     ),
-    "not indexed": (lambda store: store.row(STREAM, shelf=Shelf()), "indexes differ"),
+    "not indexed": (lambda store: store.row(STREAM, shelf=IndexRow()), "indexes differ"),
     "foreign lease": (
         lambda store: store.row(STREAM, lease=Lease("mallory", 2, 1, 1, 1)),
         "lease does not belong",
@@ -500,7 +506,7 @@ TAMPERED_ROWS: dict[str, tuple[Callable[[Ledger], Any], str]] = {
 def test_tampered_row_is_found(tamper: Callable[[Ledger], Any], problem: str) -> None:
     store = copy_ledger()
     tamper(store)
-    found = list(check_views(store, no_progress))
+    found = list(check_stored_states(store, no_progress))
     assert len(found) == 1
     assert problem in found[0].problem
     assert found[0].stream in (STREAM, "actor:agent:alice")
@@ -530,23 +536,23 @@ def test_missing_or_extra_row_is_found() -> None:
 
 
 @proves("VERIFY-VIEWS", "NAME-ALIAS")
-@pytest.mark.parametrize("pair", sorted(HONEST.tables.names), ids=":".join)
+@pytest.mark.parametrize("pair", sorted(HONEST.tables.aliases), ids=":".join)
 def test_missing_or_redirected_alias_is_found(pair: tuple[str, str]) -> None:
     name, kind = pair
     removed, redirected = copy_ledger(), copy_ledger()
-    owner = removed.tables.names.pop(pair)
-    removed.tables.kinds[name].remove(kind)
+    owner = removed.tables.aliases.pop(pair)
+    removed.tables.kinds_of_alias[name].remove(kind)
     problem = Finding(f"the alias {kind}:{name} is missing", stream=owner)
     assert problem in findings(removed)
-    redirected.tables.names[pair] = "task:once" if owner != "task:once" else "task:build"
+    redirected.tables.aliases[pair] = "task:once" if owner != "task:once" else "task:build"
     assert problem in findings(redirected)
 
 
 @proves("VERIFY-VIEWS", "NAME-ALIAS")
 def test_alias_without_an_event_is_found() -> None:
     store = copy_ledger()
-    store.tables.names["mine", "bead"] = STREAM
-    store.tables.kinds["mine"] = ["bead"]
+    store.tables.aliases["mine", "bead"] = STREAM
+    store.tables.kinds_of_alias["mine"] = ["bead"]
     (found,) = findings(store)
     assert found == Finding("nothing in the ledger gave it the alias bead:mine", stream=STREAM)
 
@@ -589,9 +595,9 @@ def test_delayed_task_may_be_queued_or_not_yet() -> None:
     resting = replace(lab.task("T"), not_before=lab.clock.now() + 1_000)
     born = lab.task("T").created_at
     for shelf, sound in (
-        (Shelf("ready", "", 2, born), True),
-        (Shelf("ready", None, 2, born, 0), False),
-        (Shelf("ready", None, 2, born, resting.not_before), False),
+        (IndexRow("ready", "", 2, born), True),
+        (IndexRow("ready", None, 2, born, 0), False),
+        (IndexRow("ready", None, 2, born, resting.not_before), False),
     ):
         store.row("task:T", shelf=shelf)
         assert (findings(store) == []) is sound
@@ -599,10 +605,10 @@ def test_delayed_task_may_be_queued_or_not_yet() -> None:
 
 @proves("VERIFY-VIEWS", "STORE-REFOLD")
 def test_state_of_an_old_fold_may_differ_but_not_be_missing_or_misplaced() -> None:
-    older = copy_ledger().row(STREAM, fold=FOLD - 1, state=b"as older rules had it")
+    older = copy_ledger().row(STREAM, fold=FOLD_VERSION - 1, state=b"as older rules had it")
     assert findings(older) == []
-    for fields in ({"state": b""}, {"shelf": Shelf()}):
-        assert findings(copy_ledger().row(STREAM, fold=FOLD - 1, **fields)) != []
+    for fields in ({"state": b""}, {"shelf": IndexRow()}):
+        assert findings(copy_ledger().row(STREAM, fold=FOLD_VERSION - 1, **fields)) != []
 
 
 class BusyStore(OpenStore):
@@ -612,7 +618,7 @@ class BusyStore(OpenStore):
         super().__init__()
         self.pending_writes: list[Callable[[], object]] = []
 
-    def rows(self, after: int, limit: int) -> list[Row]:
+    def rows(self, after: int, limit: int) -> list[StreamRow]:
         """Return a page of rows that is outdated when it arrives."""
         page = super().rows(after, limit)
         while self.pending_writes:
@@ -632,7 +638,9 @@ def test_concurrent_writes_raise_no_findings(part: str) -> None:
         lambda: lab.do(HUMAN, CreateTask("new", "N", aliases=("bead:n",))),
     ]
     found = (
-        check_views(store, no_progress) if part == "views" else check_ledger(store, (), no_progress)
+        check_stored_states(store, no_progress)
+        if part == "views"
+        else check_ledger(store, (), no_progress)
     )
     assert list(found) == []
     assert lab.task("T").notes == 1
@@ -642,7 +650,7 @@ def test_concurrent_writes_raise_no_findings(part: str) -> None:
 @pytest.mark.parametrize("fields", [{"version": 9}, {"hash": bytes(32)}, {"version": 0}])
 def test_row_that_claims_to_have_grown_is_found(fields: dict[str, Any]) -> None:
     class ForgedStore(BusyStore):
-        def rows(self, after: int, limit: int) -> list[Row]:
+        def rows(self, after: int, limit: int) -> list[StreamRow]:
             return [replace(row, **fields) for row in super().rows(after, limit)]
 
     store = ForgedStore()
@@ -657,10 +665,10 @@ def test_row_that_claims_to_have_grown_is_found(fields: dict[str, Any]) -> None:
 def test_views_are_checked_to_the_end_whatever_the_ledger_holds(position: int) -> None:
     broken = with_changed_entry(position, line=b"not a line")
     stream = ENTRIES[position - 1].stream
-    found = list(check_views(broken, no_progress))
+    found = list(check_stored_states(broken, no_progress))
     assert any(f.stream == stream and "cannot be replayed" in f.problem for f in found)
     removed = copy_ledger().cut([kept for kept in ENTRIES if kept.position != position])
-    found = list(check_views(removed, no_progress))
+    found = list(check_stored_states(removed, no_progress))
     if ENTRIES[position - 1].event == "task.created":
         assert any(f.stream == stream for f in found), "a stream without its beginning"
 

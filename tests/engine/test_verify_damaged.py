@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import astuple
 
 from dragoman.core.errors import StoreCorrupt
-from dragoman.engine.ports import Columns, Row, StreamHead
+from dragoman.engine.ports import EntryColumns, StreamHead, StreamRow
 from dragoman.engine.verifying.slices import Finding
-from dragoman.engine.verifying.verify import check_ledger, check_tail, check_views
-from dragoman.ledger.views import FOLD
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states, check_tail
+from dragoman.ledger.views import FOLD_VERSION
 from tests.engine.lab import OpenStore, checkpoint
 from tests.engine.test_verify import HEAD, HONEST, SIGNED, STREAM, copy_ledger, no_progress
 from tests.ledger.released import play
@@ -29,8 +29,8 @@ class DamagedStore(OpenStore):
         self.damage: Callable[[Any], Any] = lambda found: found
         """Function that alters entries and stream heads when they are read."""
 
-    def columns(self, after: int, until: int, limit: int) -> list[Columns]:
-        found = super().columns(after, until, limit)
+    def entry_columns(self, after: int, until: int, limit: int) -> list[EntryColumns]:
+        found = super().entry_columns(after, until, limit)
         _fail_if(self.unreadable in [one[0] for one in found])
         return [self.damage(one) for one in found]
 
@@ -39,7 +39,7 @@ class DamagedStore(OpenStore):
         _fail_if(self.row in [one[0] for one in found])
         return [self.damage(one) for one in found]
 
-    def rows(self, after: int, limit: int) -> list[Row]:
+    def rows(self, after: int, limit: int) -> list[StreamRow]:
         found = super().rows(after, limit)
         _fail_if(self.row in [one.number for one in found])
         return found
@@ -103,7 +103,10 @@ def test_unreadable_entry_after_a_checkpoint_is_reported(store: DamagedStore) ->
 def test_unreadable_row_is_reported_by_its_predecessor(store: DamagedStore) -> None:
     store.row = 4
 
-    for found in (check_ledger(store, [SIGNED], no_progress), check_views(store, no_progress)):
+    for found in (
+        check_ledger(store, [SIGNED], no_progress),
+        check_stored_states(store, no_progress),
+    ):
         (finding,) = found
         assert finding.problem == (
             "the row after 3 of the streams cannot be read: the page is gone"
@@ -137,8 +140,8 @@ def test_streams_are_counted_where_rows_are_readable(
 
 
 @proves("VERIFY-FOLD")
-@pytest.mark.parametrize("fold", [FOLD + 1, 99, 0, -1])
+@pytest.mark.parametrize("fold", [FOLD_VERSION + 1, 99, 0, -1])
 def test_state_of_unknown_fold_rules_is_found(fold: int) -> None:
-    (found,) = check_views(copy_ledger().row(STREAM, fold=fold), no_progress)
+    (found,) = check_stored_states(copy_ledger().row(STREAM, fold=fold), no_progress)
 
     assert (found.stream, f"fold version {fold}" in found.problem) == (STREAM, True)

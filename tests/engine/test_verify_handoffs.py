@@ -6,17 +6,17 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.commands import CreateTask, DraftHandoff, RejectHandoff
-from dragoman.core.errors import Refusal, StoreConflict, StoreLost, TaskOnItsWay
+from dragoman.core.errors import ActiveHandoffConflict, Refusal, StoreConflict, StoreLost
 from dragoman.engine.verifying import verify
 from dragoman.engine.verifying.verify import Finding
-from dragoman.ledger.records import HandoffRecord
+from dragoman.ledger.records import HandoffRow
 from tests.core.handoffs import offer
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, findings
 from tests.requirements import proves
 
 pytestmark = proves("VERIFY-VIEWS", "ACP-TABLE")
 
-Records = dict[str, HandoffRecord]
+Records = dict[str, HandoffRow]
 
 
 def store_with_handoffs() -> OpenStore:
@@ -79,11 +79,11 @@ def test_tampered_row_is_found(case: str) -> None:
 def test_lasting_table_conflict_refuses_the_offer() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("T", "T", ready=True))
-    lab.store.faults = [TaskOnItsWay("another handoff of T is under way")] * 99
-    answer = lab.hub.engine.handle_now(lab.hub.request(ALICE, offer()))
+    lab.store.faults = [ActiveHandoffConflict("another handoff of T is under way")] * 99
+    answer = lab.hub.engine.handle_now(lab.hub.make_request(ALICE, offer()))
     assert isinstance(answer, Refusal)
     assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
-    lab.store.faults = [TaskOnItsWay("another handoff of T is under way")]
+    lab.store.faults = [ActiveHandoffConflict("another handoff of T is under way")]
     lab.do(ALICE, offer())
     assert findings(lab.store) == []
 
@@ -93,9 +93,11 @@ def test_lasting_table_conflict_refuses_the_offer() -> None:
 def test_outcome_of_a_lost_try_stays_unknown(lost: Exception) -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("T", "T", ready=True))
-    taken: list[Exception | None] = [TaskOnItsWay("another handoff of T is under way")] * 99
+    taken: list[Exception | None] = [
+        ActiveHandoffConflict("another handoff of T is under way")
+    ] * 99
     lab.store.faults = [lost, *taken]
-    request = lab.hub.request(ALICE, offer())
+    request = lab.hub.make_request(ALICE, offer())
     if isinstance(lost, StoreLost):
         with pytest.raises(StoreLost):
             lab.hub.engine.handle_now(request)

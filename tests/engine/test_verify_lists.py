@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dragoman.engine.ports import Row
+from dragoman.engine.ports import StreamRow
 from dragoman.engine.verifying import verify
 from dragoman.engine.verifying.verify import Finding
 from tests.engine.lab import OpenStore, findings
@@ -29,7 +29,7 @@ def store_with_letters() -> OpenStore:
 def test_honest_lists_have_no_findings() -> None:
     store = store_with_letters()
     assert findings(store) == []
-    lists = [(name, position) for name, position, _ in store.places(("", 0), 99)]
+    lists = [(name, position) for name, position, _ in store.list_items(("", 0), 99)]
     assert ("in:bob", 1) in lists
     assert ("unread:bob", 1) not in lists
     assert ("unread:bob", 4) in lists
@@ -99,9 +99,9 @@ class BusyStore(OpenStore):
         super().__init__()
         self.unread: list[str] = []
 
-    def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
+    def list_items(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
         """Return a page that is outdated when it arrives."""
-        page = super().places(after, limit)
+        page = super().list_items(after, limit)
         if self.unread and after == ("", 0):
             read(self, self.unread.pop())
         return page
@@ -124,11 +124,11 @@ class ReadingStore(OpenStore):
         super().__init__()
         self.reads = 0
 
-    def stream(self, name: str) -> Row | None:
+    def stream(self, name: str) -> StreamRow | None:
         """Load the row; the last one of the first pass is outdated."""
         row = super().stream(name)
         self.reads += 1
-        if self.reads == len(super().places(("", 0), 99)):
+        if self.reads == len(super().list_items(("", 0), 99)):
             read(self, "1")
         return row
 
@@ -136,8 +136,8 @@ class ReadingStore(OpenStore):
 def test_stream_that_changes_during_the_check_is_checked_again() -> None:
     store = ReadingStore()
     post(store, "1")
-    places = store.places(("", 0), 99)
+    places = store.list_items(("", 0), 99)
     assert places[-1] == ("unread:bob", 1, "mail:1")
     assert findings(store) == []
-    assert store.places(("", 0), 99) == places[:-1]
+    assert store.list_items(("", 0), 99) == places[:-1]
     assert store.reads == len(places) + 3, "twice for the last place, each time before and after"

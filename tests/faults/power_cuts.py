@@ -10,7 +10,7 @@ import apsw
 from msgspec import Struct
 
 from dragoman.core.errors import StoreError
-from dragoman.engine.verifying.verify import check_ledger, check_views
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
 from tests.faults.memory_disk import MemoryDisk
 from tests.faults.recording import NAME, ObservableStore, Recording, restore_files
 from tests.faults.simulated_disk import (
@@ -158,5 +158,8 @@ def findings(store: ObservableStore) -> list[str]:
     def ignore_progress(_: int) -> None:
         """Ignore the progress."""
 
-    found = [*check_ledger(store, (), ignore_progress), *check_views(store, ignore_progress)]
+    found = [
+        *check_ledger(store, (), ignore_progress),
+        *check_stored_states(store, ignore_progress),
+    ]
     return [*store.integrity(), *(f"{one.stream}: {one.problem}" for one in found)]

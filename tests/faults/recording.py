@@ -9,7 +9,7 @@ import apsw
 from msgspec import Struct
 
 from dragoman.core.errors import StoreLost, StoreUnavailable
-from dragoman.engine.reads.ask import entries
+from dragoman.engine.reads.ask import all_entries
 from dragoman.engine.request import Outcome
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.driver import Connection
@@ -224,7 +224,7 @@ def record(
 
 def ledger_of(store: SqliteStore) -> Ledger:
     """Stream, version and hash of all entries."""
-    return [(entry.stream, entry.version, entry.hash) for entry in entries(store)]
+    return [(entry.stream, entry.version, entry.hash) for entry in all_entries(store)]
 
 
 def restore_files(folder: Path, files: Files) -> None:

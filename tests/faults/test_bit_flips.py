@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import DragomanError
 from dragoman.engine.ports import Store
-from dragoman.engine.verifying.verify import check_ledger, check_views
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
 from tests.conformance.store.changes import everything
 from tests.conftest import LONG_RUN
 from tests.ledger.released import play
@@ -39,7 +39,7 @@ def problems(store: Store) -> Iterator[str]:
     damage = store.inspect().damage
     yield from damage
     if not damage:
-        for finding in check_views(store, lambda _: None):
+        for finding in check_stored_states(store, lambda _: None):
             yield finding.problem
 
 

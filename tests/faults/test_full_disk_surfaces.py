@@ -11,7 +11,7 @@ from tests.faults.recorder import recorded_disk
 from tests.faults.recording import ObservableStore
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
-from tests.surfaces.http.hub_server import HubServer, Patience, serving
+from tests.surfaces.http.hub_server import HubServer, Timeouts, serving
 
 ROOM = 100_000_000
 LIMIT = 64 * 1024
@@ -59,7 +59,7 @@ def test_http_on_full_disk_answers_503_and_serves_reads(tmp_path: Path) -> None:
     with recorded_disk() as disk:
         quota = Quota(disk, {}, ROOM)
         store = ObservableStore.at(tmp_path)
-        with serving(HubServer(store, timeouts=Patience(checkup=0))) as http_hub:
+        with serving(HubServer(store, timeouts=Timeouts(readiness_cache=0))) as http_hub:
             assert (
                 http_hub.request("POST", "/v1/tasks", {"title": "One", "id": "T-1"}).status == 201
             )

@@ -32,12 +32,12 @@ AFTERWARDS = 60
 class KillableStore(ObservableStore):
     """Store whose process is killed when the disk fails."""
 
-    def _drop(self, writer: Connection) -> None:
+    def _discard_writer(self, writer: Connection) -> None:
         if isinstance(sys.exception(), apsw.IOError):
             self._writer = writer
             raise ProcessKilled
         try:
-            super()._drop(writer)
+            super()._discard_writer(writer)
         except apsw.IOError:
             raise ProcessKilled from None
 

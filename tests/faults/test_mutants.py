@@ -50,12 +50,12 @@ def test_unsynced_wal_copy_is_detected(
     checker: CutChecker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def open_unsynced(path: Path) -> Connection:
-        copier = connect.open_copier(path)
+        copier = connect.open_wal_copier(path)
         copier.pragma("synchronous", "off")
         return copier
 
-    monkeypatch.setattr(log, "_PAGES", 5)
-    monkeypatch.setattr(log, "open_copier", open_unsynced)
+    monkeypatch.setattr(log, "_COPY_EVERY_PAGES", 5)
+    monkeypatch.setattr(log, "open_wal_copier", open_unsynced)
     assert "lost" in find_verdicts(
         checker, record(tmp_path, store_type=SideCopiedStore), outcomes=3
     )
@@ -94,7 +94,7 @@ def test_store_that_does_not_sync_found_wal_is_detected(
     def skip_settling(_: Connection) -> None:
         """Leave the WAL that was found unsynced."""
 
-    monkeypatch.setattr(connect, "_settle", skip_settling)
+    monkeypatch.setattr(connect, "_sync_existing_wal", skip_settling)
     at = find_commits(day, len(SCRIPT))[UNSYNCED][1]
     recording = record_killed_day(day, tmp_path, at)
 

@@ -27,9 +27,9 @@ from dragoman.core.commands import (
 from dragoman.core.reading import Receipt
 from dragoman.engine.handle import Engine, Failpoint
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.search import bring_level
-from dragoman.engine.request import Accepted, Outcome, Request, accepted
-from dragoman.system.clock import HandClock
+from dragoman.engine.reads.search import update_index
+from dragoman.engine.request import Committed, Outcome, Request, committed_or_raise
+from dragoman.system.clock import ManualClock
 from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, SECRET, no_failure
 from tests.conformance.store.scripts import SCRIPT
 from tests.engine.handoffs import accept, activate, make, offer
@@ -46,7 +46,7 @@ class Worker:
 
     def __init__(self, store: Store, failpoint: Failpoint = no_failure) -> None:
         self.store = store
-        self.clock = HandClock(NOW)
+        self.clock = ManualClock(NOW)
         self.engine = Engine(store, self.clock, SECRET, failpoint=failpoint)
         self.answers: dict[int, list[Outcome]] = {}
         """Step -> answers, as at the first submission."""
@@ -67,7 +67,7 @@ class Worker:
 
     def do(self, actor: Actor, *commands: AnyCommand) -> Receipt:
         """Submit commands that must be accepted; returns the last receipt."""
-        return accepted(self.ask(actor, *commands)).receipts[-1]
+        return committed_or_raise(self.ask(actor, *commands)).receipts[-1]
 
     def ask_batch(self, *commands_by_actor: ActorCommand) -> None:
         """Submit commands of several callers: one batch, one commit."""
@@ -87,7 +87,7 @@ class Worker:
         return Request(actor, commands, f"request-{self._step}-{key}", key)
 
     def _note(self, answer: Outcome) -> None:
-        first = replace(answer, repeated=False) if isinstance(answer, Accepted) else answer
+        first = replace(answer, repeated=False) if isinstance(answer, Committed) else answer
         self.answers[self._step].append(first)
 
 
@@ -116,7 +116,7 @@ def _do(actor: Actor, *commands: AnyCommand) -> Step:
 
 
 def _index(worker: Worker) -> None:
-    bring_level(worker.store)
+    update_index(worker.store)
 
 
 def _ask(actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> Step:

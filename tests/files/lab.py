@@ -9,7 +9,7 @@ import msgspec
 from dragoman.core.commands import ClaimTask, CreateTask
 from dragoman.files.projector import Projector
 from dragoman.ledger.entry import Entry, read_line
-from dragoman.system.beneath import Beneath
+from dragoman.system.beneath import SafeDisk
 from tests.engine.lab import ALICE, HUMAN, Lab
 
 
@@ -25,18 +25,18 @@ class CrashingDisk:
             "write",
             "append",
             "replace",
-            "swap",
+            "replace_if_unchanged",
             "move",
             "remove",
-            "discard",
+            "remove_if_unchanged",
             "remove_folder",
             "make_folder",
             "make_folders",
-            "settle",
+            "sync",
         ),
     )
 
-    def __init__(self, disk: Beneath, operations: int) -> None:
+    def __init__(self, disk: SafeDisk, operations: int) -> None:
         self._disk = disk
         self.operations_left = operations
 
@@ -86,7 +86,7 @@ class FilesLab(Lab):
         """Make a projector, as in a new process."""
         return Projector(
             self.hub,
-            disk or Beneath(data or self.data),
+            disk or SafeDisk(data or self.data),
             render,
             self.warnings.append,
             trust_moves=self.trust_moves,
@@ -94,11 +94,11 @@ class FilesLab(Lab):
 
     def catch_up(self) -> None:
         """Bring the files up to date, as a command does at its end."""
-        self.projector().level()
+        self.projector().catch_up()
 
     def scan(self) -> int:
         """Scan the files, as a tick does."""
-        return self.projector().sweep()
+        return self.projector().scan()
 
     def create(self, title: str = "Fix it", **more: Any) -> str:
         """Make a ready task, and project it; returns its AOF id."""

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from dragoman.core.commands import RejectHandoff
-from dragoman.engine.artifacts import Expected, Kept
-from dragoman.engine.reads.handoffs import copies_needed
-from dragoman.files.handoffs.artifacts import ArtifactShelf
+from dragoman.engine.artifacts import ExpectedArtifact, StoredArtifact
+from dragoman.engine.reads.handoffs import needed_artifact_hashes
+from dragoman.files.handoffs.artifacts import FileArtifactStore
 from dragoman.files.handoffs.audit import check_handoff
-from dragoman.files.handoffs.copies import Copies
-from dragoman.system.beneath import Beneath
-from dragoman.system.ids import CountingIds
+from dragoman.files.handoffs.copies import ArtifactCleanup
+from dragoman.system.beneath import SafeDisk
+from dragoman.system.ids import SequentialIds
 from tests.engine.handoffs import accept, make, offer, state
 from tests.engine.lab import BOB, Lab
 from tests.requirements import proves
@@ -29,18 +29,20 @@ LARGE = b"x" * 3_000_000
 class ArtifactSetup:
     """Artifact store with one file to take, and the cleanup of its copies."""
 
-    def __init__(self, data: Path, needed: Any = frozenset, disk: Any = Beneath) -> None:
+    def __init__(self, data: Path, needed: Any = frozenset, disk: Any = SafeDisk) -> None:
         self.data = data
         self.source = data / "teamspaces" / "default" / "artifacts" / "a"
         self.source.parent.mkdir(parents=True, exist_ok=True)
-        self.store = ArtifactShelf(data, disk, CountingIds(), (), 10_000_000)
-        self.cleanup = Copies(lambda: Beneath(data), needed, lambda: NOW * 1_000)
+        self.store = FileArtifactStore(data, disk, SequentialIds(), (), 10_000_000)
+        self.cleanup = ArtifactCleanup(lambda: SafeDisk(data), needed, lambda: NOW * 1_000)
 
     def take(self, content: bytes = b"abc") -> Path:
         """Take the artifact; returns the path of the copy."""
         self.source.write_bytes(content)
         sha256 = hashlib.sha256(content).hexdigest()
-        assert isinstance(self.store.take("default", "a", Expected(sha256)), Kept)
+        assert isinstance(
+            self.store.store_file("default", "a", ExpectedArtifact(sha256)), StoredArtifact
+        )
         return self.data / "artifacts" / "sha256" / sha256[:2] / sha256
 
 
@@ -53,9 +55,9 @@ def set_age(path: Path, days: float) -> Path:
 
 def test_old_unneeded_copy_is_removed(tmp_path: Path) -> None:
     setup = ArtifactSetup(tmp_path)
-    assert setup.cleanup.sweep() == 0
+    assert setup.cleanup.remove_old() == 0
     new, old = set_age(setup.take(b"new"), 6), set_age(setup.take(b"old"), 8)
-    assert setup.cleanup.sweep() == 1
+    assert setup.cleanup.remove_old() == 1
     assert (new.exists(), old.exists()) == (True, False)
 
 
@@ -63,16 +65,16 @@ def test_copy_stays_until_its_handoff_is_rejected(tmp_path: Path) -> None:
     lab = Lab()
     make(lab)
     offer(lab)
-    setup = ArtifactSetup(tmp_path, lambda: copies_needed(lab.store))
+    setup = ArtifactSetup(tmp_path, lambda: needed_artifact_hashes(lab.store))
     copy = set_age(setup.take(), 100)
     accept(lab, artifacts={"a": copy.name})
-    assert copies_needed(lab.store) == {copy.name}
-    assert setup.cleanup.sweep() == 0
+    assert needed_artifact_hashes(lab.store) == {copy.name}
+    assert setup.cleanup.remove_old() == 0
     lab.do(BOB, RejectHandoff("h1", "other", "not now"))
     set_age(tmp_path / "artifacts.lock", 2)
-    assert setup.cleanup.sweep() == 1
+    assert setup.cleanup.remove_old() == 1
     proofs = {
-        one.check: one for one in check_handoff(lab.store, Beneath(tmp_path), state(lab, "h1"))
+        one.check: one for one in check_handoff(lab.store, SafeDisk(tmp_path), state(lab, "h1"))
     }
     assert (proofs["artifact"].ok, copy.exists()) == (True, False)
     assert "not kept" in proofs["artifact"].detail
@@ -88,10 +90,10 @@ def test_cleanup_scans_once_a_day(tmp_path: Path) -> None:
     setup = ArtifactSetup(tmp_path, needed)
     needed_copy = set_age(setup.take(), 8)
     set_age(setup.take(b"other"), 8)
-    assert setup.cleanup.sweep() == 1
+    assert setup.cleanup.remove_old() == 1
     for days, times in ((0.5, 1), (1.5, 2)):
         set_age(tmp_path / "artifacts.lock", days)
-        assert setup.cleanup.sweep() == 0
+        assert setup.cleanup.remove_old() == 0
         assert len(scans) == times
 
 
@@ -104,18 +106,18 @@ def test_copy_taken_during_cleanup_stays(tmp_path: Path, content: bytes) -> None
 
     setup = ArtifactSetup(tmp_path, needed)
     copy = set_age(setup.take(content), 8)
-    assert setup.cleanup.sweep() == 0
+    assert setup.cleanup.remove_old() == 0
     assert copy.read_bytes() == content
 
 
 @pytest.mark.parametrize("content", [b"abc", LARGE], ids=["small", "large"])
 def test_copy_removed_during_take_is_copied_again(tmp_path: Path, content: bytes) -> None:
-    class CleaningDisk(Beneath):
+    class CleaningDisk(SafeDisk):
         """Disk on which copies are removed between two checks."""
 
-        def hold(self, path: str) -> Any:
-            assert cleanup.sweep() == 1
-            return super().hold(path)
+        def lock_nested(self, path: str) -> Any:
+            assert cleanup.remove_old() == 1
+            return super().lock_nested(path)
 
     first = ArtifactSetup(tmp_path)
     copy, cleanup = set_age(first.take(content), 8), first.cleanup

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from dragoman.engine.artifacts import Expected, Kept, NotKept
-from dragoman.files.handoffs.artifacts import ArtifactShelf
-from dragoman.system.beneath import Beneath
-from dragoman.system.ids import CountingIds
-from dragoman.system.openat import Seen
+from dragoman.engine.artifacts import ArtifactMismatch, ExpectedArtifact, StoredArtifact
+from dragoman.files.handoffs.artifacts import FileArtifactStore
+from dragoman.system.beneath import SafeDisk
+from dragoman.system.ids import SequentialIds
+from dragoman.system.openat import FileStat
 from tests.requirements import proves
 
 pytestmark = proves("ACP-ARTIFACTS")
 
-ANY = Expected()
+ANY = ExpectedArtifact()
 LARGE = (1 << 20) + 7
 """More than is read into memory at once."""
 CHUNK = 2 << 20
@@ -38,7 +38,7 @@ class ArtifactFolders:
     def __init__(
         self,
         data: Path,
-        open_disk: Callable[[Path], Any] = Beneath,
+        open_disk: Callable[[Path], Any] = SafeDisk,
         most_bytes: int = 2 * LARGE,
     ) -> None:
         self.data = data
@@ -46,15 +46,19 @@ class ArtifactFolders:
         self.second_root = data / "builds"
         for folder in (self.default_root, self.second_root):
             folder.mkdir(parents=True)
-        self.store = ArtifactShelf(data, open_disk, CountingIds(), (self.second_root,), most_bytes)
+        self.store = FileArtifactStore(
+            data, open_disk, SequentialIds(), (self.second_root,), most_bytes
+        )
 
-    def take(self, path: str, expected: Expected = ANY) -> Kept | NotKept:
-        return self.store.take("default", path, expected)
+    def take(
+        self, path: str, expected: ExpectedArtifact = ANY
+    ) -> StoredArtifact | ArtifactMismatch:
+        return self.store.store_file("default", path, expected)
 
-    def failure_code(self, path: str, expected: Expected = ANY) -> str:
+    def failure_code(self, path: str, expected: ExpectedArtifact = ANY) -> str:
         found = self.take(path, expected)
-        assert isinstance(found, NotKept), found
-        return found.trouble
+        assert isinstance(found, ArtifactMismatch), found
+        return found.problem
 
     def copies(self) -> list[str]:
         return sorted(path.name for path in (self.data / "artifacts").rglob("*") if path.is_file())
@@ -71,25 +75,25 @@ def test_artifact_is_found_by_any_path_beneath_a_root(folders: ArtifactFolders) 
     (folders.default_root / "sub" / "a").write_bytes(b"a")
     (folders.second_root / "b").write_bytes(b"bb")
     for path in ("sub/a", "./sub/a", f"{folders.default_root}/sub/a", "sub/./a"):
-        assert folders.take(path) == Kept(digest(b"a"), 1), path
+        assert folders.take(path) == StoredArtifact(digest(b"a"), 1), path
     for path in ("b", f"{folders.second_root}/b"):
-        assert folders.take(path) == Kept(digest(b"bb"), 2), path
+        assert folders.take(path) == StoredArtifact(digest(b"bb"), 2), path
     assert folders.copies() == sorted([digest(b"a"), digest(b"bb")])
-    assert folders.store.check(digest(b"a")) is None
+    assert folders.store.verify_copy(digest(b"a")) is None
 
 
 def test_root_may_be_reached_through_a_symlink(folders: ArtifactFolders, tmp_path: Path) -> None:
     (folders.default_root / "a").write_bytes(b"a")
     (tmp_path / "link").symlink_to(folders.data)
-    linked = ArtifactShelf(tmp_path / "link", Beneath, CountingIds())
+    linked = FileArtifactStore(tmp_path / "link", SafeDisk, SequentialIds())
     for start in (tmp_path / "link", folders.data):
         path = f"{start}/teamspaces/default/artifacts/a"
-        assert linked.take("default", path, ANY) == Kept(digest(b"a"), 1)
+        assert linked.store_file("default", path, ANY) == StoredArtifact(digest(b"a"), 1)
 
 
 def test_teamspace_has_its_own_root(folders: ArtifactFolders) -> None:
     (folders.default_root / "a").write_bytes(b"a")
-    assert isinstance(folders.store.take("other", "a", ANY), NotKept)
+    assert isinstance(folders.store.store_file("other", "a", ANY), ArtifactMismatch)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +142,7 @@ def test_symlinked_teamspace_is_not_followed(folders: ArtifactFolders, tmp_path:
     (outside / "artifacts").mkdir(parents=True)
     (outside / "artifacts" / "a").write_text("a")
     (folders.data / "teamspaces" / "evil").symlink_to(outside)
-    assert isinstance(folders.store.take("evil", "a", ANY), NotKept)
+    assert isinstance(folders.store.store_file("evil", "a", ANY), ArtifactMismatch)
 
 
 def test_file_above_size_limit_is_not_read(folders: ArtifactFolders) -> None:
@@ -151,19 +155,19 @@ def test_file_above_size_limit_is_not_read(folders: ArtifactFolders) -> None:
 def test_mismatch_with_expected_hash_or_size_keeps_no_copy(folders: ArtifactFolders) -> None:
     (folders.default_root / "a").write_bytes(b"abc")
     good = digest(b"abc")
-    assert folders.failure_code("a", Expected(digest(b"abd"))) == "different"
-    assert folders.failure_code("a", Expected(good, 4)) == "different"
+    assert folders.failure_code("a", ExpectedArtifact(digest(b"abd"))) == "different"
+    assert folders.failure_code("a", ExpectedArtifact(good, 4)) == "different"
     assert folders.copies() == []
-    assert folders.take("a", Expected(good, 3)) == Kept(good, 3)
-    assert folders.take("a", Expected(good, 3)) == Kept(good, 3)
+    assert folders.take("a", ExpectedArtifact(good, 3)) == StoredArtifact(good, 3)
+    assert folders.take("a", ExpectedArtifact(good, 3)) == StoredArtifact(good, 3)
     (folders.default_root / "a").write_bytes(b"xyz")
-    assert folders.failure_code("a", Expected(good, 3)) == "different"
+    assert folders.failure_code("a", ExpectedArtifact(good, 3)) == "different"
     assert folders.copies() == [good]
 
 
 def test_empty_file_is_accepted(folders: ArtifactFolders) -> None:
     (folders.default_root / "a").touch()
-    assert folders.take("a") == Kept(digest(b""), 0)
+    assert folders.take("a") == StoredArtifact(digest(b""), 0)
 
 
 def test_check_detects_changed_or_missing_copy(folders: ArtifactFolders) -> None:
@@ -172,18 +176,18 @@ def test_check_detects_changed_or_missing_copy(folders: ArtifactFolders) -> None
     folders.take("a")
     copy = folders.data / "artifacts" / "sha256" / sha256[:2] / sha256
     copy.write_bytes(b"abd")
-    wrong = folders.store.check(sha256)
+    wrong = folders.store.verify_copy(sha256)
     assert wrong is not None
-    assert wrong.trouble == "different"
+    assert wrong.problem == "different"
     copy.unlink()
-    missing = folders.store.check(sha256)
+    missing = folders.store.verify_copy(sha256)
     assert missing is not None
-    assert missing.trouble == "missing"
+    assert missing.problem == "missing"
     folders.take("a")
-    assert folders.store.check(sha256) is None
+    assert folders.store.verify_copy(sha256) is None
 
 
-class DiskWithHook(Beneath):
+class DiskWithHook(SafeDisk):
     """Disk that calls a hook while a file is open."""
 
     def __init__(self, root: Path, hook: Callable[[], object]) -> None:
@@ -191,8 +195,8 @@ class DiskWithHook(Beneath):
         self._hook = hook
 
     @contextmanager
-    def opened(self, path: str) -> Generator[tuple[FileIO, Seen] | None]:
-        with super().opened(path) as found:
+    def open(self, path: str) -> Generator[tuple[FileIO, FileStat] | None]:
+        with super().open(path) as found:
             if found is not None:
                 self._hook()
             yield found
@@ -227,7 +231,7 @@ def test_symlink_swapped_in_after_open_is_ignored(
         file.symlink_to(secret)
 
     hook.action = swap
-    assert folders.take("a", Expected(digest(b"abc"))) == Kept(digest(b"abc"), 3)
+    assert folders.take("a", ExpectedArtifact(digest(b"abc"))) == StoredArtifact(digest(b"abc"), 3)
     assert folders.failure_code("a") == "missing"
 
 
@@ -258,33 +262,33 @@ def test_read_error_is_a_transient_failure(tmp_path: Path) -> None:
 
     hook.action = fail
     assert folders.failure_code("a") == "passing"
-    wrong = folders.store.check(digest(b"abc"))
+    wrong = folders.store.verify_copy(digest(b"abc"))
     assert wrong is not None
-    assert (wrong.trouble, "Input/output" in wrong.detail) == ("passing", True)
+    assert (wrong.problem, "Input/output" in wrong.detail) == ("passing", True)
 
 
 def test_large_file_is_hashed_while_copied(folders: ArtifactFolders) -> None:
     content = os.urandom(LARGE)
     (folders.default_root / "a").write_bytes(content)
     sha256 = digest(content)
-    assert folders.failure_code("a", Expected("0" * 64)) == "different"
+    assert folders.failure_code("a", ExpectedArtifact("0" * 64)) == "different"
     assert folders.copies() == []
-    assert folders.take("a") == Kept(sha256, LARGE)
-    assert folders.store.check(sha256) is None
-    assert folders.take("a", Expected(sha256, LARGE)) == Kept(sha256, LARGE)
+    assert folders.take("a") == StoredArtifact(sha256, LARGE)
+    assert folders.store.verify_copy(sha256) is None
+    assert folders.take("a", ExpectedArtifact(sha256, LARGE)) == StoredArtifact(sha256, LARGE)
     (folders.default_root / "a").write_bytes(bytes(LARGE))
-    assert folders.failure_code("a", Expected(sha256)) == "different"
+    assert folders.failure_code("a", ExpectedArtifact(sha256)) == "different"
     assert folders.copies() == [sha256]
 
 
-class FillingDisk(Beneath):
+class FillingDisk(SafeDisk):
     """Disk that is full after so many chunks of a copy."""
 
     chunks = 99
 
     @contextmanager
-    def created(self, path: str) -> Generator[FileIO]:
-        with super().created(path) as file:
+    def create(self, path: str) -> Generator[FileIO]:
+        with super().create(path) as file:
             yield BoundedFile(file.fileno(), self.chunks)
 
 
@@ -307,7 +311,7 @@ def test_chunked_copy_equals_its_source(tmp_path: Path, size: int) -> None:
     folders = ArtifactFolders(tmp_path / "data", most_bytes=size)
     content = os.urandom(size)
     (folders.default_root / "a").write_bytes(content)
-    assert folders.take("a") == Kept(digest(content), size)
+    assert folders.take("a") == StoredArtifact(digest(content), size)
     assert [path.read_bytes() for path in folders.data.glob("artifacts/sha256/*/*")] == [content]
 
 
@@ -320,8 +324,8 @@ def test_full_disk_at_any_chunk_keeps_no_copy(tmp_path: Path, chunks: int) -> No
     folders = ArtifactFolders(tmp_path / "data", Full, 5 * CHUNK)
     (folders.default_root / "a").write_bytes(os.urandom(4 * CHUNK + 7))
     found = folders.take("a")
-    assert isinstance(found, NotKept)
-    assert (found.trouble, "No space left" in found.detail) == ("passing", True)
+    assert isinstance(found, ArtifactMismatch)
+    assert (found.problem, "No space left" in found.detail) == ("passing", True)
     assert folders.copies() == []
 
 
@@ -336,9 +340,9 @@ def test_damaged_copy_is_replaced_when_artifact_is_taken_again(
     folders.take("a")
     copy = folders.data / "artifacts" / "sha256" / sha256[:2] / sha256
     copy.write_bytes(b"x" + content[1:])
-    expected = Expected(sha256, size) if is_stated else ANY
-    assert folders.take("a", expected) == Kept(sha256, size)
-    assert folders.store.check(sha256) is None
+    expected = ExpectedArtifact(sha256, size) if is_stated else ANY
+    assert folders.take("a", expected) == StoredArtifact(sha256, size)
+    assert folders.store.verify_copy(sha256) is None
 
 
 def test_hard_linked_file_is_not_read_and_copies_are_private(
@@ -347,9 +351,9 @@ def test_hard_linked_file_is_not_read_and_copies_are_private(
     secret = tmp_path / "secret"
     secret.write_bytes(b"not for you")
     (folders.default_root / "a").hardlink_to(secret)
-    for found in (folders.take("a"), folders.store.size("default", "a")):
-        assert isinstance(found, NotKept)
-        assert (found.trouble, "hard links" in found.detail) == ("missing", True)
+    for found in (folders.take("a"), folders.store.file_size("default", "a")):
+        assert isinstance(found, ArtifactMismatch)
+        assert (found.problem, "hard links" in found.detail) == ("missing", True)
     assert folders.copies() == []
     (folders.default_root / "b").write_bytes(b"b")
     folders.take("b")
@@ -359,8 +363,8 @@ def test_hard_linked_file_is_not_read_and_copies_are_private(
 
 def test_size_is_reported_without_copying(folders: ArtifactFolders) -> None:
     (folders.default_root / "a").write_bytes(b"abc")
-    assert folders.store.size("default", "a") == 3
-    assert isinstance(folders.store.size("default", "b"), NotKept)
+    assert folders.store.file_size("default", "a") == 3
+    assert isinstance(folders.store.file_size("default", "b"), ArtifactMismatch)
     assert folders.copies() == []
 
 
@@ -370,22 +374,22 @@ def test_failure_names_the_kind_of_file(folders: ArtifactFolders) -> None:
     os.mkfifo(folders.default_root / "pipe")
     for path, why in (("in", "link"), ("folder", "folder"), ("pipe", "pipe"), ("b", "no file")):
         found = folders.take(path)
-        assert isinstance(found, NotKept)
+        assert isinstance(found, ArtifactMismatch)
         assert why in found.detail
     (folders.second_root / "folder").write_bytes(b"it is one in another root")
-    assert isinstance(folders.take("folder"), Kept)
+    assert isinstance(folders.take("folder"), StoredArtifact)
 
 
 def test_old_partial_copies_are_removed(folders: ArtifactFolders) -> None:
-    assert folders.store.sweep(0) == 0
+    assert folders.store.remove_stale_incoming(0) == 0
     incoming = folders.data / "artifacts" / "incoming"
     incoming.mkdir(parents=True)
     for name, seconds in (("old", 1_000), ("new", 5_000)):
         (incoming / name).write_bytes(b"half of it")
         os.utime(incoming / name, (seconds, seconds))
-    assert folders.store.sweep(5_000_000) == 1
+    assert folders.store.remove_stale_incoming(5_000_000) == 1
     assert [path.name for path in incoming.iterdir()] == ["new"]
-    assert folders.store.sweep(5_000_000) == 0
+    assert folders.store.remove_stale_incoming(5_000_000) == 0
 
 
 def test_concurrent_swaps_never_get_a_wrong_file_accepted(
@@ -414,10 +418,10 @@ def test_concurrent_swaps_never_get_a_wrong_file_accepted(
     finally:
         stop.set()
         thread.join()
-    assert {one.sha256 for one in found if isinstance(one, Kept)} <= {
+    assert {one.sha256 for one in found if isinstance(one, StoredArtifact)} <= {
         digest(b"abc"),
         digest(b"xyz"),
     }
     assert digest(b"not for you") not in folders.copies()
     for name in folders.copies():
-        assert folders.store.check(name) is None
+        assert folders.store.verify_copy(name) is None

@@ -9,10 +9,10 @@ import pytest
 
 from dragoman.core.commands import EditTask, EndAttempt, MoveTask, NoteTask, ReportOutcome
 from dragoman.core.states.task import Task
-from dragoman.files.disk import Look
-from dragoman.files.tasks.task_file import read_task_file
+from dragoman.files.disk import FileInfo
+from dragoman.files.tasks.task_file import parse_task_file
 from dragoman.ledger.entry import read_line
-from dragoman.system.beneath import Beneath
+from dragoman.system.beneath import SafeDisk
 from tests.engine.lab import ALICE, HUMAN
 from tests.files.lab import CrashingDisk, FilesLab, Killed, list_statuses, read_tree
 from tests.requirements import proves
@@ -139,7 +139,7 @@ def test_save_at_old_path_is_applied_after_task_moved(tmp_path: Path) -> None:
 def test_redacted_edit_rewrites_file_once(tmp_path: Path, by: str, old: str, new: str) -> None:
     lab = FilesLab(tmp_path)
     redactions = list[str]()
-    lab.hub.redaction.tell = redactions.append
+    lab.hub.redaction.on_masked = redactions.append
     task = lab.create(body="Do this.")
     lab.edit("ready", task, old, new.format(f"use {SECRET}"))
     if by == "sweep":
@@ -167,7 +167,7 @@ def test_crash_before_rewrite_records_edit_once(tmp_path: Path) -> None:
         task = lab.create()
         lab.edit("ready", task, "Fix it", f"use {SECRET}")
         try:
-            lab.projector(CrashingDisk(Beneath(lab.data), operations)).sweep()
+            lab.projector(CrashingDisk(SafeDisk(lab.data), operations)).scan()
         except Killed:
             lab.scan()
         else:
@@ -304,7 +304,7 @@ def test_edit_is_applied_before_file_is_rewritten(tmp_path: Path) -> None:
     lab.edit("ready", task, "Fix it", "Fix it well")
     lab.claim(task)
     assert (lab.task(task).title, lab.task(task).status) == ("Fix it well", "in-progress")
-    file = read_task_file(lab.path("in-progress", task).read_bytes())
+    file = parse_task_file(lab.path("in-progress", task).read_bytes())
     assert (file.title, file.status) == ("Fix it well", "in-progress")
     assert lab.differences() == []
 
@@ -460,7 +460,7 @@ def test_crash_while_applying_edits_applies_each_once(tmp_path: Path) -> None:
         lab.path("ready", task).rename(lab.path("blocked", task))
         lab.path("ready", other).write_text("unreadable words")
         try:
-            lab.projector(CrashingDisk(Beneath(lab.data), operations)).sweep()
+            lab.projector(CrashingDisk(SafeDisk(lab.data), operations)).scan()
         except Killed:
             lab.scan()
         else:
@@ -494,9 +494,9 @@ def test_edit_during_rewrite_is_applied(tmp_path: Path) -> None:
                 lab.edit("ready", task, "Fix it", "Fix it now")
             self._disk.write(path, data, mtime_ns)
 
-    disk = EditingDisk(Beneath(tmp_path), 1)
+    disk = EditingDisk(SafeDisk(tmp_path), 1)
     disk.changing = ()
-    lab.projector(disk).level()
+    lab.projector(disk).catch_up()
     lab.catch_up()
     assert (lab.task(task).title, lab.task(task).status) == ("Fix it now", "backlog")
     assert list_statuses(lab, task) == ["backlog"]
@@ -507,10 +507,10 @@ class SavingDisk(CrashingDisk):
     """Disk on which a person saves an edit, as an editor does, right before the file is removed."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(Beneath(path.parents[2]), 0)
+        super().__init__(SafeDisk(path.parents[2]), 0)
         self._path = path
 
-    def discard(self, path: str, aside: str, seen: Look) -> bool:
+    def discard(self, path: str, aside: str, seen: FileInfo) -> bool:
         if not self.operations_left and path.endswith(
             f"{self._path.parent.name}/{self._path.name}"
         ):
@@ -518,7 +518,7 @@ class SavingDisk(CrashingDisk):
             saved = self._path.with_name("saved~")
             saved.write_text(self._path.read_text() + "Typed meanwhile.\n")
             saved.replace(self._path)
-        return self._disk.discard(path, aside, seen)
+        return self._disk.remove_if_unchanged(path, aside, seen)
 
     changing = ()
 
@@ -528,7 +528,7 @@ def test_save_while_move_is_undone_is_kept(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     lab.path("ready", task).rename(lab.path("review", task))
-    lab.projector(SavingDisk(lab.path("review", task))).sweep()
+    lab.projector(SavingDisk(lab.path("review", task))).scan()
     ((note, why), (path, text)) = sorted(rejected_files(lab).items(), reverse=True)
     assert "Typed meanwhile." in text
     assert (note, path in why) == (f"{path}.reason.txt", True)
@@ -546,7 +546,7 @@ def test_save_into_outdated_file_before_removal_is_applied(
     lab.do(HUMAN, MoveTask(task, "blocked"))
     lab.catch_up()
     lab.path("ready", task).write_bytes(before)
-    lab.projector(SavingDisk(lab.path("ready", task))).sweep()
+    lab.projector(SavingDisk(lab.path("ready", task))).scan()
     assert (lab.task(task).body, list_statuses(lab, task)) == ("Typed meanwhile.", ["blocked"])
     assert rejected_files(lab) == {}
 
@@ -556,7 +556,7 @@ class KilledDuringDiscard(CrashingDisk):
 
     changing = ()
 
-    def discard(self, path: str, aside: str, seen: Look) -> bool:
+    def discard(self, path: str, aside: str, seen: FileInfo) -> bool:
         del seen
         self._disk.move(path, aside)
         raise Killed
@@ -573,10 +573,10 @@ def test_file_displaced_by_killed_process_is_recovered(
     for task in (copied, edited, saved):
         shutil.copy(lab.path("ready", task), lab.path("backlog", task))
         with pytest.raises(Killed):
-            lab.projector(KilledDuringDiscard(Beneath(tmp_path), 0)).sweep()
+            lab.projector(KilledDuringDiscard(SafeDisk(tmp_path), 0)).scan()
         displaced = lab.path("backlog", task).with_name(f"{task}.md-found")
         assert (f"tasks/backlog/{task}.md-found", "left over") in lab.differences()
-        assert list(lab.projector().leftovers()) == [f"tasks/backlog/{task}.md-found"]
+        assert list(lab.projector().list_discarded()) == [f"tasks/backlog/{task}.md-found"]
         displaced.rename(tmp_path / task)
     for task in (copied, edited, saved):
         (tmp_path / task).rename(lab.path("backlog", task).with_name(f"{task}{number}.md-found"))
@@ -611,7 +611,7 @@ def test_similar_names_are_not_treated_as_displaced_files(tmp_path: Path) -> Non
     (tmp_path / f"tasks/ready/{task}.md-found").mkdir()
     before = read_tree(tmp_path)
     lab.scan()
-    assert list(lab.projector().leftovers()) == []
+    assert list(lab.projector().list_discarded()) == []
     assert lab.differences() == []
     assert read_tree(tmp_path) == before
 

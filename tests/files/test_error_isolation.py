@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.commands import MoveTask, NoteTask, RequestDelegation
-from dragoman.files.layout import fitted, numbered
-from dragoman.system.beneath import Beneath
+from dragoman.files.layout import numbered_path, shorten_name
+from dragoman.system.beneath import SafeDisk
 from tests.engine.lab import ALICE, HUMAN, START
 from tests.files.lab import FilesLab, list_statuses, read_tree
 from tests.requirements import proves
@@ -49,13 +49,13 @@ def test_long_name_in_both_folders_is_kept_twice(tmp_path: Path, name: bytes) ->
 @pytest.mark.parametrize("spare", [0, 17, 100])
 def test_shortened_name_keeps_whole_characters_and_suffix(spare: int) -> None:
     for name in map(os.fsdecode, NAMES):
-        shortened = fitted(name, spare, "-12")
+        shortened = shorten_name(name, spare, "-12")
         assert len(os.fsencode(shortened)) <= 255 - spare
         assert len(os.fsencode(shortened)) > 255 - spare - 2 - len("-12")
         assert "-12" in shortened
         assert not name.endswith(".json") or shortened.endswith("-12.json")
-    assert numbered("a/b.tar.gz", 1) == "a/b.tar.gz"
-    assert numbered("a/b.tar.gz", 2) == "a/b-2.tar.gz"
+    assert numbered_path("a/b.tar.gz", 1) == "a/b.tar.gz"
+    assert numbered_path("a/b.tar.gz", 2) == "a/b-2.tar.gz"
 
 
 @proves("FILES-OBSTACLE")
@@ -136,22 +136,22 @@ def test_unwritable_files_are_retried_by_every_scan(
     assert f"task:{task}" in lab.warnings[0]
     # Another process knows of it, too, though nothing has happened to the task since.
     later = lab.projector()
-    later.level()
-    assert "run.json" in later.trouble()
-    later.sweep()
-    assert "run.json" in later.trouble()
+    later.catch_up()
+    assert "run.json" in later.failure_summary()
+    later.scan()
+    assert "run.json" in later.failure_summary()
     (obstacle / "mine").unlink()
     obstacle.rmdir()
-    later.sweep()
-    assert later.trouble() == ""
-    assert lab.projector().trouble() == ""
+    later.scan()
+    assert later.failure_summary() == ""
+    assert lab.projector().failure_summary() == ""
     assert lab.differences() == []
     assert b"behind" not in (tmp_path / "projection.json").read_bytes()
 
 
 @proves("FILES-OBSTACLE")
 def test_inaccessible_folder_stops_only_its_task(tmp_path: Path) -> None:
-    class DeniedDisk(Beneath):
+    class DeniedDisk(SafeDisk):
         """Disk that denies access to the folder of one task."""
 
         def move(self, old: str, new: str) -> bool:
@@ -165,10 +165,10 @@ def test_inaccessible_folder_stops_only_its_task(tmp_path: Path) -> None:
     for task in (first, second, third):
         lab.claim_only(task)
     projector = lab.projector(DeniedDisk(tmp_path))
-    projector.level()
+    projector.catch_up()
     assert list_statuses(lab, first) == ["ready"]
     assert list_statuses(lab, second) == list_statuses(lab, third) == ["in-progress"]
-    assert f"task:{first}" in projector.trouble()
+    assert f"task:{first}" in projector.failure_summary()
     lab.do(HUMAN, MoveTask(second, "blocked"))
     lab.scan()
     assert list_statuses(lab, first) == ["in-progress"]

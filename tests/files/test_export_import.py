@@ -13,20 +13,20 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from msgspec.structs import replace
 
-from dragoman.config import parse
+from dragoman.config import parse_settings
 from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, NoteTask, RenewLease
 from dragoman.core.errors import LedgerError
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.ports import Row, Store
-from dragoman.files.archives.archive_format import Manifest, Member
+from dragoman.engine.ports import Store, StreamRow
+from dragoman.files.archives.archive_format import Manifest, ManifestMember
 from dragoman.files.archives.export import export_archive
-from dragoman.files.archives.importing import Tools, check_archive, import_archive
-from dragoman.files.problems import BadArchive, PlaceTaken
-from dragoman.ledger.tree import EMPTY, extend
+from dragoman.files.archives.importing import ImportTools, check_archive, import_archive
+from dragoman.files.problems import BadArchive, TargetTaken
+from dragoman.ledger.tree import EMPTY_TREE, extend_tree
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.beneath import Beneath
+from dragoman.system.beneath import SafeDisk
 from dragoman.system.checkpoints import CheckpointFile
-from dragoman.system.keys import load_or_create
+from dragoman.system.keys import load_or_create_keys
 from tests.engine.lab import ALICE, HUMAN, START, OpenStore, findings
 from tests.files.lab import FilesLab
 from tests.requirements import proves
@@ -46,7 +46,7 @@ class ExportLab(FilesLab):
         self.archive = tmp_path / "all.tar"
         self.target = tmp_path / "new" / "place"
         self.opened_stores: list[OpenStore] = []
-        self.tools = Tools(self.open_store, Beneath, START + 1, ignore_progress)
+        self.tools = ImportTools(self.open_store, SafeDisk, START + 1, ignore_progress)
 
     def fill(self) -> str:
         """Make tasks in several states, an agent's files, a setting, signed checkpoints."""
@@ -62,16 +62,16 @@ class ExportLab(FilesLab):
         (work / "draft.bin").write_bytes(bytes(range(256)))
         (work / "link").symlink_to("/etc/passwd")
         (self.data / "dragoman.toml").write_text("[tasks]\nmax_attempts = 3\n")
-        log = CheckpointFile(self.data / "checkpoints.jsonl", load_or_create(self.data))
-        read_tree = extend(EMPTY, (entry.hash for entry in self.store.entries(0, 1_000)))
+        log = CheckpointFile(self.data / "checkpoints.jsonl", load_or_create_keys(self.data))
+        read_tree = extend_tree(EMPTY_TREE, (entry.hash for entry in self.store.entries(0, 1_000)))
         log.add(self.store.ledger_id(), read_tree, START)
         return task
 
     def export(self) -> Manifest:
         """Write the archive."""
-        target_folder = Beneath(self.archive.parent)
+        target_folder = SafeDisk(self.archive.parent)
         return export_archive(
-            self.store, Beneath(self.data), self.archive, target_folder, START, ignore_progress
+            self.store, SafeDisk(self.data), self.archive, target_folder, START, ignore_progress
         )
 
     def run_import(self, archive: Path | None = None) -> Manifest:
@@ -89,7 +89,7 @@ class ExportLab(FilesLab):
         return not parent.exists() or list(parent.iterdir()) == []
 
 
-def read_rows(store: OpenStore) -> dict[str, Row]:
+def read_rows(store: OpenStore) -> dict[str, StreamRow]:
     """Rows of all streams that have entries, without their numbers."""
     found = store.rows(0, 1_000)
     return {row.name: replace(row, number=0) for row in found if row.version}
@@ -149,12 +149,14 @@ def test_import_into_another_kind_of_store(tmp_path: Path) -> None:
     def open_sqlite(folder: Path, ledger: str) -> Store:
         return SqliteStore.open(folder / "dragoman.db", lambda: ledger)
 
-    import_archive(lab.archive, lab.target, Tools(open_sqlite, Beneath, START, ignore_progress))
+    import_archive(
+        lab.archive, lab.target, ImportTools(open_sqlite, SafeDisk, START, ignore_progress)
+    )
     store = SqliteStore.open(lab.target / "dragoman.db", lambda: "never")
     try:
         assert store.entries(0, 1_000) == lab.store.entries(0, 1_000)
         assert store.ledger_id() == lab.store.ledger_id()
-        assert store.counts() == lab.store.counts()
+        assert store.status_counts() == lab.store.status_counts()
     finally:
         store.close()
 
@@ -209,7 +211,7 @@ def rename_member(end: str, to: str) -> Change:
 def rewrite_archive(lab: ExportLab, change: Change, *, with_valid_manifest: bool = False) -> Path:
     """Rewrite the archive with changed members, optionally with a manifest that fits them."""
     path = lab.archive.with_name("changed.tar")
-    members: list[Member] = []
+    members: list[ManifestMember] = []
     with tarfile.open(lab.archive) as old, tarfile.open(path, "w") as new:
         for info in old:
             file = old.extractfile(info)
@@ -223,7 +225,7 @@ def rewrite_archive(lab: ExportLab, change: Change, *, with_valid_manifest: bool
                 data = msgspec.json.encode(
                     msgspec.structs.replace(manifest, members=tuple(members))
                 )
-            members.append(Member(name, len(data), sha256(data).hexdigest()))
+            members.append(ManifestMember(name, len(data), sha256(data).hexdigest()))
             copy = tarfile.TarInfo(name)
             copy.size = len(data)
             new.addfile(copy, io.BytesIO(data))
@@ -352,7 +354,7 @@ def test_import_requires_empty_target(tmp_path: Path) -> None:
     lab.export()
     lab.target.mkdir(parents=True)
     (lab.target / "mine").write_text("mine")
-    with pytest.raises(PlaceTaken, match="is not empty"):
+    with pytest.raises(TargetTaken, match="is not empty"):
         lab.run_import()
     assert [path.name for path in lab.target.iterdir()] == ["mine"]
     (lab.target / "mine").unlink()
@@ -369,8 +371,8 @@ def test_import_into_used_store_is_refused(tmp_path: Path) -> None:
     def open_used_store(folder: Path, ledger: str) -> Store:
         return lab.store
 
-    tools = Tools(open_used_store, Beneath, START, ignore_progress)
-    with pytest.raises(PlaceTaken, match="the store is not empty"):
+    tools = ImportTools(open_used_store, SafeDisk, START, ignore_progress)
+    with pytest.raises(TargetTaken, match="the store is not empty"):
         import_archive(lab.archive, lab.target, tools)
     assert lab.is_target_untouched()
 
@@ -485,8 +487,10 @@ def test_import_keeps_target_created_meanwhile(tmp_path: Path) -> None:
         (lab.target / "theirs").write_text("theirs")
         return lab.open_store(folder, ledger)
 
-    with pytest.raises(PlaceTaken, match="not empty any more"):
-        import_archive(lab.archive, lab.target, Tools(open_slowly, Beneath, START, ignore_progress))
+    with pytest.raises(TargetTaken, match="not empty any more"):
+        import_archive(
+            lab.archive, lab.target, ImportTools(open_slowly, SafeDisk, START, ignore_progress)
+        )
     assert [path.name for path in lab.target.parent.iterdir()] == ["place"]
     assert [path.name for path in lab.target.iterdir()] == ["theirs"]
 
@@ -539,7 +543,7 @@ def test_exported_settings_stay_inactive_and_carry_no_secrets(
     assert [word for word in (b"hunter2", b"hush", b"t0ken", b'"-r"') if word in content] == []
     lab.run_import()
     assert not (lab.target / "dragoman.toml").exists()
-    kept = parse((lab.target / "imported" / "dragoman.toml").read_text(), {})
+    kept = parse_settings((lab.target / "imported" / "dragoman.toml").read_text(), {})
     assert (kept.aof.apply_completion, kept.leases.ttl_ms) == ("immediately", 1_000)
     assert kept.files.trust_moves
     assert kept.store.url == kept.notify.webhook_secret == ""
@@ -564,8 +568,8 @@ def test_writes_during_export_leave_copy_consistent(tmp_path: Path) -> None:
         lab.do(ALICE, NoteTask(task, "written meanwhile"))
         lab.catch_up()
 
-    target_folder = Beneath(lab.archive.parent)
-    export_archive(lab.store, Beneath(lab.data), lab.archive, target_folder, START, writer)
+    target_folder = SafeDisk(lab.archive.parent)
+    export_archive(lab.store, SafeDisk(lab.data), lab.archive, target_folder, START, writer)
     lab.run_import()
     imported = FilesLab(lab.target)
     imported.engine.store = imported.store = lab.opened_stores[0]
@@ -601,7 +605,7 @@ def test_import_into_current_directory_is_refused(
     lab.export()
     lab.target.mkdir(parents=True)
     monkeypatch.chdir(lab.target)
-    with pytest.raises(PlaceTaken, match="run the import from another one"):
+    with pytest.raises(TargetTaken, match="run the import from another one"):
         import_archive(lab.archive, Path(), lab.tools)
     assert list(lab.target.iterdir()) == []
 

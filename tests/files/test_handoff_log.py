@@ -30,21 +30,26 @@ from dragoman.core.commands import (
 )
 from dragoman.core.ids import handoff_stream
 from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.handoff_fold import EVOLVE_HANDOFF
-from dragoman.engine.ports import Session, Store
+from dragoman.core.states.handoff_fold import HANDOFF_FOLDS
+from dragoman.engine.ports import Store, Transaction
 from dragoman.engine.reads.handoffs import find_handoff
 from dragoman.engine.request import Request
-from dragoman.engine.unit import Cache, Unit
-from dragoman.engine.verifying.verify import check_ledger, check_views
+from dragoman.engine.unit import StreamCache, Unit
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
 from dragoman.files.handoffs.audit import check_handoff
-from dragoman.files.handoffs.lines import lines_of
-from dragoman.files.handoffs.replay import Replayed, compare, essence, replay
+from dragoman.files.handoffs.lines import render_lines
+from dragoman.files.handoffs.replay import (
+    ReplayedLog,
+    comparable_part,
+    compare_with_ledger,
+    replay_lines,
+)
 from dragoman.files.layout import artifact_path
 from dragoman.files.problems import BadFile
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.beneath import Beneath
+from dragoman.system.beneath import SafeDisk
 from dragoman.text.safe_text import HARMFUL
 from tests.engine.handoffs import (
     COORDINATOR,
@@ -165,7 +170,7 @@ def test_completion_is_attributed_to_recipient_not_session_ender(tmp_path: Path)
     moved, completed = read_lines(lab)[-2:]
     assert (moved["to_status"], moved["actor"]) == ("completed", "agent:bob")
     assert (completed["actor"], completed["completion_notes"]) == ("agent:bob", "merged as 4f2a")
-    assert compare(replay_files(lab, LOG), lab.store) == {}
+    assert compare_with_ledger(replay_files(lab, LOG), lab.store) == {}
 
 
 @proves("ACP-PASSED-BACK", "ACP-AUDIT-REPLAY")
@@ -183,7 +188,7 @@ def test_replay_follows_rejected_onward_handoff(tmp_path: Path) -> None:
     lab.catch_up()
     replayed = replay_files(lab, LOG)
     assert (replayed.owners["t1"], replayed.chains["t1"]) == ("alice", ("alice",))
-    assert compare(replayed, lab.store) == {}
+    assert compare_with_ledger(replayed, lab.store) == {}
 
 
 def test_rejection_logs_reason_actor_and_returned_ownership(tmp_path: Path) -> None:
@@ -273,7 +278,7 @@ def test_crash_between_operations_is_repaired(tmp_path: Path) -> None:
         lab.data.mkdir()
         life(lab)
         try:
-            lab.projector(CrashingDisk(Beneath(lab.data), operations)).level()
+            lab.projector(CrashingDisk(SafeDisk(lab.data), operations)).catch_up()
             is_over = True
         except Killed:
             lab.catch_up()
@@ -321,7 +326,7 @@ def test_truncated_log_is_completed_before_appending(tmp_path: Path, kept: int, 
     whole = log.read_bytes(), day.read_bytes()
     for path in (log, day):
         truncate_file(path, kept)
-    assert sorted(lab.projector().changed_logs()) == [f"events/{day.name}", LOG]
+    assert sorted(lab.projector().list_changed_logs()) == [f"events/{day.name}", LOG]
     if how == "sweep":
         lab.scan()
         assert (log.read_bytes(), day.read_bytes()) == whole
@@ -330,7 +335,7 @@ def test_truncated_log_is_completed_before_appending(tmp_path: Path, kept: int, 
     lab.catch_up()
     assert log.read_bytes().startswith(whole[0])
     assert lab.differences() == []
-    assert [*lab.projector().changed_logs()] == []
+    assert [*lab.projector().list_changed_logs()] == []
 
 
 RED_LOG = "teamspaces/red/handoffs/handoffs.jsonl"
@@ -347,7 +352,7 @@ def test_removed_log_is_rewritten(tmp_path: Path, path: str, how: str) -> None:
     log = tmp_path / path
     whole = log.read_bytes()
     log.unlink()
-    assert [*lab.projector().changed_logs()] == [path]
+    assert [*lab.projector().list_changed_logs()] == [path]
     if how == "sweep":
         lab.scan()
         assert log.read_bytes() == whole
@@ -355,7 +360,7 @@ def test_removed_log_is_rewritten(tmp_path: Path, path: str, how: str) -> None:
     lab.catch_up()
     assert log.read_bytes().startswith(whole)
     assert lab.differences() == []
-    assert [*lab.projector().changed_logs()] == []
+    assert [*lab.projector().list_changed_logs()] == []
 
 
 @proves("FILES-CUT", "FILES-PLACES")
@@ -376,7 +381,7 @@ def test_irregular_file_in_place_of_log_is_replaced(tmp_path: Path, what: str, h
             os.mkfifo(log)
         case _:
             log.symlink_to(f"{log}.bak")
-    assert [*lab.projector().changed_logs()] == [LOG]
+    assert [*lab.projector().list_changed_logs()] == [LOG]
     if how == "sweep":
         lab.scan()
         assert log.read_bytes() == whole
@@ -388,7 +393,7 @@ def test_irregular_file_in_place_of_log_is_replaced(tmp_path: Path, what: str, h
     assert lab.warnings == [warning]
     assert os.path.lexists(f"{log}-found")
     assert lab.differences() == []
-    assert [*lab.projector().changed_logs()] == []
+    assert [*lab.projector().list_changed_logs()] == []
 
 
 @proves("FILES-CUT")
@@ -430,7 +435,7 @@ def test_foreign_file_is_left_alone(tmp_path: Path, text: bytes) -> None:
     stray.write_bytes(text)
     lab.scan()
     assert stray.read_bytes() == text
-    assert [*lab.projector().changed_logs()] == []
+    assert [*lab.projector().list_changed_logs()] == []
 
 
 @proves("FILES-CRASH")
@@ -446,12 +451,12 @@ def test_power_cut_is_repaired(tmp_path: Path) -> None:
         after = tmp_path / f"after{operations}"
         with SyncedFolder(lab.data) as synced:
             try:
-                lab.projector(CrashingDisk(Beneath(lab.data), operations)).level()
+                lab.projector(CrashingDisk(SafeDisk(lab.data), operations)).catch_up()
                 is_over = True
             except Killed:
                 operations += 1
             synced.cut(after)
-        lab.projector(data=after).level()
+        lab.projector(data=after).catch_up()
         lab.catch_up()
         assert read_tree(after) == read_tree(lab.data), f"after {operations} operations"
 
@@ -523,9 +528,9 @@ def test_many_handoffs_exceed_the_cache(tmp_path: Path) -> None:
     assert lab.differences() == []
 
 
-def replay_files(lab: FilesLab, *paths: str) -> Replayed:
+def replay_files(lab: FilesLab, *paths: str) -> ReplayedLog:
     """Replay the files alone."""
-    return replay(b"".join((lab.data / path).read_bytes() for path in paths).splitlines(True))
+    return replay_lines(b"".join((lab.data / path).read_bytes() for path in paths).splitlines(True))
 
 
 @proves("ACP-AUDIT-REPLAY")
@@ -537,35 +542,35 @@ def test_replay_reproduces_state_owner_and_chain(tmp_path: Path) -> None:
     known = {row["handoff_id"] for row in read_lines(lab)} | {"h6"}
     assert set(replayed.handoffs) == known
     for id, handoff in replayed.handoffs.items():
-        assert essence(handoff) == essence(state(lab, id)), id
+        assert comparable_part(handoff) == comparable_part(state(lab, id)), id
         assert (handoff.status, handoff.chain) == (state(lab, id).status, state(lab, id).chain)
     for task in ("t1", "t2", "t5", "t6", "t7", "t8"):
         assert replayed.owners[task] == lab.task(task).assignee, task
         assert replayed.chains[task] == lab.task(task).chain, task
-    assert compare(replayed, lab.store) == {}
+    assert compare_with_ledger(replayed, lab.store) == {}
 
 
-def record_from_line(line: dict[str, Any], session: Session) -> None:
+def record_from_line(line: dict[str, Any], session: Transaction) -> None:
     """Record the event from which a line of an audit log was made."""
     origin, stream = line["entry"], handoff_stream(line["handoff_id"])
     event = CODEC.decode(origin["event"], origin["v"], json.dumps(origin["body"]).encode())
-    unit = Unit(session, Cache(), origin["at"])
-    unit.begin(Request(HUMAN, (CloseHandoff(line["handoff_id"]),), str(line["event_id"])))
+    unit = Unit(session, StreamCache(), origin["at"])
+    unit.begin_request(Request(HUMAN, (CloseHandoff(line["handoff_id"]),), str(line["event_id"])))
     unit.load_streams([stream])
     unit.record(stream, event)
     session.write(unit.changes())
 
 
-def replay_store(store: Store) -> Replayed:
+def replay_store(store: Store) -> ReplayedLog:
     """Replay the audit log that a store would give, from its first entry on."""
     states: dict[str, Handoff] = {}
     lines: list[bytes] = []
     for entry in store.entries(0, 1_000):
         line = read_line(entry.line)
         event: Any = CODEC.decode(line.event, line.v, line.body)
-        states[entry.stream] = EVOLVE_HANDOFF[type(event)](states.get(entry.stream), event, line.at)
-        lines += lines_of(entry, states[entry.stream])
-    return replay(line + b"\n" for line in lines)
+        states[entry.stream] = HANDOFF_FOLDS[type(event)](states.get(entry.stream), event, line.at)
+        lines += render_lines(entry, states[entry.stream])
+    return replay_lines(line + b"\n" for line in lines)
 
 
 @proves("ACP-AUDIT-REPLAY")
@@ -581,7 +586,10 @@ def test_replay_into_empty_store_reproduces_states_owners_and_chains(
     for line in both:
         if "entry" in line:
             store.transact(partial(record_from_line, line))
-    assert [*check_ledger(store, [], lambda _: None), *check_views(store, lambda _: None)] == []
+    assert [
+        *check_ledger(store, [], lambda _: None),
+        *check_stored_states(store, lambda _: None),
+    ] == []
     assert store.handoffs("", 100) == lab.store.handoffs("", 100)
     before, replayed = replay_files(lab, LOG, RED_LOG), replay_store(store)
     assert (replayed.owners, replayed.chains) == (before.owners, before.chains)
@@ -590,7 +598,7 @@ def test_replay_into_empty_store_reproduces_states_owners_and_chains(
         assert isinstance(found, Handoff)
         # The successor of a handoff is named by its own lines, not by those of the handoff.
         found = replace(found, superseded_by=handoff.superseded_by)
-        assert essence(found) == essence(handoff), id
+        assert comparable_part(found) == comparable_part(handoff), id
     store.close()
 
 
@@ -615,7 +623,7 @@ def test_replay_reproduces_owner_after_manual_reassignment(tmp_path: Path) -> No
     for task in replayed.owners:
         found = lab.task(task)
         assert (found.assignee, found.chain) == (replayed.owners[task], replayed.chains[task])
-    assert compare(replayed, lab.store) == {}
+    assert compare_with_ledger(replayed, lab.store) == {}
 
 
 @proves("ACP-AUDIT-REPLAY", "ACP-CHAIN", "REWIND-HANDOFF")
@@ -634,7 +642,7 @@ def test_replay_reproduces_owner_after_rewind(tmp_path: Path, owner: str) -> Non
     assert (moved["owner"], tuple(moved["handoff_chain"])) == (owner, found.chain)
     assert (replayed.owners["t1"], replayed.chains["t1"]) == (found.assignee, found.chain)
     assert "bob" not in found.chain
-    assert compare(replayed, lab.store) == {}
+    assert compare_with_ledger(replayed, lab.store) == {}
 
 
 @proves("ACP-AUDIT-REPLAY")
@@ -657,9 +665,9 @@ def test_replay_is_independent_of_file_order(tmp_path: Path, files: tuple[str, s
         "h2",
         "h3",
     )
-    assert compare(replayed, lab.store) == {}
+    assert compare_with_ledger(replayed, lab.store) == {}
     for alone in files:
-        assert compare(replay_files(lab, alone), lab.store) == {}
+        assert compare_with_ledger(replay_files(lab, alone), lab.store) == {}
 
 
 @proves("ACP-AUDIT-REPLAY")
@@ -670,10 +678,10 @@ def test_compare_names_missing_handoffs(tmp_path: Path) -> None:
     offer(lab, "h2", "t2")
     lab.catch_up()
     gone = "it is missing in the file"
-    assert compare(replay([]), lab.store) == {"h1": gone, "h2": gone}
+    assert compare_with_ledger(replay_lines([]), lab.store) == {"h1": gone, "h2": gone}
     rest = [line for line in (tmp_path / LOG).read_bytes().splitlines(True) if b'"h2"' not in line]
-    assert compare(replay(rest), lab.store) == {"h2": gone}
-    assert compare(replay([]), FilesLab(tmp_path / "empty").store) == {}
+    assert compare_with_ledger(replay_lines(rest), lab.store) == {"h2": gone}
+    assert compare_with_ledger(replay_lines([]), FilesLab(tmp_path / "empty").store) == {}
 
 
 @proves("ACP-AUDIT-REPLAY")
@@ -684,10 +692,10 @@ def test_compare_names_wrong_owner_or_chain(tmp_path: Path) -> None:
     lab.catch_up()
     replayed = replay_files(lab, LOG)
     replayed.chains["t1"] = ("mallory",)
-    assert compare(replayed, lab.store) == {"t1": "the ledger has the chain alice"}
+    assert compare_with_ledger(replayed, lab.store) == {"t1": "the ledger has the chain alice"}
     replayed = replay_files(lab, LOG)
     replayed.owners["t1"] = "mallory"
-    assert compare(replayed, lab.store) == {"t1": "the ledger has the owner alice"}
+    assert compare_with_ledger(replayed, lab.store) == {"t1": "the ledger has the owner alice"}
 
 
 @proves("ACP-AUDIT-REPLAY")
@@ -702,7 +710,7 @@ def test_compare_detects_file_of_another_ledger(tmp_path: Path) -> None:
     make(other, "t2")
     offer(other, "h2", "t2")
     other.catch_up()
-    wrong = compare(replay_files(other, LOG), lab.store)
+    wrong = compare_with_ledger(replay_files(other, LOG), lab.store)
     assert wrong["h2"] == "it is not in the ledger"
     assert "status" in wrong["h1"]
 
@@ -758,7 +766,7 @@ def test_replay_names_inconsistent_line(tmp_path: Path, old: bytes, new: bytes, 
     data = (tmp_path / LOG).read_bytes()
     assert old in data
     with pytest.raises(BadFile) as wrong:
-        replay(data.replace(old, new, 1).splitlines(True))
+        replay_lines(data.replace(old, new, 1).splitlines(True))
     assert why in wrong.value.detail
 
 
@@ -774,11 +782,11 @@ def test_replay_detects_reordered_or_torn_lines(tmp_path: Path) -> None:
         ([*all_lines[:2], *all_lines[4:]], "h1 was proposed, not validating"),
     ):
         with pytest.raises(BadFile) as wrong:
-            replay(spoilt)
+            replay_lines(spoilt)
         assert why.replace("it was not created", "was not created") in wrong.value.detail
-    torn = replay([*all_lines[:3], all_lines[3][:-1]])
+    torn = replay_lines([*all_lines[:3], all_lines[3][:-1]])
     assert (torn.lines, torn.handoffs["h1"].status) == (3, "validating")
-    assert (torn.torn, replay(all_lines).torn) == (4, 0)
+    assert (torn.torn, replay_lines(all_lines).torn) == (4, 0)
 
 
 @proves("ACP-AUDIT-WORDS")
@@ -794,7 +802,7 @@ def test_replay_names_omitted_line(tmp_path: Path) -> None:
         (0, "line 1: no event before it gives such a line"),
     ):
         with pytest.raises(BadFile) as wrong:
-            replay([*all_lines[:gone], *all_lines[gone + 1 :]])
+            replay_lines([*all_lines[:gone], *all_lines[gone + 1 :]])
         assert wrong.value.detail == why
 
 
@@ -821,12 +829,12 @@ def test_compare_names_line_that_differs_from_ledger(
     lab.catch_up()
     data = (tmp_path / LOG).read_bytes()
     assert old in data
-    replayed = replay(
+    replayed = replay_lines(
         data.replace(old, new)
         .replace(b'{"event":"handoff_', b'{ "event":"handoff_')
         .splitlines(True)
     )
-    assert compare(replayed, lab.store) == ({"h1": why} if why else {})
+    assert compare_with_ledger(replayed, lab.store) == ({"h1": why} if why else {})
 
 
 @proves("ACP-AUDIT-WORDS")
@@ -837,8 +845,10 @@ def test_compare_detects_omitted_or_invented_verification(tmp_path: Path) -> Non
     all_lines = (tmp_path / LOG).read_bytes().splitlines(True)
     invented = all_lines[3].replace(b'"event_id":70', b'"event_id":90')
     invented = invented.replace(b'"position":7', b'"position":9')
-    replayed = replay([*all_lines[:5], invented, *all_lines[5:]])
-    assert compare(replayed, lab.store) == {"h1": "line 6 of the file is not in the ledger"}
+    replayed = replay_lines([*all_lines[:5], invented, *all_lines[5:]])
+    assert compare_with_ledger(replayed, lab.store) == {
+        "h1": "line 6 of the file is not in the ledger"
+    }
     gated = FilesLab(tmp_path / "gated")
     gated.data.mkdir()
     make(gated)
@@ -849,15 +859,17 @@ def test_compare_detects_omitted_or_invented_verification(tmp_path: Path) -> Non
     accept(gated)
     gated.catch_up()
     twice = (gated.data / LOG).read_bytes().splitlines(True)
-    assert compare(replay(twice), gated.store) == {}
+    assert compare_with_ledger(replay_lines(twice), gated.store) == {}
     at = next(n for n, line in enumerate(twice) if b'"handoff_verification"' in line)
-    [(id, why)] = compare(replay([*twice[:at], *twice[at + 1 :]]), gated.store).items()
+    [(id, why)] = compare_with_ledger(
+        replay_lines([*twice[:at], *twice[at + 1 :]]), gated.store
+    ).items()
     assert (id, why.startswith("its line ")) == ("h1", True)
 
 
 def run_checks(lab: FilesLab, id: str = "h1") -> dict[str, bool]:
     """Results of the checks of a handoff."""
-    found = check_handoff(lab.store, Beneath(lab.data), state(lab, id))
+    found = check_handoff(lab.store, SafeDisk(lab.data), state(lab, id))
     return {check.check: check.ok for check in found}
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from dragoman.core.errors import LedgerError, Refusal, StoreUnavailable
-from dragoman.engine.trouble import Trouble
-from dragoman.files.inbox import Answer, Inbox
-from dragoman.services.projector import FilesDuty
-from dragoman.system.beneath import Beneath
-from dragoman.system.openat import Seen
+from dragoman.engine.trouble import HealthProblem
+from dragoman.files.inbox import Inbox, SendResult
+from dragoman.services.projector import FileService
+from dragoman.system.beneath import SafeDisk
+from dragoman.system.openat import FileStat
 from tests.files.lab import CrashingDisk, Killed, read_tree
 from tests.requirements import proves
 
@@ -30,7 +30,7 @@ class InboxSetup:
         self.warnings: list[str] = []
         self.failure = ""
 
-    def send(self, raw: bytes, sender: str | None) -> Answer:
+    def send(self, raw: bytes, sender: str | None) -> SendResult:
         """Record a message."""
         self.sent.append((raw, sender))
         if raw == b"bad":
@@ -39,11 +39,11 @@ class InboxSetup:
 
     def run(self, disk: Any = None) -> int:
         """Run the service once."""
-        inbox = Inbox(disk or Beneath(self.data), self.send, MAX_BYTES, self.warnings.append)
+        inbox = Inbox(disk or SafeDisk(self.data), self.send, MAX_BYTES, self.warnings.append)
         try:
             return inbox.run_once(0)
         finally:
-            self.failure = inbox.trouble()
+            self.failure = inbox.failure_summary()
 
     def write_message(self, name: str, content: bytes = b"good") -> Path:
         """Write a message into the inbox."""
@@ -194,14 +194,14 @@ def test_symlink_in_place_of_processed_is_set_aside(tmp_path: Path) -> None:
 
 @proves("FILES-INBOX", "FILES-DISK")
 def test_unreadable_message_does_not_stop_others(tmp_path: Path) -> None:
-    class DeniedDisk(Beneath):
+    class DeniedDisk(SafeDisk):
         """Disk that denies reading one file."""
 
-        def read(self, path: str, most: int) -> bytes | None:
+        def read(self, path: str, max_bytes: int) -> bytes | None:
             """Read, unless denied."""
             if path.endswith("a.json"):
                 raise PermissionError(13, "Permission denied", path)
-            return super().read(path, most)
+            return super().read(path, max_bytes)
 
     setup = InboxSetup(tmp_path)
     setup.write_message("a.json")
@@ -215,7 +215,7 @@ def test_unreadable_message_does_not_stop_others(tmp_path: Path) -> None:
 
 @proves("INBOX-TOLD")
 def test_sent_message_that_cannot_be_filed_is_reported(tmp_path: Path) -> None:
-    class DeniedDisk(Beneath):
+    class DeniedDisk(SafeDisk):
         """Disk that denies writing to the folder of processed messages."""
 
         def make_folder(self, path: str) -> None:
@@ -230,9 +230,14 @@ def test_sent_message_that_cannot_be_filed_is_reported(tmp_path: Path) -> None:
     assert setup.sent == [(b"good", None)]
     assert setup.warnings == [setup.failure]
     inbox = Inbox(DeniedDisk(tmp_path), setup.send, MAX_BYTES, setup.warnings.append)
-    duty = FilesDuty("inbox", lambda: inbox.run_once(0), setup.warnings.append, left=inbox.trouble)
+    duty = FileService(
+        "inbox",
+        lambda: inbox.run_once(0),
+        setup.warnings.append,
+        find_leftovers=inbox.failure_summary,
+    )
     duty.run_once(0)
-    assert duty.undone == Trouble(setup.failure, is_partial=True)
+    assert duty.last_problem == HealthProblem(setup.failure, is_partial=True)
     assert setup.failure.startswith(
         "a message was sent, but cannot be filed: inbox/.taken-a.json: Permission denied"
     )
@@ -277,7 +282,7 @@ def test_message_that_grew_while_sent_is_sent_again(tmp_path: Path) -> None:
     class SlowWriterSetup(InboxSetup):
         """Sender that finishes its message while the beginning of it is being refused."""
 
-        def send(self, raw: bytes, sender: str | None) -> Answer:
+        def send(self, raw: bytes, sender: str | None) -> SendResult:
             """Record a message."""
             answer = super().send(raw, sender)
             if raw == b"bad":
@@ -297,10 +302,10 @@ def test_message_that_grew_while_sent_is_sent_again(tmp_path: Path) -> None:
 
 @proves("FILES-INBOX", "FILES-OBSTACLE")
 def test_fault_of_one_message_or_folder_does_not_stop_others(tmp_path: Path) -> None:
-    class DeniedDisk(Beneath):
+    class DeniedDisk(SafeDisk):
         """Disk that denies access to one agent's folder."""
 
-        def list(self, folder: str) -> list[Seen]:
+        def list(self, folder: str) -> list[FileStat]:
             """List a folder, unless denied."""
             if folder.endswith("closed"):
                 raise PermissionError(13, "Permission denied", folder)
@@ -309,7 +314,7 @@ def test_fault_of_one_message_or_folder_does_not_stop_others(tmp_path: Path) -> 
     class FaultySetup(InboxSetup):
         """Hub that cannot read the entries of one message's task."""
 
-        def send(self, raw: bytes, sender: str | None) -> Answer:
+        def send(self, raw: bytes, sender: str | None) -> SendResult:
             """Record a message."""
             if raw == b"broken":
                 raise LedgerError("entry 7 cannot be read")
@@ -342,7 +347,7 @@ def test_general_fault_is_not_retried_per_message(tmp_path: Path, fault: Excepti
     class FailingSetup(InboxSetup):
         """Hub that fails for every message."""
 
-        def send(self, raw: bytes, sender: str | None) -> Answer:
+        def send(self, raw: bytes, sender: str | None) -> SendResult:
             super().send(raw, sender)
             raise fault
 
@@ -372,7 +377,7 @@ def test_crash_at_any_point_resends_message_at_most(tmp_path: Path) -> None:
         setup.write_message("a.json", b"bad")
         setup.write_message("ada/b.json")
         try:
-            setup.run(CrashingDisk(Beneath(setup.data), operations))
+            setup.run(CrashingDisk(SafeDisk(setup.data), operations))
         except Killed:
             setup.run()
         else:
@@ -392,7 +397,7 @@ def test_retracted_message_is_no_fault(tmp_path: Path) -> None:
     class RetractingSetup(InboxSetup):
         """Sender that removes its second message while the first is sent."""
 
-        def send(self, raw: bytes, sender: str | None) -> Answer:
+        def send(self, raw: bytes, sender: str | None) -> SendResult:
             """Record a message."""
             (self.inbox / "b.json").unlink()
             return super().send(raw, sender)
@@ -410,7 +415,7 @@ def test_reused_name_while_sending_loses_no_message(tmp_path: Path) -> None:
     class BusySetup(InboxSetup):
         """Agent that writes its next message under the same name at once."""
 
-        def send(self, raw: bytes, sender: str | None) -> Answer:
+        def send(self, raw: bytes, sender: str | None) -> SendResult:
             """Record a message."""
             if raw == b"first":
                 self.write_message("ada/status.json", b"second")

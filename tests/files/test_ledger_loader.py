@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.bootstrap.stores import open_store
-from dragoman.engine.ports import Row, Store
-from dragoman.files.archives.transplant import Transplant
+from dragoman.engine.ports import Store, StreamRow
+from dragoman.files.archives.transplant import LedgerLoader
 from tests.ledger.released import START, golden_entries
 from tests.requirements import proves
 from tests.store.upgrades import problems
@@ -17,18 +17,18 @@ LEDGERS = ("v1", "v5", "v8", "v10", "v12")
 """Tasks and their leases, letters, handoffs, agents, intents."""
 
 
-def read_rows(store: Store) -> dict[str, Row]:
+def read_rows(store: Store) -> dict[str, StreamRow]:
     """Rows of all streams, without their numbers."""
     return {row.name: replace(row, number=0) for row in store.rows(0, 10_000)}
 
 
 def load_ledger(store: Store, lines: list[bytes], batch: int, max_heads: int) -> Store:
-    loader = Transplant(store, START, max_heads)
+    loader = LedgerLoader(store, START, max_heads)
     for start in range(0, len(lines), batch):
-        loader.add(lines[start : start + batch])
-    loader.lend({})
-    loader.remember([("actor:human:lea", "a key", b"its print", b"its answer")])
-    loader.remember([("actor:human:lea", "another", b"its print", b"its answer")])
+        loader.append(lines[start : start + batch])
+    loader.restore_leases({})
+    loader.restore_answers([("actor:human:lea", "a key", b"its print", b"its answer")])
+    loader.restore_answers([("actor:human:lea", "another", b"its print", b"its answer")])
     return store
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.core.commands import AckMail, PostMail, ReadMail
-from dragoman.files.tasks.front_matter import read_fields
-from dragoman.system.beneath import Beneath
+from dragoman.files.tasks.front_matter import parse_fields
+from dragoman.system.beneath import SafeDisk
 from dragoman.text.safe_text import HARMFUL
 from tests.engine.lab import ALICE, BOB
 from tests.files.lab import CrashingDisk, FilesLab, Killed, read_tree
@@ -29,7 +29,7 @@ def post_letter(lab: FilesLab, id: str, **more: Any) -> None:
 def read_front_matter(path: Path) -> dict[str, Any]:
     """Front matter of a file."""
     _, head, _ = path.read_text(encoding="utf-8").split("---\n", 2)
-    return read_fields(head.splitlines(), 2)
+    return parse_fields(head.splitlines(), 2)
 
 
 def list_letter_files(lab: FilesLab) -> list[str]:
@@ -157,7 +157,7 @@ def test_crash_between_operations_is_repaired(tmp_path: Path) -> None:
         lab.data.mkdir()
         post_two_threads(lab)
         try:
-            lab.projector(CrashingDisk(Beneath(lab.data), operations)).level()
+            lab.projector(CrashingDisk(SafeDisk(lab.data), operations)).catch_up()
             is_over = True
         except Killed:
             lab.catch_up()
@@ -179,12 +179,12 @@ def test_power_cut_between_operations_is_repaired(tmp_path: Path) -> None:
         after = tmp_path / f"after{operations}"
         with SyncedFolder(lab.data) as synced:
             try:
-                lab.projector(CrashingDisk(Beneath(lab.data), operations)).level()
+                lab.projector(CrashingDisk(SafeDisk(lab.data), operations)).catch_up()
                 is_over = True
             except Killed:
                 operations += 1
             synced.cut(after)
-        lab.projector(data=after).level()
+        lab.projector(data=after).catch_up()
         lab.catch_up()
         assert read_tree(after) == read_tree(lab.data), f"after {operations} operations"
 
@@ -192,7 +192,7 @@ def test_power_cut_between_operations_is_repaired(tmp_path: Path) -> None:
 class CountingDisk:
     """Disk that counts the calls."""
 
-    def __init__(self, disk: Beneath) -> None:
+    def __init__(self, disk: SafeDisk) -> None:
         self._disk = disk
         self.calls = Counter[str]()
 
@@ -210,12 +210,12 @@ def test_cost_of_letter_is_independent_of_thread_length(tmp_path: Path) -> None:
         lab.catch_up()
         post_letter(lab, f"n{end}")
         lab.do(BOB, ReadMail(f"m{end // 2}"))
-        disk = CountingDisk(Beneath(tmp_path))
-        lab.projector(disk).level()
+        disk = CountingDisk(SafeDisk(tmp_path))
+        lab.projector(disk).catch_up()
         calls.append(disk.calls)
     assert (tmp_path / "mail/ol-1/0522-PROGRESS.md").exists()
     # The list of numbers is bisected: one more read each time that it doubles.
-    halving = calls[1].pop("piece") - calls[0].pop("piece")
+    halving = calls[1].pop("read_at") - calls[0].pop("read_at")
     assert 0 < halving <= 2 * 7
     assert calls[0] == calls[1]
     assert lab.differences() == []
@@ -306,7 +306,7 @@ def test_concurrent_processes_number_each_letter_once(tmp_path: Path) -> None:
 
     def work(number: int) -> None:
         post_letter(lab, f"m{number}")
-        lab.projector().level()
+        lab.projector().catch_up()
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(24)))

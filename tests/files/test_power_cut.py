@@ -11,7 +11,7 @@ from typing import Self
 import pytest
 
 from dragoman.core.commands import MoveTask, NoteTask
-from dragoman.system.beneath import Beneath
+from dragoman.system.beneath import SafeDisk
 from tests.engine.lab import ALICE
 from tests.files.lab import CrashingDisk, FilesLab, Killed, read_tree
 from tests.requirements import proves
@@ -121,14 +121,14 @@ def test_power_cut_between_operations_is_repaired(tmp_path: Path, step: str) -> 
         after = tmp_path / f"after{operations}"
         with SyncedFolder(lab.data) as synced:
             try:
-                lab.projector(CrashingDisk(Beneath(lab.data), operations)).level()
+                lab.projector(CrashingDisk(SafeDisk(lab.data), operations)).catch_up()
                 ended = True
             except Killed:
                 operations += 1
             synced.cut(after)
         lab.catch_up()
         expected = read_tree(lab.data)
-        lab.projector(data=after).level()
+        lab.projector(data=after).catch_up()
         found = read_tree(after)
         assert found == expected, f"after {operations} operations"
         assert list(partial(lab.projector(data=after).compare, lambda _: None)()) == []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import SYSTEM
+from dragoman.core.actors import HUB_ACTOR
 from dragoman.core.commands import (
     CreateTask,
     DelegateIntent,
@@ -26,9 +26,9 @@ from dragoman.core.commands import (
 )
 from dragoman.core.moments import parse_rfc3339
 from dragoman.files import projector
-from dragoman.files.layout import has_stamp, stamp
-from dragoman.files.tasks.task_file import read_task_file
-from dragoman.system.beneath import Beneath
+from dragoman.files.layout import has_mtime_stamp, mtime_stamp
+from dragoman.files.tasks.task_file import parse_task_file
+from dragoman.system.beneath import SafeDisk
 from tests.engine.lab import ALICE, HUMAN, START, TTL
 from tests.files.lab import CrashingDisk, FilesLab, Killed, list_statuses, read_tree
 from tests.requirements import proves
@@ -54,7 +54,7 @@ def run_full_task(lab: FilesLab) -> str:
     lab.claim_only(task)
     lab.do(ALICE, NoteTask(task, "begun"))
     lab.clock.advance(TTL)
-    lab.do(SYSTEM, ExpireLease(task))
+    lab.do(HUB_ACTOR, ExpireLease(task))
     lab.clock.advance(60_000)
     lab.claim_only(task)
     lab.do(
@@ -71,7 +71,7 @@ def run_full_task(lab: FilesLab) -> str:
 def test_new_task_has_file_and_folder(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create("Fix it", body="Do this.", priority="high")
-    file = read_task_file(lab.path("ready", task).read_bytes())
+    file = parse_task_file(lab.path("ready", task).read_bytes())
     assert (file.id, file.title, file.body) == (task, "Fix it", "Do this.")
     assert (file.status, file.priority, file.created_at) == ("ready", "high", START)
     folder = tmp_path / "tasks" / "ready" / task
@@ -85,7 +85,7 @@ def test_full_task_history_is_projected_to_its_paths(tmp_path: Path) -> None:
     task = run_full_task(lab)
     lab.catch_up()
     assert list_statuses(lab, task) == ["done"]
-    file = read_task_file(lab.path("done", task).read_bytes())
+    file = parse_task_file(lab.path("done", task).read_bytes())
     assert file.primary_id == "ol-527.1"
     assert [(entry.at, entry.progress, entry.notes) for entry in file.log] == [
         (START, "", "begun"),
@@ -101,7 +101,7 @@ def test_full_task_history_is_projected_to_its_paths(tmp_path: Path) -> None:
     inputs = tmp_path / "tasks" / "ready" / child.aof_id / "inputs"
     assert json.loads((inputs / "handoff.json").read_text())["parentTaskId"] == task
     assert (inputs / "handoff.md").read_text().startswith("# Handoff Request\n")
-    handed = read_task_file(lab.path("ready", child.aof_id).read_bytes())
+    handed = parse_task_file(lab.path("ready", child.aof_id).read_bytes())
     assert (handed.parent_id, handed.depth) == (task, 1)
     assert lab.differences() == []
     assert lab.warnings == []
@@ -159,7 +159,7 @@ def test_crash_between_operations_is_repaired_by_next_run(tmp_path: Path) -> Non
         lab.data.mkdir()
         run_full_task(lab)
         try:
-            lab.projector(CrashingDisk(Beneath(lab.data), operations)).level()
+            lab.projector(CrashingDisk(SafeDisk(lab.data), operations)).catch_up()
         except Killed:
             assert len(list_statuses(lab, task)) <= 1
             lab.catch_up()
@@ -187,9 +187,9 @@ def test_repeated_crashes_lose_no_file_of_an_agent(tmp_path: Path) -> None:
         ]
         for number, step in enumerate(steps):
             step()
-            disk = CrashingDisk(Beneath(lab.data), stride * (number + 1) % 13)
+            disk = CrashingDisk(SafeDisk(lab.data), stride * (number + 1) % 13)
             try:
-                lab.projector(disk).level()
+                lab.projector(disk).catch_up()
             except Killed:
                 assert len(list_statuses(lab, task)) <= 1
         lab.catch_up()
@@ -250,7 +250,7 @@ def test_concurrent_projections_converge(tmp_path: Path) -> None:
 
     def work(number: int) -> None:
         lab.do(HUMAN, CreateTask(f"Task {number}", ready=True))
-        lab.projector().level()
+        lab.projector().catch_up()
         assert any(f'"Task {number}"' in p.read_text() for p in tmp_path.glob("tasks/ready/*.md"))
 
     with ThreadPoolExecutor(4) as pool:
@@ -267,7 +267,7 @@ def test_heartbeat_is_projected_without_an_entry(tmp_path: Path) -> None:
     beat = tmp_path / "runs" / task / "run_heartbeat.json"
     lab.clock.advance(1_000)
     lab.do(ALICE, RenewLease(task))
-    lab.projector().level(beaten=[f"task:{task}"])
+    lab.projector().catch_up(renewed=[f"task:{task}"])
     assert json.loads(beat.read_text())["beatCount"] == 2
     lab.do(ALICE, RenewLease(task))
     lab.scan()
@@ -282,7 +282,7 @@ def test_ended_attempt_keeps_its_last_heartbeat(tmp_path: Path) -> None:
     lab.do(ALICE, RenewLease(task))
     lab.scan()
     lab.clock.advance(TTL)
-    lab.do(SYSTEM, ExpireLease(task))
+    lab.do(HUB_ACTOR, ExpireLease(task))
     lab.clock.advance(60_000)
     lab.claim(task)
     runs = tmp_path / "runs" / task
@@ -371,7 +371,7 @@ def test_obstacle_in_place_of_folder_is_set_aside(tmp_path: Path, folder: str, w
         (data / folder).write_text("in the way")
     else:
         os.mkfifo(data / folder)
-    assert list(lab.projector().taken_places()) == [folder]
+    assert list(lab.projector().list_blocked_paths()) == [folder]
     task = lab.create("Another")
     lab.scan()
     assert (data / folder).is_dir()
@@ -381,7 +381,7 @@ def test_obstacle_in_place_of_folder_is_set_aside(tmp_path: Path, folder: str, w
         f"{folder} was no folder: it is kept as {folder}-found, and a folder is made in its place"
     )
     assert (list(outside.iterdir()), lab.warnings) == ([], [warning])
-    assert list(lab.projector().taken_places()) == []
+    assert list(lab.projector().list_blocked_paths()) == []
     lab.projector().rebuild(lambda _: None)
     assert lab.differences() == []
 
@@ -393,21 +393,21 @@ def test_folder_in_place_of_cursor_is_set_aside_with_warning(tmp_path: Path) -> 
     cursor = tmp_path / "projection.json"
     cursor.unlink()
     cursor.mkdir()
-    assert list(lab.projector().taken_places()) == ["projection.json"]
+    assert list(lab.projector().list_blocked_paths()) == ["projection.json"]
     lab.scan()
     assert (cursor.is_file(), (tmp_path / "projection.json-found").is_dir()) == (True, True)
     (warning,) = lab.warnings
     assert warning.startswith("projection.json was no file: it is kept as projection.json-found")
-    assert list(lab.projector().taken_places()) == []
+    assert list(lab.projector().list_blocked_paths()) == []
     assert lab.differences() == []
 
 
 @proves("DOCTOR-AGREES")
 @pytest.mark.parametrize("moment", ["1969-12-31T23:00:00Z", "9999-12-31T23:00:00Z"])
 def test_stamp_of_extreme_clock_is_a_valid_mtime(moment: str) -> None:
-    mark = stamp("events/day.jsonl", 7, parse_rfc3339(moment))
+    mark = mtime_stamp("events/day.jsonl", 7, parse_rfc3339(moment))
     assert 0 <= mark < 2**63
-    assert has_stamp("events/day.jsonl", 7, mark)
+    assert has_mtime_stamp("events/day.jsonl", 7, mark)
 
 
 def replace_with_irregular(path: Path, what: str, outside: Path) -> None:
@@ -455,7 +455,7 @@ def test_event_log_behind_obstacle_is_rewritten(tmp_path: Path, what: str, by: s
     (path,) = (tmp_path / "events").iterdir()
     whole = path.read_bytes()
     replace_with_irregular(path, what, Path(f"{path}.bak"))
-    assert [*lab.projector().changed_logs()] == [f"events/{path.name}"]
+    assert [*lab.projector().list_changed_logs()] == [f"events/{path.name}"]
     if by == "sweep":
         lab.scan()
         assert path.read_bytes() == whole
@@ -463,7 +463,7 @@ def test_event_log_behind_obstacle_is_rewritten(tmp_path: Path, what: str, by: s
     assert not path.is_symlink()
     assert path.read_bytes().startswith(whole)
     assert lab.differences() == []
-    assert [*lab.projector().changed_logs()] == []
+    assert [*lab.projector().list_changed_logs()] == []
 
 
 @proves("FILES-CUT")
@@ -478,14 +478,14 @@ def test_removed_event_log_is_rewritten(tmp_path: Path, what: str, by: str) -> N
     path.unlink()
     if what == "folder":
         path.parent.rmdir()
-    assert [*lab.projector().changed_logs()] == [f"events/{path.name}"]
+    assert [*lab.projector().list_changed_logs()] == [f"events/{path.name}"]
     if by == "sweep":
         lab.scan()
         assert path.read_bytes() == whole
     lab.create("One more")
     assert path.read_bytes().startswith(whole)
     assert lab.differences() == []
-    assert [*lab.projector().changed_logs()] == []
+    assert [*lab.projector().list_changed_logs()] == []
 
 
 @proves("FILES-CUT")
@@ -505,7 +505,7 @@ def test_foreign_folder_beside_event_logs_stays(tmp_path: Path) -> None:
     lab.create()
     own = tmp_path / "events" / "mine.jsonl"
     own.mkdir()
-    assert [*lab.projector().changed_logs()] == []
+    assert [*lab.projector().list_changed_logs()] == []
     lab.create("Another")
     lab.scan()
     assert (own.is_dir(), lab.warnings) == (True, [])
@@ -534,7 +534,7 @@ def test_folder_removed_at_any_moment_is_recreated(tmp_path: Path, at: str) -> N
 
             return watched if verb == at else method
 
-    lab.projector(RemovingDisk(Beneath(tmp_path), 1)).level()
+    lab.projector(RemovingDisk(SafeDisk(tmp_path), 1)).catch_up()
     assert lab.warnings == []
     assert (folder / "inputs" / "handoff.md").is_file()
     assert lab.differences() == []
@@ -547,7 +547,7 @@ def test_repeatedly_removed_files_are_reported_and_retried(tmp_path: Path) -> No
     lab.claim(parent)
     lab.do(ALICE, RequestDelegation(child, parent, "bob", START + 10**8))
 
-    class RemovingDisk(Beneath):
+    class RemovingDisk(SafeDisk):
         """Disk on which the agent removes its folder before every rename in it."""
 
         def replace(self, old: str, new: str) -> None:
@@ -556,7 +556,7 @@ def test_repeatedly_removed_files_are_reported_and_retried(tmp_path: Path) -> No
                 shutil.rmtree(tmp_path / "tasks" / "ready" / child)
             super().replace(old, new)
 
-    lab.projector(RemovingDisk(tmp_path)).level()
+    lab.projector(RemovingDisk(tmp_path)).catch_up()
     assert len(lab.warnings) == 1
     assert "removed by somebody else each time" in lab.warnings[0]
     assert list(lab.projector().lag()[1]) == [f"task:{child}"]
@@ -655,8 +655,8 @@ def test_entries_are_projected_page_by_page(
     lab = FilesLab(tmp_path)
     for number in range(10):
         lab.do(HUMAN, CreateTask(f"Task {number}", ready=True))
-    assert lab.projector().level() == 10
-    assert lab.projector().level() == 0
+    assert lab.projector().catch_up() == 10
+    assert lab.projector().catch_up() == 0
     assert lab.projector().rebuild(lambda _: None) == 10
     lab.claim(lab.task("TASK-2026-02-09-001").id)
     assert lab.scan() == 0

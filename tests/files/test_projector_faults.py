@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.commands import CreateTask, NoteTask, RenewLease
-from dragoman.core.limits import TEXT
-from dragoman.files.layout import stamp
-from dragoman.files.projector import Behind
-from dragoman.files.tasks.lookup import has_file
-from dragoman.files.tasks.task_file import read_task_file
-from dragoman.system.beneath import Beneath
-from dragoman.system.openat import Seen
+from dragoman.core.limits import MAX_TEXT
+from dragoman.files.layout import mtime_stamp
+from dragoman.files.projector import StaleFiles
+from dragoman.files.tasks.lookup import has_task_file
+from dragoman.files.tasks.task_file import parse_task_file
+from dragoman.system.beneath import SafeDisk
+from dragoman.system.openat import FileStat
 from tests.engine.lab import ALICE, HUMAN
 from tests.files.lab import FilesLab, read_tree
 from tests.requirements import proves
@@ -131,7 +131,7 @@ def test_long_work_log_is_truncated_and_file_stays_editable(
     lab.catch_up()
     path = lab.path("ready", task)
     assert f"*30 earlier entries: `dragoman task log {task}`*" in path.read_text()
-    file = read_task_file(path.read_bytes())
+    file = parse_task_file(path.read_bytes())
     assert (file.unseen, len(file.log), file.log[-1].notes) == (30, 200, "note 229")
     lab.edit("ready", task, "Fix it", "Fix that")
     assert lab.scan() == 1
@@ -149,9 +149,9 @@ def test_long_notes_keep_file_below_read_limit(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     for _ in range(3):
-        lab.do(HUMAN, NoteTask(task, "x" + "\U000e0041" * (TEXT - 1)))
+        lab.do(HUMAN, NoteTask(task, "x" + "\U000e0041" * (MAX_TEXT - 1)))
         lab.catch_up()
-    file = read_task_file(lab.path("ready", task).read_bytes())
+    file = parse_task_file(lab.path("ready", task).read_bytes())
     assert (file.unseen, len(file.log)) == (2, 1)
     assert lab.scan() == 0
     assert not list(tmp_path.glob("tasks/ready/*.rejected*"))
@@ -163,7 +163,7 @@ def test_stamped_file_is_never_refused_for_its_size(tmp_path: Path) -> None:
     task = lab.create()
     path = lab.path("ready", task)
     path.write_bytes(b"x" * ((16 << 20) + 1))
-    at = stamp(f"tasks/ready/{task}.md", path.stat().st_size, 1_000_000)
+    at = mtime_stamp(f"tasks/ready/{task}.md", path.stat().st_size, 1_000_000)
     os.utime(path, ns=(at, at))
     lab.do(HUMAN, NoteTask(task, "more"))
     lab.catch_up()
@@ -177,20 +177,20 @@ def test_concurrent_writer_causes_no_difference(tmp_path: Path) -> None:
     tasks = [lab.create(f"Task {number}") for number in range(3)]
     lab.claim(tasks[0])
 
-    class WritingDisk(Beneath):
+    class WritingDisk(SafeDisk):
         """Disk on which tasks change, and new ones are made, while files are compared."""
 
         new = 3
 
-        def list(self, folder: str) -> list[Seen]:
+        def list(self, folder: str) -> list[FileStat]:
             """Write, then list a folder."""
             self.write_concurrently()
             return super().list(folder)
 
-        def read(self, path: str, most: int) -> bytes | None:
+        def read(self, path: str, max_bytes: int) -> bytes | None:
             """Write, then read."""
             self.write_concurrently()
-            return super().read(path, most)
+            return super().read(path, max_bytes)
 
         def write_concurrently(self) -> None:
             """Commit without projecting."""
@@ -208,10 +208,10 @@ def test_concurrent_writer_causes_no_difference(tmp_path: Path) -> None:
     assert lab.differences() == [(f"runs/{tasks[0]}/run_heartbeat.json", "changed")]
 
 
-class ReadOnlyDisk(Beneath):
+class ReadOnlyDisk(SafeDisk):
     """Disk on which nothing can be written any more."""
 
-    def append(self, path: str, keep: int, data: bytes, mtime_ns: int | None = None) -> None:
+    def append(self, path: str, offset: int, data: bytes, mtime_ns: int | None = None) -> None:
         """Fail."""
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
@@ -245,7 +245,7 @@ def test_unwritten_lines_are_reported_as_stale_not_different(tmp_path: Path, wri
 
     projector = lab.projector(ReadOnlyDisk(tmp_path))
     assert list(projector.compare(lambda _: None)) == []
-    assert projector.behind == Behind(reached, head, "Read-only file system")
+    assert projector.stale == StaleFiles(reached, head, "Read-only file system")
 
     lab.path("ready", other).write_text("changed")
     day.write_bytes(day.read_bytes() + b"typed by hand\n")
@@ -282,18 +282,18 @@ def test_rebuild_removes_files_of_another_ledger(tmp_path: Path) -> None:
 def test_folder_is_not_a_summary_file(tmp_path: Path, ref: str) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
-    assert not has_file(lab.store, Beneath(tmp_path), task, ref)
+    assert not has_task_file(lab.store, SafeDisk(tmp_path), task, ref)
 
 
 @proves("FILES-DISK")
 def test_inaccessible_summary_counts_as_missing(tmp_path: Path) -> None:
-    class DeniedDisk(Beneath):
+    class DeniedDisk(SafeDisk):
         """Disk that denies all access."""
 
-        def look(self, path: str) -> None:
+        def stat(self, path: str) -> None:
             """Fail."""
             raise PermissionError(13, "Permission denied", path)
 
     lab = FilesLab(tmp_path)
     task = lab.create()
-    assert not has_file(lab.store, DeniedDisk(tmp_path), task, "outputs/summary.md")
+    assert not has_task_file(lab.store, DeniedDisk(tmp_path), task, "outputs/summary.md")

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.commands import EndAttempt, MoveTask, ReportOutcome
 from dragoman.core.events import Outcome
-from dragoman.files.tasks.documents import write_json
+from dragoman.files.tasks.documents import format_json
 from tests.engine.lab import ALICE, HUMAN
 from tests.files.lab import FilesLab, read_tree
 from tests.files.spec_examples import RESULT
@@ -30,7 +30,9 @@ def report(lab: FilesLab, task: str, outcome: Outcome, notes: str) -> None:
 
 
 @proves("FILES-RESULT-KEPT")
-@pytest.mark.parametrize("content", [SPEC_RESULT, "{}\n", write_json({"outcome": "done"}).decode()])
+@pytest.mark.parametrize(
+    "content", [SPEC_RESULT, "{}\n", format_json({"outcome": "done"}).decode()]
+)
 def test_unreported_result_file_is_set_aside(tmp_path: Path, content: str) -> None:
     lab, task, path = claim_task(tmp_path)
     path.write_text(content)

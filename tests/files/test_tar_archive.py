@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from dragoman.bootstrap.stores import open_store
-from dragoman.files.archives.backup import Source, make_backup
-from dragoman.files.archives.packing import Packer
-from dragoman.files.layout import MOVING
-from dragoman.system.beneath import Beneath
-from dragoman.system.openat import Seen
+from dragoman.files.archives.backup import BackupSource, make_backup
+from dragoman.files.archives.packing import ArchiveWriter
+from dragoman.files.layout import FOLDERS_LOCK
+from dragoman.system.beneath import SafeDisk
+from dragoman.system.openat import FileStat
 from tests.crash.data_directories import no_progress
 from tests.engine.lab import START
 from tests.requirements import proves
@@ -22,22 +22,22 @@ from tests.requirements import proves
 CONTENT = b"precious"
 READY, IN_PROGRESS = "tasks/ready", "tasks/in-progress"
 MOVES = {
-    READY: (MOVING, f"{READY}/T-1", f"{IN_PROGRESS}/T-1"),
-    f"{READY}/T-2": (MOVING, f"{READY}/T-2", f"{IN_PROGRESS}/T-2"),
+    READY: (FOLDERS_LOCK, f"{READY}/T-1", f"{IN_PROGRESS}/T-1"),
+    f"{READY}/T-2": (FOLDERS_LOCK, f"{READY}/T-2", f"{IN_PROGRESS}/T-2"),
     "inbox": ("inbox.lock", "inbox/letter.json", "inbox/.taken-letter.json"),
     "imported": ("none.lock", "imported/gone.txt", "gone.txt"),
 }
 """Folder -> move of another process right after it was listed, and the lock that prevents it."""
 
 
-class MovingDisk(Beneath):
+class MovingDisk(SafeDisk):
     """Disk on which files are moved whenever no lock prevents it."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self._top = root
 
-    def list(self, folder: str) -> list[Seen]:
+    def list(self, folder: str) -> list[FileStat]:
         found = super().list(folder)
         if folder in MOVES:
             lock, old, new = MOVES[folder]
@@ -62,15 +62,15 @@ def test_moves_wait_for_packing_and_removed_file_is_omitted(
     store = open_store("", data, new_ledger_id=lambda: "ledger")
     target = tmp_path / "all.tar"
 
-    source = Source(store, MovingDisk(data), "1", START)
-    manifest = make_backup(source, target, Beneath(tmp_path), no_progress)
+    source = BackupSource(store, MovingDisk(data), "1", START)
+    manifest = make_backup(source, target, SafeDisk(tmp_path), no_progress)
 
     store.close()
     packed = {member.name: member.size for member in manifest.members if "files/" in member.name}
     assert packed == {f"files/{name}": len(CONTENT) for name in (*kept, f"{IN_PROGRESS}/T-3/c")}
 
 
-class RacingDisk(Beneath):
+class RacingDisk(SafeDisk):
     """Disk on which a task's folder moves right before a lock is taken."""
 
     def __init__(self, root: Path, moves: dict[int, tuple[str, str]]) -> None:
@@ -79,12 +79,12 @@ class RacingDisk(Beneath):
         self._top, self._moves = root, moves
 
     @contextmanager
-    def still(self, path: str) -> Generator[None]:
+    def lock_to_read(self, path: str) -> Generator[None]:
         self.locks_taken += 1
         old, new = self._moves.get(self.locks_taken, ("", ""))
         if (self._top / old).exists() and old:
             (self._top / old).rename(self._top / new)
-        with super().still(path):
+        with super().lock_to_read(path):
             yield
 
 
@@ -119,7 +119,7 @@ def test_task_moved_at_any_moment_is_packed_once(
         (data / "tasks/done/same").touch()
         disk = RacingDisk(data, dict(enumerate(moves, first)))
         with tarfile.open(fileobj=io.BytesIO(), mode="w") as tar:
-            packer = Packer(tar)
+            packer = ArchiveWriter(tar)
             packer.add_trees(disk, ("tasks",))
 
         packed = sorted(member.name.split("/", 3)[3] for member in packer.members)
@@ -134,12 +134,12 @@ def test_symlink_is_listed_as_omitted_once(tmp_path: Path) -> None:
     for name in ("dragoman.toml", "keys", "tasks", "teamspaces"):
         (data / name).symlink_to(tmp_path)
     with tarfile.open(fileobj=io.BytesIO(), mode="w") as tar:
-        packer = Packer(tar)
+        packer = ArchiveWriter(tar)
         for name in ("dragoman.toml", "keys/ledger.key", "keys/secret", "token"):
-            packer.add_file(Beneath(data), name)
-        packer.add_trees(Beneath(data), ("tasks", "teamspaces"))
+            packer.add_file(SafeDisk(data), name)
+        packer.add_trees(SafeDisk(data), ("tasks", "teamspaces"))
 
-    assert (packer.members, packer.left_out) == (
+    assert (packer.members, packer.omitted) == (
         [],
         ["dragoman.toml", "keys", "tasks", "teamspaces"],
     )

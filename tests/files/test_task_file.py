@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from dragoman.core.events import Priority, Status
 from dragoman.files.problems import BadFile
 from dragoman.files.tasks.task_file import (
-    Hold,
     TaskFile,
-    is_untouched,
-    read_task_file,
-    write_task_file,
+    TaskFileLease,
+    format_task_file,
+    is_unedited,
+    parse_task_file,
 )
 from dragoman.files.tasks.work_log import LogEntry
 from tests.requirements import proves
@@ -69,7 +69,9 @@ FILES = st.builds(
     parent_id=st.one_of(st.just(""), NAMES),
     lease=st.one_of(
         st.none(),
-        st.builds(Hold, NAMES, st.integers(1, 9), st.integers(1, 9), MOMENTS, st.integers(1, 9)),
+        st.builds(
+            TaskFileLease, NAMES, st.integers(1, 9), st.integers(1, 9), MOMENTS, st.integers(1, 9)
+        ),
     ),
     review_required=st.booleans(),
     depth=st.integers(0, 1),
@@ -96,23 +98,23 @@ BASE = TaskFile("TASK-2026-02-09-057", "Fix it", "ready", 0, 0, 0, version=3)
 @proves("FILES-ROUND-TRIP")
 @given(FILES)
 def test_task_file_round_trips_any_text(file: TaskFile) -> None:
-    data = write_task_file(file)
-    assert read_task_file(data) == file
-    assert is_untouched(data)
+    data = format_task_file(file)
+    assert parse_task_file(data) == file
+    assert is_unedited(data)
 
 
 @proves("FILES-ROUND-TRIP")
 @given(FILES)
 def test_file_with_bom_and_crlf_is_read_alike(file: TaskFile) -> None:
-    saved = b"\xef\xbb\xbf" + write_task_file(file).replace(b"\n", b"\r\n")
-    assert read_task_file(saved) == file
-    assert not is_untouched(saved)
+    saved = b"\xef\xbb\xbf" + format_task_file(file).replace(b"\n", b"\r\n")
+    assert parse_task_file(saved) == file
+    assert not is_unedited(saved)
 
 
 @proves("FILES-ROUND-TRIP")
 @given(FILES)
 def test_text_adds_no_line_and_no_control_character(file: TaskFile) -> None:
-    data = write_task_file(file).decode()
+    data = format_task_file(file).decode()
     assert not set(data) & {"\x1b", "\r", "\u202e", "\u2028", "\x85", "\x0b", "\U000e0041"}
     head = data.split("---\n")[1]
     assert sum(line.startswith("status:") for line in head.splitlines()) == 1
@@ -129,41 +131,41 @@ NOT_IN_YAML = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U00
 def test_title_has_only_yaml_printable_characters(first: int) -> None:
     codes = (code for code in range(first, first + 0x1_0000) if not 0xD800 <= code < 0xE000)
     file = replace(BASE, title="".join(map(chr, codes)))
-    data = write_task_file(file)
+    data = format_task_file(file)
     assert NOT_IN_YAML.search(data.decode()) is None
-    assert read_task_file(data) == file
+    assert parse_task_file(data) == file
 
 
 @proves("FILES-ROUND-TRIP", "MAIL-HOSTILE")
 @given(FILES)
 def test_foreign_text_has_no_live_tag_or_link(file: TaskFile) -> None:
-    data = write_task_file(replace(file, title="x", body="")).decode()
+    data = format_task_file(replace(file, title="x", body="")).decode()
     assert not re.search(r"<[A-Za-z/!?]|\][(:]", data)
-    assert not re.search(r"<[A-Za-z/!?]", write_task_file(replace(file, body="")).decode())
+    assert not re.search(r"<[A-Za-z/!?]", format_task_file(replace(file, body="")).decode())
 
 
 @proves("FILES-ROUND-TRIP", "MAIL-HOSTILE")
 def test_markdown_is_escaped_and_restored() -> None:
     hostile = "![x](http://a) <script>a < b</script> <!-- \\<b> [n]: 1 | # x\n## Work Log\n---"
     file = replace(BASE, title=hostile, log=(LogEntry(0, hostile),))
-    written = write_task_file(file).decode()
+    written = format_task_file(file).decode()
     assert written.splitlines()[-1].partition("Progress: ")[2] == (
         r"![x]\(http://a) \u{3c}script>a < b\u{3c}/script> \u{3c}!-- \\\u{3c}b> [n]\: 1 \| # x"
         r"\n## Work Log\n---"
     )
-    assert read_task_file(written.encode()) == file
+    assert parse_task_file(written.encode()) == file
 
 
 @proves("FILES-ROUND-TRIP")
 @given(FILES, st.data())
 def test_edit_breaks_the_seal(file: TaskFile, data: st.DataObject) -> None:
-    written = write_task_file(file)
+    written = format_task_file(file)
     at = data.draw(st.integers(0, len(written) - 1))
     changed = data.draw(
         st.binary(min_size=0, max_size=2).filter(lambda b: b != written[at : at + 1])
     )
     edited = written[:at] + changed + written[at + 1 :]
-    assert edited == written or not is_untouched(edited)
+    assert edited == written or not is_unedited(edited)
 
 
 @proves("FILES-TASK-FILE")
@@ -178,7 +180,7 @@ def test_task_file_matches_the_guide() -> None:
         priority="high",
         assignee="swe-backend",
         parent_id="TASK-2026-02-09-050",
-        lease=Hold("swe-backend", 1, 4, 1_770_670_800_000, 300_000),
+        lease=TaskFileLease("swe-backend", 1, 4, 1_770_670_800_000, 300_000),
         aliases=("bead:ol-527.1",),
         primary_id="ol-527.1",
         body="What is to be done.\n\n## How\n\nWell.",
@@ -192,7 +194,7 @@ def test_task_file_matches_the_guide() -> None:
         ),
         version=5,
     )
-    written = write_task_file(file).decode()
+    written = format_task_file(file).decode()
     assert re.sub("5-[0-9a-f]{16}", "5-DIGEST", written) == EXAMPLE
 
 
@@ -237,9 +239,9 @@ Notes: ETA after credentials arrive | Blockers: Awaiting API key
 
 def edit_base(old: str, new: str) -> TaskFile:
     """Parse the base file after an edit."""
-    text = write_task_file(BASE).decode()
+    text = format_task_file(BASE).decode()
     assert old in text
-    return read_task_file(text.replace(old, new, 1).encode())
+    return parse_task_file(text.replace(old, new, 1).encode())
 
 
 @proves("FILES-TASK-FILE")
@@ -340,9 +342,9 @@ def test_error_names_malformed_field(old: str, new: str, problem: str) -> None:
     ],
 )
 def test_error_names_line_of_malformed_work_log(line: str) -> None:
-    data = write_task_file(BASE) + f"\n## Work Log\n\n{line}\n".encode()
+    data = format_task_file(BASE) + f"\n## Work Log\n\n{line}\n".encode()
     with pytest.raises(BadFile) as bad:
-        read_task_file(data)
+        parse_task_file(data)
     assert bad.value.detail.startswith("line 19: this stands in the work log, which is written by")
     assert "`dragoman task log ID TEXT` adds a line" in bad.value.detail
 
@@ -350,6 +352,6 @@ def test_error_names_line_of_malformed_work_log(line: str) -> None:
 @proves("FILES-TASK-FILE")
 def test_error_names_byte_that_is_not_utf8() -> None:
     with pytest.raises(BadFile, match="byte 3 is not UTF-8"):
-        read_task_file(b"--\xff")
-    assert not is_untouched(b"\xff")
-    assert not is_untouched(b"no seal")
+        parse_task_file(b"--\xff")
+    assert not is_unedited(b"\xff")
+    assert not is_unedited(b"no seal")

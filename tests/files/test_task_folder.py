@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.commands import EditTask
-from dragoman.files.layout import LOCK
-from dragoman.files.tasks.workplace import Workplace
-from dragoman.system.beneath import Beneath
+from dragoman.files.layout import PROJECTION_LOCK
+from dragoman.files.tasks.workplace import WorkingFolders
+from dragoman.system.beneath import SafeDisk
 from tests.engine.lab import HUMAN
 from tests.files.lab import FilesLab
 from tests.requirements import proves
@@ -21,11 +21,11 @@ TASK = "TASK-2026-02-09-001"
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path, lambda: Beneath(tmp_path))
+def workplace(tmp_path: Path) -> WorkingFolders:
+    return WorkingFolders(tmp_path, lambda: SafeDisk(tmp_path))
 
 
-def test_open_makes_folder_prompt_and_log(tmp_path: Path, workplace: Workplace) -> None:
+def test_open_makes_folder_prompt_and_log(tmp_path: Path, workplace: WorkingFolders) -> None:
     folder = workplace.open(TASK, 1, b"do it")
     assert folder.home == tmp_path / "tasks/in-progress" / TASK
     assert folder.folder.is_dir()
@@ -40,7 +40,7 @@ def test_open_makes_folder_prompt_and_log(tmp_path: Path, workplace: Workplace) 
 
 
 def test_existing_files_move_along_and_earlier_logs_are_kept(
-    tmp_path: Path, workplace: Workplace
+    tmp_path: Path, workplace: WorkingFolders
 ) -> None:
     ready = tmp_path / "tasks/ready" / TASK / "work"
     ready.mkdir(parents=True)
@@ -56,7 +56,7 @@ def test_existing_files_move_along_and_earlier_logs_are_kept(
     assert (runs / "attempts/1/output.log").read_bytes() == b"first"
 
 
-def test_symlink_in_place_of_log_is_not_followed(tmp_path: Path, workplace: Workplace) -> None:
+def test_symlink_in_place_of_log_is_not_followed(tmp_path: Path, workplace: WorkingFolders) -> None:
     (tmp_path / "runs" / TASK).mkdir(parents=True)
     (tmp_path / "runs" / TASK / "output.log").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match=r"output\.log"):
@@ -64,38 +64,38 @@ def test_symlink_in_place_of_log_is_not_followed(tmp_path: Path, workplace: Work
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_pipe_in_place_of_log_does_not_block(tmp_path: Path, workplace: Workplace) -> None:
+def test_pipe_in_place_of_log_does_not_block(tmp_path: Path, workplace: WorkingFolders) -> None:
     (tmp_path / "runs" / TASK).mkdir(parents=True)
     os.mkfifo(tmp_path / "runs" / TASK / "output.log")
     with pytest.raises(OSError, match=r"output\.log"):
         workplace.open(TASK, 1, b"")
 
 
-def test_open_does_not_wait_for_projection_lock(tmp_path: Path, workplace: Workplace) -> None:
-    with Beneath(tmp_path).lock(LOCK):
+def test_open_does_not_wait_for_projection_lock(tmp_path: Path, workplace: WorkingFolders) -> None:
+    with SafeDisk(tmp_path).lock(PROJECTION_LOCK):
         assert workplace.open(TASK, 1, b"do it").prompt.read_bytes() == b"do it"
 
 
 def test_folder_of_started_attempt_is_not_moved_by_outdated_projection(
-    tmp_path: Path, workplace: Workplace
+    tmp_path: Path, workplace: WorkingFolders
 ) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     lab.do(HUMAN, EditTask(task, title="Another"))
     opened_folders: list[Path] = []
 
-    class ClaimingDisk(Beneath):
+    class ClaimingDisk(SafeDisk):
         """Disk on which the task is claimed, and its agent started, before a folder is moved."""
 
         @contextmanager
-        def hold(self, path: str) -> Generator[None]:
+        def lock_nested(self, path: str) -> Generator[None]:
             if not opened_folders:
                 lab.claim_only(task)
                 opened_folders.append(workplace.open(task, 1, b"").home)
-            with super().hold(path):
+            with super().lock_nested(path):
                 yield
 
-    lab.projector(ClaimingDisk(tmp_path)).level()
+    lab.projector(ClaimingDisk(tmp_path)).catch_up()
     assert (opened_folders[0] / "inputs/prompt.md").exists()
     lab.catch_up()
     assert (opened_folders[0] / "inputs/prompt.md").exists()

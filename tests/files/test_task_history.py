@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.core.events import (
     AnyEvent,
-    Restored,
+    RestoredState,
     TaskClaimed,
     TaskNoted,
     TaskProgressed,
@@ -13,8 +13,8 @@ from dragoman.core.events import (
     TaskRewound,
     TaskTransitioned,
 )
-from dragoman.files.tasks.story import RunStatus, tell
-from dragoman.files.tasks.work_log import LogEntry, write_entry
+from dragoman.files.tasks.story import RunStatus, build_history
+from dragoman.files.tasks.work_log import LogEntry, format_entry
 from tests.requirements import proves
 
 CLAIMED = TaskClaimed("ready", 1, 1, "ada", 300_000)
@@ -60,7 +60,7 @@ UNREPORTED = TaskReported(1, "ada", "failed", "exit code 3, without a report", b
         ([CLAIMED, TaskTransitioned("in-progress", "ready", "no room")], "released", "no room"),
         ([CLAIMED, TaskTransitioned("in-progress", "cancelled")], "released", ""),
         (
-            [CLAIMED, TaskRewound("in-progress", "ready", 1, Restored("ready", "t"))],
+            [CLAIMED, TaskRewound("in-progress", "ready", 1, RestoredState("ready", "t"))],
             "released",
             "",
         ),
@@ -76,23 +76,23 @@ UNREPORTED = TaskReported(1, "ada", "failed", "exit code 3, without a report", b
     ],
 )
 def test_attempt_status_and_reason(events: list[AnyEvent], status: RunStatus, reason: str) -> None:
-    (attempt,) = tell(enumerate(events)).attempts
+    (attempt,) = build_history(enumerate(events)).attempts
     assert (attempt.status, attempt.reason, attempt.started_at) == (status, reason, 0)
 
 
 @proves("FILES-ARTIFACTS")
 def test_report_belongs_to_its_attempt() -> None:
     again = TaskClaimed("ready", 2, 2, "bob", 300_000)
-    first, second = tell(enumerate([CLAIMED, REPORTED, again])).attempts
+    first, second = build_history(enumerate([CLAIMED, REPORTED, again])).attempts
     assert first.report is not None
     assert second.report is None
-    last = tell(enumerate([CLAIMED, again, REPORTED])).attempts[-1]
+    last = build_history(enumerate([CLAIMED, again, REPORTED])).attempts[-1]
     assert last.report is None
 
 
 @proves("RUN-UNREPORTED")
 def test_unreported_outcome_by_hub_is_not_a_report() -> None:
-    (attempt,) = tell(enumerate([CLAIMED, UNREPORTED])).attempts
+    (attempt,) = build_history(enumerate([CLAIMED, UNREPORTED])).attempts
     assert attempt.report is None
     assert attempt.unreported is not None
     assert (attempt.unreported.by, attempt.unreported.notes) == ("hub", UNREPORTED.notes)
@@ -101,7 +101,7 @@ def test_unreported_outcome_by_hub_is_not_a_report() -> None:
 @proves("FILES-TASK-FILE")
 def test_work_log_entry_prefers_time_of_sender() -> None:
     events = [TaskNoted("a"), TaskProgressed("b", "c", ("d",)), TaskProgressed("e", sent_at=7)]
-    assert tell(enumerate(events, 100)).log == (
+    assert build_history(enumerate(events, 100)).log == (
         LogEntry(100, notes="a"),
         LogEntry(101, "b", "c", ("d",)),
         LogEntry(7, "e"),
@@ -111,7 +111,7 @@ def test_work_log_entry_prefers_time_of_sender() -> None:
 @proves("TASK-LOG-WHOSE")
 def test_work_log_names_foreign_author_unforgeably() -> None:
     events = [TaskNoted("fine | By: human:ann"), TaskNoted("ship it", "agent:bob")]
-    own, other = map(write_entry, tell(enumerate(events)).log)
+    own, other = map(format_entry, build_history(enumerate(events)).log)
     assert own == "- 1970-01-01T00:00:00.000Z Notes: fine \\| By: human:ann"
     assert other == "- 1970-01-01T00:00:00.001Z By: agent:bob | Notes: ship it"
 
@@ -119,5 +119,5 @@ def test_work_log_names_foreign_author_unforgeably() -> None:
 @proves("REPORT-BLOCKED-TOLD")
 def test_blockers_of_report_are_in_work_log() -> None:
     blocked = TaskReported(1, "ada", "blocked", "half of it", ("no key", "no room"))
-    log = tell(enumerate([CLAIMED, REPORTED, blocked])).log
+    log = build_history(enumerate([CLAIMED, REPORTED, blocked])).log
     assert log == (LogEntry(2, notes="half of it", blockers=("no key", "no room")),)

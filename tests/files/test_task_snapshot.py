@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from dragoman.core.moments import parse_rfc3339
 from dragoman.core.states.lease import Lease
-from dragoman.core.states.task import Delegation, Reported
+from dragoman.core.states.task import Delegation, Report
 from dragoman.files.tasks.documents import (
-    handoff_document,
-    handoff_page,
-    heartbeat_document,
-    result_document,
-    run_document,
-    write_json,
+    format_json,
+    render_delegation,
+    render_delegation_page,
+    render_heartbeat,
+    render_result,
+    render_run,
 )
 from dragoman.files.tasks.story import Attempt
 from tests.files.spec_examples import RESULT
@@ -112,7 +112,7 @@ DELEGATION = Delegation(
 @proves("FILES-ARTIFACTS")
 def test_run_document_of_running_attempt() -> None:
     attempt = Attempt(1, "swe-backend", 1, STARTED, 300_000)
-    assert run_document(TASK, attempt).decode() == RUN
+    assert render_run(TASK, attempt).decode() == RUN
 
 
 @proves("FILES-ARTIFACTS")
@@ -127,7 +127,7 @@ def test_run_document_of_expired_attempt_has_time_and_reason() -> None:
         ended_at=STARTED + 300_000,
         reason="stale_heartbeat",
     )
-    assert run_document(TASK, attempt).decode() == RUN.replace('"running"', '"expired"').replace(
+    assert render_run(TASK, attempt).decode() == RUN.replace('"running"', '"expired"').replace(
         '"metadata": {}\n',
         '"metadata": {},\n  "expiredAt": "2026-02-09T21:00:00.000Z",\n'
         '  "reason": "stale_heartbeat"\n',
@@ -136,7 +136,7 @@ def test_run_document_of_expired_attempt_has_time_and_reason() -> None:
 
 @proves("RUN-UNREPORTED")
 def test_run_document_without_report_has_notes_of_hub() -> None:
-    unreported = Reported(1, "swe-backend", "failed", STARTED + 9, "exit code 3", by="hub")
+    unreported = Report(1, "swe-backend", "failed", STARTED + 9, "exit code 3", by="hub")
     attempt = Attempt(
         1,
         "swe-backend",
@@ -148,7 +148,7 @@ def test_run_document_without_report_has_notes_of_hub() -> None:
         reason="unreported_failed",
         unreported=unreported,
     )
-    assert run_document(TASK, attempt).decode() == RUN.replace('"running"', '"released"').replace(
+    assert render_run(TASK, attempt).decode() == RUN.replace('"running"', '"released"').replace(
         '"metadata": {}\n',
         '"metadata": {},\n  "reason": "unreported_failed",\n  "notes": "exit code 3"\n',
     )
@@ -158,12 +158,12 @@ def test_run_document_without_report_has_notes_of_hub() -> None:
 def test_heartbeat_document() -> None:
     beat_at = STARTED + 300_000
     lease = Lease("swe-backend", 1, 300_000, beat_at, beat_at + 300_000, beats=5)
-    assert heartbeat_document(TASK, lease).decode() == HEARTBEAT
+    assert render_heartbeat(TASK, lease).decode() == HEARTBEAT
 
 
 @proves("FILES-ARTIFACTS")
 def test_result_document() -> None:
-    report = Reported(
+    report = Report(
         attempt=1,
         agent="swe-backend",
         outcome="done",
@@ -175,12 +175,12 @@ def test_result_document() -> None:
             "tests": {"total": 120, "passed": 120, "failed": 0},
         },
     )
-    assert result_document(TASK, report).decode() == RESULT
+    assert render_result(TASK, report).decode() == RESULT
 
 
 @proves("FILES-ARTIFACTS")
 def test_result_document_defaults_missing_fields() -> None:
-    result = json.loads(result_document(TASK, Reported(1, "ada", "partial", STARTED)))
+    result = json.loads(render_result(TASK, Report(1, "ada", "partial", STARTED)))
     assert result["tests"] == {"total": 0, "passed": 0, "failed": 0}
     assert result["summaryRef"] == "outputs/summary.md"
     assert result["deliverables"] == result["blockers"] == []
@@ -201,27 +201,27 @@ def test_result_document_defaults_missing_fields() -> None:
 def test_result_document_ignores_malformed_details(
     details: dict[str, object],
 ) -> None:
-    empty = Reported(1, "ada", "partial", STARTED)
-    assert result_document(TASK, replace(empty, details=details)) == result_document(TASK, empty)
+    empty = Report(1, "ada", "partial", STARTED)
+    assert render_result(TASK, replace(empty, details=details)) == render_result(TASK, empty)
 
 
 @proves("FILES-ARTIFACTS", "PATH-INSIDE")
 def test_result_document_keeps_redacted_paths() -> None:
     paths = ["src/[REDACTED:key:0a1b]/x.ts", "../x"]
-    report = Reported(1, "ada", "done", STARTED, details={"deliverables": paths})
-    assert json.loads(result_document(TASK, report))["deliverables"] == paths[:1]
+    report = Report(1, "ada", "done", STARTED, details={"deliverables": paths})
+    assert json.loads(render_result(TASK, report))["deliverables"] == paths[:1]
 
 
 @proves("FILES-ARTIFACTS")
 def test_handoff_document_and_page() -> None:
-    assert handoff_document("TASK-2026-02-09-060", TASK, DELEGATION).decode() == HANDOFF
-    assert handoff_page(DELEGATION).decode() == PAGE
+    assert render_delegation("TASK-2026-02-09-060", TASK, DELEGATION).decode() == HANDOFF
+    assert render_delegation_page(DELEGATION).decode() == PAGE
 
 
 @proves("FILES-ARTIFACTS", "FILES-ROUND-TRIP")
 def test_handoff_page_escapes_line_breaks_and_controls() -> None:
     delegation = Delegation(TASK, "a", "b", STARTED, acceptance_criteria=("x\n## Forged\x1b[2J",))
-    page = handoff_page(delegation).decode()
+    page = render_delegation_page(delegation).decode()
     assert "\n## Forged" not in page
     assert "\x1b" not in page
     assert page.count("\nNone.\n") == 3
@@ -230,7 +230,7 @@ def test_handoff_page_escapes_line_breaks_and_controls() -> None:
 @proves("FILES-ROUND-TRIP")
 @given(st.text(st.characters(codec="utf-8")), st.lists(st.text(st.characters(codec="utf-8"))))
 def test_json_document_round_trips_any_text(text: str, items: list[str]) -> None:
-    data = write_json({"a": text, "b": items, "c": {"d": text}})
+    data = format_json({"a": text, "b": items, "c": {"d": text}})
     assert json.loads(data) == {"a": text, "b": items, "c": {"d": text}}
     assert not set(data.decode()) & {"\x1b", "\u202e", "\x85", "\u2028"}
 
@@ -253,5 +253,5 @@ def test_json_document_round_trips_any_text(text: str, items: list[str]) -> None
     ],
 )
 def test_handoff_page_items_begin_no_markdown_block(item: str, shown: str) -> None:
-    page = handoff_page(replace(DELEGATION, constraints=(item,))).decode()
+    page = render_delegation_page(replace(DELEGATION, constraints=(item,))).decode()
     assert page.splitlines()[-1] == shown

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.actors import HUB_ACTOR, Actor
 from dragoman.core.commands import (
     ClaimTask,
     CreateTask,
@@ -20,13 +20,13 @@ from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import TaskView, entries, find_task
-from dragoman.engine.verifying.verify import check_ledger, check_views
-from dragoman.services.promotion import Promotion
-from dragoman.services.recovery import Recovery
+from dragoman.engine.reads.ask import TaskView, all_entries, find_task
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.services.promotion import RetryPromotion
+from dragoman.services.recovery import LeaseExpiry
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import HandClock
-from dragoman.system.hub_lock import HubLock, holder
+from dragoman.system.clock import ManualClock
+from dragoman.system.hub_lock import HubLock, find_lock_holder
 from dragoman.system.ids import new_id
 from dragoman.testing.hand_hub import HandHub, hand_hub
 from tests.crash.scenario import START
@@ -93,7 +93,7 @@ def hub() -> Generator[HandHub]:
         assert manual_hub.verify() == []
 
 
-def open_hub(path: Path, clock: HandClock) -> Hub:
+def open_hub(path: Path, clock: ManualClock) -> Hub:
     """Open a hub on a file."""
     return Hub(Engine(SqliteStore.open(path, new_id), clock, bytes(32)), new_id)
 
@@ -102,26 +102,26 @@ def test_lock_of_a_dead_process_is_released_and_its_reservation_expires(tmp_path
     """mcp_agent_mail#24: locks were never released, and a dead process was not noticed."""
     with child(HOLDER, tmp_path) as process:
         assert next_line(process) == "held"
-        assert holder(tmp_path) is not None
+        assert find_lock_holder(tmp_path) is not None
         process.send_signal(signal.SIGKILL)
         process.wait()
     HubLock.acquire(tmp_path, "the next hub").release()
-    clock = HandClock(START)
+    clock = ManualClock(START)
     next_hub = open_hub(tmp_path / "hub.db", clock)
     with pytest.raises(Refused, match="reserved"):
-        next_hub.do(BOB, ReserveFiles(("src/core/*",), ttl_ms=HOUR))
+        next_hub.submit(BOB, ReserveFiles(("src/core/*",), ttl_ms=HOUR))
     clock.advance(HOUR)
-    next_hub.do(BOB, ReserveFiles(("src/core/*",), ttl_ms=HOUR))
+    next_hub.submit(BOB, ReserveFiles(("src/core/*",), ttl_ms=HOUR))
     next_hub.close()
 
 
 def test_concurrent_claims_never_both_succeed(tmp_path: Path) -> None:
     """beads#3570 and beads#3575: a claim was a read and then a write, and two agents got it."""
     path = tmp_path / "hub.db"
-    first = open_hub(path, HandClock(START))
+    first = open_hub(path, ManualClock(START))
     tasks = [f"t{number}" for number in range(40)]
     for task in tasks:
-        first.do(LEA, CreateTask("One of many", id=task, ready=True))
+        first.submit(LEA, CreateTask("One of many", id=task, ready=True))
     with child(CLAIMER, path, "ada") as ada, child(CLAIMER, path, "bob") as bob:
         assert [next_line(ada), next_line(bob)] == ["there", "there"]
         resume(ada)
@@ -134,18 +134,18 @@ def test_concurrent_claims_never_both_succeed(tmp_path: Path) -> None:
 
 def test_task_with_a_long_backoff_is_claimed_once(tmp_path: Path) -> None:
     """kombu#337 and celery#3270: tasks due later than the visibility timeout ran many times."""
-    clock = HandClock(START)
+    clock = ManualClock(START)
     hub = open_hub(tmp_path / "hub.db", clock)
-    hub.do(LEA, CreateTask("Later", id="t", ready=True))
-    hub.do(ADA, ClaimTask("t", agent="ada", ttl_ms=TTL))
+    hub.submit(LEA, CreateTask("Later", id="t", ready=True))
+    hub.submit(ADA, ClaimTask("t", agent="ada", ttl_ms=TTL))
     backoff = Backoff(base_ms=6 * HOUR, cap_ms=6 * HOUR)
-    hub.do(ADA, ReportOutcome("t", "failed", fence=1, apply=True, backoff=backoff))
+    hub.submit(ADA, ReportOutcome("t", "failed", fence=1, apply=True, backoff=backoff))
     claims = 0
     for _ in range(8 * HOUR // TTL):
         clock.advance(TTL)
-        Recovery(hub, backoff).run_once(clock.now())
-        Promotion(hub).run_once(clock.now())
-        request = hub.request(BOB, ClaimTask("", agent="bob", ttl_ms=10 * HOUR))
+        LeaseExpiry(hub, backoff).run_once(clock.now())
+        RetryPromotion(hub).run_once(clock.now())
+        request = hub.make_request(BOB, ClaimTask("", agent="bob", ttl_ms=10 * HOUR))
         if not isinstance(hub.engine.handle_now(request), Refusal):
             claims += 1
             assert clock.now() - START >= 6 * HOUR
@@ -169,16 +169,16 @@ def test_task_claimed_before_a_restart_is_not_lost(hub: HandHub) -> None:
 
 def test_lease_expiry_on_a_stale_read_changes_nothing(tmp_path: Path) -> None:
     """dbos-transact-py#742: recovery acted on a stale read and executed work it did not own."""
-    clock = HandClock(START)
+    clock = ManualClock(START)
     hub = open_hub(tmp_path / "hub.db", clock)
-    hub.do(LEA, CreateTask("Late beat", id="t", ready=True))
-    hub.do(ADA, ClaimTask("t", agent="ada", ttl_ms=TTL))
-    expired = hub.store.expired(clock.now() + TTL, 10)
+    hub.submit(LEA, CreateTask("Late beat", id="t", ready=True))
+    hub.submit(ADA, ClaimTask("t", agent="ada", ttl_ms=TTL))
+    expired = hub.store.expired_leases(clock.now() + TTL, 10)
     assert expired == ["task:t"]
-    hub.do(ADA, RenewLease("t", fence=1))
-    hub.do(ADA, ReportOutcome("t", "done", fence=1, apply=True))
+    hub.submit(ADA, RenewLease("t", fence=1))
+    hub.submit(ADA, ReportOutcome("t", "done", fence=1, apply=True))
     before = hub.store.head()
-    hub.do(SYSTEM, ExpireLease("t"))
+    hub.submit(HUB_ACTOR, ExpireLease("t"))
     found = find_task(hub.store, "t")
     assert isinstance(found, TaskView)
     assert found.task.status == "review"
@@ -205,7 +205,7 @@ def test_queued_tasks_survive_a_restart_and_their_lease_starts_with_the_claim(
 
 def test_credential_of_an_earlier_holder_does_not_renew_the_new_lease(tmp_path: Path) -> None:
     """aegra#502: a worker's name was its only token, and an old heartbeat renewed the new lease."""
-    clock = HandClock(START)
+    clock = ManualClock(START)
     hub = open_hub(tmp_path / "hub.db", clock)
     reclaim_task(hub, clock)
     clock.advance(TTL // 2)
@@ -213,8 +213,8 @@ def test_credential_of_an_earlier_holder_does_not_renew_the_new_lease(tmp_path: 
     assert accepted_stale_writes(hub) == []
     by_credential = Actor("agent", "ada", task="t", fence=1)
     with pytest.raises(Refused):
-        hub.do(by_credential, RenewLease("t"))
+        hub.submit(by_credential, RenewLease("t"))
     assert find_task(hub.store, "t") == before
-    assert list(check_views(hub.store, lambda _: None)) == []
-    assert len(list(entries(hub.store))) == hub.store.head()
+    assert list(check_stored_states(hub.store, lambda _: None)) == []
+    assert len(list(all_entries(hub.store))) == hub.store.head()
     hub.close()

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from dragoman.bootstrap.places import open_place
+from dragoman.bootstrap.places import open_directory
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     AdoptTask,
@@ -30,18 +30,18 @@ from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal, StoreUnavailable
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import BoardQuery, Changes, Inspection, Session
-from dragoman.engine.reads.ask import TaskView, entries, find_task, list_tasks
+from dragoman.engine.ports import Changes, IntegrityReport, TaskQuery, Transaction
+from dragoman.engine.reads.ask import TaskView, all_entries, find_task, list_tasks
 from dragoman.engine.reads.search import search_mail
-from dragoman.engine.request import Accepted
-from dragoman.engine.verifying.verify import check_ledger, check_views
-from dragoman.services.promotion import Promotion
-from dragoman.services.recovery import Recovery
+from dragoman.engine.request import Committed
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.services.promotion import RetryPromotion
+from dragoman.services.recovery import LeaseExpiry
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.migrate import MIGRATIONS
-from dragoman.surfaces.cli.place import Place
-from dragoman.system.clock import HandClock
+from dragoman.surfaces.cli.place import DataDirectory
+from dragoman.system.clock import ManualClock
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.ids import new_id
 from tests.conformance.store.changes import begin_stream, make_entry, make_row
@@ -63,28 +63,28 @@ def ignore(_: int) -> None:
     """Progress callback that does nothing."""
 
 
-def check_all(directory: Place) -> None:
+def check_all(directory: DataDirectory) -> None:
     """Verify the ledger, its views and the files."""
     assert list(check_ledger(directory.hub.store, valid_checkpoints(directory), ignore)) == []
-    assert list(check_views(directory.hub.store, ignore)) == []
+    assert list(check_stored_states(directory.hub.store, ignore)) == []
     assert list(directory.projector.compare(ignore)) == []
 
 
-def settle(directory: Place) -> None:
+def settle(directory: DataDirectory) -> None:
     """Settle the files, as a command does at its end."""
-    assert list(directory.settle()) == []
+    assert list(directory.catch_up()) == []
 
 
 def test_second_hub_on_one_directory_is_refused(tmp_path: Path) -> None:
     """mcp_agent_mail#123: two servers on one root left a malformed database."""
-    directory = open_place(tmp_path, "", START, create=True)
-    directory.hub.do(LEA, CreateTask("Before", id="t", ready=True))
+    directory = open_directory(tmp_path, "", START, create=True)
+    directory.hub.submit(LEA, CreateTask("Before", id="t", ready=True))
     command = [sys.executable, "-m", "dragoman", "--data", str(tmp_path), "up", "--port", "0"]
     with HubLock.acquire(tmp_path, "dragoman up"):
         second = subprocess.run(command, capture_output=True, text=True, check=False)
         assert second.returncode != 0
         assert "already has a hub" in second.stderr
-        directory.hub.do(LEA, NoteTask("t", "still the only one"))
+        directory.hub.submit(LEA, NoteTask("t", "still the only one"))
     settle(directory)
     check_all(directory)
     directory.hub.close()
@@ -92,14 +92,14 @@ def test_second_hub_on_one_directory_is_refused(tmp_path: Path) -> None:
 
 def test_late_writer_loses_no_entries_of_others(tmp_path: Path) -> None:
     """beads#3931: an update rewrote all issues from a stale copy and lost those of others."""
-    stale = open_place(tmp_path, "", START, create=True)
-    stale.hub.do(LEA, CreateTask("Mine", id="mine", ready=True))
+    stale = open_directory(tmp_path, "", START, create=True)
+    stale.hub.submit(LEA, CreateTask("Mine", id="mine", ready=True))
     settle(stale)
-    other = open_place(tmp_path, "", START, create=False)
+    other = open_directory(tmp_path, "", START, create=False)
     theirs = [f"theirs-{number}" for number in range(20)]
     for name in theirs:
-        other.hub.do(BOB, CreateTask(name, id=name, ready=True))
-    stale.hub.do(LEA, EditTask("mine", title="Mine, edited"))
+        other.hub.submit(BOB, CreateTask(name, id=name, ready=True))
+    stale.hub.submit(LEA, EditTask("mine", title="Mine, edited"))
     settle(stale)
     for name in theirs:
         assert isinstance(find_task(stale.hub.store, name), TaskView)
@@ -111,17 +111,17 @@ def test_late_writer_loses_no_entries_of_others(tmp_path: Path) -> None:
 
 def test_deleted_lock_files_do_not_let_writers_damage_the_store(tmp_path: Path) -> None:
     """beads#2933: a lock file was deleted, and a second writer started."""
-    directory = open_place(tmp_path, "", START, create=True)
-    directory.hub.do(LEA, CreateTask("First", id="t0", ready=True))
+    directory = open_directory(tmp_path, "", START, create=True)
+    directory.hub.submit(LEA, CreateTask("First", id="t0", ready=True))
     settle(directory)
     locks = list(tmp_path.rglob("*.lock"))
     assert locks
     for lock in locks:
         lock.unlink()
-    second = open_place(tmp_path, "", START, create=False)
+    second = open_directory(tmp_path, "", START, create=False)
     for number in range(1, 11):
         writer = (directory, second)[number % 2]
-        writer.hub.do(LEA, CreateTask("Both", id=f"t{number}", ready=True))
+        writer.hub.submit(LEA, CreateTask("Both", id=f"t{number}", ready=True))
         settle(writer)
     won = [_claim(opened, agent) for opened, agent in ((directory, ADA), (second, BOB))]
     assert sum(won) == 1
@@ -131,8 +131,8 @@ def test_deleted_lock_files_do_not_let_writers_damage_the_store(tmp_path: Path) 
     directory.hub.close()
 
 
-def _claim(directory: Place, agent: Actor) -> bool:
-    request = directory.hub.request(agent, ClaimTask("t0", agent=agent.name))
+def _claim(directory: DataDirectory, agent: Actor) -> bool:
+    request = directory.hub.make_request(agent, ClaimTask("t0", agent=agent.name))
     return not isinstance(directory.hub.engine.handle_now(request), Refusal)
 
 
@@ -140,7 +140,7 @@ def test_database_restart_during_lease_expiry_leaves_no_task_pending(
     postgres_server: str, postgres_url: str
 ) -> None:
     """dbos-transact-py#716: PostgreSQL restarted during recovery, and work stayed pending."""
-    clock, broken = HandClock(START), list[str]()
+    clock, broken = ManualClock(START), list[str]()
 
     def break_once(failpoint: str) -> None:
         if clock.now() > START and failpoint == "written" and len(broken) < 3:
@@ -150,14 +150,14 @@ def test_database_restart_during_lease_expiry_leaves_no_task_pending(
     store = PostgresStore.open(postgres_url, new_id)
     hub = Hub(Engine(store, clock, bytes(32), failpoint=break_once), new_id)
     for number in range(5):
-        hub.do(LEA, CreateTask("Pending", id=f"t{number}", ready=True))
-        hub.do(ADA, ClaimTask(f"t{number}", agent="ada", ttl_ms=TTL))
+        hub.submit(LEA, CreateTask("Pending", id=f"t{number}", ready=True))
+        hub.submit(ADA, ClaimTask(f"t{number}", agent="ada", ttl_ms=TTL))
     clock.advance(2 * TTL)
-    assert Recovery(hub, Backoff()).run_once(clock.now()) == 5
+    assert LeaseExpiry(hub, Backoff()).run_once(clock.now()) == 5
     clock.advance(TTL)
-    Promotion(hub).run_once(clock.now())
+    RetryPromotion(hub).run_once(clock.now())
     assert len(broken) == 3
-    claimed = {hub.do(BOB, ClaimTask("", agent="bob")).receipts[0].task for _ in range(5)}
+    claimed = {hub.submit(BOB, ClaimTask("", agent="bob")).receipts[0].task for _ in range(5)}
     assert claimed == {f"t{number}" for number in range(5)}
     assert list(check_ledger(store, (), ignore)) == []
     hub.close()
@@ -175,9 +175,9 @@ def _cut_connections(server: str) -> None:
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Generator[Place]:
+def directory(tmp_path: Path) -> Generator[DataDirectory]:
     """Give an open data directory."""
-    made = open_place(tmp_path, "", START, create=True)
+    made = open_directory(tmp_path, "", START, create=True)
     yield made
     made.hub.close()
 
@@ -191,17 +191,17 @@ COMMANDS_WITHOUT_ID: Final[tuple[AnyCommand, ...]] = (
 )
 
 
-def test_empty_id_is_refused_and_services_create_nothing_from_it(directory: Place) -> None:
+def test_empty_id_is_refused_and_services_create_nothing_from_it(directory: DataDirectory) -> None:
     """dbos-transact-py#759: an empty id created a duplicate in every pass, for a month."""
     hub = directory.hub
-    hub.do(LEA, CreateTask("Real", id="t", ready=True), key="")
+    hub.submit(LEA, CreateTask("Real", id="t", ready=True), key="")
     for command in COMMANDS_WITHOUT_ID:
-        assert isinstance(hub.engine.handle_now(hub.request(LEA, command)), Refusal), command
-    before = [entry.stream for entry in entries(hub.store) if entry.stream.startswith("task:")]
+        assert isinstance(hub.engine.handle_now(hub.make_request(LEA, command)), Refusal), command
+    before = [entry.stream for entry in all_entries(hub.store) if entry.stream.startswith("task:")]
     for _ in range(10):
-        for name, outcome in directory.run(directory.duties):
+        for name, outcome in directory.run_services(directory.services):
             assert isinstance(outcome, int), (name, outcome)
-    after = [entry.stream for entry in entries(hub.store) if entry.stream.startswith("task:")]
+    after = [entry.stream for entry in all_entries(hub.store) if entry.stream.startswith("task:")]
     assert before == after == ["task:t"]
     check_all(directory)
 
@@ -212,7 +212,7 @@ def test_endless_reader_does_not_let_the_wal_grow(tmp_path: Path) -> None:
     store = SqliteStore.open(path, new_id)
     begin_stream(store, "task:a")
     begin_stream(store, "task:b")
-    reader = entries(store)
+    reader = all_entries(store)
     next(reader)
     wal, highest = path.with_name("hub.db-wal"), 0
     for number in range(100):
@@ -224,8 +224,8 @@ def test_endless_reader_does_not_let_the_wal_grow(tmp_path: Path) -> None:
 
 
 def _write_a_mebibyte(store: SqliteStore, number: int) -> None:
-    def work(session: Session) -> None:
-        stream = session.new_stream()
+    def work(session: Transaction) -> None:
+        stream = session.new_stream_number()
         entry = make_entry(stream, 1, text="x" * MEBIBYTE)
         session.write(Changes(entries=[entry], streams=[make_row(stream, f"task:{number}")]))
 
@@ -234,9 +234,9 @@ def _write_a_mebibyte(store: SqliteStore, number: int) -> None:
 
 def test_damaged_index_makes_the_health_checks_fail(tmp_path: Path) -> None:
     """mcp_agent_mail_rust#94: indexes were damaged, and /health stayed green."""
-    directory = open_place(tmp_path, "", START, create=True)
+    directory = open_directory(tmp_path, "", START, create=True)
     for name in ("seen", "hidden"):
-        directory.hub.do(LEA, CreateTask(name, id=name, ready=True))
+        directory.hub.submit(LEA, CreateTask(name, id=name, ready=True))
     settle(directory)
     directory.hub.close()
     hide_from_index(tmp_path / "dragoman.db", "streams_ready", "task:hidden")
@@ -260,9 +260,9 @@ def test_concurrent_writers_damage_nothing_and_damage_is_never_repaired_silently
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(partial(_make_tasks, path), range(12)))
     store = SqliteStore.open(path, new_id)
-    assert store.inspect() == Inspection()
-    assert store.counts() == {"ready": 12 * 5}
-    assert list(check_views(store, ignore)) == []
+    assert store.inspect() == IntegrityReport()
+    assert store.status_counts() == {"ready": 12 * 5}
+    assert list(check_stored_states(store, ignore)) == []
     store.close()
 
     hide_from_index(path, "streams_ready", "task:3-3")
@@ -276,16 +276,16 @@ def test_concurrent_writers_damage_nothing_and_damage_is_never_repaired_silently
 
 def _make_tasks(path: Path, writer: int) -> None:
     """Create tasks with a store of its own, as another process would."""
-    hub = Hub(Engine(SqliteStore.open(path, new_id), HandClock(START), bytes(32)), new_id)
+    hub = Hub(Engine(SqliteStore.open(path, new_id), ManualClock(START), bytes(32)), new_id)
     for number in range(5):
-        hub.do(LEA, CreateTask("One of many", id=f"{writer}-{number}", ready=True))
+        hub.submit(LEA, CreateTask("One of many", id=f"{writer}-{number}", ready=True))
     hub.close()
 
 
 def test_hub_of_an_earlier_version_writes_nothing_after_an_upgrade(tmp_path: Path) -> None:
     """beads#6064: the old server ran beside the new program; journal corrupted, disk full."""
-    old = open_place(tmp_path, "", START, create=True)
-    old.hub.do(LEA, CreateTask("Before", id="t", ready=True))
+    old = open_directory(tmp_path, "", START, create=True)
+    old.hub.submit(LEA, CreateTask("Before", id="t", ready=True))
     settle(old)
     path = tmp_path / "dragoman.db"
     newer = connect(path)
@@ -295,10 +295,10 @@ def test_hub_of_an_earlier_version_writes_nothing_after_an_upgrade(tmp_path: Pat
     size, head = log.stat().st_size, old.hub.store.head()
     for _ in range(20):
         with pytest.raises(StoreUnavailable, match="nothing was"):
-            old.hub.do(LEA, NoteTask("t", "of an earlier dragoman"))
+            old.hub.submit(LEA, NoteTask("t", "of an earlier dragoman"))
     assert log.stat().st_size == size
     assert old.hub.store.head() == head
-    assert old.hub.store.inspect() == Inspection()
+    assert old.hub.store.inspect() == IntegrityReport()
     assert isinstance(find_task(old.hub.store, "t"), TaskView)
     newer.close()
     old.hub.close()
@@ -318,7 +318,7 @@ def test_no_filter_becomes_part_of_a_statement(tmp_path: Path) -> None:
     """langgraph#5666 (CVE-2025-8709): the key of a filter was written into the statement."""
     with serving(HubServer(SqliteStore.open(tmp_path / "hub.db", new_id))) as house:
         house.submit(CreateTask("Kept", id="t", ready=True))
-        before = [entry.line for entry in entries(house.store)]
+        before = [entry.line for entry in all_entries(house.store)]
         for word in HOSTILE:
             query = urlencode({"status": "ready", word: "x"})
             assert house.request("GET", f"/v1/tasks?{query}").status == 400, word
@@ -326,31 +326,37 @@ def test_no_filter_becomes_part_of_a_statement(tmp_path: Path) -> None:
                 answer = house.request("GET", f"/v1/tasks?{urlencode({key: word})}")
                 found: list[Any] = answer.json["tasks"] if answer.status == 200 else []
                 assert (answer.status in (200, 400), found) == (True, []), (key, word)
-            assert list_tasks(house.store, BoardQuery(owner=word)) == []
+            assert list_tasks(house.store, TaskQuery(owner=word)) == []
             assert isinstance(find_task(house.store, word), Refusal)
             searched = search_mail(house.store, word, None, 10)
             assert isinstance(searched, Refusal) or searched == []
-        assert [entry.line for entry in entries(house.store)] == before
-        assert len(list_tasks(house.store, BoardQuery(status="ready"))) == 1
+        assert [entry.line for entry in all_entries(house.store)] == before
+        assert len(list_tasks(house.store, TaskQuery(status="ready"))) == 1
 
 
 def test_concurrently_repeated_request_is_executed_once_and_in_order(tmp_path: Path) -> None:
     """langgraph#8039: writes and completion were stored in thread order; replay was random."""
-    directory = open_place(tmp_path, "", START, create=True)
+    directory = open_directory(tmp_path, "", START, create=True)
     hub = directory.hub
-    hub.do(LEA, CreateTask("One", id="t", ready=True))
+    hub.submit(LEA, CreateTask("One", id="t", ready=True))
     steps = [(NoteTask("t", f"what {n} gave"), NoteTask("t", f"{n} is done")) for n in range(10)]
 
     def send(turn: int) -> tuple[int, object]:
         number = turn % len(steps)
-        return number, hub.engine.handle_now(hub.request(LEA, *steps[number], key=f"k{number}"))
+        return number, hub.engine.handle_now(
+            hub.make_request(LEA, *steps[number], key=f"k{number}")
+        )
 
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(send, range(8 * len(steps))))
     for number in range(len(steps)):
-        accepted = [answer for n, answer in answers if n == number and isinstance(answer, Accepted)]
+        accepted = [
+            answer for n, answer in answers if n == number and isinstance(answer, Committed)
+        ]
         assert [len(accepted), sum(not answer.repeated for answer in accepted)] == [8, 1]
-    bodies = [entry.line.decode() for entry in entries(hub.store) if entry.event == "task.noted"]
+    bodies = [
+        entry.line.decode() for entry in all_entries(hub.store) if entry.event == "task.noted"
+    ]
     assert len(bodies) == 2 * len(steps)
     for first, second in zip(bodies[::2], bodies[1::2], strict=True):
         number = first.partition("what ")[2].partition(" ")[0]

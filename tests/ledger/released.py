@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import asdict, replace
 
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.actors import HUB_ACTOR, Actor
 from dragoman.core.commands import (
     AcceptDelegation,
     AcceptHandoff,
@@ -48,7 +48,6 @@ from dragoman.core.commands import (
     ExpireRequest,
     ExtendHandoff,
     IssueToken,
-    KeyAgent,
     LinkTask,
     MoveTask,
     NoteHandoff,
@@ -77,6 +76,7 @@ from dragoman.core.commands import (
     ResumeAgent,
     RevokeToken,
     RewindTask,
+    SetAgentKey,
     SettleEntropy,
     StartWave,
     UpdateIntent,
@@ -86,17 +86,17 @@ from dragoman.core.commands import (
 )
 from dragoman.core.events import MessageReceived, WaveBead
 from dragoman.core.ids import handoff_stream
-from dragoman.core.offers import Candidate, Parts, Policy
+from dragoman.core.offers import Candidate, Policy, ScoreParts
 from dragoman.core.states.handoff import Handoff
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Outcome
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.views import decode_state, refold
+from dragoman.ledger.views import decode_state, replay
 from dragoman.store.memory import MemoryStore
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
 
 START = 1_770_670_500_000
 """2026-02-09T20:55:00.000Z."""
@@ -130,9 +130,9 @@ class Play:
     """Hub in memory with a scripted clock and counted ids."""
 
     def __init__(self, store: Store) -> None:
-        self.clock = HandClock(START)
+        self.clock = ManualClock(START)
         self.engine = Engine(store, self.clock, b"a secret of the test")
-        self._hub = Hub(self.engine, CountingIds())
+        self._hub = Hub(self.engine, SequentialIds())
 
     def ask(
         self,
@@ -146,8 +146,8 @@ class Play:
         """Submit a request, a second after the last one."""
         self.clock.advance(1_000)
         words = msgspec.UNSET if said is None else Raw(said)
-        request = self._hub.request(
-            actor, *commands, key=key, said=words, heard=heard, effect=effect
+        request = self._hub.make_request(
+            actor, *commands, key=key, original_text=words, receipt_event=heard, effect=effect
         )
         return self._hub.engine.handle_now(request)
 
@@ -190,7 +190,7 @@ def play(store: Store) -> None:
     ask(BOB, ClaimTask("", "bob@laptop", ttl_ms=60_000))
     ask(BOB, NoteTask(FIRST, "never written"), ClaimTask(FIRST, "bob@laptop"), said=b'"a tuple"')
     for _ in range(60):
-        ask(SYSTEM, ExpireLease(FIRST))
+        ask(HUB_ACTOR, ExpireLease(FIRST))
     ask(BOB, RenewLease(FIRST, 1))
     ask(CAROL, ClaimTask(FIRST, "carol"))
     ask(CAROL, ReportOutcome(FIRST, "failed", "no luck", apply=True))
@@ -253,10 +253,10 @@ def play_messages(store: Store) -> None:
     ask(BOB, AcceptDelegation("part"))
     ask(CAROL, AcceptDelegation("part"))
     ask(CAROL, RequestDelegation(FIRST, "part", "dave", START))
-    ask(SYSTEM, EscalateDelegation("part"))
+    ask(HUB_ACTOR, EscalateDelegation("part"))
     ask(CAROL, RejectDelegation("part", "no test plan"))
     ask(ALICE, RequestDelegation("part", FIRST, "dave", START))
-    ask(SYSTEM, EscalateDelegation("part"))
+    ask(HUB_ACTOR, EscalateDelegation("part"))
     ask(ALICE, UpdateTask(FIRST, "blocked", blockers=("no key", "no test plan")))
     ask(DAVE, RejectMessage("invalid_envelope", "payload.tests: missing", "part", "status.update"))
     ask(DAVE, RejectMessage("invalid_json", "half \ud800", "a/../b", "\x1b[31m"), said=b'"\\u001b"')
@@ -266,7 +266,7 @@ def play_credentials(store: Store) -> None:
     """Run tokens that are issued and revoked, and keys of agents."""
     ask = Play(store).ask
     ask(HERA, RegisterAgent("alice", speaks=("aof",)), IssueToken("alice", *_token(1, START)))
-    ask(HERA, KeyAgent("alice", "A" * 43))
+    ask(HERA, SetAgentKey("alice", "A" * 43))
     ask(HERA, IssueToken("alice", *_token(2, START + 86_400_000)))
     ask(ALICE, IssueToken("alice", *_token(3, START)))
     ask(HERA, IssueToken("bob@laptop", *_token(4, START)))
@@ -275,7 +275,7 @@ def play_credentials(store: Store) -> None:
     ask(HERA, RegisterAgent("alice", "observer"))
     ask(HERA, IssueToken("alice", *_token(5, START)))
     ask(HERA, RevokeToken("alice"))
-    ask(HERA, KeyAgent("alice", ""))
+    ask(HERA, SetAgentKey("alice", ""))
     ask(HERA, IssueToken("alice", *_token(6, START)))
 
 
@@ -309,7 +309,7 @@ def play_letters(store: Store) -> None:
     ask(HERA, ReadMail("m-1"))
     ask(BOB, AckMail("m-1"))
     ask(CAROL, AckMail("m-1"))
-    ask(SYSTEM, EscalateMail("m-1", ("olga", "otis")))
+    ask(HUB_ACTOR, EscalateMail("m-1", ("olga", "otis")))
     answer = PostMail(("alice",), "HELP_RESPONSE", "Left.", "HELP_RESPONSE", reply_to="m-1")
     ask(CAROL, answer, AnswerMail("m-1", roles=("agent",)))
     left = CheckpointTask("ol-1", "CONTEXT_HIGH", "0a1b2c3", "half", "the other half")
@@ -331,9 +331,9 @@ def play_waves(store: Store) -> None:
     ask(HERA, StartWave(beads, 2, "w-1", {"TESTS_FAIL": 1}), AdvanceWave("w-1"))
     ask(ALICE, ReleaseReservations())
     ask(HERA, MoveTask("one", "cancelled"))
-    ask(SYSTEM, AdvanceWave("w-1"))
+    ask(HUB_ACTOR, AdvanceWave("w-1"))
     ask(HERA, MoveTask("two", "cancelled"))
-    ask(SYSTEM, AdvanceWave("w-1"))
+    ask(HUB_ACTOR, AdvanceWave("w-1"))
 
 
 def _token(number: int, after: int) -> tuple[str, str, int]:
@@ -345,7 +345,10 @@ def play_pauses(store: Store) -> None:
     """Run pauses of agents, until a time or by hand, and their end."""
     ask = Play(store).ask
     ask(HERA, RegisterAgent("alice"), RegisterAgent("bob"))
-    ask(SYSTEM, PauseAgent("alice", "alice has used 2 of 2 (attempts_per_day)", START + 86_400_000))
+    ask(
+        HUB_ACTOR,
+        PauseAgent("alice", "alice has used 2 of 2 (attempts_per_day)", START + 86_400_000),
+    )
     ask(ALICE, ResumeAgent("alice"))
     ask(HERA, ResumeAgent("alice"))
     ask(HERA, PauseAgent("bob"))
@@ -374,11 +377,11 @@ def play_handoffs(store: Store) -> None:
     ask(HERA, ApproveHandoff("H-1", note="fine"))
     accepted = replace(looked_at, waits_for="", artifacts={"a-1": "0" * 64}, left_out=("a-2",))
     ask(CAROL, accepted)
-    ask(SYSTEM, EscalateHandoff("H-1", ("cora",)))
+    ask(HUB_ACTOR, EscalateHandoff("H-1", ("cora",)))
     ask(CORA, ExtendHandoff("H-1", 60_000))
     ask(CAROL, ActivateHandoff("H-1", "s-1", 1_000, {"percent_complete": 50}))
-    ask(SYSTEM, NoteHandoff("H-1", "workq_integration", "degraded", {"item": "I-1"}))
-    ask(SYSTEM, ExpireLease("T-1", told=("cora",)))
+    ask(HUB_ACTOR, NoteHandoff("H-1", "workq_integration", "degraded", {"item": "I-1"}))
+    ask(HUB_ACTOR, ExpireLease("T-1", told=("cora",)))
     ask(CAROL, ClaimTask("T-1", "carol"))
     ask(CAROL, _offer("T-1", "dave", "H-2", supersedes="H-1", due_at=START + 9_000_000))
     ask(CORA, ReassignHandoff("H-2", "erin", "dave is away"))
@@ -459,8 +462,8 @@ def play_intents(store: Store) -> None:
     ask(OLGA, RegisterAgent("alice"), RegisterAgent("carol"))
     ask(OLGA, DescribeAgent("alice", ("python", "tests"), ("gdpr",), ("eu",), "T2", 0.5))
     ask(CAROL, DescribeAgent("carol", ("python",), latency_ms=500, capacity=3, reach="queue"))
-    first = Candidate("alice", 0.7125, Parts(0.5, 0.2, 0.0125, cost=-0.1), 0.25, ("python",))
-    second = Candidate("carol", 0.55, Parts(0.3, 0.1, newcomer=0.15), 0.25, ("python",))
+    first = Candidate("alice", 0.7125, ScoreParts(0.5, 0.2, 0.0125, cost=-0.1), 0.25, ("python",))
+    second = Candidate("carol", 0.55, ScoreParts(0.3, 0.1, newcomer=0.15), 0.25, ("python",))
     rules = Policy(1.0, "T0", (), ("python",), ("delete everything",))
     goal = DelegateIntent(
         "Write python tests",
@@ -484,7 +487,7 @@ def play_intents(store: Store) -> None:
     ask(HERA, handed)
     ask(HERA, EditTask("handed", assignee="carol"))
     play.clock.advance(70_000)
-    ask(SYSTEM, ExpireRequest("handed"))
+    ask(HUB_ACTOR, ExpireRequest("handed"))
     ask(HERA, replace(goal, id="stopped", params={}))
     ask(HERA, MoveTask("intent:stopped", "cancelled"))
 
@@ -493,7 +496,7 @@ def play_traces(store: Store) -> None:
     """Run turns, traces, duplicates, moves with a commit, and entropy signs."""
     played = Play(store)
     ask, developer = played.ask, Actor("agent", "developer")
-    played.engine.head = lambda: "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
+    played.engine.current_commit = lambda: "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
     ask(HERA, RegisterAgent("dev", plays="developer"))
     ask(developer, RecordTurn("one", 0, "developer", 0.5, {"turn_index": 0}, "d0", masked=True))
     ask(developer, RecordTurn("one", 0, "developer", 0.5, {"turn_index": 0}, "d0"))
@@ -508,8 +511,8 @@ def play_traces(store: Store) -> None:
     ask(developer, replace(call, event_id=_event(5), ends_call=True))
     ask(developer, replace(call, event_id=_event(6), ends_call=True))
     ask(developer, RequestTransition("one", "blocked", _event(7), "f" * 40))
-    ask(SYSTEM, EscalateEntropy("one", "loop", "round and round", (0, 1), 2.0, 2.0))
-    ask(SYSTEM, SettleEntropy("one", "loop", 1.0))
+    ask(HUB_ACTOR, EscalateEntropy("one", "loop", "round and round", (0, 1), 2.0, 2.0))
+    ask(HUB_ACTOR, SettleEntropy("one", "loop", 1.0))
     ask(HERA, RewindTask("one", 2, "e" * 40, "rewind/one", "a wrong turn"))
 
 
@@ -607,7 +610,7 @@ def by_stream(entries: Sequence[Stored]) -> dict[str, list[Stored]]:
 def replay_states(entries: Sequence[Stored]) -> dict[str, Any]:
     """Replay entries into states."""
     return {
-        stream: to_json_values(refold(entry.line.encode() for entry in part))
+        stream: to_json_values(replay(entry.line.encode() for entry in part))
         for stream, part in by_stream(entries).items()
     }
 

@@ -14,14 +14,14 @@ from dragoman.core.errors import FAULTS
 from dragoman.ledger.checkpoint import (
     BadCheckpoint,
     Checkpoint,
-    checkpoint_of,
+    checkpoint_tree,
     key_id,
-    read,
-    read_lines,
-    sign,
-    tree_of,
+    make_checkpoint,
+    read_checkpoint,
+    read_checkpoint_lines,
+    sign_checkpoint,
 )
-from dragoman.ledger.tree import EMPTY, extend, root
+from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 from tests.requirements import proves
 
 pytestmark = proves("LEDGER-CHECKPOINT")
@@ -30,9 +30,9 @@ PRIVATE = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = PRIVATE.public_key()
 OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
 AT = 1_770_647_400_123
-TREE = extend(EMPTY, [b"one", b"two", b"three"])
-CHECKPOINT = checkpoint_of("ledger-1", TREE, AT, PUBLIC)
-LINE = sign(CHECKPOINT, PRIVATE)
+TREE = extend_tree(EMPTY_TREE, [b"one", b"two", b"three"])
+CHECKPOINT = make_checkpoint("ledger-1", TREE, AT, PUBLIC)
+LINE = sign_checkpoint(CHECKPOINT, PRIVATE)
 
 # As released: a signed line of the first format must stay readable.
 RELEASED_LINE = (
@@ -51,12 +51,12 @@ def with_fields(**fields: Any) -> bytes:
 
 @given(st.lists(st.binary(max_size=4), max_size=20), st.text(st.characters(codec="utf-8")))
 def test_signed_checkpoint_is_read_back(leaves: list[bytes], ledger: str) -> None:
-    tree = extend(EMPTY, leaves)
-    checkpoint = checkpoint_of(ledger, tree, AT, PUBLIC)
-    line = sign(checkpoint, PRIVATE)
+    tree = extend_tree(EMPTY_TREE, leaves)
+    checkpoint = make_checkpoint(ledger, tree, AT, PUBLIC)
+    line = sign_checkpoint(checkpoint, PRIVATE)
     assert b"\n" not in line
-    assert read(line, PUBLIC) == checkpoint
-    assert tree_of(checkpoint) == tree
+    assert read_checkpoint(line, PUBLIC) == checkpoint
+    assert checkpoint_tree(checkpoint) == tree
 
 
 def test_line_has_all_fields_and_a_signature_over_their_canonical_form() -> None:
@@ -65,7 +65,7 @@ def test_line_has_all_fields_and_a_signature_over_their_canonical_form() -> None
     assert fields == {
         "ledger": "ledger-1",
         "size": 3,
-        "root": root(TREE).hex(),
+        "root": tree_root(TREE).hex(),
         "peaks": [peak.hex() for peak in TREE.peaks],
         "at": "2026-02-09T14:30:00.123Z",
         "key": sha256(PUBLIC.public_bytes_raw()).hexdigest()[:16],
@@ -76,7 +76,7 @@ def test_line_has_all_fields_and_a_signature_over_their_canonical_form() -> None
 
 def test_released_format_is_still_written_and_read() -> None:
     assert LINE == RELEASED_LINE
-    assert read(RELEASED_LINE, PUBLIC) == CHECKPOINT
+    assert read_checkpoint(RELEASED_LINE, PUBLIC) == CHECKPOINT
 
 
 def test_every_flipped_bit_is_detected() -> None:
@@ -85,13 +85,13 @@ def test_every_flipped_bit_is_detected() -> None:
             flipped = bytearray(LINE)
             flipped[place] ^= 1 << bit
             with pytest.raises(BadCheckpoint):
-                read(bytes(flipped), PUBLIC)
+                read_checkpoint(bytes(flipped), PUBLIC)
 
 
 def test_every_truncated_line_is_detected() -> None:
     for length in range(len(LINE)):
         with pytest.raises(BadCheckpoint):
-            read(LINE[:length], PUBLIC)
+            read_checkpoint(LINE[:length], PUBLIC)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_every_truncated_line_is_detected() -> None:
 )
 def test_invalid_line_is_refused_with_a_reason(line: bytes, reason: str) -> None:
     with pytest.raises(BadCheckpoint, match=reason) as caught:
-        read(line, PUBLIC)
+        read_checkpoint(line, PUBLIC)
     assert caught.value.code in FAULTS
     assert isinstance(caught.value, ValueError)
     assert str(caught.value).endswith(".")
@@ -126,16 +126,16 @@ def test_invalid_line_is_refused_with_a_reason(line: bytes, reason: str) -> None
 
 def test_line_under_another_key_is_refused() -> None:
     with pytest.raises(BadCheckpoint, match="but the ledger's key is"):
-        read(LINE, OTHER.public_key())
+        read_checkpoint(LINE, OTHER.public_key())
     with pytest.raises(BadCheckpoint, match="but the ledger's key is"):
-        sign(CHECKPOINT, OTHER)
+        sign_checkpoint(CHECKPOINT, OTHER)
 
 
 def test_forged_key_id_is_refused() -> None:
     claimed = replace(CHECKPOINT, key=key_id(OTHER.public_key()))
-    forged = json.loads(sign(claimed, OTHER)) | {"key": key_id(PUBLIC)}
+    forged = json.loads(sign_checkpoint(claimed, OTHER)) | {"key": key_id(PUBLIC)}
     with pytest.raises(BadCheckpoint, match="signature of the checkpoint is wrong"):
-        read(json.dumps(forged).encode(), PUBLIC)
+        read_checkpoint(json.dumps(forged).encode(), PUBLIC)
 
 
 @pytest.mark.parametrize(
@@ -155,12 +155,12 @@ def test_inconsistent_peaks_are_refused_although_signed(
     checkpoint: Checkpoint, reason: str
 ) -> None:
     with pytest.raises(BadCheckpoint, match=reason):
-        read(sign(checkpoint, PRIVATE), PUBLIC)
+        read_checkpoint(sign_checkpoint(checkpoint, PRIVATE), PUBLIC)
 
 
 @proves("CHECKPOINT-NEWEST")
 def test_each_line_is_judged_by_itself() -> None:
-    valid, invalid = read_lines([LINE, b"", LINE[:-9], LINE], PUBLIC)
+    valid, invalid = read_checkpoint_lines([LINE, b"", LINE[:-9], LINE], PUBLIC)
     assert [one.size for one in valid] == [valid[0].size] * 2
     assert [one.line for one in invalid] == [2, 3]
-    assert "it is empty" in invalid[0].why
+    assert "it is empty" in invalid[0].reason

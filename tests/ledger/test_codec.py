@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import EVENT_NAMES, Event, TaskNoted, TaskTransitioned
-from dragoman.ledger.codec import CODEC, UPCASTERS, WRITTEN, Codec
+from dragoman.ledger.codec import CODEC, UPCASTERS, WRITTEN_AS, Codec
 from tests.ledger.type_strategies import values_of_type
 from tests.requirements import proves
 
@@ -94,8 +94,8 @@ def test_upcast_body_must_have_the_current_shape() -> None:
 
 @proves("LEDGER-NAMES")
 def test_all_events_are_written_in_version_1() -> None:
-    assert {name for name, _ in WRITTEN.values()} == set(EVENT_NAMES.values())
-    assert {version for _, version in WRITTEN.values()} == {1}
+    assert {name for name, _ in WRITTEN_AS.values()} == set(EVENT_NAMES.values())
+    assert {version for _, version in WRITTEN_AS.values()} == {1}
     assert UPCASTERS == {}, "raise the expected versions above together with the first upcaster"
 
 

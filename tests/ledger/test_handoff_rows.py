@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from dragoman.core.commands import CompleteHandoff, EscalateHandoff, RejectHandoff
 from dragoman.core.states.handoff import DEFAULT_SLA_MS, HandoffStatus
-from dragoman.ledger.records import HandoffRecord, in_order, record_of
+from dragoman.ledger.records import HandoffRow, handoff_row, order_handoff_rows
 from tests.core.handoffs import activated, again, at, handoff, offered
 from tests.core.world import BOB, HUB, NOW, World, held
 from tests.requirements import proves
@@ -16,9 +16,9 @@ from tests.requirements import proves
 pytestmark = proves("ACP-TABLE")
 
 
-def row_of(world: World, id: str = "H") -> HandoffRecord:
+def row_of(world: World, id: str = "H") -> HandoffRow:
     """Make the row of a handoff."""
-    found = record_of(handoff(world, id))
+    found = handoff_row(handoff(world, id))
     assert found is not None
     return found
 
@@ -29,9 +29,9 @@ def resolution_notes(world: World) -> Any:
 
 
 def test_other_states_and_drafts_have_no_row() -> None:
-    assert record_of(None) is None
-    assert record_of(held().tasks["T"]) is None
-    assert record_of(handoff(at("draft"))) is None
+    assert handoff_row(None) is None
+    assert handoff_row(held().tasks["T"]) is None
+    assert handoff_row(handoff(at("draft"))) is None
 
 
 @pytest.mark.parametrize("state", ["proposed", "validating", "accepted", "activated"])
@@ -92,7 +92,7 @@ def test_escalation_note_has_the_fields_of_the_seed() -> None:
             "escalated_at": "2026-02-10T16:30:00.000Z",
         }
     }
-    bare = record_of(replace(handoff(offered()), rejection=handoff(at("rejected")).rejection))
+    bare = handoff_row(replace(handoff(offered()), rejection=handoff(at("rejected")).rejection))
     assert bare is not None
     assert "suggested_fix" not in str(bare.resolution_notes)
 
@@ -100,4 +100,4 @@ def test_escalation_note_has_the_fields_of_the_seed() -> None:
 def test_resolved_rows_are_written_first() -> None:
     first = handoff(offered())
     states = [first, None, replace(handoff(at("closed")), id="Z"), replace(first, id="A")]
-    assert [row.id for row in in_order(states)] == ["Z", "A", "H"]
+    assert [row.id for row in order_handoff_rows(states)] == ["Z", "A", "H"]

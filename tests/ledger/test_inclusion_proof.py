@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.ledger.proof import inclusion_path, root_by_path
-from dragoman.ledger.tree import EMPTY, extend, root
+from dragoman.ledger.proof import inclusion_path, root_from_path
+from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 from tests.requirements import proves
 
 pytestmark = proves("LEDGER-PROOF")
@@ -15,18 +15,18 @@ def test_path_of_every_leaf_leads_to_the_root(size: int, data: st.DataObject) ->
     leaves = [f"{number}".encode() for number in range(size)]
     index = data.draw(st.integers(0, size - 1))
     path = inclusion_path(leaves, index)
-    expected = root(extend(EMPTY, leaves))
+    expected = tree_root(extend_tree(EMPTY_TREE, leaves))
 
-    assert root_by_path(leaves[index], index, size, path) == expected
-    assert root_by_path(b"another", index, size, path) != expected
-    assert root_by_path(leaves[index], index, size, (*path, bytes(32))) is None
+    assert root_from_path(leaves[index], index, size, path) == expected
+    assert root_from_path(b"another", index, size, path) != expected
+    assert root_from_path(leaves[index], index, size, (*path, bytes(32))) is None
     for cut in range(len(path)):
-        assert root_by_path(leaves[index], index, size, path[:cut]) != expected
+        assert root_from_path(leaves[index], index, size, path[:cut]) != expected
     changed = [bytes(32), *path[1:]]
     if path:
-        assert root_by_path(leaves[index], index, size, changed) != expected
+        assert root_from_path(leaves[index], index, size, changed) != expected
 
 
 def test_index_outside_the_tree_has_no_root() -> None:
-    assert root_by_path(b"x", 1, 1, ()) is None
-    assert root_by_path(b"x", -1, 1, ()) is None
+    assert root_from_path(b"x", 1, 1, ()) is None
+    assert root_from_path(b"x", -1, 1, ()) is None

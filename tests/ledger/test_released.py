@@ -9,22 +9,22 @@ import msgspec
 import pytest
 
 from dragoman.core.events import EVENT_NAMES, AnyEvent
-from dragoman.engine.ports import Changes, NewEntry, NewLog, Row, Session
-from dragoman.engine.verifying.verify import check_ledger, check_views
+from dragoman.engine.ports import Changes, NewEntry, NewLogRow, StreamRow, Transaction
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
-from dragoman.ledger.logs import log_of
-from dragoman.ledger.records import in_order
-from dragoman.ledger.tree import EMPTY, extend, root
+from dragoman.ledger.logs import log_row
+from dragoman.ledger.records import order_handoff_rows
+from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 from dragoman.ledger.views import (
-    FOLD,
+    FOLD_VERSION,
+    aliases_bound_by,
     decode_state,
     encode_state,
+    index_row,
     lists_of,
-    names_of,
-    refold,
-    shelve,
+    replay,
 )
 from dragoman.store.memory import MemoryStore
 from tests.ledger.released import (
@@ -101,32 +101,32 @@ def load_golden(name: str) -> MemoryStore:
     store = MemoryStore("released")
     parts = by_stream(GOLDEN[name])
     numbers = {stream: number for number, stream in enumerate(parts, 1)}
-    rows: list[Row] = []
+    rows: list[StreamRow] = []
     names: list[tuple[str, str, int]] = []
     listed: list[tuple[str, int]] = []
-    logs: list[NewLog] = []
+    logs: list[NewLogRow] = []
     for stream, entries in parts.items():
         lines = [entry.line.encode() for entry in entries]
-        state = refold(lines)
+        state = replay(lines)
         assert state is not None
         last = entries[-1]
         rows.append(
-            Row(
+            StreamRow(
                 numbers[stream],
                 stream,
                 last.version,
                 bytes.fromhex(last.hash),
-                FOLD,
+                FOLD_VERSION,
                 encode_state(state),
-                shelf=shelve(state, START * 2),
+                index=index_row(state, START * 2),
             )
         )
         listed += [(one, numbers[stream]) for one in lists_of(state)]
         for line in map(read_line, lines):
-            bound = names_of(CODEC.decode(line.event, line.v, line.body))
+            bound = aliases_bound_by(CODEC.decode(line.event, line.v, line.body))
             names += [(alias, kind, numbers[stream]) for alias, kind in bound]
-            log = log_of(CODEC.decode(line.event, line.v, line.body))
-            logs += [NewLog(numbers[stream], line.version, log)] if log else []
+            log = log_row(CODEC.decode(line.event, line.v, line.body))
+            logs += [NewLogRow(numbers[stream], line.version, log)] if log else []
     entries = [
         NewEntry(
             numbers[entry.stream],
@@ -139,9 +139,13 @@ def load_golden(name: str) -> MemoryStore:
         for entry in GOLDEN[name]
     ]
 
-    def write(session: Session) -> None:
-        changes = Changes(entries=entries, streams=rows, names=names, listed=listed, logs=logs)
-        changes.handoffs += in_order(decode_state(row.name, row.state) for row in rows)
+    def write(session: Transaction) -> None:
+        changes = Changes(
+            entries=entries, streams=rows, aliases=names, list_additions=listed, logs=logs
+        )
+        changes.new_handoffs += order_handoff_rows(
+            decode_state(row.name, row.state) for row in rows
+        )
         session.write(changes)
 
     store.transact(write)
@@ -174,18 +178,18 @@ def test_script_ends_in_the_recorded_states(name: str) -> None:
         if not stream.startswith("actor:"):
             assert json.loads(json.dumps(states[stream])) == state
     assert set(states) == set(recorded)
-    assert list(check_views(store, lambda _: None)) == []
+    assert list(check_stored_states(store, lambda _: None)) == []
 
 
 @proves("LEDGER-RELEASED", "LEDGER-TREE")
 @each_ledger
 def test_golden_ledger_still_verifies_with_the_recorded_root(name: str) -> None:
     store = load_golden(name)
-    tree = extend(EMPTY, (entry.hash for entry in store.entries(0, 1_000)))
-    assert root(tree).hex() == ROOTS[name]
+    tree = extend_tree(EMPTY_TREE, (entry.hash for entry in store.entries(0, 1_000)))
+    assert tree_root(tree).hex() == ROOTS[name]
     signed = Checkpoint("released", tree.size, ROOTS[name], (), "", "")
     assert list(check_ledger(store, [signed], lambda _: None)) == []
-    assert list(check_views(store, lambda _: None)) == []
+    assert list(check_stored_states(store, lambda _: None)) == []
 
 
 @proves("LEDGER-CHAIN", "LEDGER-RELEASED")

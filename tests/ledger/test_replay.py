@@ -11,14 +11,14 @@ from dragoman.core.events import AnyEvent
 from dragoman.core.events.tasks import TaskCreated
 from dragoman.core.states.task import Task
 from dragoman.core.states.trace import TurnLog
-from dragoman.ledger.codec import CODEC, WRITTEN
-from dragoman.ledger.views import EVOLVE, FOLLOWS, encode_state, fold, is_same_state
+from dragoman.ledger.codec import CODEC, WRITTEN_AS
+from dragoman.ledger.views import ALLOWED_STATES, FOLDS, encode_state, fold, is_same_state
 from tests.ledger.type_strategies import values_of_type
 from tests.requirements import proves
 
 pytestmark = proves("VERIFY-AS-REPLAYED")
 
-CASES = [(event, state) for event in EVOLVE for state in FOLLOWS.get(event, (Task,))]
+CASES = [(event, state) for event in FOLDS for state in ALLOWED_STATES.get(event, (Task,))]
 """Every event, with every kind of state that it can change."""
 
 S = TypeVar("S")
@@ -32,7 +32,7 @@ def read_back(state: S) -> S:
 
 def read_event_back(event: AnyEvent) -> AnyEvent:
     """Encode an event and decode it."""
-    return CODEC.decode(*WRITTEN[type(event)], msgspec.json.encode(event))
+    return CODEC.decode(*WRITTEN_AS[type(event)], msgspec.json.encode(event))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from dragoman.core.actors import ActorRecord
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
-    AgentKeyed,
+    AgentKeySet,
     AgentPaused,
     AgentRegistered,
     AgentResumed,
@@ -30,22 +30,22 @@ from dragoman.core.events import (
     TokenRevoked,
 )
 from dragoman.core.states.agent import AgentRecord
-from dragoman.core.states.letter import Mail, lists_of_mail
+from dragoman.core.states.letter import Mail, mail_list_keys
 from dragoman.core.states.task import Checkpoint, Delegation, Task
-from dragoman.ledger.codec import WRITTEN
+from dragoman.ledger.codec import WRITTEN_AS
 from dragoman.ledger.entry import Line, write_line
 from dragoman.ledger.views import (
-    FOLD,
-    Shelf,
+    FOLD_VERSION,
+    IndexRow,
     State,
-    current_state,
+    aliases_bound_by,
     decode_state,
     encode_state,
     fold,
+    index_row,
     lists_of,
-    names_of,
-    refold,
-    shelve,
+    load_state,
+    replay,
     split_alias,
 )
 from tests.requirements import proves
@@ -74,7 +74,7 @@ def task(**fields: object) -> Task:
 def lines(*events: AnyEvent) -> list[bytes]:
     """Encode events as the lines of one stream."""
     return [
-        write_line(Line("s", version, *WRITTEN[type(event)], NOW + version, "a", "c", event))
+        write_line(Line("s", version, *WRITTEN_AS[type(event)], NOW + version, "a", "c", event))
         for version, event in enumerate(events, 1)
     ]
 
@@ -85,34 +85,34 @@ def lines(*events: AnyEvent) -> list[bytes]:
     ["backlog", "in-progress", "blocked", "review", "done", "deadletter", "cancelled"],
 )
 def test_only_ready_tasks_are_in_a_queue(status: Status) -> None:
-    assert shelve(task(status=status), NOW) == Shelf(status)
-    assert shelve(task(status=status, assignee="alice"), NOW) == Shelf(status, owner="alice")
+    assert index_row(task(status=status), NOW) == IndexRow(status)
+    assert index_row(task(status=status, assignee="alice"), NOW) == IndexRow(status, owner="alice")
 
 
 @proves("TASK-READY", "RETRY-BACKOFF")
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        (task(), Shelf("ready", "", 2, NOW)),
-        (task(reserved_for="bob", assignee="bob"), Shelf("ready", "bob", 2, NOW, owner="bob")),
-        (task(open_blockers=("U",)), Shelf("ready")),
-        (task(blocked_by=("U",)), Shelf("ready", "", 2, NOW)),
-        (task(not_before=NOW - 1), Shelf("ready", "", 2, NOW)),
-        (task(not_before=NOW), Shelf("ready", "", 2, NOW)),
-        (task(not_before=NOW + 1), Shelf("ready", None, 2, NOW, NOW + 1)),
-        (task(not_before=NOW + 1, open_blockers=("U",)), Shelf("ready")),
+        (task(), IndexRow("ready", "", 2, NOW)),
+        (task(reserved_for="bob", assignee="bob"), IndexRow("ready", "bob", 2, NOW, owner="bob")),
+        (task(open_blockers=("U",)), IndexRow("ready")),
+        (task(blocked_by=("U",)), IndexRow("ready", "", 2, NOW)),
+        (task(not_before=NOW - 1), IndexRow("ready", "", 2, NOW)),
+        (task(not_before=NOW), IndexRow("ready", "", 2, NOW)),
+        (task(not_before=NOW + 1), IndexRow("ready", None, 2, NOW, NOW + 1)),
+        (task(not_before=NOW + 1, open_blockers=("U",)), IndexRow("ready")),
     ],
     ids=range(8),
 )
-def test_queue_holds_ready_due_and_unblocked_tasks(state: Task, expected: Shelf) -> None:
-    assert shelve(state, NOW) == expected
+def test_queue_holds_ready_due_and_unblocked_tasks(state: Task, expected: IndexRow) -> None:
+    assert index_row(state, NOW) == expected
 
 
 @proves("TASK-PRIORITY")
 def test_queue_is_ordered_by_priority_then_age() -> None:
     ranks: dict[Priority, int] = {"critical": 0, "high": 1, "normal": 2, "low": 3}
     for priority, rank in ranks.items():
-        row = shelve(task(priority=priority, created_at=5, moved_at=9, updated_at=10), NOW)
+        row = index_row(task(priority=priority, created_at=5, moved_at=9, updated_at=10), NOW)
         assert (row.rank, row.since) == (rank, 5)
 
 
@@ -140,41 +140,43 @@ DELEGATION = Delegation("P", "alice", "bob", NOW + 5)
 def test_deadline_is_indexed_while_the_delegation_is_open(
     state: Task, deadline: int | None
 ) -> None:
-    assert shelve(state, NOW).deadline == deadline
-    assert replace(shelve(state, NOW), deadline=None) == shelve(
+    assert index_row(state, NOW).deadline == deadline
+    assert replace(index_row(state, NOW), deadline=None) == index_row(
         replace(state, delegation=None), NOW
     )
 
 
 @proves("REFUSAL-RECORDED")
 def test_actor_has_no_index_row() -> None:
-    assert shelve(ActorRecord(), NOW) == shelve(AGENT, NOW) == shelve(None, NOW) == Shelf()
+    assert (
+        index_row(ActorRecord(), NOW) == index_row(AGENT, NOW) == index_row(None, NOW) == IndexRow()
+    )
 
 
 @proves("NAME-ALIAS")
 def test_events_bind_aliases() -> None:
-    assert names_of(CREATED) == (("TASK-2026-02-09-001", "aof"),)
+    assert aliases_bound_by(CREATED) == (("TASK-2026-02-09-001", "aof"),)
     own = replace(CREATED, id="TASK-2026-02-09-001", aliases=("bead:b", "workq:7"))
-    assert names_of(own) == (("b", "bead"), ("7", "workq"))
-    assert names_of(TaskAliased("intent:i")) == (("i", "intent"),)
-    assert names_of(TaskNoted("bead:b")) == names_of(REFUSED) == ()
+    assert aliases_bound_by(own) == (("b", "bead"), ("7", "workq"))
+    assert aliases_bound_by(TaskAliased("intent:i")) == (("i", "intent"),)
+    assert aliases_bound_by(TaskNoted("bead:b")) == aliases_bound_by(REFUSED) == ()
     assert split_alias("bead:ol-527.1") == ("ol-527.1", "bead")
 
 
 @proves("MODEL-REPLAY")
 def test_stream_is_folded_entry_by_entry() -> None:
-    state = refold(lines(CREATED, TaskAliased("bead:b"), TaskNoted("x")))
+    state = replay(lines(CREATED, TaskAliased("bead:b"), TaskNoted("x")))
     assert state == task(
         created_at=NOW + 1, updated_at=NOW + 3, moved_at=NOW + 1, aliases=("bead:b",), notes=1
     )
-    assert refold(lines(REFUSED)) == ActorRecord(
+    assert replay(lines(REFUSED)) == ActorRecord(
         (NOW + 1) // 60_000, 1, ("task.claim T not_ready 74a7d15117f43137",)
     )
-    assert refold(lines(RECEIVED, REFUSED)) == refold(lines(REFUSED, RECEIVED))
-    assert refold(lines(REGISTERED, replace(REGISTERED, speaks=("acp",)))) == AgentRecord(
+    assert replay(lines(RECEIVED, REFUSED)) == replay(lines(REFUSED, RECEIVED))
+    assert replay(lines(REGISTERED, replace(REGISTERED, speaks=("acp",)))) == AgentRecord(
         "alice", "agent", ("acp",), NOW + 1
     )
-    assert refold([]) is None
+    assert replay([]) is None
 
 
 @proves("VERIFY-VIEWS")
@@ -194,7 +196,7 @@ def test_stream_is_folded_entry_by_entry() -> None:
         (task(), REGISTERED),
         (None, TokenRevoked()),
         (task(), TokenRevoked()),
-        (None, AgentKeyed("")),
+        (None, AgentKeySet("")),
         (None, AgentPaused("enough")),
         (task(), AgentResumed()),
         (ActorRecord(), TokenIssued("0" * 12, "0" * 64, NOW)),
@@ -230,11 +232,11 @@ def test_state_row_is_read_back(stream: str, state: State) -> None:
 
 @proves("MAIL-POST", "STORE-LISTS")
 def test_letter_has_lists_and_a_deadline() -> None:
-    assert lists_of(LETTER) == lists_of_mail(LETTER)
-    assert shelve(LETTER, NOW) == Shelf(deadline=NOW + 9)
+    assert lists_of(LETTER) == mail_list_keys(LETTER)
+    assert index_row(LETTER, NOW) == IndexRow(deadline=NOW + 9)
     assert lists_of(AGENT) == (f"role:{AGENT.role}",)
     assert lists_of(task()) == lists_of(None) == ()
-    assert shelve(AGENT, NOW) == shelve(None, NOW) == Shelf()
+    assert index_row(AGENT, NOW) == index_row(None, NOW) == IndexRow()
 
 
 @proves("STORE-REFOLD")
@@ -264,36 +266,36 @@ class UnreadLines:
 
 @proves("STORE-REFOLD")
 def test_row_of_the_current_fold_is_used_as_stored() -> None:
-    assert current_state("task:T", FOLD, encode_state(task(notes=7)), UnreadLines()) == task(
+    assert load_state("task:T", FOLD_VERSION, encode_state(task(notes=7)), UnreadLines()) == task(
         notes=7
     )
 
 
 @proves("STORE-REFOLD")
-@pytest.mark.parametrize("fold_number", [FOLD - 1, FOLD + 1])
+@pytest.mark.parametrize("fold_number", [FOLD_VERSION - 1, FOLD_VERSION + 1])
 def test_row_of_another_fold_is_replayed_from_its_entries(fold_number: int) -> None:
     stored = lines(CREATED, TaskNoted("x"))
-    state = current_state("task:T", fold_number, b"what older rules made of it", stored)
-    assert state == refold(stored)
+    state = load_state("task:T", fold_number, b"what older rules made of it", stored)
+    assert state == replay(stored)
 
 
 @proves("STORE-REFOLD")
 def test_row_without_entries_has_no_state() -> None:
-    assert current_state("actor:agent:a", FOLD, b"", UnreadLines()) is None
-    assert current_state("actor:agent:a", FOLD - 1, b"", ()) is None
+    assert load_state("actor:agent:a", FOLD_VERSION, b"", UnreadLines()) is None
+    assert load_state("actor:agent:a", FOLD_VERSION - 1, b"", ()) is None
 
 
 @proves("STORE-REFOLD", "VERIFY-VIEWS")
 def test_missing_state_is_replayed() -> None:
-    assert current_state("task:T", FOLD - 1, b"", lines(CREATED)) == refold(lines(CREATED))
+    assert load_state("task:T", FOLD_VERSION - 1, b"", lines(CREATED)) == replay(lines(CREATED))
 
 
 @proves("STORE-REFOLD")
 def test_fold_version_is_pinned_to_its_encoding() -> None:
     """If this fails, folding changed: raise FOLD, then update the expected encoding."""
-    created = refold(lines(CREATED))
+    created = replay(lines(CREATED))
     assert created is not None
-    assert FOLD == 8
+    assert FOLD_VERSION == 8
     assert encode_state(created) == (
         b'{"id":"T","aof_id":"TASK-2026-02-09-001","title":"a title","status":"ready",'
         b'"created_at":1770647400001,"updated_at":1770647400001,"moved_at":1770647400001}'

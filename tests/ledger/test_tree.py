@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.ledger.tree import EMPTY, Tree, append, extend, join, root
+from dragoman.ledger.tree import EMPTY_TREE, Tree, append_leaf, extend_tree, join_trees, tree_root
 from tests.requirements import proves
 
 pytestmark = proves("LEDGER-TREE")
@@ -56,64 +56,66 @@ def merkle_tree_hash(leaves: Sequence[bytes]) -> bytes:
 
 @pytest.mark.parametrize("size", range(len(KNOWN_ROOTS)))
 def test_published_roots_are_reproduced(size: int) -> None:
-    assert root(extend(EMPTY, KNOWN_LEAVES[:size])).hex() == KNOWN_ROOTS[size]
+    assert tree_root(extend_tree(EMPTY_TREE, KNOWN_LEAVES[:size])).hex() == KNOWN_ROOTS[size]
 
 
 @pytest.mark.parametrize("size", [*range(130), 255, 256, 257, 1000])
 def test_every_size_gives_the_root_of_the_definition(size: int) -> None:
     leaves = [str(number).encode() for number in range(size)]
-    tree = extend(EMPTY, leaves)
+    tree = extend_tree(EMPTY_TREE, leaves)
     assert tree.size == size
-    assert root(tree) == merkle_tree_hash(leaves)
+    assert tree_root(tree) == merkle_tree_hash(leaves)
 
 
 @given(LEAVES)
 def test_any_leaves_give_the_root_of_the_definition(leaves: list[bytes]) -> None:
-    assert root(extend(EMPTY, leaves)) == merkle_tree_hash(leaves)
+    assert tree_root(extend_tree(EMPTY_TREE, leaves)) == merkle_tree_hash(leaves)
 
 
 @given(LEAVES)
 def test_appending_equals_extending(leaves: list[bytes]) -> None:
-    tree = EMPTY
+    tree = EMPTY_TREE
     for leaf in leaves:
-        tree = append(tree, leaf)
-    assert tree == extend(EMPTY, leaves)
+        tree = append_leaf(tree, leaf)
+    assert tree == extend_tree(EMPTY_TREE, leaves)
 
 
 @given(LEAVES, LEAVES)
 def test_tree_continues_from_its_peaks_alone(before: list[bytes], after: list[bytes]) -> None:
-    reached = extend(EMPTY, before)
-    assert extend(Tree(reached.size, reached.peaks), iter(after)) == extend(EMPTY, before + after)
+    reached = extend_tree(EMPTY_TREE, before)
+    assert extend_tree(Tree(reached.size, reached.peaks), iter(after)) == extend_tree(
+        EMPTY_TREE, before + after
+    )
 
 
 @given(LEAVES, st.integers(0, 5))
 def test_joined_subtrees_equal_the_whole_tree(leaves: list[bytes], height: int) -> None:
-    tree, size = EMPTY, 1 << height
+    tree, size = EMPTY_TREE, 1 << height
     for start in range(0, len(leaves), size):
-        tree = join(tree, extend(EMPTY, leaves[start : start + size]))
-    assert tree == extend(EMPTY, leaves)
+        tree = join_trees(tree, extend_tree(EMPTY_TREE, leaves[start : start + size]))
+    assert tree == extend_tree(EMPTY_TREE, leaves)
 
 
 def test_misaligned_subtree_is_refused() -> None:
-    three, two = extend(EMPTY, [b"a", b"b", b"c"]), extend(EMPTY, [b"d", b"e"])
+    three, two = extend_tree(EMPTY_TREE, [b"a", b"b", b"c"]), extend_tree(EMPTY_TREE, [b"d", b"e"])
     with pytest.raises(ValueError, match="of 2 leaves cannot follow 3"):
-        join(three, two)
+        join_trees(three, two)
 
 
 @given(st.lists(st.binary(max_size=4), min_size=2, max_size=40, unique=True), st.data())
 def test_swap_cut_or_change_gives_another_root(leaves: list[bytes], data: st.DataObject) -> None:
-    true_root = root(extend(EMPTY, leaves))
+    true_root = tree_root(extend_tree(EMPTY_TREE, leaves))
     one = data.draw(st.integers(0, len(leaves) - 2))
     swapped = [*leaves[:one], leaves[one + 1], leaves[one], *leaves[one + 2 :]]
     changed = [*leaves[:one], leaves[one] + b"!", *leaves[one + 1 :]]
     for other in (swapped, changed, leaves[:-1], leaves[1:], [*leaves, leaves[-1]]):
-        assert root(extend(EMPTY, other)) != true_root
+        assert tree_root(extend_tree(EMPTY_TREE, other)) != true_root
 
 
 def test_leaf_cannot_pass_for_a_node() -> None:
-    left, right = extend(EMPTY, [b"a"]), extend(EMPTY, [b"b"])
-    forged = extend(EMPTY, [b"\x01" + root(left) + root(right)])
-    assert root(forged) != root(extend(EMPTY, [b"a", b"b"]))
+    left, right = extend_tree(EMPTY_TREE, [b"a"]), extend_tree(EMPTY_TREE, [b"b"])
+    forged = extend_tree(EMPTY_TREE, [b"\x01" + tree_root(left) + tree_root(right)])
+    assert tree_root(forged) != tree_root(extend_tree(EMPTY_TREE, [b"a", b"b"]))
 
 
 @pytest.mark.parametrize(

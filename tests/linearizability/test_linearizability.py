@@ -18,12 +18,12 @@ from dragoman.core.commands import AnyCommand, ClaimTask
 from dragoman.core.errors import Refusal
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import Row, Store
+from dragoman.engine.ports import Store, StreamRow
 from dragoman.engine.request import Outcome
 from dragoman.store.memory import MemoryStore
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id
 from tests.conftest import LONG_RUN
 from tests.linearizability.checker import MAX_OPERATIONS, Model, Operation, explains
@@ -39,7 +39,7 @@ STEPS = MAX_OPERATIONS * TASKS // CLIENTS // 3
 
 def submit_from_thread(hub: Hub) -> Submit:
     """Submit from a thread."""
-    return lambda actor, command: hub.engine.handle_now(hub.request(actor, command))
+    return lambda actor, command: hub.engine.handle_now(hub.make_request(actor, command))
 
 
 def submit_from_loop(hub: Hub) -> Submit:
@@ -47,7 +47,7 @@ def submit_from_loop(hub: Hub) -> Submit:
 
     def submit(actor: Actor, command: AnyCommand) -> Outcome:
         async def handle() -> Outcome:
-            return await hub.engine.handle(hub.request(actor, command))
+            return await hub.engine.handle(hub.make_request(actor, command))
 
         return asyncio.run(handle())
 
@@ -60,7 +60,7 @@ SUBMIT_BY_NAME = {"handle_now": submit_from_thread, "handle": submit_from_loop}
 @contextmanager
 def hub_on(store: Store) -> Generator[Hub]:
     """Open a hub on a store; both are closed afterwards."""
-    with closing(Hub(Engine(store, HandClock(NOW), b"secret"), new_id)) as hub:
+    with closing(Hub(Engine(store, ManualClock(NOW), b"secret"), new_id)) as hub:
         yield hub
 
 
@@ -101,9 +101,9 @@ class StaleStore(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__("stale")
-        self._before: dict[str, Row] = {}
+        self._before: dict[str, StreamRow] = {}
 
-    def stream(self, name: str) -> Row | None:
+    def stream(self, name: str) -> StreamRow | None:
         """Return the row before the newest."""
         row = super().stream(name)
         if row is None:
@@ -116,7 +116,7 @@ def drop_fence(submit: Submit) -> Submit:
     """Submit without the fence."""
 
     def submit_without_fence(actor: Actor, command: AnyCommand) -> Outcome:
-        has_token = command.token is not None and not isinstance(command, ClaimTask)
+        has_token = command.named_fence is not None and not isinstance(command, ClaimTask)
         return submit(actor, replace(command, fence=None) if has_token else command)
 
     return submit_without_fence

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from dragoman.core.errors import SettingsError
-from dragoman.notify.command import Command
+from dragoman.notify.command import CommandTarget
 from dragoman.notify.notice import Notice
-from dragoman.system.spawn import Patience, run
+from dragoman.system.spawn import Timeouts, run_program
 from tests.engine.lab import START
 from tests.requirements import proves
 
@@ -31,9 +31,9 @@ open("seen", "w").write(json.dumps(seen))
 """
 
 
-def command(folder: Path, *words: str, seconds: float = 20.0) -> Command:
-    timeouts = Patience(seconds, grace=0.1)
-    return Command(words, ENVIRON, partial(run, folder=folder, patience=timeouts))
+def command(folder: Path, *words: str, seconds: float = 20.0) -> CommandTarget:
+    timeouts = Timeouts(seconds, grace_seconds=0.1)
+    return CommandTarget(words, ENVIRON, partial(run_program, folder=folder, timeouts=timeouts))
 
 
 @proves("NOTIFY-SECRETS")

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from docs.generate import DOCS
-from dragoman.core.deadlines import rest_after
+from dragoman.core.deadlines import backoff_delay
 from dragoman.notify.notice import Notice
-from dragoman.notify.webhook import Webhook
-from dragoman.services.notifier import REST, TRIES
+from dragoman.notify.webhook import WebhookTarget
+from dragoman.services.notifier import MAX_TRIES, RETRY_BACKOFF
 from tests.engine.lab import START
 from tests.requirements import proves
 
@@ -27,7 +27,7 @@ def test_verification_example_accepts_only_valid_signatures() -> None:
         sent.append((dict(headers), body))
         return 204
 
-    Webhook(SECRET, post).deliver(Notice("lab:7", "TASK-2026-02-09-001", b"{}"), START)
+    WebhookTarget(SECRET, post).deliver(Notice("lab:7", "TASK-2026-02-09-001", b"{}"), START)
     ((headers, body),) = sent
     assert namespace["is_ours"](SECRET.encode(), headers, body)
     assert not namespace["is_ours"](SECRET.encode(), headers, body + b" ")
@@ -36,5 +36,7 @@ def test_verification_example_accepts_only_valid_signatures() -> None:
 
 @proves("NOTIFY-AT-LEAST-ONCE", "PROJECT-DOCS")
 def test_page_states_tries_and_duration() -> None:
-    minutes = round(sum(rest_after(failed, REST) for failed in range(1, TRIES)) / 60_000)
-    assert f"After {TRIES} tries, about {minutes} minutes" in PAGE
+    minutes = round(
+        sum(backoff_delay(failed, RETRY_BACKOFF) for failed in range(1, MAX_TRIES)) / 60_000
+    )
+    assert f"After {MAX_TRIES} tries, about {minutes} minutes" in PAGE

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from dragoman.core.actors import SYSTEM
+from dragoman.core.actors import HUB_ACTOR
 from dragoman.core.commands import (
     ClaimTask,
     CreateTask,
@@ -16,7 +16,7 @@ from dragoman.core.commands import (
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import Status
 from dragoman.ledger.entry import Entry
-from dragoman.notify.notice import News, Notice
+from dragoman.notify.notice import Notice, NoticeBuilder
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves
 
@@ -27,7 +27,7 @@ DEFAULT: tuple[Status, ...] = ("review", "blocked", "done")
 
 def notices(lab: Lab, statuses: tuple[Status, ...] = DEFAULT) -> list[Notice]:
     """Notices of the whole ledger."""
-    news = News(lab.store, statuses)
+    news = NoticeBuilder(lab.store, statuses)
     made = (news(entry) for entry in lab.store.entries(0, 1_000))
     return [notice for notice in made if notice is not None]
 
@@ -91,7 +91,7 @@ def test_notice_of_an_expired_lease_has_the_reported_blockers() -> None:
     lab.do(ALICE, ClaimTask("call", "alice", "s-1"))
     lab.do(ALICE, ReportOutcome("call", "blocked", "", ("Awaiting API key",)))
     lab.clock.advance(86_400_000)
-    lab.do(SYSTEM, ExpireLease("call"))
+    lab.do(HUB_ACTOR, ExpireLease("call"))
     lab.do(HUMAN, MoveTask("call", "ready"))
     lab.do(HUMAN, MoveTask("call", "blocked", "not today"))
     reasons = [msgspec.json.decode(notice.body)["reason"] for notice in notices(lab)]
@@ -142,4 +142,4 @@ def test_inconsistent_ledger_is_an_error() -> None:
     last = lab.store.entries(lab.store.head() - 1, 1)[0]
     invalid = Entry(last.position, "task:ghost", 1, last.event, last.line, b"", b"")
     with pytest.raises(LedgerError, match="never created"):
-        News(lab.store, DEFAULT)(invalid)
+        NoticeBuilder(lab.store, DEFAULT)(invalid)

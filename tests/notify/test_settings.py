@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.config import NotifySettings, load_settings, parse
+from dragoman.config import NotifySettings, load_settings, parse_settings
 from dragoman.core.errors import SettingsError
 from tests.requirements import proves
 
@@ -13,7 +13,7 @@ SECRET = "s3cr3t-of-the-test"
 
 @proves("CONFIG-ONCE", "NOTIFY-NEWS")
 def test_default_settings_have_no_target_and_three_statuses() -> None:
-    notify = parse("", {}).notify
+    notify = parse_settings("", {}).notify
     assert (notify.webhook_url, notify.command) == ("", ())
     assert notify.statuses == ("review", "blocked", "done")
 
@@ -21,9 +21,9 @@ def test_default_settings_have_no_target_and_three_statuses() -> None:
 @proves("CONFIG-ONCE")
 def test_lists_are_toml_lists_in_the_file_and_comma_separated_in_variables() -> None:
     text = '[notify]\ncommand = ["notify-send", "a, b"]\nstatuses = ["done"]\n'
-    assert parse(text, {}).notify.command == ("notify-send", "a, b")
+    assert parse_settings(text, {}).notify.command == ("notify-send", "a, b")
     variables = {"DRAGOMAN_NOTIFY_STATUSES": "review, deadletter", "DRAGOMAN_NOTIFY_COMMAND": ""}
-    notify = parse(text, variables).notify
+    notify = parse_settings(text, variables).notify
     assert notify.statuses == ("review", "deadletter")
     assert notify.command == ()
 
@@ -39,7 +39,7 @@ def test_lists_are_toml_lists_in_the_file_and_comma_separated_in_variables() -> 
 )
 def test_invalid_setting_is_named(line: str, words: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        parse(f"[notify]\n{line}\n", {})
+        parse_settings(f"[notify]\n{line}\n", {})
     assert words in caught.value.detail
 
 
@@ -77,6 +77,6 @@ def test_secret_and_secret_file_exclude_each_other(tmp_path: Path) -> None:
 @proves("NOTIFY-SECRETS")
 def test_printed_settings_show_neither_url_nor_secret() -> None:
     url = "https://hooks.example/s3cr3t"
-    settings = parse(f'[notify]\nwebhook_url = "{url}"\nwebhook_secret = "{SECRET}"\n', {})
+    settings = parse_settings(f'[notify]\nwebhook_url = "{url}"\nwebhook_secret = "{SECRET}"\n', {})
     assert settings.notify == NotifySettings(webhook_url=url, webhook_secret=SECRET)
     assert "s3cr3t" not in f"{settings!r} {settings}"

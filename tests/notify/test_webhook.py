@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.core.errors import SettingsError
 from dragoman.notify.notice import Notice
-from dragoman.notify.webhook import Webhook, signature
-from dragoman.system.fetch import Endpoint
+from dragoman.notify.webhook import WebhookTarget, sign_notice
+from dragoman.system.fetch import SafeHttpClient
 from tests.engine.lab import START
 from tests.notify.receiver import Receiver, hang, receiving, status
 from tests.requirements import proves
@@ -28,9 +28,11 @@ def receiver() -> Generator[Receiver]:
         yield server
 
 
-def webhook(receiver: Receiver, *allowed: str) -> Webhook:
+def webhook(receiver: Receiver, *allowed: str) -> WebhookTarget:
     url = receiver.url(path="/hook/s3cr3t-path")
-    return Webhook(SECRET, Endpoint(url, "notify.webhook_url", allowed, seconds=0.3).post)
+    return WebhookTarget(
+        SECRET, SafeHttpClient(url, "notify.webhook_url", allowed, seconds=0.3).post
+    )
 
 
 def test_signature_headers_can_be_verified_by_the_receiver(receiver: Receiver) -> None:
@@ -51,7 +53,7 @@ def test_signature_matches_the_example_of_the_standard() -> None:
     key = b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     body = b'{"test": 2432232314}'
     assert (
-        signature(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", body)
+        sign_notice(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", body)
         == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
     )
 
@@ -59,15 +61,15 @@ def test_signature_matches_the_example_of_the_standard() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        signature(b"l" * 16, "lab:7", "1", b"{}"),
-        signature(b"k" * 16, "lab:8", "1", b"{}"),
-        signature(b"k" * 16, "lab:7", "2", b"{}"),
-        signature(b"k" * 16, "lab:7", "1", b"[]"),
+        sign_notice(b"l" * 16, "lab:7", "1", b"{}"),
+        sign_notice(b"k" * 16, "lab:8", "1", b"{}"),
+        sign_notice(b"k" * 16, "lab:7", "2", b"{}"),
+        sign_notice(b"k" * 16, "lab:7", "1", b"[]"),
     ],
     ids=["key", "id", "time", "body"],
 )
 def test_signature_covers_key_id_time_and_body(changed: str) -> None:
-    assert changed != signature(b"k" * 16, "lab:7", "1", b"{}")
+    assert changed != sign_notice(b"k" * 16, "lab:7", "1", b"{}")
 
 
 @pytest.mark.parametrize("code", [200, 201, 202, 204])
@@ -115,7 +117,7 @@ def fail_if_called(_: Mapping[str, str], __: bytes) -> int:
 @pytest.mark.parametrize("secret", ["", "s3cr3t", "whsec_s3cr3t!", "whsec_c2hvcnQ="])
 def test_unusable_secret_is_refused_without_being_shown(secret: str) -> None:
     with pytest.raises(SettingsError, match=r"notify\.webhook_") as caught:
-        Webhook(secret, fail_if_called)
+        WebhookTarget(secret, fail_if_called)
     assert "s3cr3t" not in caught.value.detail
 
 
@@ -127,5 +129,5 @@ def test_base64_secret_is_decoded() -> None:
         return 204
 
     key = bytes(range(24))
-    Webhook("whsec_" + b64encode(key).decode(), post).deliver(NOTICE, START)
-    assert signatures == [signature(key, "lab:7", "1770647400", NOTICE.body)]
+    WebhookTarget("whsec_" + b64encode(key).decode(), post).deliver(NOTICE, START)
+    assert signatures == [sign_notice(key, "lab:7", "1770647400", NOTICE.body)]

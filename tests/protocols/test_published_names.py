@@ -8,7 +8,7 @@ import pytest
 from msgspec import Struct
 
 from dragoman.core.ids import check_agent, check_id
-from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Summed, Thread
+from dragoman.protocols.agentmail.wire import InboxQuery, LetterRef, SummaryQuery, ThreadQuery
 from dragoman.protocols.ccos import arguments
 from tests.requirements import proves
 
@@ -29,12 +29,12 @@ def pattern(shape: type[Struct], field: str) -> re.Pattern[str]:
 @pytest.mark.parametrize(
     ("shape", "field", "is_optional"),
     [
-        (OneLetter, "id", False),
-        (Thread, "thread_id", False),
-        (Summed, "thread_id", False),
-        (arguments.Story, "intent_id", False),
+        (LetterRef, "id", False),
+        (ThreadQuery, "thread_id", False),
+        (SummaryQuery, "thread_id", False),
+        (arguments.WhyQuery, "intent_id", False),
         (arguments.Cancel, "intent_id", False),
-        (arguments.History, "intent_id", False),
+        (arguments.IntentQuery, "intent_id", False),
         (arguments.Delegate, "intent_id", False),
         (arguments.Delegate, "plan_id", True),
         (arguments.Delegate, "follows", True),
@@ -53,9 +53,9 @@ def test_published_id_patterns_match_the_check(
 @pytest.mark.parametrize(
     ("shape", "field", "is_optional"),
     [
-        (Inbox, "agent", True),
+        (InboxQuery, "agent", True),
         (arguments.Register, "agent_id", False),
-        (arguments.Requests, "agent_id", True),
+        (arguments.RequestsQuery, "agent_id", True),
         (arguments.Discover, "agent_id", True),
     ],
 )

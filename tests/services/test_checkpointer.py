@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from dragoman.core.commands import CreateTask
 from dragoman.core.errors import LedgerError
 from dragoman.engine.verifying.verify import check_ledger, check_tail
-from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint, read_lines
-from dragoman.ledger.tree import EMPTY, extend, root
+from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint, read_checkpoint_lines
+from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.system.checkpoints import CheckpointFile
-from dragoman.system.keys import load_or_create
+from dragoman.system.keys import load_or_create_keys
 from tests.engine.lab import HUMAN, START, Lab, OpenStore, findings
 from tests.requirements import proves
 
@@ -24,7 +24,7 @@ class CheckpointLab:
 
     def __init__(self, folder: Path) -> None:
         self.lab = Lab()
-        self.log = CheckpointFile(folder / "checkpoints.jsonl", load_or_create(folder))
+        self.log = CheckpointFile(folder / "checkpoints.jsonl", load_or_create_keys(folder))
         self.checkpointer = Checkpointer(self.lab.hub, self.log)
 
     def add_entries(self, count: int) -> None:
@@ -38,7 +38,7 @@ class CheckpointLab:
 
     def read_checkpoints(self) -> list[Checkpoint]:
         """Read every checkpoint and verify its signature."""
-        valid, spoiled = read_lines(self.log.lines(), self.log.public)
+        valid, spoiled = read_checkpoint_lines(self.log.lines(), self.log.public)
         assert spoiled == []
         return valid
 
@@ -54,7 +54,7 @@ def test_new_entries_are_signed_and_counted(checkpoint_lab: CheckpointLab) -> No
     (signed,) = checkpoint_lab.read_checkpoints()
     hashes = [entry.hash for entry in checkpoint_lab.lab.store.entries(0, 10)]
     assert (signed.ledger, signed.size) == ("lab", 3)
-    assert signed.root == root(extend(EMPTY, hashes)).hex()
+    assert signed.root == tree_root(extend_tree(EMPTY_TREE, hashes)).hex()
     assert signed.at == "2026-02-09T14:30:00.000Z"
     assert checkpoint_lab.lab.clock.now() == START
 

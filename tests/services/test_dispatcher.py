@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dragoman.bootstrap import open_place
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.bootstrap import open_directory
+from dragoman.core.actors import HUB_ACTOR, Actor
 from dragoman.core.commands import (
     AnyCommand,
     CheckpointTask,
@@ -33,35 +33,35 @@ from dragoman.core.states.task import Task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Principal
-from dragoman.engine.reads.ask import decode, entries, find_agent, history
-from dragoman.engine.runner import Assignment, Ended, Hear
+from dragoman.engine.reads.ask import all_entries, decode_event, find_agent, stream_entries
+from dragoman.engine.runner import Assignment, OnMessage, RunExit
 from dragoman.ledger.entry import read_line
-from dragoman.services.attempt import OnStop, Terms
-from dragoman.services.booking import Booking
+from dragoman.services.attempt import OnStop, RunPolicy
+from dragoman.services.booking import BudgetEnforcer
 from dragoman.services.budgets import (
-    Begun,
     Budget,
-    Turn,
-    Used,
-    afresh,
-    begin,
-    close,
-    cost_of,
-    judge,
-    next_day,
-    nothing_owed,
-    of_today,
-    spend,
-    take_back,
-    used_up,
-    whole,
+    FairShare,
+    OpenAttempt,
+    Usage,
+    add_usage,
+    clear_debts,
+    exhaustion_message,
+    next_day_start,
+    parse_cost,
+    record_end,
+    record_outcome,
+    record_start,
+    reset_usage,
+    total_usage,
+    undo_start,
+    usage_today,
 )
-from dragoman.services.desk import Agent
-from dragoman.services.dispatcher import Dispatcher, Outside, Policy
-from dragoman.services.recovery import Recovery
-from dragoman.services.rests import GivenBack, Rest, Rests
-from dragoman.services.taking_over import Forget, Sweep
-from dragoman.system.ids import CountingIds
+from dragoman.services.desk import AgentSpec
+from dragoman.services.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
+from dragoman.services.recovery import LeaseExpiry
+from dragoman.services.rests import Cooldown, CooldownTable, ReleaseEvent
+from dragoman.services.taking_over import ForgetSession, StopOrphans
+from dragoman.system.ids import SequentialIds
 from tests.agents.running_hub import FAST, PERSON, RunningHub, agent_section, run, running_hub
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves
@@ -136,7 +136,7 @@ def test_concurrency_limits_hold_and_a_freed_slot_is_filled(tmp_path: Path, trac
         async with running_hub(tmp_path / "data", settings) as hub:
             tasks = [hub.make(str(number)) for number in range(5)]
             await wait_for_starts(trace, 3)
-            running = [state.running for state in hub.dispatcher.states()]
+            running = [state.running_tasks for state in hub.dispatcher.agent_states()]
             assert sorted(map(len, running)) == [1, 2]
             held = [task for task in tasks if hub.task(task).status == "in-progress"]
             assert len(held) == 3
@@ -161,8 +161,8 @@ def test_task_taken_away_by_another_hub_ends_its_run_here(
             await wait_for_starts(trace, 1)
             for _ in range(50):  # at least as many loop turns as its own first lookups take
                 await asyncio.to_thread(hub.task, "first")
-            other = open_place(tmp_path / "data", "", None, create=False)
-            other.hub.do(PERSON, change)
+            other = open_directory(tmp_path / "data", "", None, create=False)
+            other.hub.submit(PERSON, change)
             other.hub.close()
             await hub.until_idle()
             assert await asyncio.to_thread(trace.read_to_end) == b""
@@ -175,7 +175,7 @@ BROKEN = "sys.exit(1)"
 
 def claiming_agents(hub: RunningHub) -> list[str]:
     """Agents of all claims, in the order of the ledger."""
-    read = (decode(entry) for entry in entries(hub.store))
+    read = (decode_event(entry) for entry in all_entries(hub.store))
     return [event.agent for event in read if isinstance(event, TaskClaimed)]
 
 
@@ -239,14 +239,16 @@ def test_failing_agent_deadletters_no_task_that_another_agent_could_claim(
 
 @proves("DISPATCH-FAIR")
 def test_fairness_turn_survives_midnight_and_recent_failures_do_not() -> None:
-    one, midnight = Begun("T", 1), 1_770_681_600_000
-    failed = judge(begin(of_today(Used(), midnight - 1), one, 7), has_failed=True)
-    assert failed.turn == Turn(7, 1)
-    assert judge(failed, has_failed=True).turn == Turn(7, 2)
-    assert judge(failed, has_failed=False).turn == Turn(7, 0)
-    assert begin(failed, one, 8).turn == Turn(7, 1), "what goes on was given before"
-    assert afresh(failed, Used()).turn == Turn(7, 1)
-    assert of_today(failed, midnight).turn == Turn(7, 0)
+    one, midnight = OpenAttempt("T", 1), 1_770_681_600_000
+    failed = record_outcome(
+        record_start(usage_today(Usage(), midnight - 1), one, 7), has_failed=True
+    )
+    assert failed.turn == FairShare(7, 1)
+    assert record_outcome(failed, has_failed=True).turn == FairShare(7, 2)
+    assert record_outcome(failed, has_failed=False).turn == FairShare(7, 0)
+    assert record_start(failed, one, 8).turn == FairShare(7, 1), "what goes on was given before"
+    assert reset_usage(failed, Usage()).turn == FairShare(7, 1)
+    assert usage_today(failed, midnight).turn == FairShare(7, 0)
 
 
 class GatedPrograms:
@@ -281,11 +283,11 @@ def test_task_is_not_dispatched_while_its_old_program_lives_and_cancel_ends_all(
             hub.do(MoveTask(first, "ready"))
             other = hub.make("other")
             await wait_for_starts(trace, 1)
-            assert hub.state("ada").running == (first, other)
+            assert hub.state("ada").running_tasks == (first, other)
             assert hub.task(first).status == "ready"
             await asyncio.to_thread(gates.open, hub.task(first).aof_id)
             await wait_for_starts(trace, 1)
-            assert hub.state("ada").running == (other, first)
+            assert hub.state("ada").running_tasks == (other, first)
             assert (hub.task(first).attempts, hub.task(other).attempts) == (2, 1)
             running.cancel()
             await asyncio.wait({running}, timeout=30)
@@ -312,7 +314,7 @@ def test_timed_out_agent_may_still_report_partial_until_it_exits(
             task, token = hub.make(), b""
             while not token.endswith(b"\n"):
                 token += await asyncio.to_thread(trace.read)
-            ada = hub.identity.who(token.decode().strip(), "http")
+            ada = hub.identity.authenticate(token.decode().strip(), "http")
             assert isinstance(ada, Principal), ada
             partial = ReportOutcome(task, "partial", "half of it", apply=True)
             assert hub.do(partial, actor=ada.actor).status == "review"
@@ -353,7 +355,7 @@ def test_observer_is_not_dispatched_and_its_state_gives_the_reason(tmp_path: Pat
                 await hub.until_status(other_task, "review")
                 assert hub.task(task).status == "ready"
                 reason = "otto is registered as observer, which may only read"
-                assert hub.state("otto").paused == reason
+                assert hub.state("otto").idle_reason == reason
                 hub.do(RegisterAgent("otto", "agent"))
                 await hub.until_status(task, "review")
                 hub.dispatcher.stop()
@@ -363,12 +365,12 @@ def test_observer_is_not_dispatched_and_its_state_gives_the_reason(tmp_path: Pat
 
 
 @proves("DISPATCH-CONCURRENCY", "ROLE-TABLE")
-@pytest.mark.parametrize("is_beating", [True, False], ids=["program", "remote"])
+@pytest.mark.parametrize("renews_lease", [True, False], ids=["program", "remote"])
 def test_agent_demoted_to_observer_is_stopped_and_its_task_requeued_without_a_failure(
-    *, is_beating: bool
+    *, renews_lease: bool
 ) -> None:
     lab, agent = Lab(), ScriptedRunner(ends=False)
-    agent.is_beating = is_beating
+    agent.renews_lease = renews_lease
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     dispatcher = dispatcher_in_lab(lab, agent, ttl_ms=1_000)
 
@@ -379,8 +381,8 @@ def test_agent_demoted_to_observer_is_stopped_and_its_task_requeued_without_a_fa
         return agent.stopped.is_set() and lab.task("one").status == "ready"
 
     asyncio.run(run_until(dispatcher, is_over))
-    last = read_line([*history(lab.store, "task:one")][-1].line)
-    assert (last.actor, lab.task("one").failures) == (SYSTEM.label, 0)
+    last = read_line([*stream_entries(lab.store, "task:one")][-1].line)
+    assert (last.actor, lab.task("one").failures) == (HUB_ACTOR.label, 0)
     assert "ada is registered as observer, which may only read" in bytes(last.body).decode()
 
 
@@ -425,12 +427,12 @@ def test_used_up_daily_budget_pauses_the_agent_once_until_midnight_across_restar
             await hub.until_status(first, "review")
             await hub.until_status(second, "review")
             await hub.until(lambda: bool(entry_bodies(hub, "agent.paused")))
-            assert words in hub.state("ada").paused
+            assert words in hub.state("ada").idle_reason
             third = hub.make("3")
         settings_with_ben = settings + agent_section("ben", "report()", takes_any=False)
         async with running_hub(tmp_path / "data", settings_with_ben) as hub:
             await hub.until_status(hub.make("4", assignee="ben"), "review")
-            assert words in hub.state("ada").paused
+            assert words in hub.state("ada").idle_reason
             assert hub.task(third).status == "ready"
             [paused] = entry_bodies(hub, "agent.paused")
             assert words in paused
@@ -438,8 +440,8 @@ def test_used_up_daily_budget_pauses_the_agent_once_until_midnight_across_restar
             agent = find_agent(hub.store, "ada")
             assert agent is not None
             now = hub.directory.hub.clock.now()
-            assert agent.paused(next_day(now) - 1)
-            assert agent.paused(next_day(now)) is None
+            assert agent.active_pause(next_day_start(now) - 1)
+            assert agent.active_pause(next_day_start(now)) is None
 
     run(scenario())
 
@@ -464,7 +466,7 @@ def test_resume_after_a_used_up_budget_grants_the_same_budget_again(tmp_path: Pa
                     lambda count=number + 1: len(entry_bodies(hub, "agent.paused")) == count
                 )
                 assert [hub.task(task).status for task in tasks].count("review") == number + 1
-                assert hub.state("ada").used.attempts == number + 1
+                assert hub.state("ada").usage.attempts == number + 1
                 hub.do(ResumeAgent("ada"))
             letters = entry_bodies(hub, "mail.posted")
             assert len(letters) == 3
@@ -481,8 +483,8 @@ class HubBudget:
     name, budget = "ada", Budget(attempts=1)
 
     def __init__(self, lab: Lab, attempt: int) -> None:
-        self.booking = Booking(lab.hub, self, list[str]().append)
-        self.booking.begin("ada", Begun("t", attempt))
+        self.booking = BudgetEnforcer(lab.hub, self, list[str]().append)
+        self.booking.record_start("ada", OpenAttempt("t", attempt))
 
     def load(self) -> bytes:
         return b""
@@ -493,20 +495,20 @@ class HubBudget:
     def review(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Review the budget; `meanwhile` runs between the read and the decision."""
 
-        def so_far() -> Used:
+        def so_far() -> Usage:
             meanwhile()
-            return Used()
+            return Usage()
 
         asyncio.run(self.booking.review([(self, so_far)]))
 
     @property
     def is_idle(self) -> bool:
-        return bool(self.booking.why_idle(self, Used()))
+        return bool(self.booking.idle_reason(self, Usage()))
 
 
 def count_events(lab: Lab, event: str) -> int:
     """Number of entries of an event."""
-    return [entry.event for entry in entries(lab.store)].count(event)
+    return [entry.event for entry in all_entries(lab.store)].count(event)
 
 
 @pytest.fixture
@@ -524,7 +526,7 @@ def test_only_one_of_two_hubs_pauses_and_asks_when_both_find_the_budget_used_up(
 ) -> None:
     lab, one, other = two_hubs
     for attempt in attempts:
-        other.booking.begin("ada", Begun("t", attempt))
+        other.booking.record_start("ada", OpenAttempt("t", attempt))
 
     def review_first() -> None:
         thread = Thread(target=one.review)
@@ -575,11 +577,11 @@ def test_running_attempts_count_toward_the_budget(tmp_path: Path, trace: Trace) 
             await hub.until(lambda: bool(entry_bodies(hub, "agent.paused")))
             await hub.until_status(hub.make("4", assignee="ben"), "review")
             assert [hub.task(task).status for task in tasks].count("in-progress") == 2
-            assert hub.state("ada").used.attempts == 2
+            assert hub.state("ada").usage.attempts == 2
         # The running attempt stays counted after the hub stopped.
         async with running_hub(tmp_path / "data", settings) as hub:
             await hub.until_status(hub.make("5", assignee="ben"), "review")
-            assert hub.state("ada").used.attempts == 2
+            assert hub.state("ada").usage.attempts == 2
 
     run(scenario())
 
@@ -613,12 +615,12 @@ def test_unwritable_usage_file_does_not_fail_the_task(
             await hub.until(lambda: hub.task(task).attempts == 1)
             back = await hub.until_status(task, "ready")
             await hub.until_idle()
-            assert (back.failures, hub.state("ada").used.attempts) == (0, 0)
+            assert (back.failures, hub.state("ada").usage.attempts) == (0, 0)
             reason = f"ada could not be started: {usage_path}: Is a directory"
-            assert hub.state("ada").paused == reason
+            assert hub.state("ada").idle_reason == reason
             usage_path.rmdir()
             await hub.until_status(task, "review")
-            assert hub.state("ada").used.attempts == 1
+            assert hub.state("ada").usage.attempts == 1
 
     run(scenario())
 
@@ -631,7 +633,7 @@ def test_usage_before_a_budget_is_set_counts_toward_it(tmp_path: Path) -> None:
             await hub.until_idle()
         limited = FAST + agent_section("ada", "report()", attempts_per_day=1)
         async with running_hub(tmp_path / "data", limited) as hub:
-            assert hub.state("ada").used.attempts == 1
+            assert hub.state("ada").usage.attempts == 1
             task = hub.make()
             await hub.until(lambda: bool(entry_bodies(hub, "agent.paused")))
             assert hub.task(task).status == "ready"
@@ -641,34 +643,36 @@ def test_usage_before_a_budget_is_set_counts_toward_it(tmp_path: Path) -> None:
 
 @proves("DISPATCH-BUDGET")
 def test_usage_debt_of_a_killed_hub_is_cleared() -> None:
-    used = afresh(Used("2026-02-09", attempts=1, ms=9, told=True), Used(ms=50_000, output=7))
+    used = reset_usage(Usage("2026-02-09", attempts=1, ms=9, told=True), Usage(ms=50_000, output=7))
     assert (used.ms, used.output) == (-50_000, -7)
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     today = lab.clock.now()
-    usage_file = msgspec.json.encode({"ada": replace(used, day=of_today(Used(), today).day)})
+    usage_file = msgspec.json.encode({"ada": replace(used, day=usage_today(Usage(), today).day)})
 
-    async def scenario() -> Used:
+    async def scenario() -> Usage:
         agent = ScriptedRunner(ends=False)
         dispatcher = dispatcher_in_lab(lab, agent, usage=usage_file)
-        return dispatcher.states()[0].used
+        return dispatcher.agent_states()[0].usage
 
     usage = asyncio.run(scenario())
     assert (usage.attempts, usage.ms, usage.output) == (1, 50_009, 7)
-    assert nothing_owed(used).ms == 0
+    assert clear_debts(used).ms == 0
 
 
 @proves("DISPATCH-BUDGET", "REPORT-COST")
 def test_cost_reported_before_the_hub_was_killed_counts() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
-    lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1"))
+    lab.do(HUB_ACTOR, ClaimTask("one", "ada", "lab.1"))
     lab.do(Actor("agent", "ada"), ReportOutcome("one", "done", details={"cost": 0.3}))
     lab.do(Actor("agent", "ada"), ReportOutcome("one", "partial"))
     dispatcher = dispatcher_in_lab(lab, ScriptedRunner())
-    asyncio.run(run_until(dispatcher, lambda: dispatcher.states()[0].used.cost == 0.3))
+    asyncio.run(run_until(dispatcher, lambda: dispatcher.agent_states()[0].usage.cost == 0.3))
     assert lab.task("one").status == "review"
-    assert dispatcher.states()[0].used.attempts == 1, "it was killed before it could count it"
+    assert dispatcher.agent_states()[0].usage.attempts == 1, (
+        "it was killed before it could count it"
+    )
 
 
 @proves("DISPATCH-BUDGET", "DISPATCH-RESTART", "REPORT-COST")
@@ -676,19 +680,19 @@ def test_cost_reported_before_the_hub_was_killed_counts() -> None:
 def test_cost_of_an_interrupted_attempt_is_booked_once(*, took_effect: bool) -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
-    lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1", 60_000))
+    lab.do(HUB_ACTOR, ClaimTask("one", "ada", "lab.1", 60_000))
     done = ReportOutcome("one", "done", details={"cost": 2.5}, apply=took_effect)
     lab.do(Actor("agent", "ada"), done)
-    open_usage = begin(of_today(Used(), lab.clock.now()), Begun("one", 1))
+    open_usage = record_start(usage_today(Usage(), lab.clock.now()), OpenAttempt("one", 1))
     usage_store = UsageInMemory(msgspec.json.encode({"ada": open_usage}))
     lab.clock.advance(120_000)
-    assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == (not took_effect)
+    assert LeaseExpiry(lab.hub, Backoff()).run_once(lab.clock.now()) == (not took_effect)
     assert lab.task("one").status == "review"
 
-    def start() -> Used:
+    def start() -> Usage:
         dispatcher = dispatcher_in_lab(lab, ScriptedRunner(), usage_store=usage_store)
         asyncio.run(run_until(dispatcher, lambda: b"open" not in usage_store.data))
-        return dispatcher.states()[0].used
+        return dispatcher.agent_states()[0].usage
 
     # The store fails once before the cost is known: it is asked again.
     lab.store.faults = [None, StoreUnavailable("the disk is away")]
@@ -702,9 +706,9 @@ def test_running_attempt_is_saved_without_a_budget_and_counted_once_when_resumed
     lab, usage_store = Lab(), UsageInMemory()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
 
-    def saved_usage() -> Used:
-        return msgspec.json.decode(usage_store.data or b"{}", type=dict[str, Used]).get(
-            "ada", Used()
+    def saved_usage() -> Usage:
+        return msgspec.json.decode(usage_store.data or b"{}", type=dict[str, Usage]).get(
+            "ada", Usage()
         )
 
     def run_dispatcher(agent: ScriptedRunner, is_over: Callable[[], bool]) -> None:
@@ -716,7 +720,7 @@ def test_running_attempt_is_saved_without_a_budget_and_counted_once_when_resumed
 
     run_dispatcher(ScriptedRunner(ends=False), lambda: bool(saved_usage().open))
     # The hub is down; the kept attempt is still open.
-    assert (saved_usage().attempts, saved_usage().open) == (1, (Begun("one", 1),))
+    assert (saved_usage().attempts, saved_usage().open) == (1, (OpenAttempt("one", 1),))
     run_dispatcher(
         ScriptedRunner(), lambda: lab.task("one").status == "review" and not saved_usage().open
     )
@@ -735,7 +739,7 @@ def test_paused_agent_is_not_dispatched_until_resumed(tmp_path: Path) -> None:
                 reserved = hub.make("hers", assignee="ada")
                 unassigned = await hub.until_status(hub.make("anyone's"), "review")
                 assert unassigned.assignee == "ben"
-                assert hub.state("ada").paused == "the build is broken"
+                assert hub.state("ada").idle_reason == "the build is broken"
                 assert hub.task(reserved).status == "ready"
                 hub.do(ResumeAgent("ada"))
                 await hub.until_status(reserved, "review")
@@ -749,42 +753,49 @@ def test_paused_agent_is_not_dispatched_until_resumed(tmp_path: Path) -> None:
 @proves("DISPATCH-BUDGET")
 def test_budgets_reset_daily_and_count_only_plain_numbers() -> None:
     midnight = 1_770_681_600_000
-    first, second, third = Begun("T", 1), Begun("T", 2), Begun("T", 3)
-    begun = begin(begin(of_today(Used(), midnight - 1), first), first)
+    first, second, third = OpenAttempt("T", 1), OpenAttempt("T", 2), OpenAttempt("T", 3)
+    begun = record_start(record_start(usage_today(Usage(), midnight - 1), first), first)
     assert (begun.attempts, begun.open) == (1, (first,)), "what goes on is counted once"
-    assert of_today(begun, midnight) == Used("2026-02-10", open=(first,))
-    assert close(of_today(begun, midnight), first, 2.5) == Used("2026-02-10", cost=2.5)
-    used = close(spend(begun, ms=90_000, output=10), first, 2.5)
-    assert used == Used("2026-02-09", 1, 90_000, 10, 2.5)
-    assert take_back(used) == Used("2026-02-09", 0, 90_000, 10, 2.5)
-    assert (next_day(midnight - 1), next_day(midnight)) == (midnight, midnight + 86_400_000)
-    assert of_today(used, midnight - 1) == used
-    assert of_today(used, midnight) == Used("2026-02-10")
-    assert used_up("ada", Budget(), used) == ""
-    assert used_up("ada", Budget(minutes=2), used) == ""
-    assert "1.5 of 1 (minutes_per_day)" in used_up("ada", Budget(minutes=1), used)
+    assert usage_today(begun, midnight) == Usage("2026-02-10", open=(first,))
+    assert record_end(usage_today(begun, midnight), first, 2.5) == Usage("2026-02-10", cost=2.5)
+    used = record_end(add_usage(begun, ms=90_000, output=10), first, 2.5)
+    assert used == Usage("2026-02-09", 1, 90_000, 10, 2.5)
+    assert undo_start(used) == Usage("2026-02-09", 0, 90_000, 10, 2.5)
+    assert (next_day_start(midnight - 1), next_day_start(midnight)) == (
+        midnight,
+        midnight + 86_400_000,
+    )
+    assert usage_today(used, midnight - 1) == used
+    assert usage_today(used, midnight) == Usage("2026-02-10")
+    assert exhaustion_message("ada", Budget(), used) == ""
+    assert exhaustion_message("ada", Budget(minutes=2), used) == ""
+    assert "1.5 of 1 (minutes_per_day)" in exhaustion_message("ada", Budget(minutes=1), used)
     # Of a running attempt, only usage after the reset counts.
-    running = Used(ms=60_000, output=5)
-    owed = spend(afresh(used, running), ms=running.ms + 1_000, output=running.output + 2)
-    assert owed == Used("2026-02-09", 0, 1_000, 2, earlier=Used("2026-02-09", 1, 150_000, 15, 2.5))
+    running = Usage(ms=60_000, output=5)
+    owed = add_usage(reset_usage(used, running), ms=running.ms + 1_000, output=running.output + 2)
+    assert owed == Usage(
+        "2026-02-09", 0, 1_000, 2, earlier=Usage("2026-02-09", 1, 150_000, 15, 2.5)
+    )
     # The whole day is shown, however often the budget was renewed.
-    assert whole(owed) == Used("2026-02-09", 1, 151_000, 17, 2.5)
-    again = afresh(replace(begin(owed, second), told=True), Used())
+    assert total_usage(owed) == Usage("2026-02-09", 1, 151_000, 17, 2.5)
+    again = reset_usage(replace(record_start(owed, second), told=True), Usage())
     both = (second, third)
-    assert whole(begin(again, third)) == Used("2026-02-09", 3, 151_000, 17, 2.5, open=both)
-    assert cost_of({"cost": 2}, None) == 2
-    assert cost_of({}, {"cost": 1.5}) == 1.5
-    assert cost_of({}, {"payload": {"cost": 0.1}}) == 0.1
+    assert total_usage(record_start(again, third)) == Usage(
+        "2026-02-09", 3, 151_000, 17, 2.5, open=both
+    )
+    assert parse_cost({"cost": 2}, None) == 2
+    assert parse_cost({}, {"cost": 1.5}) == 1.5
+    assert parse_cost({}, {"payload": {"cost": 0.1}}) == 0.1
     for nonsense in ("2", True, -1, None, float("nan")):
-        assert cost_of({"cost": nonsense}, {"payload": []}) == 0
+        assert parse_cost({"cost": nonsense}, {"payload": []}) == 0
 
 
 @proves("REPORT-COST")
 @pytest.mark.parametrize("cost", [1e12, 1e20, 1e308, float("inf"), 10**400])
 def test_huge_cost_is_capped_and_uses_up_the_budget(cost: float) -> None:
-    used = close(Used("2026-02-09"), Begun("T", 1), cost_of({"cost": cost}, None))
+    used = record_end(Usage("2026-02-09"), OpenAttempt("T", 1), parse_cost({"cost": cost}, None))
     assert used.cost == 1e12
-    assert "used 1000000000000 of 1000000000000 (cost_per_day)" in used_up(
+    assert "used 1000000000000 of 1000000000000 (cost_per_day)" in exhaustion_message(
         "ada", Budget(cost=1e12), used
     )
 
@@ -822,8 +833,8 @@ def test_stop_releases_unfinished_tasks_without_a_failure(tmp_path: Path, trace:
             assert await asyncio.to_thread(trace.read_to_end) == b""
             ended = hub.view(task)
             assert (ended.task.status, ended.task.failures, ended.lease) == ("ready", 0, None)
-            last = read_line([*history(hub.store, f"task:{task}")][-1].line)
-            assert last.actor == SYSTEM.label, "what the hub gives back, no agent has given back"
+            last = read_line([*stream_entries(hub.store, f"task:{task}")][-1].line)
+            assert last.actor == HUB_ACTOR.label, "what the hub gives back, no agent has given back"
             assert "hub_stopped" in bytes(last.body).decode()
 
     run(scenario())
@@ -867,7 +878,7 @@ def test_kept_lease_is_extended_while_the_hub_is_down(tmp_path: Path, trace: Tra
             lease = hub.view(task).lease
             assert lease is not None
             assert lease.expires_at - lease.beat_at >= 600_000
-            assert hub.store.expired(lease.beat_at + 599_999, 10) == []
+            assert hub.store.expired_leases(lease.beat_at + 599_999, 10) == []
         async with running_hub(tmp_path / "data", keep + idle_agent_section("ada", trace)) as hub:
             await wait_for_starts(trace, 1)
             again = hub.view(task).lease
@@ -890,7 +901,7 @@ def test_kept_lease_is_extended_while_the_hub_is_down(tmp_path: Path, trace: Tra
 def test_attempt_time_limit_holds_across_hub_restarts(away_ms: int, reason: str) -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
-    lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1", 3_600_000))
+    lab.do(HUB_ACTOR, ClaimTask("one", "ada", "lab.1", 3_600_000))
     lab.clock.advance(away_ms)
 
     async def scenario() -> None:
@@ -898,7 +909,10 @@ def test_attempt_time_limit_holds_across_hub_restarts(away_ms: int, reason: str)
         await run_until(dispatcher, lambda: lab.task("one").moved_at > lab.clock.now() - away_ms)
 
     asyncio.run(scenario())
-    lines = [bytes(read_line(entry.line).body).decode() for entry in history(lab.store, "task:one")]
+    lines = [
+        bytes(read_line(entry.line).body).decode()
+        for entry in stream_entries(lab.store, "task:one")
+    ]
     assert any(reason in line for line in lines)
 
 
@@ -906,7 +920,7 @@ def test_attempt_time_limit_holds_across_hub_restarts(away_ms: int, reason: str)
 def test_expired_kept_lease_is_left_to_lease_expiry() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
-    lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1", 1_000))
+    lab.do(HUB_ACTOR, ClaimTask("one", "ada", "lab.1", 1_000))
     lab.clock.advance(1_000)
     settled = list[str]()
     swept = frozenset({"lab.0"})  # it is forgotten when everything is settled
@@ -915,7 +929,7 @@ def test_expired_kept_lease_is_left_to_lease_expiry() -> None:
     )
     asyncio.run(run_until(dispatcher, lambda: bool(settled)))
     assert lab.task("one").status == "in-progress"
-    assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == 1
+    assert LeaseExpiry(lab.hub, Backoff()).run_once(lab.clock.now()) == 1
     assert (lab.task("one").attempts, lab.task("one").failures) == (1, 1)
 
 
@@ -1004,7 +1018,7 @@ def test_dispatcher_without_agents_idles_until_stopped(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", "") as hub:
             hub.make()
-            assert hub.dispatcher.states() == []
+            assert hub.dispatcher.agent_states() == []
 
     run(scenario())
 
@@ -1012,8 +1026,8 @@ def test_dispatcher_without_agents_idles_until_stopped(tmp_path: Path) -> None:
 class ScriptedRunner:
     """A runner whose agents send the given messages and record that they were stopped."""
 
-    is_beating = True
-    said = 0
+    renews_lease = True
+    output_bytes = 0
 
     def __init__(self, *messages: bytes, ends: bool = True) -> None:
         self._messages = messages
@@ -1021,18 +1035,18 @@ class ScriptedRunner:
         self.notes = list[str]()
         self.stopped = asyncio.Event()
 
-    async def start(self, assignment: Assignment, hear: Hear) -> "ScriptedRunner":
+    async def start(self, assignment: Assignment, on_message: OnMessage) -> "ScriptedRunner":
         """Start, and send all messages."""
-        self.notes += [await hear(message) for message in self._messages]
+        self.notes += [await on_message(message) for message in self._messages]
         return self
 
-    async def wait(self) -> Ended:
+    async def wait(self) -> RunExit:
         """Wait until stopped, unless it ends by itself."""
         if not self._ends:
             await self.stopped.wait()
-        return Ended()
+        return RunExit()
 
-    async def stop(self, grace: float, why: str = "") -> None:
+    async def stop(self, grace: float, reason: str = "") -> None:
         """Stop the agent."""
         self.stopped.set()
 
@@ -1074,11 +1088,11 @@ def dispatcher_in_lab(
     attempt_ms: int = 0,
     backoff: Backoff = DEFAULT_BACKOFF,
     poll_ms: int = 10,
-    sweep: Sweep = frozenset,
-    forget: Forget = _forget_nothing,
+    sweep: StopOrphans = frozenset,
+    forget: ForgetSession = _forget_nothing,
     on_stop: OnStop = "release",
     requested_at: Callable[[Task], int] = _never_requested,
-    new_id: CountingIds | None = None,
+    new_id: SequentialIds | None = None,
 ) -> Dispatcher:
     """A dispatcher on the clock and the store of a lab."""
     faults = [StoreUnavailable("the disk is away"), LedgerError("a line is broken")]
@@ -1088,17 +1102,17 @@ def dispatcher_in_lab(
             raise faults.pop(0)
         return f"{actor.name} says {message.decode()}"
 
-    outside = Outside(
-        speak=submit,
-        sweep=sweep,
-        forget=forget,
+    outside = DispatcherPorts(
+        submit_message=submit,
+        stop_orphans=sweep,
+        forget_session=forget,
         usage=usage_store or UsageInMemory(usage),
-        new_id=new_id or CountingIds(),
-        tell=list[str]().append,
-        asked_at=requested_at,
+        new_id=new_id or SequentialIds(),
+        warn=list[str]().append,
+        spawn_requested_at=requested_at,
     )
-    policy = Policy("lab", 1, ttl_ms, poll_ms, 0, Terms(backoff, 1.0, on_stop))
-    ada = Agent(
+    policy = DispatchPolicy("lab", 1, ttl_ms, poll_ms, 0, RunPolicy(backoff, 1.0, on_stop))
+    ada = AgentSpec(
         "ada",
         runner,
         ("", "ada"),
@@ -1114,13 +1128,13 @@ async def run_until(dispatcher: Dispatcher, is_over: Callable[[], bool]) -> list
     async with asyncio.TaskGroup() as group, asyncio.timeout(30):
         group.create_task(dispatcher.run())
         while not is_over():
-            problems.append(dispatcher.trouble.words)
+            problems.append(dispatcher.problem.message)
             await asyncio.sleep(0)
         dispatcher.stop()
     return problems
 
 
-class StoreFailingIds(CountingIds):
+class StoreFailingIds(SequentialIds):
     """Ids that make the store fail when the first one is made: the claim comes next."""
 
     def __init__(self, lab: Lab, losses: int, faults: list[Exception | None]) -> None:
@@ -1165,14 +1179,14 @@ def test_unavailable_store_is_reported_and_retried() -> None:
     dispatcher = dispatcher_in_lab(lab, ScriptedRunner(), usage=b"this is no JSON")
     problems = asyncio.run(run_until(dispatcher, lambda: lab.task("one").status == "review"))
     assert "the disk is away" in problems
-    assert dispatcher.trouble.words == ""
+    assert dispatcher.problem.message == ""
 
 
 @proves("DISPATCH-STORE", "DISPATCH-RESTART")
 def test_store_unavailable_at_start_is_retried_and_swept_sessions_are_kept_until_recorded() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
-    lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1"))
+    lab.do(HUB_ACTOR, ClaimTask("one", "ada", "lab.1"))
     swept, forgotten = [frozenset({"lab.1"})], list[tuple[str, int]]()
 
     def forget(session: str) -> None:
@@ -1200,11 +1214,11 @@ class ReleasingRunner(ScriptedRunner):
         self._command = command
         self.starts = list[float]()
 
-    async def start(self, assignment: Assignment, hear: Hear) -> "ScriptedRunner":
+    async def start(self, assignment: Assignment, on_message: OnMessage) -> "ScriptedRunner":
         """Release the task."""
         self.starts.append(asyncio.get_running_loop().time())
         ada = Actor("agent", "ada", "http", assignment.task, assignment.fence)
-        await self._lab.hub.do_soon(ada, self._command)
+        await self._lab.hub.submit_async(ada, self._command)
         return self
 
 
@@ -1243,23 +1257,23 @@ def test_released_task_is_dispatched_when_its_cooldown_ends_not_at_the_next_poll
 
 @proves("DISPATCH-ORDER", "LEASE-RELEASE")
 def test_cooldown_grows_and_is_reset_by_another_outcome_or_by_time() -> None:
-    cooldowns, release = Rests(Backoff(1_000, 3_000)), GivenBack("ada", "", 0)
+    cooldowns, release = CooldownTable(Backoff(1_000, 3_000)), ReleaseEvent("ada", "", 0)
 
     def releases(now: float) -> list[int]:
-        return [cooldown.times for cooldown in cooldowns.resting(now)]
+        return [cooldown.release_count for cooldown in cooldowns.active(now)]
 
-    cooldowns.note("T", 0.0, release)
+    cooldowns.record_end("T", 0.0, release)
     assert (releases(0.9), releases(1.0)) == ([1], [])
-    cooldowns.note("T", 1.0, release)
+    cooldowns.record_end("T", 1.0, release)
     assert (releases(2.9), releases(3.0)) == ([2], [])
-    cooldowns.note("T", 3.0, None)
-    cooldowns.note("T", 4.0, release)
+    cooldowns.record_end("T", 3.0, None)
+    cooldowns.record_end("T", 4.0, release)
     assert (releases(4.9), releases(5.0)) == ([1], [])
     assert releases(8.0) == []
-    cooldowns.note("T", 8.0, release)
+    cooldowns.record_end("T", 8.0, release)
     assert (releases(8.9), releases(9.0)) == ([1], [])
-    cooldowns.note("T", 9.0, release)
-    cooldowns.end("T")
+    cooldowns.record_end("T", 9.0, release)
+    cooldowns.clear("T")
     assert releases(9.0) == []
 
 
@@ -1276,7 +1290,7 @@ def test_cooldown_is_shown_and_ended_by_a_move_or_a_request(ended_by: str) -> No
     )
 
     def is_over() -> bool:
-        words = dispatcher.states()[0].paused
+        words = dispatcher.agent_states()[0].idle_reason
         if words and len(shown) < len(agent.starts):
             shown.append(words)
             lab.clock.advance(1)
@@ -1290,7 +1304,7 @@ def test_cooldown_is_shown_and_ended_by_a_move_or_a_request(ended_by: str) -> No
     for words in shown:  # each cooldown starts anew
         assert words.startswith("one is in cooldown until 2026-02-09T1")
         assert words.endswith("Z: ada released it")
-    assert "released it 2 times" in Rest("T", GivenBack("ada", "", 0), 2, 0.0).words(0)
+    assert "released it 2 times" in Cooldown("T", ReleaseEvent("ada", "", 0), 2, 0.0).format(0)
 
 
 @proves("DISPATCH-ORDER", "LEASE-RELEASE")
@@ -1302,7 +1316,7 @@ def test_only_a_voluntary_checkpoint_starts_a_cooldown(reason: str) -> None:
     dispatcher = dispatcher_in_lab(lab, agent, backoff=Backoff(3_600_000, 3_600_000))
 
     def is_decided() -> bool:
-        in_cooldown = "one is in cooldown until" in dispatcher.states()[0].paused
+        in_cooldown = "one is in cooldown until" in dispatcher.agent_states()[0].idle_reason
         return len(agent.starts) > 1 if reason == "TIMEOUT" else in_cooldown
 
     asyncio.run(run_until(dispatcher, is_decided))
@@ -1316,13 +1330,13 @@ class OvertakenRunner(ScriptedRunner):
         super().__init__()
         self._lab = lab
 
-    async def start(self, assignment: Assignment, hear: Hear) -> "ScriptedRunner":
+    async def start(self, assignment: Assignment, on_message: OnMessage) -> "ScriptedRunner":
         """Report a failure with its cost."""
         task, cost = assignment.task, dict[str, object](cost=0.3)
         ada = Actor("agent", "ada", "http", task, assignment.fence)
         failed = ReportOutcome(task, "failed", details=cost, apply=True, backoff=Backoff(0))
-        await self._lab.hub.do_soon(ada, failed)
-        await self._lab.hub.do_soon(HUMAN, ClaimTask(task, "ben"))
+        await self._lab.hub.submit_async(ada, failed)
+        await self._lab.hub.submit_async(HUMAN, ClaimTask(task, "ben"))
         return self
 
 
@@ -1331,7 +1345,7 @@ def test_cost_counts_after_another_agent_has_claimed_the_task() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     dispatcher = dispatcher_in_lab(lab, OvertakenRunner(lab))
-    asyncio.run(run_until(dispatcher, lambda: dispatcher.states()[0].used.cost == 0.3))
+    asyncio.run(run_until(dispatcher, lambda: dispatcher.agent_states()[0].usage.cost == 0.3))
     assert lab.task("one").assignee == "ben"
 
 
@@ -1343,7 +1357,7 @@ class SlowToStopRunner(ScriptedRunner):
         self.stop_requested = asyncio.Event()
         self.may_end = asyncio.Event()
 
-    async def stop(self, grace: float, why: str = "") -> None:
+    async def stop(self, grace: float, reason: str = "") -> None:
         """Stop once the test allows it."""
         self.stop_requested.set()
         await self.may_end.wait()
@@ -1353,7 +1367,7 @@ class SlowToStopRunner(ScriptedRunner):
 @proves("DISPATCH-CONCURRENCY")
 def test_agent_being_stopped_keeps_its_task_until_it_has_ended() -> None:
     lab, beats = Lab(), SimpleQueue[Collection[str]]()
-    lab.hub = Hub(Engine(lab.store, lab.clock, b"secret", on_leases=beats.put), CountingIds())
+    lab.hub = Hub(Engine(lab.store, lab.clock, b"secret", on_leases=beats.put), SequentialIds())
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
 
     async def scenario() -> None:
@@ -1368,9 +1382,9 @@ def test_agent_being_stopped_keeps_its_task_until_it_has_ended() -> None:
                 await asyncio.to_thread(beats.get)
                 lab.clock.advance(600)
             assert lab.task("one").status == "in-progress"
-            assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == 0
+            assert LeaseExpiry(lab.hub, Backoff()).run_once(lab.clock.now()) == 0
             agent.may_end.set()
-            await dispatcher.until_idle()
+            await dispatcher.wait_idle()
             dispatcher.stop()
 
     asyncio.run(scenario())
@@ -1388,7 +1402,7 @@ def test_messages_and_settlement_wait_for_an_unavailable_store() -> None:
     asyncio.run(run_until(dispatcher, lambda: lab.task("one").status == "review"))
     assert agent.notes[0] == "this message was not processed: a line is broken"
     assert agent.notes[1:] == ["ada says two", "ada says three"]
-    assert dispatcher.trouble.words == ""
+    assert dispatcher.problem.message == ""
 
 
 @proves("MAIL-SPAWN")
@@ -1407,7 +1421,7 @@ def test_started_agent_sends_a_heartbeat_immediately() -> None:
 @proves("DISPATCH-CLOCK")
 def test_clock_jump_of_a_day_ends_the_attempt_without_double_work() -> None:
     lab, agent, beats = Lab(), ScriptedRunner(ends=False), SimpleQueue[Collection[str]]()
-    lab.hub = Hub(Engine(lab.store, lab.clock, b"secret", on_leases=beats.put), CountingIds())
+    lab.hub = Hub(Engine(lab.store, lab.clock, b"secret", on_leases=beats.put), SequentialIds())
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     dispatcher = dispatcher_in_lab(lab, agent, ttl_ms=1_000)
 
@@ -1425,5 +1439,5 @@ def test_clock_jump_of_a_day_ends_the_attempt_without_double_work() -> None:
             dispatcher.stop()
 
     asyncio.run(scenario())
-    assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == 1
+    assert LeaseExpiry(lab.hub, Backoff()).run_once(lab.clock.now()) == 1
     assert (lab.task("one").status, lab.task("one").attempts) == ("ready", 1)

@@ -8,7 +8,7 @@ from dragoman.core.commands import ClaimTask, MoveTask, ReportOutcome
 from dragoman.core.rules.entropy import Thresholds
 from dragoman.ledger.entry import read_line
 from dragoman.protocols.aof.render import render_lines
-from dragoman.services.entropy import Entropy
+from dragoman.services.entropy import EntropyService
 from tests.engine.lab import HUMAN
 from tests.protocols.saop.hub import DEVELOPER, TASK, SaopHub
 from tests.requirements import proves
@@ -33,12 +33,14 @@ def record_turns(desk: SaopHub, first: int, *confidences: float) -> None:
 
 def test_falling_confidence_is_escalated_once_and_settles() -> None:
     desk = SaopHub()
-    service, now = Entropy(desk.hub, Thresholds(window=4)), desk.clock.now()
+    service, now = EntropyService(desk.hub, Thresholds(window=4)), desk.clock.now()
     assert (service.name, service.run_once(now)) == ("entropy", 0)
     record_turns(desk, 0, 0.9, 0.8, 0.6, 0.5)
     assert service.run_once(now) == 1
     assert service.run_once(now) == 0
-    assert Entropy(desk.hub, Thresholds(window=4)).run_once(now) == 0, "a restart says nothing new"
+    assert EntropyService(desk.hub, Thresholds(window=4)).run_once(now) == 0, (
+        "a restart says nothing new"
+    )
     assert desk.task(TASK).status == "in-progress", "it decides nothing"
     record_turns(desk, 4, 0.5, 0.6, 0.6, 0.7)
     assert service.run_once(now) == 1
@@ -66,7 +68,7 @@ def test_inferred_confidence_is_not_judged() -> None:
         captured = {"from": "claude-code", "filled": ["confidence", "estimated_complexity"]}
         desk.turn(index, content=content, metadata={"confidence": 0.5, "captured": captured})
 
-    assert Entropy(desk.hub, Thresholds()).run_once(desk.clock.now()) == 0
+    assert EntropyService(desk.hub, Thresholds()).run_once(desk.clock.now()) == 0
     assert entropy_events(desk) == []
 
 
@@ -75,23 +77,23 @@ def test_task_without_a_holder_is_not_judged() -> None:
     record_turns(desk, 0, 0.9, 0.7, 0.5, 0.3)
     desk.do(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
     desk.do(HUMAN, MoveTask(TASK, "done"))
-    assert Entropy(desk.hub, Thresholds()).run_once(desk.clock.now()) == 0
+    assert EntropyService(desk.hub, Thresholds()).run_once(desk.clock.now()) == 0
 
 
 def test_turns_that_arrive_together_are_judged_one_by_one() -> None:
     desk = SaopHub()
     record_turns(desk, 0, 0.9, 0.8, 0.6, 0.5, 0.5, 0.6, 0.6, 0.7)
-    service = Entropy(desk.hub, Thresholds(window=4))
+    service = EntropyService(desk.hub, Thresholds(window=4))
     assert service.run_once(desk.clock.now()) == 2
     both = [("entropy.escalated", "falling_confidence"), ("entropy.settled", "falling_confidence")]
     assert entropy_events(desk) == both
     assert service.run_once(desk.clock.now()) == 0
-    assert Entropy(desk.hub, Thresholds(window=4)).run_once(desk.clock.now()) == 0
+    assert EntropyService(desk.hub, Thresholds(window=4)).run_once(desk.clock.now()) == 0
 
 
 def test_escalation_by_another_hub_leaves_no_turn_unjudged() -> None:
     desk = SaopHub()
-    one, other = (Entropy(desk.hub, Thresholds(window=4)) for _ in range(2))
+    one, other = (EntropyService(desk.hub, Thresholds(window=4)) for _ in range(2))
     now = desk.clock.now()
     record_turns(desk, 0, 0.9, 0.8, 0.6, 0.5)
     assert (one.run_once(now), other.run_once(now)) == (1, 0)
@@ -102,7 +104,7 @@ def test_escalation_by_another_hub_leaves_no_turn_unjudged() -> None:
 
 def test_new_attempt_starts_without_earlier_escalations() -> None:
     desk = SaopHub()
-    service, now = Entropy(desk.hub, Thresholds(window=4)), desk.clock.now()
+    service, now = EntropyService(desk.hub, Thresholds(window=4)), desk.clock.now()
     record_turns(desk, 0, 0.9, 0.8, 0.6, 0.5)
     assert service.run_once(now) == 1
     desk.do(HUMAN, MoveTask(TASK, "ready"))

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.commands import CreateTask
-from dragoman.engine.trouble import Trouble
-from dragoman.services.projector import FilesDuty
-from dragoman.system.beneath import Beneath
+from dragoman.engine.trouble import HealthProblem
+from dragoman.services.projector import FileService
+from dragoman.system.beneath import SafeDisk
 from tests.engine.lab import HUMAN
 from tests.files.lab import FilesLab
 from tests.requirements import proves
 
 
-class FullDisk(Beneath):
+class FullDisk(SafeDisk):
     """A disk on which nothing more can be written."""
 
     code = errno.ENOSPC
@@ -23,7 +23,7 @@ class FullDisk(Beneath):
         """Fail: no space."""
         raise OSError(self.code, "No space left on device", path)
 
-    def append(self, path: str, keep: int, data: bytes, mtime_ns: int | None = None) -> None:
+    def append(self, path: str, offset: int, data: bytes, mtime_ns: int | None = None) -> None:
         """Fail: no space."""
         raise OSError(self.code, "No space left on device", path)
 
@@ -40,23 +40,23 @@ class ReadOnlyDisk(FullDisk):
 
 @proves("FILES-DISK")
 @pytest.mark.parametrize("kind", [FullDisk, ReadOnlyDisk])
-def test_files_lag_on_a_full_disk_and_catch_up(tmp_path: Path, kind: type[Beneath]) -> None:
+def test_files_lag_on_a_full_disk_and_catch_up(tmp_path: Path, kind: type[SafeDisk]) -> None:
     lab = FilesLab(tmp_path)
     lab.create()
     lab.do(HUMAN, CreateTask("Second", ready=True))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     reports: list[str] = []
-    service = FilesDuty("files", lab.projector(kind(tmp_path)).level, reports.append)
+    service = FileService("files", lab.projector(kind(tmp_path)).catch_up, reports.append)
     assert service.run_once(0) == 0
     assert len(reports) == 1
     assert "the files lag behind the ledger" in reports[0]
     assert "dragoman tick" in reports[0]
-    assert service.undone == Trouble(reports[0])
+    assert service.last_problem == HealthProblem(reports[0])
     assert {path: path.read_bytes() for path in before} == before
     assert lab.task("TASK-2026-02-09-002").title == "Second"
-    next_service = FilesDuty("files", lab.projector().level, reports.append)
+    next_service = FileService("files", lab.projector().catch_up, reports.append)
     assert next_service.run_once(0) == 1
-    assert next_service.undone.words == ""
+    assert next_service.last_problem.message == ""
     assert len(reports) == 1
     assert lab.differences() == []
 
@@ -71,7 +71,7 @@ def test_disk_that_fills_at_any_write_leaves_nothing_damaged(tmp_path: Path) -> 
         task = lab.create()
         lab.claim_only(task)
 
-        class FillingDisk(Beneath):
+        class FillingDisk(SafeDisk):
             """A disk with space for a few more files."""
 
             left = room
@@ -84,7 +84,7 @@ def test_disk_that_fills_at_any_write_leaves_nothing_damaged(tmp_path: Path) -> 
                 super().write(path, data, mtime_ns)
 
         reports.clear()
-        FilesDuty("files", lab.projector(FillingDisk(data)).level, reports.append).run_once(0)
+        FileService("files", lab.projector(FillingDisk(data)).catch_up, reports.append).run_once(0)
         lab.catch_up()
         assert lab.differences() == []
         room += 1
@@ -93,19 +93,21 @@ def test_disk_that_fills_at_any_write_leaves_nothing_damaged(tmp_path: Path) -> 
 
 @proves("FILES-DISK")
 def test_service_has_the_name_of_its_files() -> None:
-    assert FilesDuty("inbox", lambda: 3, lambda _: None).name == "inbox"
-    assert FilesDuty("inbox", lambda: 3, lambda _: None).run_once(0) == 3
+    assert FileService("inbox", lambda: 3, lambda _: None).name == "inbox"
+    assert FileService("inbox", lambda: 3, lambda _: None).run_once(0) == 3
 
 
 @proves("HUB-TROUBLE")
 def test_unfinished_work_is_reported_until_done() -> None:
     unfinished = ["the files of one task", ""]
-    service = FilesDuty("files", lambda: 3, lambda _: None, left=lambda: unfinished.pop(0))
-    assert (service.run_once(0), service.undone) == (
-        3,
-        Trouble("the files of one task", is_partial=True),
+    service = FileService(
+        "files", lambda: 3, lambda _: None, find_leftovers=lambda: unfinished.pop(0)
     )
-    assert (service.run_once(0), service.undone.words) == (3, "")
+    assert (service.run_once(0), service.last_problem) == (
+        3,
+        HealthProblem("the files of one task", is_partial=True),
+    )
+    assert (service.run_once(0), service.last_problem.message) == (3, "")
 
 
 @proves("HUB-TROUBLE")
@@ -114,7 +116,7 @@ def test_unreadable_inbox_message_is_reported_as_waiting_not_as_lagging() -> Non
         raise PermissionError(errno.EACCES, "Permission denied", "a.json")
 
     reports: list[str] = []
-    FilesDuty("inbox", read_inbox, reports.append).run_once(0)
+    FileService("inbox", read_inbox, reports.append).run_once(0)
     assert reports[0].startswith("messages wait in the inbox: a.json: Permission denied")
     assert "recorded" not in reports[0]
 
@@ -128,7 +130,7 @@ def test_scan_pauses_twenty_times_as_long_as_it_took() -> None:
         clock[0] += 2
         return 1
 
-    service = FilesDuty("files", scan, lambda _: None, lambda: clock[0])
+    service = FileService("files", scan, lambda _: None, lambda: clock[0])
     for at in (0.0, 5.0, 41.0, 42.0, 50.0):
         clock[0] = max(clock[0], at)
         service.run_once(0)

@@ -5,7 +5,7 @@ import pytest
 from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RenewLease, ReportOutcome
 from dragoman.core.deadlines import Backoff
 from dragoman.services import recovery
-from dragoman.services.recovery import Recovery
+from dragoman.services.recovery import LeaseExpiry
 from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, OpenStore, findings
 from tests.requirements import proves
 
@@ -21,7 +21,7 @@ def claim_tasks(lab: Lab, count: int, ttl_ms: int = TTL) -> list[str]:
 
 def run(lab: Lab) -> int:
     """Run the service once, at the hub's own time."""
-    return Recovery(lab.hub, Backoff(2_000, 60_000)).run_once(lab.clock.now())
+    return LeaseExpiry(lab.hub, Backoff(2_000, 60_000)).run_once(lab.clock.now())
 
 
 @proves("LEASE-RECOVERY", "RETRY-BACKOFF")
@@ -75,10 +75,10 @@ def test_any_number_of_leases_is_expired_page_by_page(monkeypatch: pytest.Monkey
 def test_service_clock_ahead_of_the_hub_expires_nothing_and_terminates() -> None:
     lab = Lab()
     claim_tasks(lab, 2, ttl_ms=1_000)
-    assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now() + 5_000) == 0
+    assert LeaseExpiry(lab.hub, Backoff()).run_once(lab.clock.now() + 5_000) == 0
     assert lab.task("T000").status == "in-progress"
     lab.clock.advance(1_000)
-    assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now() + 5_000) == 2
+    assert LeaseExpiry(lab.hub, Backoff()).run_once(lab.clock.now() + 5_000) == 2
 
 
 @proves("RETRY-DEADLETTER", "LEASE-RECOVERY")
@@ -98,8 +98,8 @@ def test_task_that_always_fails_is_deadlettered() -> None:
 class _LeaseKeepingStore(OpenStore):
     """A store that still lists a lease that has been ended."""
 
-    def expired(self, now: int, limit: int) -> list[str]:
-        return super().expired(now, limit) or ["task:T000"]
+    def expired_leases(self, now: int, limit: int) -> list[str]:
+        return super().expired_leases(now, limit) or ["task:T000"]
 
 
 @proves("LEASE-RECOVERY")

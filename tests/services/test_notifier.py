@@ -11,15 +11,15 @@ import pytest
 from dragoman.core.commands import CreateTask, MoveTask
 from dragoman.core.errors import StoreCorrupt
 from dragoman.core.events import Status
-from dragoman.engine.trouble import Trouble
-from dragoman.notify.command import Command
-from dragoman.notify.notice import News, Notice
-from dragoman.notify.webhook import Webhook
-from dragoman.services.clockwork import Lagging
-from dragoman.services.notifier import BUDGET_SECONDS, REST, TRIES, Notifier, Target
-from dragoman.system.fetch import Endpoint
+from dragoman.engine.trouble import HealthProblem
+from dragoman.notify.command import CommandTarget
+from dragoman.notify.notice import Notice, NoticeBuilder
+from dragoman.notify.webhook import WebhookTarget
+from dragoman.services.clockwork import ReportsProblem
+from dragoman.services.notifier import MAX_TRIES, RETRY_BACKOFF, RUN_SECONDS, Notifier, Target
+from dragoman.system.fetch import SafeHttpClient
 from dragoman.system.outbox import OutboxFiles
-from dragoman.system.spawn import run
+from dragoman.system.spawn import run_program
 from tests.engine.lab import HUMAN, Lab, OpenStore
 from tests.notify.receiver import receiving, status
 from tests.requirements import proves
@@ -65,7 +65,7 @@ class NotifierLab:
     def notifier(self) -> Notifier[Notice]:
         """Create the notifier as a freshly started process does."""
         hub = self.lab.hub
-        news = News(hub.store, STATUSES)
+        news = NoticeBuilder(hub.store, STATUSES)
         return Notifier(hub, self.outbox, news, self.targets, self.stopwatch)
 
     def run(self, *, after: int = 0) -> int:
@@ -99,7 +99,7 @@ def target() -> RecordingTarget:
 def notifier_lab(tmp_path: Path, target: RecordingTarget) -> NotifierLab:
     """Give a lab whose notifier has started."""
     notifier_lab = NotifierLab(tmp_path, target)
-    notifier_lab.notifier().begin()
+    notifier_lab.notifier().register_targets()
     return notifier_lab
 
 
@@ -122,9 +122,9 @@ class TestStartPosition:
     ) -> None:
         notifier_lab = NotifierLab(tmp_path, target)
         notifier_lab.block("old")
-        notifier_lab.notifier().begin()
+        notifier_lab.notifier().register_targets()
         notifier_lab.block("new")
-        notifier_lab.notifier().begin()
+        notifier_lab.notifier().register_targets()
         assert notifier_lab.run() == 1
         assert target.titles == ["new"]
 
@@ -134,7 +134,7 @@ class TestStartPosition:
         notifier_lab.block("one")
         late = RecordingTarget("late")
         notifier_lab.targets = (target, late)
-        notifier_lab.notifier().begin()
+        notifier_lab.notifier().register_targets()
         notifier_lab.block("two")
         assert notifier_lab.run() == 3
         assert (target.titles, late.titles) == (["one", "two"], ["two"])
@@ -164,7 +164,7 @@ class TestStartPosition:
 
     def test_no_files_are_created_without_targets(self, tmp_path: Path) -> None:
         notifier_lab = NotifierLab(tmp_path)
-        notifier_lab.notifier().begin()
+        notifier_lab.notifier().register_targets()
         notifier_lab.block("one")
         assert notifier_lab.run() == 0
         assert list(tmp_path.iterdir()) == []
@@ -234,26 +234,26 @@ class TestDelivery:
         self, notifier_lab: NotifierLab, target: RecordingTarget
     ) -> None:
         notifier = notifier_lab.notifier()
-        assert isinstance(notifier, Lagging)
+        assert isinstance(notifier, ReportsProblem)
         notifier_lab.block("one")
         target.problems = ["down", "down"]
         now = notifier_lab.lab.clock.now()
         for at in (now, now + 1, now + 5_000):
             notifier.run_once(at)
             words = "listener cannot be notified, retrying: down"
-            assert notifier.undone == Trouble(words, is_partial=True)
+            assert notifier.last_problem == HealthProblem(words, is_partial=True)
         notifier.run_once(now + 15_000)
-        assert notifier.undone.words == ""
+        assert notifier.last_problem.message == ""
 
     def test_notice_is_saved_as_failed_after_max_tries_and_the_next_is_delivered(
         self, notifier_lab: NotifierLab, target: RecordingTarget
     ) -> None:
         notifier_lab.block("lost", "next")
-        target.problems = ["down"] * TRIES
-        for _ in range(TRIES):
-            assert notifier_lab.run(after=REST.cap_ms) == 0
+        target.problems = ["down"] * MAX_TRIES
+        for _ in range(MAX_TRIES):
+            assert notifier_lab.run(after=RETRY_BACKOFF.cap_ms) == 0
         (lost,) = notifier_lab.failed_notices()
-        assert (lost["target"], lost["tries"], lost["problem"]) == ("listener", TRIES, "down")
+        assert (lost["target"], lost["tries"], lost["problem"]) == ("listener", MAX_TRIES, "down")
         assert lost["notice"]["title"] == "lost"
         assert lost["id"] == lost["notice"]["id"]
         assert notifier_lab.run() == 1
@@ -272,10 +272,10 @@ class TestDelivery:
         self, notifier_lab: NotifierLab, target: RecordingTarget
     ) -> None:
         notifier_lab.block("one")
-        with OutboxFiles(notifier_lab.folder).alone() as is_alone:
+        with OutboxFiles(notifier_lab.folder).try_lock() as is_alone:
             assert is_alone
             assert notifier_lab.run() == 0
-            notifier_lab.notifier().begin()
+            notifier_lab.notifier().register_targets()
         assert notifier_lab.run() == 1
         assert target.titles == ["one"]
 
@@ -289,7 +289,7 @@ class TestIsolation:
         failing, healthy = RecordingTarget("broken"), RecordingTarget("well")
         failing.problems = ["down"] * 3
         notifier_lab = NotifierLab(tmp_path, *(failing, healthy)[::order])
-        notifier_lab.notifier().begin()
+        notifier_lab.notifier().register_targets()
         notifier_lab.block("one", "two")
         assert notifier_lab.run() == 2
         notifier_lab.block("three")
@@ -301,8 +301,8 @@ class TestIsolation:
         slow, other = RecordingTarget("slow"), RecordingTarget("other")
         notifier_lab = NotifierLab(tmp_path, slow, other)
         # Each delivery takes half of the budget, without real waiting.
-        notifier_lab.stopwatch = lambda: (slow.attempts + other.attempts) * (BUDGET_SECONDS / 2)
-        notifier_lab.notifier().begin()
+        notifier_lab.stopwatch = lambda: (slow.attempts + other.attempts) * (RUN_SECONDS / 2)
+        notifier_lab.notifier().register_targets()
         notifier_lab.block("one", "two", "three", "four", "five")
         assert notifier_lab.run() == 4
         assert (slow.titles, other.titles) == (["one", "two", "three"], ["one"])
@@ -326,18 +326,18 @@ class TestIsolation:
         self, notifier_lab: NotifierLab, target: RecordingTarget
     ) -> None:
         (notifier_lab.folder / "notify.cursor").write_bytes(b'{"ledger": \xff')
-        notifier_lab.notifier().begin()
+        notifier_lab.notifier().register_targets()
         notifier_lab.block("one")
         with pytest.raises(StoreCorrupt, match=r"notify\.cursor is damaged.*move it away"):
             notifier_lab.run()
         (notifier_lab.folder / "notify.cursor").unlink()
-        notifier_lab.notifier().begin()
+        notifier_lab.notifier().register_targets()
         notifier_lab.block("two")
         assert notifier_lab.run() == 1
         assert target.titles == ["two"]
 
     def test_missing_folder_fails_no_command(self, tmp_path: Path) -> None:
-        NotifierLab(tmp_path / "gone", RecordingTarget()).notifier().begin()
+        NotifierLab(tmp_path / "gone", RecordingTarget()).notifier().register_targets()
 
 
 @proves("NOTIFY-AT-LEAST-ONCE", "NOTIFY-WEBHOOK", "NOTIFY-COMMAND", "NOTIFY-SECRETS")
@@ -349,14 +349,14 @@ def test_webhook_and_command_are_notified_and_no_file_holds_the_secret(tmp_path:
         url = receiver.url(path="/s3cr3t")
         notifier_lab = NotifierLab(
             data,
-            Webhook(secret, Endpoint(url, "notify.webhook_url", ("127.0.0.1",)).post),
-            Command(
+            WebhookTarget(secret, SafeHttpClient(url, "notify.webhook_url", ("127.0.0.1",)).post),
+            CommandTarget(
                 ("sh", "-c", "cat >> heard; echo >> heard"),
                 {"PATH": "/usr/bin:/bin"},
-                partial(run, folder=tmp_path),
+                partial(run_program, folder=tmp_path),
             ),
         )
-        notifier_lab.notifier().begin()
+        notifier_lab.notifier().register_targets()
         notifier_lab.block("one", "two")
         assert notifier_lab.run() == 2
         outbox_bytes = b"".join(path.read_bytes() for path in data.iterdir())
@@ -386,7 +386,7 @@ def _touch(outbox: OutboxFiles, name: str) -> None:
     if name == "notify.cursor":
         outbox.load()
     elif name == "notify.lock":
-        with outbox.alone():
+        with outbox.try_lock():
             pass
     else:
-        outbox.give_up(b"line")
+        outbox.record_failed(b"line")

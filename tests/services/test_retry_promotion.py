@@ -3,9 +3,9 @@
 import pytest
 
 from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, ReportOutcome
-from dragoman.engine.ports import Session
+from dragoman.engine.ports import Transaction
 from dragoman.services import promotion
-from dragoman.services.promotion import Promotion
+from dragoman.services.promotion import RetryPromotion
 from tests.engine.lab import ALICE, HUMAN, Lab, findings
 from tests.requirements import proves
 
@@ -22,15 +22,15 @@ def create_failed(lab: Lab, *names: str) -> None:
 def ready_queue(lab: Lab) -> list[str]:
     """The stored queue, read without triggering a promotion."""
 
-    def read(session: Session) -> list[str]:
-        return [key.name.removeprefix("task:") for key in session.ready("", None, 1_000)]
+    def read(session: Transaction) -> list[str]:
+        return [key.name.removeprefix("task:") for key in session.ready_page("", None, 1_000)]
 
     return lab.store.transact(read)
 
 
 def run(lab: Lab) -> int:
     """Run the service once, at the hub's own time."""
-    return Promotion(lab.hub).run_once(lab.clock.now())
+    return RetryPromotion(lab.hub).run_once(lab.clock.now())
 
 
 def test_task_in_backoff_is_promoted_at_its_millisecond() -> None:
@@ -58,7 +58,7 @@ def test_only_tasks_in_backoff_are_promoted() -> None:
 
 
 def test_any_number_of_tasks_is_promoted_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(promotion, "_AT_ONCE", 4)
+    monkeypatch.setattr(promotion, "_BATCH", 4)
     for count in (7, 8, 9):
         lab = Lab()
         names = [f"T{number}" for number in range(count)]
@@ -74,4 +74,4 @@ def test_claim_promotes_due_tasks_before_the_service_does() -> None:
     lab.clock.advance(1_000)
     assert lab.do(ALICE, ClaimTask("", "alice")).task == "T"
     assert run(lab) == 0, "asking for the next task has promoted what was due"
-    assert Promotion.name == "promotion"
+    assert RetryPromotion.name == "promotion"

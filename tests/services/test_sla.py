@@ -14,12 +14,12 @@ from dragoman.core.commands import (
     ReportOutcome,
     RequestDelegation,
 )
-from dragoman.core.offers import Wish
-from dragoman.engine.reads.ask import history
+from dragoman.core.offers import Requirements
+from dragoman.engine.reads.ask import stream_entries
 from dragoman.engine.reads.intents import find_standing
-from dragoman.engine.reads.roster import Rosters
+from dragoman.engine.reads.roster import CandidateIndex
 from dragoman.services import sla
-from dragoman.services.sla import Sla
+from dragoman.services.sla import SlaService
 from tests.engine.lab import BOB, HUMAN, START, Lab, findings
 from tests.requirements import proves
 
@@ -38,12 +38,12 @@ def create_delegations(lab: Lab, count: int, due_by: int = START + HOUR) -> list
 
 def run(lab: Lab) -> int:
     """Run the service once, at the hub's own time."""
-    return Sla(lab.hub).run_once(lab.clock.now())
+    return SlaService(lab.hub).run_once(lab.clock.now())
 
 
 def events(lab: Lab, name: str) -> list[str]:
     """Events of a task."""
-    return [entry.event for entry in history(lab.store, f"task:{name}")]
+    return [entry.event for entry in stream_entries(lab.store, f"task:{name}")]
 
 
 @proves("DELEGATION-SLA")
@@ -117,7 +117,7 @@ def test_any_number_of_delegations_is_escalated_page_by_page(
 def test_service_clock_ahead_of_the_hub_escalates_nothing_and_terminates() -> None:
     lab = Lab()
     create_delegations(lab, 2)
-    assert Sla(lab.hub).run_once(lab.clock.now() + 2 * HOUR) == 0
+    assert SlaService(lab.hub).run_once(lab.clock.now() + 2 * HOUR) == 0
     assert events(lab, "T000")[-1] != "delegation.escalated"
 
 
@@ -155,7 +155,7 @@ def test_unanswered_request_fails_and_moves_to_the_next_candidate() -> None:
     lab = Lab()
     for name in ("alice", "bob"):
         lab.do(HUMAN, RegisterAgent(name), DescribeAgent(name, ("python",)))
-    candidates = Rosters(lab.store).rank(Wish("python"), START)
+    candidates = CandidateIndex(lab.store).rank(Requirements("python"), START)
     lab.do(HUMAN, DelegateIntent("python", "i", patience_ms=HOUR, candidates=candidates))
     assert run(lab) == 0
     lab.clock.advance(HOUR)
@@ -173,11 +173,11 @@ def test_undelivered_request_is_withdrawn_without_blaming_the_called_agent() -> 
     lab = Lab()
     for name in ("alice", "bob"):
         lab.do(HUMAN, RegisterAgent(name), DescribeAgent(name, ("python",)))
-    candidates = Rosters(lab.store).rank(Wish("python"), START)
+    candidates = CandidateIndex(lab.store).rank(Requirements("python"), START)
     lab.do(HUMAN, DelegateIntent("python", "i", patience_ms=HOUR, candidates=candidates))
     for failures in ((0, 0), (0, 1)):
         lab.clock.advance(HOUR)
-        assert Sla(lab.hub, called={"alice"}).run_once(lab.clock.now()) == 1
+        assert SlaService(lab.hub, hub_started={"alice"}).run_once(lab.clock.now()) == 1
         standings = [find_standing(lab.store, name) for name in ("alice", "bob")]
         assert tuple(standing.failures for standing in standings if standing) == failures
     assert lab.task("i").status == "deadletter"
@@ -187,7 +187,7 @@ def test_undelivered_request_is_withdrawn_without_blaming_the_called_agent() -> 
 def test_request_in_review_does_not_delay_the_others() -> None:
     lab = Lab()
     lab.do(HUMAN, RegisterAgent("bob"), DescribeAgent("bob", ("python",)))
-    candidates = Rosters(lab.store).rank(Wish("python"), START)
+    candidates = CandidateIndex(lab.store).rank(Requirements("python"), START)
     for id in ("i", "j"):
         command = DelegateIntent("python", id, patience_ms=HOUR, candidates=candidates)
         lab.do(HUMAN, replace(command, review_required=True))
@@ -208,7 +208,7 @@ def test_request_in_review_does_not_delay_the_others() -> None:
 def test_unreadable_intent_does_not_stop_the_others() -> None:
     lab = Lab()
     lab.do(HUMAN, RegisterAgent("bob"), DescribeAgent("bob", ("python",)))
-    candidates = Rosters(lab.store).rank(Wish("python"), START)
+    candidates = CandidateIndex(lab.store).rank(Requirements("python"), START)
     for id in ("i", "j"):
         lab.do(HUMAN, DelegateIntent("python", id, patience_ms=HOUR, candidates=candidates))
     row = lab.store.stream("intent:i")

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.bootstrap.places import open_place
+from dragoman.bootstrap.places import open_directory
 from dragoman.config import AgentSettings, Settings
 from dragoman.config.sections import StoreSettings
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.actors import HUB_ACTOR, Actor
 from dragoman.core.commands import (
     ClaimTask,
     CreateTask,
@@ -25,8 +25,8 @@ from dragoman.core.commands import (
 from dragoman.core.errors import Refused
 from dragoman.core.events import Status
 from dragoman.core.states.letter import Mail
-from dragoman.engine.plan import Taken
-from dragoman.services.spawner import Spawner, Terms, Verdict, asked_at
+from dragoman.engine.plan import Accepted
+from dragoman.services.spawner import Spawner, SpawnPolicy, SpawnResult, spawn_requested_at
 from tests.engine.lab import ALICE, HUMAN, findings
 from tests.protocols.agentmail.hub import BEAD, OLGA, SPAWNER, MailHub, letter
 from tests.requirements import proves
@@ -79,7 +79,7 @@ def test_claim_answers_a_request_once_with_its_session() -> None:
     answer = spawner_lab.mail(mail.answer)
     assert (answer.sender, answer.to, answer.thread) == ("spawner", ("olga",), BEAD)
     assert answer.reply_to == request
-    assert (mail.acked_by, mail.read_by, mail.is_open) == (("spawner",), ("spawner",), False)
+    assert (mail.acked_by, mail.read_by, mail.awaits_answer) == (("spawner",), ("spawner",), False)
     assert request not in spawner_lab.inbox(OLGA, box="waiting")
     spawner_lab.pass_(600)
     assert "mail.escalated" not in spawner_lab.types()
@@ -106,7 +106,7 @@ def test_worker_that_already_finished_counts() -> None:
 def test_hub_claim_counts_once_its_agent_has_started() -> None:
     spawner_lab = SpawnerLab()
     spawner_lab.request()
-    spawner_lab.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1"))
+    spawner_lab.do(HUB_ACTOR, ClaimTask(BEAD, "ada", "hub-1.1"))
     spawner_lab.do(HUMAN, UpdateTask(BEAD, notes="soon?"))
     assert spawner_lab.run() == 0, "so far there is only a claim"
     spawner_lab.do(ADA_ACTOR, RenewLease(BEAD))
@@ -117,7 +117,7 @@ def test_hub_claim_counts_once_its_agent_has_started() -> None:
 def test_started_agent_that_reported_counts_as_started() -> None:
     spawner_lab = SpawnerLab()
     spawner_lab.request()
-    spawner_lab.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1"))
+    spawner_lab.do(HUB_ACTOR, ClaimTask(BEAD, "ada", "hub-1.1"))
     spawner_lab.do(ADA_ACTOR, ReportOutcome(BEAD, "failed", "no", apply=True))
     spawner_lab.run()
     assert spawner_lab.answers()[0][:2] == ("spawned", "hub-1.1")
@@ -126,7 +126,7 @@ def test_started_agent_that_reported_counts_as_started() -> None:
 def test_agent_that_could_not_be_started_is_no_worker() -> None:
     spawner_lab = SpawnerLab()
     spawner_lab.request()
-    spawner_lab.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1"))
+    spawner_lab.do(HUB_ACTOR, ClaimTask(BEAD, "ada", "hub-1.1"))
     reason = "not started: ada: No such file or directory"
     spawner_lab.do(ADA_ACTOR, ReleaseTask(BEAD, reason, unstarted=True))
     assert spawner_lab.run() == 1
@@ -137,7 +137,7 @@ def test_claimed_worker_that_does_not_start_in_time_fails_the_request() -> None:
     spawner_lab = SpawnerLab()
     spawner_lab.request()
     spawner_lab.pass_(1)
-    spawner_lab.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1", ttl_ms=3_600_000))
+    spawner_lab.do(HUB_ACTOR, ClaimTask(BEAD, "ada", "hub-1.1", ttl_ms=3_600_000))
     spawner_lab.pass_(3.9)
     assert spawner_lab.run() == 0
     spawner_lab.pass_(0.1)
@@ -149,9 +149,9 @@ def test_claimed_worker_that_does_not_start_in_time_fails_the_request() -> None:
 def test_claim_that_expired_unstarted_is_followed_by_the_next_worker() -> None:
     spawner_lab = SpawnerLab()
     spawner_lab.request()
-    spawner_lab.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1", ttl_ms=1_000))
+    spawner_lab.do(HUB_ACTOR, ClaimTask(BEAD, "ada", "hub-1.1", ttl_ms=1_000))
     spawner_lab.lab.clock.advance(1_000)
-    spawner_lab.do(SYSTEM, ExpireLease(BEAD))
+    spawner_lab.do(HUB_ACTOR, ExpireLease(BEAD))
     assert spawner_lab.run() == 0
     spawner_lab.pass_(1)
     spawner_lab.do(ALICE, ClaimTask(BEAD, "alice", "s-2"))
@@ -232,7 +232,7 @@ def test_task_that_an_agent_of_another_hub_may_claim_is_awaited() -> None:
     spawner_lab.do(HUMAN, CreateTask("t", BEAD, assignee="backend", ready=True))
     spawner_lab.request()
     assert spawner_lab.run() == 0
-    spawner_lab.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-2.1", queues=("backend",)))
+    spawner_lab.do(HUB_ACTOR, ClaimTask(BEAD, "ada", "hub-2.1", queues=("backend",)))
     spawner_lab.do(ADA_ACTOR, RenewLease(BEAD))
     spawner_lab.run()
     assert spawner_lab.answers() == [("spawned", "hub-2.1", "Session: hub-2.1")]
@@ -293,7 +293,7 @@ def test_agent_with_the_name_of_the_spawner_answers_itself() -> None:
     assert spawner_lab.run() == 0
     ack = letter("SPAWN_ACK", "Status: spawned", "Session: tmux-4")
     assert spawner_lab.effect(SPAWNER, ack) == "applied"
-    assert not spawner_lab.mail(request).is_open
+    assert not spawner_lab.mail(request).awaits_answer
     assert spawner_lab.answers()[0][:2] == ("spawned", "tmux-4")
 
 
@@ -312,7 +312,7 @@ def test_request_to_an_unknown_name_is_answered() -> None:
     assert spawner_lab.run() == 1
     assert spawner_lab.answers() == [("spawned", "hub-1.77", "Session: hub-1.77")]
     mail = spawner_lab.mail(request)
-    assert (mail.to, mail.copied, mail.is_open, mail.waits_for) == (
+    assert (mail.to, mail.copied, mail.awaits_answer, mail.awaited_acks) == (
         ("dispatcher",),
         ("spawner",),
         False,
@@ -328,7 +328,7 @@ def test_request_without_a_bead_is_answered_failed() -> None:
     assert spawner_lab.answers() == [
         ("failed", "", "the request names no bead: write Issue: ID in it"),
     ]
-    assert not spawner_lab.mail(request["id"]).is_open
+    assert not spawner_lab.mail(request["id"]).awaits_answer
 
 
 def test_unauthorized_request_is_answered_failed_each_time() -> None:
@@ -344,7 +344,7 @@ def test_unauthorized_request_is_answered_failed_each_time() -> None:
         assert spawner_lab.run() == 1
         answers = [(row["parsed"]["status"], last_line(row)) for row in spawner_lab.rows(ALICE)]
         assert answers == [("failed", reason)] * count
-        assert not spawner_lab.mail(request["id"]).is_open
+        assert not spawner_lab.mail(request["id"]).awaits_answer
     assert spawner_lab.run() == 0
     assert findings(spawner_lab.store) == []
 
@@ -358,10 +358,10 @@ def test_request_without_ack_required_is_answered() -> None:
 def test_bead_without_a_task_fails_the_request() -> None:
     spawner_lab = SpawnerLab()
     mail = spawner_lab.mail(spawner_lab.request())
-    verdicts = list[Verdict]()
-    terms = Terms("spawner", "SPAWN_REQUEST", 1)
+    verdicts = list[SpawnResult]()
+    terms = SpawnPolicy("spawner", "SPAWN_REQUEST", 1)
 
-    def answer(_: Mail, verdict: Verdict) -> None:
+    def answer(_: Mail, verdict: SpawnResult) -> None:
         verdicts.append(verdict)
 
     number = spawner_lab.store.tables.numbers[f"mail:{mail.id}"]
@@ -369,13 +369,15 @@ def test_bead_without_a_task_fails_the_request() -> None:
     state = row.state.replace(b'"bead":"ol-527.1"', b'"bead":"ol-999.1"')
     spawner_lab.store.tables.rows[number] = replace(row, state=state)
     Spawner(spawner_lab.lab.hub, terms, answer).run_once(spawner_lab.lab.clock.now())
-    assert verdicts == [Verdict(reason="no task has the name ol-999.1: see `dragoman task list`")]
+    assert verdicts == [
+        SpawnResult(reason="no task has the name ol-999.1: see `dragoman task list`")
+    ]
 
 
 def test_refused_answer_is_raised() -> None:
     spawner_lab = SpawnerLab(Settings())
     request = spawner_lab.request()
-    spawner_lab.lab.hub.do(
+    spawner_lab.lab.hub.submit(
         Actor("system", "spawner", "spawner"), CreateTask("other", "O"), key=f"spawn.{request}"
     )
     with pytest.raises(Refused, match="used before"):
@@ -383,13 +385,13 @@ def test_refused_answer_is_raised() -> None:
 
 
 def test_spawner_is_a_service_of_a_data_directory(tmp_path: Path) -> None:
-    directory = open_place(tmp_path / "data", "", None, create=True)
+    directory = open_directory(tmp_path / "data", "", None, create=True)
     try:
-        directory.interpreter.call("mail.send", REQUEST, OLGA)
-        service = next(service for service in directory.duties if service.name == "spawner")
+        directory.router.call("mail.send", REQUEST, OLGA)
+        service = next(service for service in directory.services if service.name == "spawner")
         assert service.run_once(directory.hub.clock.now()) == 1
-        inbox = directory.interpreter.call("mail.inbox", {}, OLGA)
-        assert isinstance(inbox, Taken)
+        inbox = directory.router.call("mail.inbox", {}, OLGA)
+        assert isinstance(inbox, Accepted)
         assert inbox.reply["messages"][0]["type"] == "SPAWN_ACK"
     finally:
         directory.hub.close()
@@ -401,21 +403,24 @@ def test_ack_of_another_sender_is_not_authorized() -> None:
     forged = letter("SPAWN_ACK", "Status: spawned", "Session: fake")
     for actor in (Actor("agent", "mallory"), Actor("orchestrator", "otis")):
         assert spawner_lab.effect(actor, forged) == "not_authorized"
-    assert spawner_lab.mail(request).is_open
+    assert spawner_lab.mail(request).awaits_answer
     assert spawner_lab.effect(SPAWNER, forged) == "applied"
 
 
 def test_time_of_the_latest_unanswered_request_is_known() -> None:
-    spawner_lab, terms = SpawnerLab(), Terms("spawner", "SPAWN_REQUEST", 60_000)
+    spawner_lab, terms = SpawnerLab(), SpawnPolicy("spawner", "SPAWN_REQUEST", 60_000)
     spawner_lab.lab.do(HUMAN, CreateTask("other", "other", ready=True))
     spawner_lab.request()
     spawner_lab.request(thread_id="", subject="[no-such-bead] SPAWN_REQUEST")
     store, first = spawner_lab.lab.store, spawner_lab.lab.clock.now()
     task, other = spawner_lab.lab.task(BEAD), spawner_lab.lab.task("other")
-    assert (asked_at(store, terms, task), asked_at(store, terms, other)) == (first, 0)
+    assert (spawn_requested_at(store, terms, task), spawn_requested_at(store, terms, other)) == (
+        first,
+        0,
+    )
     spawner_lab.lab.clock.advance(1_000)
     spawner_lab.request()
-    assert asked_at(store, terms, task) == first + 1_000
+    assert spawn_requested_at(store, terms, task) == first + 1_000
     spawner_lab.lab.do(ADA_ACTOR, ClaimTask(BEAD, "ada"))
     spawner_lab.run()
-    assert asked_at(store, terms, task) == 0
+    assert spawn_requested_at(store, terms, task) == 0

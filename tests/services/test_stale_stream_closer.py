@@ -9,8 +9,8 @@ import pytest
 from dragoman.core.commands import RecordTrace
 from dragoman.core.errors import StoreUnavailable
 from dragoman.protocols import saop
-from dragoman.services.thoughts import Thoughts
-from dragoman.system.chunk_tails import PATIENCE, ChunkTails
+from dragoman.services.thoughts import StaleStreamCloser
+from dragoman.system.chunk_tails import STALE_SECONDS, CarryOverFile
 from dragoman.text.digest import keyed_digest
 from dragoman.text.redact import Redactor
 from tests.protocols.saop.hub import SECRET, SaopHub, pulse, thought
@@ -29,11 +29,11 @@ class ThoughtStreams:
     def __init__(self, data: Path) -> None:
         self.folder = data / "held"
         self.seconds = 1_770_670_500.0
-        self.tails = ChunkTails(self.folder, bytes(32), self.now)
+        self.tails = CarryOverFile(self.folder, bytes(32), self.now)
         self.choices = choices = saop.Choices(redactor=Redactor(), tails=self.tails, digest=digest)
         self.desk = SaopHub(choices)
-        self.service = Thoughts(
-            self.desk.hub, self.tails, partial(saop.last_chunk, choices=choices)
+        self.service = StaleStreamCloser(
+            self.desk.hub, self.tails, partial(saop.final_chunk, choices=choices)
         )
         self.desk.turn(0)
 
@@ -43,7 +43,7 @@ class ThoughtStreams:
 
     def pass_deadline(self) -> None:
         """Advance the clock past the time that a chunk may take."""
-        self.seconds += PATIENCE + 1
+        self.seconds += STALE_SECONDS + 1
 
     def run(self) -> int:
         """Run the service once."""
@@ -119,9 +119,9 @@ def test_chunk_that_arrives_while_closing_is_neither_lost_nor_duplicated(
 
     def end(key: str, carry_over: str) -> RecordTrace | None:
         streams.desk.event(2, thought("ght, and more of i"))
-        return saop.last_chunk(key, carry_over, streams.choices)
+        return saop.final_chunk(key, carry_over, streams.choices)
 
-    assert Thoughts(streams.desk.hub, streams.tails, end).run_once(0) == 1
+    assert StaleStreamCloser(streams.desk.hub, streams.tails, end).run_once(0) == 1
     assert streams.desk.event(3, thought("t", final=True))["ok"]
     assert streams.thoughts()[-1]["chunk"] == "it"
     # The carry-over is recorded at the position that the service had reached, and only there.

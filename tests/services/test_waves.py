@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.actors import HUB_ACTOR, Actor
 from dragoman.core.commands import (
     AdvanceWave,
     AnyCommand,
@@ -21,20 +21,20 @@ from dragoman.core.commands import (
     ReserveFiles,
     StartWave,
 )
-from dragoman.core.deciding.mail.waving import commands_of_start
+from dragoman.core.deciding.mail.waving import wave_start_commands
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role, WaveBead
 from dragoman.core.states.wave import Wave
-from dragoman.engine.reads.ask import history
-from dragoman.engine.reads.mailbox import whole_list
+from dragoman.engine.reads.ask import stream_entries
+from dragoman.engine.reads.mailbox import all_mail
 from dragoman.engine.reads.waves import (
+    active_reservations,
     find_wave,
-    look_at_wave,
-    open_waves,
-    reserved_now,
+    open_wave_ids,
+    wave_status,
 )
-from dragoman.engine.shown.waves import shown_wave
-from dragoman.services.waves import Waves
+from dragoman.engine.shown.waves import wave_resource
+from dragoman.services.waves import WaveService
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing import HandHub
 from dragoman.testing.hand_hub import Work
@@ -56,12 +56,12 @@ def start(
     """Start a wave as its orchestrator."""
     wave_beads = tuple(WaveBead(bead) if isinstance(bead, str) else bead for bead in beads)
     wave = StartWave(wave_beads, parallel, id, retries or {})
-    lab.do(ORCHESTRATOR, *commands_of_start(wave, {}))
+    lab.do(ORCHESTRATOR, *wave_start_commands(wave, {}))
 
 
 def run(lab: Lab) -> int:
     """Run the service once."""
-    return Waves(lab.hub).run_once(lab.clock.now())
+    return WaveService(lab.hub).run_once(lab.clock.now())
 
 
 def statuses(lab: Lab, *names: str) -> list[str]:
@@ -69,11 +69,11 @@ def statuses(lab: Lab, *names: str) -> list[str]:
     return [lab.task(name).status for name in names]
 
 
-def wave_status(lab: Lab, id: str = "W") -> dict[str, Any]:
+def shown_status(lab: Lab, id: str = "W") -> dict[str, Any]:
     """The status of a wave as the surfaces show it."""
     wave = find_wave(lab.store, id)
     assert isinstance(wave, Wave)
-    return shown_wave(look_at_wave(lab.store, wave, lab.clock.now()))
+    return wave_resource(wave_status(lab.store, wave, lab.clock.now()))
 
 
 def complete_bead(lab: Lab, name: str, agent: Actor = ALICE) -> None:
@@ -104,7 +104,10 @@ def test_unknown_beads_are_adopted_and_known_beads_keep_their_status() -> None:
         "cancelled",
     ]
     assert lab.task("bead:new-1").id == "new-1"
-    assert [bead["waits_for"]["what"] for bead in wave_status(lab)["beads"][:2]] == ["slot", "slot"]
+    assert [bead["waits_for"]["what"] for bead in shown_status(lab)["beads"][:2]] == [
+        "slot",
+        "slot",
+    ]
     assert findings(lab.store) == []
 
 
@@ -126,8 +129,8 @@ def test_only_orchestrating_roles_start_waves() -> None:
         ("coordinator", ""),
     ]
     for role, code in expected:
-        assert lab.code(Actor(role, "x"), *commands_of_start(wave, {})) == code
-    assert lab.code(HUMAN, *commands_of_start(wave, {})) == "already_exists"
+        assert lab.code(Actor(role, "x"), *wave_start_commands(wave, {})) == code
+    assert lab.code(HUMAN, *wave_start_commands(wave, {})) == "already_exists"
 
 
 @proves("WAVE-START")
@@ -149,7 +152,7 @@ def test_only_orchestrating_roles_start_waves() -> None:
 )
 def test_invalid_wave_is_refused_and_leaves_nothing(wave: StartWave) -> None:
     lab = Lab()
-    assert lab.code(HUMAN, *commands_of_start(wave, {})) == "invalid_field"
+    assert lab.code(HUMAN, *wave_start_commands(wave, {})) == "invalid_field"
     assert [stream for stream, _ in lab.lines() if stream.startswith(("task:", "wave:"))] == []
 
 
@@ -157,9 +160,9 @@ def test_invalid_wave_is_refused_and_leaves_nothing(wave: StartWave) -> None:
 def test_name_with_a_kind_must_exist() -> None:
     lab = Lab()
     wave = StartWave((WaveBead("ticket:7"),), 1, "W")
-    assert lab.code(HUMAN, *commands_of_start(wave, {})) == "task_not_found"
+    assert lab.code(HUMAN, *wave_start_commands(wave, {})) == "task_not_found"
     lab.do(HUMAN, CreateTask("known", aliases=("ticket:7",)))
-    assert lab.code(HUMAN, *commands_of_start(wave, {})) == ""
+    assert lab.code(HUMAN, *wave_start_commands(wave, {})) == ""
 
 
 @proves("WAVE-PARALLEL", "WAVE-COMPLETE")
@@ -172,15 +175,15 @@ def test_wave_from_start_to_closing_report() -> None:
     lab.do(HUMAN, MoveTask("b", "cancelled", "not needed"))
     assert run(lab) == 0
     complete_bead(lab, "c")
-    assert wave_status(lab)["complete"] is True
+    assert shown_status(lab)["complete"] is True
     lab.clock.advance(60_000)
     assert run(lab) == 1
     assert run(lab) == 0
-    status = wave_status(lab)
+    status = shown_status(lab)
     assert (status["complete"], status["counts"]) == (True, {"review": 2, "cancelled": 1})
     assert status["ended_at"] == "2026-02-09T14:31:00.000Z"
-    assert list(open_waves(lab.store)) == []
-    (letter,) = [letter.mail for letter in whole_list(lab.store, "in:olga")]
+    assert list(open_wave_ids(lab.store)) == []
+    (letter,) = [letter.mail for letter in all_mail(lab.store, "in:olga")]
     assert (letter.sender, letter.thread) == ("hub", "W")
     assert letter.subject == "Wave W is complete: 2 review, 1 cancelled"
     assert "- b: cancelled" in letter.body
@@ -194,8 +197,8 @@ def test_closing_report_gives_the_reason_of_blocked_beads_as_the_status_does() -
     lab.do(HUMAN, MoveTask("a", "blocked", "the key is missing"))
     complete_bead(lab, "b")
     assert run(lab) == 1
-    (letter,) = [letter.mail for letter in whole_list(lab.store, "in:olga")]
-    reason = wave_status(lab)["beads"][0]["why"]
+    (letter,) = [letter.mail for letter in all_mail(lab.store, "in:olga")]
+    reason = shown_status(lab)["beads"][0]["why"]
     assert reason == "the key is missing"
     assert f"- a: blocked, attempts: 0: {reason}\n" in letter.body
 
@@ -205,9 +208,9 @@ def test_wave_of_ended_beads_is_closed_by_the_hub_not_at_its_start() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("over", "a"), MoveTask("a", "cancelled"))
     start(lab, "a")
-    assert len(list(open_waves(lab.store))) == 1
+    assert len(list(open_wave_ids(lab.store))) == 1
     assert run(lab) == 1
-    assert list(open_waves(lab.store)) == []
+    assert list(open_wave_ids(lab.store)) == []
 
 
 @proves("WAVE-FILES")
@@ -216,7 +219,7 @@ def test_waves_that_share_a_file_take_turns() -> None:
     start(lab, WaveBead("a", ("src/x.py",)), id="W1")
     start(lab, WaveBead("b", ("src/",)), "c", id="W2")
     assert statuses(lab, "a", "b", "c") == ["ready", "backlog", "ready"]
-    waits = wave_status(lab, "W2")["beads"][0]["waits_for"]
+    waits = shown_status(lab, "W2")["beads"][0]["waits_for"]
     assert waits == {
         "what": "file",
         "file": "src/**",
@@ -231,7 +234,7 @@ def test_waves_that_share_a_file_take_turns() -> None:
         },
     }
     lab.do(ALICE, ClaimTask("a", "alice"))
-    assert wave_status(lab, "W2")["beads"][0]["waits_for"]["by"]["holder"] == "alice"
+    assert shown_status(lab, "W2")["beads"][0]["waits_for"]["by"]["holder"] == "alice"
     assert run(lab) == 0
     lab.do(ALICE, ReportOutcome("a", "done", apply=True))
     assert run(lab) == 2
@@ -257,7 +260,7 @@ def test_bead_is_released_when_a_conflicting_reservation_expires() -> None:
     lab.clock.advance(HOUR)
     assert run(lab) == 1
     assert statuses(lab, "a") == ["ready"]
-    assert [one.id for one in reserved_now(lab.store, lab.clock.now()).living] == ["W:a"]
+    assert [one.id for one in active_reservations(lab.store, lab.clock.now()).active] == ["W:a"]
 
 
 @proves("WAVE-STATUS")
@@ -268,7 +271,7 @@ def test_bead_blocked_by_another_bead_does_not_occupy_its_slot() -> None:
     lab.do(HUMAN, LinkTask("a", "blocked-by", "b"))
     start(lab, "a", "b", parallel=1)
     assert statuses(lab, "a", "b") == ["backlog", "ready"]
-    assert wave_status(lab)["beads"][0]["waits_for"] == {"what": "task", "tasks": ("b",)}
+    assert shown_status(lab)["beads"][0]["waits_for"] == {"what": "task", "tasks": ("b",)}
     complete_bead(lab, "b")
     lab.do(HUMAN, MoveTask("b", "done"))
     run(lab)
@@ -285,7 +288,7 @@ def test_bead_without_retries_is_blocked_after_one_failure() -> None:
     start(lab, "a", parallel=1, retries={"TESTS_FAIL": 0})
     report_failure(lab, "a", "TESTS_FAIL")
     run(lab)
-    assert wave_status(lab)["beads"][0]["why"].startswith(
+    assert shown_status(lab)["beads"][0]["why"].startswith(
         "failed once with TESTS_FAIL; wave W allows 0 retries"
     )
 
@@ -302,8 +305,8 @@ def test_bead_that_exceeds_the_retries_of_a_failure_type_is_blocked_with_the_rea
     assert run(lab) == 1
     assert statuses(lab, "a", "b") == ["blocked", "ready"]
     reason = "failed 2 times with TESTS_FAIL; wave W allows 1 retry"
-    assert reason in list(history(lab.store, "task:a"))[-1].line.decode()
-    beads = wave_status(lab)["beads"]
+    assert reason in list(stream_entries(lab.store, "task:a"))[-1].line.decode()
+    beads = shown_status(lab)["beads"]
     assert beads[0]["why"].startswith(reason)
     assert "why" not in beads[1]
 
@@ -321,7 +324,7 @@ def test_checkpointed_attempt_counts_once_by_its_reason() -> None:
         lab.clock.advance(HOUR)
     run(lab)
     assert statuses(lab, "a") == ["blocked"]
-    line = list(history(lab.store, "task:a"))[-2].line.decode()
+    line = list(stream_entries(lab.store, "task:a"))[-2].line.decode()
     assert "failed 2 times with CONTEXT_HIGH; wave W allows 1 retry" in line
 
 
@@ -354,7 +357,7 @@ def test_wave_continues_after_a_hub_restart_at_any_step(tmp_path: Path, died_aft
             hub.restart()
         done += 1
 
-    for command in commands_of_start(StartWave(beads, 2, "W"), {}):
+    for command in wave_start_commands(StartWave(beads, 2, "W"), {}):
         hub.do(command)
     step()
     for name in ("a", "c", "b"):
@@ -394,7 +397,7 @@ def test_unreadable_wave_does_not_stop_the_others() -> None:
     rows = lab.store.tables.rows
     rows[number] = replace(rows[number], state=b"{")
     assert run(Lab(lab.store)) == 1
-    assert list(open_waves(lab.store)) == ["W1"]
+    assert list(open_wave_ids(lab.store)) == ["W1"]
 
 
 @proves("WAVE-STATUS")
@@ -453,7 +456,7 @@ def test_bead_in_backoff_shows_when_it_ends() -> None:
     start(lab, "a")
     lab.do(ALICE, ClaimTask("a", "alice"))
     lab.do(ALICE, ReportOutcome("a", "failed", apply=True))
-    (bead,) = wave_status(lab)["beads"]
+    (bead,) = shown_status(lab)["beads"]
     assert bead["waits_for"]["what"] == "rest"
     assert bead["waits_for"]["until"] > "2026-02-09T"
 
@@ -483,7 +486,7 @@ def test_immediate_reclaim_does_not_evade_the_retry_limit() -> None:
     receipt = lab.do(ALICE, ClaimTask("a", "alice"), failed, ClaimTask("a", "alice"), failed)
     assert receipt.status == "blocked", "nobody had to look at the wave for that"
     assert lab.code(ALICE, ClaimTask("a", "alice")) == "not_ready"
-    line = list(history(lab.store, "task:a"))[-1].line.decode()
+    line = list(stream_entries(lab.store, "task:a"))[-1].line.decode()
     assert "failed 2 times with TESTS_FAIL; wave W allows 1 retry" in line
     assert findings(lab.store) == []
 
@@ -511,9 +514,9 @@ def test_finished_wave_does_not_advance_and_one_request_closes_only_one() -> Non
     start(lab, "b", id="W")
     complete_bead(lab, "a")
     complete_bead(lab, "b")
-    both = lab.ask(SYSTEM, AdvanceWave("V"), AdvanceWave("W"))
+    both = lab.ask(HUB_ACTOR, AdvanceWave("V"), AdvanceWave("W"))
     assert isinstance(both, Refusal), "each has a closing report of its own"
     assert run(lab) == 2
     before = lab.store.head()
-    lab.do(SYSTEM, AdvanceWave("V"))
+    lab.do(HUB_ACTOR, AdvanceWave("V"))
     assert lab.store.head() == before

@@ -12,8 +12,8 @@ from dragoman.core.commands import (
 )
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.task import Task
-from dragoman.engine.plan import Taken
-from dragoman.ledger.records import HandoffRecord
+from dragoman.engine.plan import Accepted
+from dragoman.ledger.records import HandoffRow
 from dragoman.protocols.agentmail import compose
 from tests.simulation import messages
 from tests.simulation.participant import Participant, Worker
@@ -156,7 +156,7 @@ class MailWorker(Participant):
         box = await self.call_with_retries(
             "inbox", operation_call("mail.inbox", {"pending": True}, self.actor)
         )
-        if isinstance(box, Taken):
+        if isinstance(box, Accepted):
             for row in box.reply["messages"][:3]:
                 await self.call_with_retries(
                     "ack", operation_call("mail.ack", {"id": row["id"]}, self.actor)
@@ -170,7 +170,7 @@ class Helper(MailWorker):
         """Answer the pending questions."""
         call = operation_call("mail.inbox", {"pending": True}, self.actor)
         box = await self.call_with_retries("inbox", call)
-        if not isinstance(box, Taken):
+        if not isinstance(box, Accepted):
             return
         for row in box.reply["messages"][:5]:
             await self.step(60)
@@ -251,7 +251,7 @@ class HandoffWorker(Worker):
                 "finish", command_call(claimed[0], done, key=self.world.new_word())
             )
 
-    async def _handle_handoff(self, record: HandoffRecord) -> None:
+    async def _handle_handoff(self, record: HandoffRow) -> None:
         id, drawn = record.id, self.rng.random()
         if drawn < 0.15 and not self.world.is_calm:
             await self._act("reject", id, reason="capacity_unavailable", detail="no time")
@@ -306,7 +306,7 @@ class IntentWorker(Worker):
         found = await self.call_with_retries(
             "requests", operation_call("ccos.requests", {}, self.actor)
         )
-        if not isinstance(found, Taken) or not found.reply["requests"]:
+        if not isinstance(found, Accepted) or not found.reply["requests"]:
             await self._claim_reserved()
             return
         request = self.rng.choice(found.reply["requests"])

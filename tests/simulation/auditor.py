@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from dragoman.core.actors import HUB
+from dragoman.core.actors import HUB_NAME
 from dragoman.core.events import (
     EVENT_NAMES,
     MailPosted,
@@ -19,14 +19,14 @@ from dragoman.core.events import (
     TaskReported,
 )
 from dragoman.core.states.lease import Lease
-from dragoman.core.states.moves import MOVE_NAMES
+from dragoman.core.states.moves import STATUS_CHANGE_NAMES
 from dragoman.core.states.task import Task
-from dragoman.engine.ports import BoardQuery, Store
-from dragoman.engine.reads.ask import decode, find_task, list_tasks, state_of
-from dragoman.engine.verifying.verify import check_ledger, check_views
+from dragoman.engine.ports import Store, TaskQuery
+from dragoman.engine.reads.ask import decode_event, find_task, list_tasks, stream_state
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import Entry, read_line
-from dragoman.ledger.tree import EMPTY, extend, root
+from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 
 _PAGE = 1_000
 _WORD = re.compile(rb"w[0-9]+x")
@@ -84,7 +84,7 @@ class Auditor:
     def held(self, task: str) -> tuple[Task, Lease | None, int] | None:
         """Present task, its lease, and the version of its stream."""
         row = self.store.stream(f"task:{task}")
-        state = None if row is None else state_of(self.store, row)
+        state = None if row is None else stream_state(self.store, row)
         return (state, row.lease, row.version) if row and isinstance(state, Task) else None
 
     def check_fenced_write(
@@ -97,14 +97,14 @@ class Auditor:
         check(state.fence == fence, f"{task}: token {fence} was taken, while {state.fence} counts")
         after = self.held(task)
         if after is not None and after[2] > version:
-            is_held = lease is not None and lease.fence == fence and lease.is_live(now)
+            is_held = lease is not None and lease.fence == fence and lease.is_valid(now)
             check(is_held, f"{task}: a write under token {fence} was taken, whose lease was over")
 
     # Checks
 
     def check_after_recovery(self, now: int) -> None:
         """Check that no expired lease is left, and that tasks and leases agree."""
-        expired = self.store.expired(now, 10)
+        expired = self.store.expired_leases(now, 10)
         check(not expired, f"after a recovery at {now} these leases live on: {expired}")
         if self._checked_at == self.entries_read:
             return
@@ -136,21 +136,21 @@ class Auditor:
             check(count == 1, f"{word} was acknowledged, and stands in {count} entries {event}")
         problems = [
             *check_ledger(self.store, checkpoints, _ignore_progress),
-            *check_views(self.store, _ignore_progress),
+            *check_stored_states(self.store, _ignore_progress),
         ]
         check(not problems, f"verify finds {problems[:3]}")
-        page, tree = self.store.entries(0, _PAGE), EMPTY
+        page, tree = self.store.entries(0, _PAGE), EMPTY_TREE
         while page:
-            tree = extend(tree, (entry.hash for entry in page))
+            tree = extend_tree(tree, (entry.hash for entry in page))
             page = self.store.entries(page[-1].position, _PAGE)
-        return root(tree)
+        return tree_root(tree)
 
     def tasks(self) -> Iterator[tuple[Task, Lease | None]]:
         """Tasks and their leases."""
-        query = BoardQuery(limit=_PAGE)
+        query = TaskQuery(limit=_PAGE)
         while page := list_tasks(self.store, query):
             yield from ((view.task, view.lease) for view in page)
-            query = BoardQuery(before=page[-1].number, limit=_PAGE)
+            query = TaskQuery(before=page[-1].number, limit=_PAGE)
 
     def task(self, name: str) -> Task | None:
         found = find_task(self.store, name)
@@ -163,7 +163,7 @@ class Auditor:
             return
         task = entry.stream
         if entry.event == _CLAIMED:
-            claimed = decode(entry)
+            claimed = decode_event(entry)
             assert isinstance(claimed, TaskClaimed)
             held = self._held.get(task)
             check(held is None, f"{task} was claimed by {claimed.agent}, while held: {held}")
@@ -173,12 +173,12 @@ class Auditor:
             self._held[task] = Attempt(claimed.agent, claimed.fence)
         elif entry.event in _WORK:
             held, by = self._held.get(task), read_line(entry.line).actor
-            event = decode(entry)
+            event = decode_event(entry)
             is_hubs = isinstance(event, TaskReported) and bool(event.by)
-            expected_actor = f"system:{HUB}" if is_hubs else f"agent:{held and held.agent}"
+            expected_actor = f"system:{HUB_NAME}" if is_hubs else f"agent:{held and held.agent}"
             is_by_holder = held is not None and by == expected_actor
             check(is_by_holder, f"{task}: {entry.event} by {by}, while held: {held}")
-        elif entry.event in MOVE_NAMES:
+        elif entry.event in STATUS_CHANGE_NAMES:
             self._held[task] = None
 
     def _count_words(self, entry: Entry) -> None:

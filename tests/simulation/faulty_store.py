@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from dragoman.core.errors import StoreConflict, StoreError, StoreLost, StoreUnavailable
-from dragoman.engine.ports import Session, Store
+from dragoman.engine.ports import Store, Transaction
 
 T = TypeVar("T")
 
@@ -56,14 +56,14 @@ class FaultyStore:
         self._on_death = on_death
         self.is_dead = False
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         """Run the work, unless a fault is drawn."""
         self._check_reachable()
         fault, in_commit = self._draw_fault(), self._rng.random() < 0.5
         if fault is not None and not in_commit:
             raise self._apply_fault(fault)
 
-        def rolled_back(session: Session) -> T:
+        def rolled_back(session: Transaction) -> T:
             work(session)
             assert fault is not None
             raise self._apply_fault(fault)

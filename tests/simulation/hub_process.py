@@ -13,27 +13,27 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.bootstrap.handoffs import Ports
-from dragoman.bootstrap.speaking import dialects
+from dragoman.bootstrap.handoffs import HandoffPorts
+from dragoman.bootstrap.speaking import build_dialects
 from dragoman.bootstrap.traces import trace_choices
 from dragoman.config import Settings
 from dragoman.core.actors import Actor
 from dragoman.core.errors import DragomanError
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.handle import Engine, Waiting
-from dragoman.engine.hints import Hints
+from dragoman.engine.handle import Engine, QueuedRequest
+from dragoman.engine.hints import CommitHints
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Turned
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Rejected
 from dragoman.engine.ports import Store
-from dragoman.notify.notice import News, Notice
-from dragoman.services.attempt import Terms
+from dragoman.notify.notice import Notice, NoticeBuilder
+from dragoman.services.attempt import RunPolicy
 from dragoman.services.budgets import Budget
-from dragoman.services.desk import Agent
-from dragoman.services.dispatcher import Dispatcher, Outside, Policy
+from dragoman.services.desk import AgentSpec
+from dragoman.services.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
 from dragoman.services.notifier import Notifier
 from dragoman.services.workq import HubWorkq
-from dragoman.system.ids import CountingIds
+from dragoman.system.ids import SequentialIds
 from tests.hub_services import Disk, build_services
 from tests.simulation.faulty_store import FaultRates, FaultyStore, HubDied
 from tests.simulation.programs import Machine, Script, ScriptedRunner
@@ -45,15 +45,15 @@ SECRET = b"a secret of the simulation"
 class InlineEngine(Engine):
     """Engine whose writer has no thread of its own: a batch runs when it is handed in."""
 
-    def _send(self, front: Any, gathered: list[Waiting]) -> None:
+    def _enqueue(self, loop_queue: Any, requests: list[QueuedRequest]) -> None:
         try:
-            outcomes = self._run([request for request, _ in gathered])
+            outcomes = self._run_batch([request for request, _ in requests])
         except HubDied as died:
-            for _, future in gathered:  # the callers that wait in this process are dead, too
+            for _, future in requests:  # the callers that wait in this process are dead, too
                 future.set_exception(died)
             return
-        answers = [(future, one) for (_, future), one in zip(gathered, outcomes, strict=True)]
-        front.deliver(answers)
+        answers = [(future, one) for (_, future), one in zip(requests, outcomes, strict=True)]
+        loop_queue.deliver(answers)
 
 
 class NoUsage:
@@ -89,7 +89,7 @@ class Environment(Struct, frozen=True):
     clock: VirtualClock
     fault_rates: FaultRates
     rng: Random
-    ids: CountingIds
+    ids: SequentialIds
     disk: Disk
     machine: Machine
     script: Script
@@ -111,24 +111,24 @@ class HubProcess:
             asyncio.get_running_loop().call_soon(on_death, self)
 
         self.store = FaultyStore(store, environment.fault_rates, rng, lambda: clock.passed, died)
-        hints, faulty = Hints(), cast(Store, self.store)
-        engine = InlineEngine(faulty, clock, SECRET, on_commit=hints.tell)
+        hints, faulty = CommitHints(), cast(Store, self.store)
+        engine = InlineEngine(faulty, clock, SECRET, on_commit=hints.notify)
         self.hub = hub = Hub(engine, environment.ids)
         settings, disk = Settings(), environment.disk
         workq = HubWorkq(hub)
         traces = trace_choices(settings, hub.redaction.redactor, hub, lambda: "")
-        known_dialects = dialects(
+        known_dialects = build_dialects(
             settings,
             None,
-            Ports(None, workq, hub.redaction.refusal),
+            HandoffPorts(None, workq, hub.redaction.check_document),
             replace(traces, tails=disk.tails),
         )
         facts = StoreFacts(faulty, lambda _task, _ref: True, now=clock.now)
-        self.interpreter = Interpreter(hub, known_dialects, facts)
+        self.interpreter = Router(hub, known_dialects, facts)
         listener = Listener(
             disk, lambda: environment.fault_rates.unavailable > rng.randrange(1_000)
         )
-        news = News(faulty, settings.notify.statuses)
+        news = NoticeBuilder(faulty, settings.notify.statuses)
         notifier = Notifier(hub, disk, news, [listener], lambda: clock.passed / 1_000)
         self.duties = build_services(disk, notifier, hub, self.interpreter, settings)
         self.dispatcher = Dispatcher(
@@ -137,7 +137,7 @@ class HubProcess:
             self._policy(settings, environment),
             self._outside(environment),
         )
-        hints.listen(self.dispatcher.hint)
+        hints.subscribe(self.dispatcher.hint)
         self.dispatching = asyncio.ensure_future(self.dispatcher.run())
 
     @property
@@ -165,40 +165,40 @@ class HubProcess:
                 is_healthy = False
         return is_healthy
 
-    def _agents(self, environment: Environment) -> list[Agent]:
+    def _agents(self, environment: Environment) -> list[AgentSpec]:
         runner = ScriptedRunner(environment.machine, environment.script, lambda: self.is_dead)
         return [
-            Agent(
+            AgentSpec(
                 name=name,
                 runner=runner,
                 queues=("", name),
-                prompt=lambda task, _name: task.title,
+                build_prompt=lambda task, _name: task.title,
                 concurrency=2,
                 budget=Budget(),
             )
             for name in environment.programs
         ]
 
-    def _policy(self, settings: Settings, environment: Environment) -> Policy:
-        return Policy(
-            hub="sim",
+    def _policy(self, settings: Settings, environment: Environment) -> DispatchPolicy:
+        return DispatchPolicy(
+            hub_name="sim",
             concurrency=4,
             ttl_ms=environment.ttl_ms,
             poll_ms=1_800_000,
             grace_ms=30_000,
-            terms=Terms(settings.retry, 5.0, "release"),
+            run_policy=RunPolicy(settings.retry, 5.0, "release"),
         )
 
-    def _outside(self, environment: Environment) -> Outside:
-        return Outside(
-            speak=self._send_as,
-            sweep=environment.machine.sweep,
-            forget=environment.machine.forget,
+    def _outside(self, environment: Environment) -> DispatcherPorts:
+        return DispatcherPorts(
+            submit_message=self._send_as,
+            stop_orphans=environment.machine.sweep,
+            forget_session=environment.machine.forget,
             usage=NoUsage(),
             new_id=environment.ids,
-            tell=lambda _: None,
+            warn=lambda _: None,
         )
 
     async def _send_as(self, actor: Actor, message: bytes) -> str:
-        answer = await self.interpreter.send_soon(message, speaker=actor)
-        return answer.detail if isinstance(answer, Turned) else ""
+        answer = await self.interpreter.send_async(message, speaker=actor)
+        return answer.detail if isinstance(answer, Rejected) else ""

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 from msgspec.structs import replace
 
 from dragoman.core.states.lease import Lease
-from dragoman.engine.ports import Changes, Session, Store
+from dragoman.engine.ports import Changes, Store, Transaction
 from dragoman.store.memory import MemoryStore
 
 T = TypeVar("T")
@@ -17,7 +17,7 @@ Change = Callable[[Changes, int], Changes | None]
 class _Session:
     """Session that writes changed data."""
 
-    def __init__(self, session: Session, change: Change, number: int) -> None:
+    def __init__(self, session: Transaction, change: Change, number: int) -> None:
         self._session = session
         self._change = change
         self._number = number
@@ -39,13 +39,13 @@ class Mutant(MemoryStore):
         self._change = change
         self._transactions = 0
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         """Run the work; what it writes is changed on the way."""
         self._transactions += 1
         number = self._transactions
 
-        def changed(session: Session) -> T:
-            return work(cast(Session, _Session(session, self._change, number)))
+        def changed(session: Transaction) -> T:
+            return work(cast(Transaction, _Session(session, self._change, number)))
 
         return super().transact(changed)
 

@@ -12,9 +12,9 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask
 from dragoman.core.events import Role, Status
 from dragoman.core.states.task import Task
-from dragoman.engine.ports import BoardQuery
+from dragoman.engine.ports import TaskQuery
 from dragoman.engine.reads.ask import list_tasks
-from dragoman.engine.request import Accepted
+from dragoman.engine.request import Committed
 from tests.simulation.world import NO_ANSWER, Answer, Call, World, command_call, is_accepted
 
 _TRIES = 4
@@ -81,7 +81,7 @@ class Participant(ABC):
 
     def tasks(self, status: Status) -> list[Task]:
         """Tasks in this status, newest first, as the board lists them."""
-        query = BoardQuery(status=status, limit=50)
+        query = TaskQuery(status=status, limit=50)
         return [view.task for view in list_tasks(self.world.auditor.store, query)]
 
     @property
@@ -99,7 +99,7 @@ class Worker(Participant):
         session = f"s-{self.world.new_number()}"
         command = ClaimTask(name, self.name, session, ttl)
         answer = await self.call_with_retries("claim", command_call(self.actor, command, key=word))
-        if not isinstance(answer, Accepted):
+        if not isinstance(answer, Committed):
             return None
         receipt = answer.receipts[0]
         task = self.world.auditor.task(receipt.task)

@@ -9,8 +9,8 @@ from dragoman.core.commands import CreateTask, DescribeAgent, MoveTask, Register
 from dragoman.core.events import Role, Status
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.task import Task
-from dragoman.engine.request import Accepted
-from dragoman.engine.runner import Assignment, Hear
+from dragoman.engine.request import Committed
+from dragoman.engine.runner import Assignment, OnMessage
 from dragoman.protocols.agentmail import compose
 from tests.simulation import agents, messages
 from tests.simulation.faulty_store import HubDied
@@ -73,7 +73,7 @@ class Orchestrator(Participant):
         command = CreateTask(f"Work {word}", ready=True, assignee=assignee)
         call = command_call(self.actor, command, key=word)
         answer = await self.expect_recorded("create", call, word, "task.created")
-        assert isinstance(answer, Accepted), answer
+        assert isinstance(answer, Committed), answer
         task = self.world.auditor.task(answer.receipts[0].task)
         assert task is not None
         return task
@@ -195,7 +195,7 @@ def program_script(world: World) -> Script:
     """Script of a started program: it prints AOF messages, and ends in one of several ways."""
     rng = world.rng_of("programs")
 
-    async def script(of: Assignment, on_output: Hear) -> str:
+    async def script(of: Assignment, on_output: OnMessage) -> str:
         for _ in range(rng.randrange(3)):
             await asyncio.sleep(rng.uniform(0, 1_200))
             word = world.new_word()
@@ -220,7 +220,7 @@ def program_script(world: World) -> Script:
     return script
 
 
-async def _print_message(on_output: Hear, message: messages.Message) -> None:
+async def _print_message(on_output: OnMessage, message: messages.Message) -> None:
     try:
         await on_output(b"AOF/1 " + msgspec.json.encode(message))
     except HubDied:

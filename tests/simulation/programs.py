@@ -7,10 +7,10 @@ A new hub ends the programs whose marks it finds.
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from dragoman.engine.runner import Assignment, Ended, Hear
+from dragoman.engine.runner import Assignment, OnMessage, RunExit
 from tests.simulation.faulty_store import HubDied
 
-Script = Callable[[Assignment, Hear], Awaitable[str]]
+Script = Callable[[Assignment, OnMessage], Awaitable[str]]
 """Behaviour of a program; returns the problem that ended it, or nothing."""
 
 
@@ -59,12 +59,12 @@ class ScriptedRunner:
         self._script = script
         self._is_dead = is_dead
 
-    async def start(self, assignment: Assignment, hear: Hear) -> "Running":
+    async def start(self, assignment: Assignment, on_message: OnMessage) -> "Running":
         """Start a program."""
         if self._is_dead():
             raise HubDied
         assert assignment.session not in self._machine.marks, "the same session runs twice"
-        program = Program(self._script(assignment, hear))
+        program = Program(self._script(assignment, on_message))
         self._machine.marks[assignment.session] = program
         return Running(self._machine, assignment.session, program, self._is_dead)
 
@@ -72,8 +72,8 @@ class ScriptedRunner:
 class Running:
     """Handle of a program for the hub that started it."""
 
-    is_beating = True
-    said = 0
+    renews_lease = True
+    output_bytes = 0
 
     def __init__(
         self, machine: Machine, session: str, program: Program, is_dead: Callable[[], bool]
@@ -83,10 +83,10 @@ class Running:
         self._program = program
         self._is_dead = is_dead
 
-    async def wait(self) -> Ended:
-        return Ended(await self._program.wait())
+    async def wait(self) -> RunExit:
+        return RunExit(await self._program.wait())
 
-    async def stop(self, grace: float, why: str = "") -> None:
+    async def stop(self, grace: float, reason: str = "") -> None:
         """Wait for the grace period, since the program ignores the request, then kill it."""
         if self._is_dead():
             raise HubDied

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.bootstrap import open_place
-from dragoman.services.projector import FilesDuty
+from dragoman.bootstrap import open_directory
+from dragoman.services.projector import FileService
 from tests.conftest import LONG_RUN
 from tests.requirements import proves
 from tests.simulation.__main__ import read_seeds
@@ -73,9 +73,9 @@ def test_kind_of_event_happens_in_some_seed(results: list[SimulationResult], kin
 def test_simulated_duties_are_those_of_a_hub_except_files(
     results: list[SimulationResult], tmp_path: Path
 ) -> None:
-    data_dir = open_place(tmp_path / "hub", "", None, create=True)
+    data_dir = open_directory(tmp_path / "hub", "", None, create=True)
     data_dir.hub.close()
-    shipped = {duty.name for duty in data_dir.duties if not isinstance(duty, FilesDuty)}
+    shipped = {duty.name for duty in data_dir.services if not isinstance(duty, FileService)}
     assert {f"duty {name}" for name in shipped} == {
         kind for kind in total_counts(results) if kind.startswith("duty ")
     }

@@ -16,10 +16,10 @@ from msgspec import Struct
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import StoreError
-from dragoman.engine.plan import Taken
+from dragoman.engine.plan import Accepted
 from dragoman.engine.ports import Store
-from dragoman.engine.request import Accepted
-from dragoman.system.ids import CountingIds
+from dragoman.engine.request import Committed
+from dragoman.system.ids import SequentialIds
 from tests.hub_services import Disk
 from tests.simulation.auditor import Auditor
 from tests.simulation.faulty_store import FaultRates, HubDied
@@ -97,7 +97,7 @@ class World:
             clock=self.clock,
             fault_rates=self.fault_rates,
             rng=Random(f"{seed}:store"),
-            ids=CountingIds(),
+            ids=SequentialIds(),
             disk=self.disk,
             machine=self.machine,
             script=script(self),
@@ -314,13 +314,13 @@ class World:
 
 def is_accepted(answer: Answer) -> bool:
     """True for an answer that is an acceptance."""
-    return isinstance(answer, Accepted | Taken)
+    return isinstance(answer, Committed | Accepted)
 
 
 def command_call(actor: Actor, *commands: AnyCommand, key: str = "") -> Call:
     """Call that submits commands."""
     return lambda process: process.hub.engine.handle_now(
-        process.hub.request(actor, *commands, key=key)
+        process.hub.make_request(actor, *commands, key=key)
     )
 
 

@@ -168,7 +168,11 @@ class Model:
 
     def _scope(self, actor: Actor, first: AnyCommand) -> str:
         try:
-            return self.find(first.about).id if first.about else f"{actor.role}:{actor.name}"
+            return (
+                self.find(first.target_task).id
+                if first.target_task
+                else f"{actor.role}:{actor.name}"
+            )
         except ModelRefusal:
             return f"{actor.role}:{actor.name}"
 
@@ -511,7 +515,7 @@ def _heartbeat_task(command: AnyCommand) -> str:
     """Task whose lease a command renews for its holder."""
     if isinstance(command, RequestDelegation):
         return command.parent
-    return command.bead if isinstance(command, PostMail) else command.about
+    return command.bead if isinstance(command, PostMail) else command.target_task
 
 
 def holds(actor: Actor, task: ModelTask, now: int) -> bool:

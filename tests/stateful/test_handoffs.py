@@ -29,14 +29,14 @@ from dragoman.core.errors import Refusal
 from dragoman.core.states.handoff import Handoff
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import find_task, history, state_of
+from dragoman.engine.reads.ask import find_task, stream_entries, stream_state
 from dragoman.engine.request import Outcome
-from dragoman.engine.verifying.verify import check_ledger, check_views
-from dragoman.ledger.views import decode_state, refold
-from dragoman.services.recovery import Recovery
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.ledger.views import decode_state, replay
+from dragoman.services.recovery import LeaseExpiry
 from dragoman.store.memory import MemoryStore
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
 from tests.core.handoffs import offer, package
 from tests.requirements import proves
 from tests.stateful.handoff_model import HandoffModel, OfferedTask
@@ -57,13 +57,13 @@ class HandoffMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._clock = HandClock(START)
+        self._clock = ManualClock(START)
         store = MemoryStore("machine")
-        self._hub = Hub(Engine(store, self._clock, b"secret"), CountingIds())
+        self._hub = Hub(Engine(store, self._clock, b"secret"), SequentialIds())
         self._model = HandoffModel({name: OfferedTask() for name in TASKS})
         self._texts = count()
         for name in TASKS:
-            self._hub.do(HERA, CreateTask(name, name, ready=True, max_attempts=1_000))
+            self._hub.submit(HERA, CreateTask(name, name, ready=True, max_attempts=1_000))
 
     # Actions: each time with a new text, because the same text is a repeat
 
@@ -128,7 +128,7 @@ class HandoffMachine(RuleBasedStateMachine):
     def reassign(self, actor: Actor, which: int, to: str) -> None:
         """Reassign a handoff, as a coordinator or another actor."""
         id = self._id(which)
-        request = self._hub.request(actor, ReassignHandoff(id, to, self._new_text()))
+        request = self._hub.make_request(actor, ReassignHandoff(id, to, self._new_text()))
         expected = self._model.reassign(actor.name, id, request.id, to)
         assert self._code_of(self._hub.engine.handle_now(request)) == expected
 
@@ -164,7 +164,7 @@ class HandoffMachine(RuleBasedStateMachine):
     def expire_all_leases(self) -> None:
         self._clock.advance(TTL)
         self._model.expire()
-        Recovery(self._hub, Backoff()).run_once(self._clock.now())
+        LeaseExpiry(self._hub, Backoff()).run_once(self._clock.now())
 
     # Invariants
 
@@ -206,16 +206,16 @@ class HandoffMachine(RuleBasedStateMachine):
         """Fold every stream into its stored state, and verify the ledger."""
         store = self._hub.store
         for row in store.rows(0, 10_000):
-            replayed = refold(entry.line for entry in history(store, row.name))
+            replayed = replay(entry.line for entry in stream_entries(store, row.name))
             assert replayed == (decode_state(row.name, row.state) if row.state else None)
         assert list(check_ledger(store, (), _ignore_progress)) == []
-        assert list(check_views(store, _ignore_progress)) == []
+        assert list(check_stored_states(store, _ignore_progress)) == []
 
     def _check(self, actor: Actor, command: AnyCommand, expected: str) -> None:
         assert self._submit(actor, command) == expected
 
     def _submit(self, actor: Actor, command: AnyCommand) -> str:
-        return self._code_of(self._hub.engine.handle_now(self._hub.request(actor, command)))
+        return self._code_of(self._hub.engine.handle_now(self._hub.make_request(actor, command)))
 
     def _code_of(self, answer: Outcome) -> str:
         return f"{answer.code} {answer.kind}".strip() if isinstance(answer, Refusal) else ""
@@ -230,7 +230,7 @@ class HandoffMachine(RuleBasedStateMachine):
     def _handoff(self, id: str) -> Handoff:
         row = self._hub.store.stream(f"handoff:{id}")
         assert row is not None
-        state = state_of(self._hub.store, row)
+        state = stream_state(self._hub.store, row)
         assert isinstance(state, Handoff)
         return state
 

@@ -18,11 +18,11 @@ from dragoman.core.commands import (
     RenewReservations,
     ReserveFiles,
 )
-from dragoman.core.ids import RESERVATIONS
+from dragoman.core.ids import RESERVATIONS_STREAM
 from dragoman.core.states.letter import Mail
 from dragoman.core.states.reservations import Reservations
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import state_of
+from dragoman.engine.reads.ask import stream_state
 from dragoman.store.memory import MemoryStore
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
@@ -111,8 +111,8 @@ class StreamsMachine(TaskMachine):
     def letters_and_reservations_match_model(self) -> None:
         """Compare every letter and all reservations."""
         store, model = self._hub.store, self._model
-        rows = store.kind("mail", "", 1_000)
-        letters = [state for row in rows if isinstance(state := state_of(store, row), Mail)]
+        rows = store.streams_of_kind("mail", "", 1_000)
+        letters = [state for row in rows if isinstance(state := stream_state(store, row), Mail)]
         assert {
             one.id: (one.sender, one.to, one.bead, list(one.read_by), list(one.acked_by))
             for one in letters
@@ -120,8 +120,8 @@ class StreamsMachine(TaskMachine):
             id: (one.sender, one.to, one.bead, one.read_by, one.acked_by)
             for id, one in model.letters.items()
         }
-        row = store.stream(RESERVATIONS)
-        state = None if row is None else state_of(store, row)
+        row = store.stream(RESERVATIONS_STREAM)
+        state = None if row is None else stream_state(store, row)
         kept = state.kept if isinstance(state, Reservations) else ()
         assert [
             (*one.patterns, one.holder, one.until, one.exclusive, one.task, one.fence)

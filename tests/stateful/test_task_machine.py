@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 from msgspec.structs import replace
 
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.actors import HUB_ACTOR, Actor
 from dragoman.core.commands import (
     AcceptDelegation,
     AdoptTask,
@@ -46,16 +46,16 @@ from dragoman.core.states.task import Task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import find_task, history
-from dragoman.engine.verifying.verify import check_ledger, check_views
-from dragoman.ledger.views import decode_state, refold
-from dragoman.services.promotion import Promotion
-from dragoman.services.recovery import Recovery
-from dragoman.services.sla import Sla
+from dragoman.engine.reads.ask import find_task, stream_entries
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.ledger.views import decode_state, replay
+from dragoman.services.promotion import RetryPromotion
+from dragoman.services.recovery import LeaseExpiry
+from dragoman.services.sla import SlaService
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
 from tests.core.expected_transitions import EXPECTED_TRANSITIONS
 from tests.requirements import proves
 from tests.stateful.task_model import Model
@@ -186,9 +186,9 @@ class TaskMachine(RuleBasedStateMachine):
         super().__init__()
         self._folder = tempfile.TemporaryDirectory(prefix="dragoman-machine-")
         self._open_store = open_store
-        self._clock = HandClock(START)
+        self._clock = ManualClock(START)
         self._latest = START
-        self._ids = CountingIds()
+        self._ids = SequentialIds()
         self._model = self._new_model()
         self._submitted: list[Request] = []
         self._hub = self._open()
@@ -276,7 +276,9 @@ class TaskMachine(RuleBasedStateMachine):
         """Submit several requests at once."""
         calls = [(actor, claim_for_self(actor, commands), key) for actor, commands, key in drawn]
 
-        requests = [self._hub.request(actor, *commands, key=key) for actor, commands, key in calls]
+        requests = [
+            self._hub.make_request(actor, *commands, key=key) for actor, commands, key in calls
+        ]
 
         async def together() -> list[Any]:
             return await asyncio.gather(*(self._hub.engine.handle(one) for one in requests))
@@ -302,14 +304,14 @@ class TaskMachine(RuleBasedStateMachine):
         """Run the duties once."""
         now = self._clock.now()
         expired = self._model.expired(now)
-        assert Recovery(self._hub, Backoff()).run_once(now) == len(expired)
-        Promotion(self._hub).run_once(now)
+        assert LeaseExpiry(self._hub, Backoff()).run_once(now) == len(expired)
+        RetryPromotion(self._hub).run_once(now)
         for name in expired:
-            assert self._model.submit(SYSTEM, (ExpireLease(name),), "", now)[0] == ""
+            assert self._model.submit(HUB_ACTOR, (ExpireLease(name),), "", now)[0] == ""
         overdue = self._model.overdue(now)
-        assert Sla(self._hub).run_once(now) == len(overdue)
+        assert SlaService(self._hub).run_once(now) == len(overdue)
         for name in overdue:
-            assert self._model.submit(SYSTEM, (EscalateDelegation(name),), "", now)[0] == ""
+            assert self._model.submit(HUB_ACTOR, (EscalateDelegation(name),), "", now)[0] == ""
 
     @rule()
     def restart(self) -> None:
@@ -377,12 +379,12 @@ class TaskMachine(RuleBasedStateMachine):
         store = self._hub.store
         tasks = 0
         for row in store.rows(0, 1_000):
-            replayed = refold(entry.line for entry in history(store, row.name))
+            replayed = replay(entry.line for entry in stream_entries(store, row.name))
             assert replayed == (decode_state(row.name, row.state) if row.state else None)
             tasks += isinstance(replayed, Task)
         assert tasks == len(self._model.tasks)
         assert list(check_ledger(store, (), _ignore_progress)) == []
-        assert list(check_views(store, _ignore_progress)) == []
+        assert list(check_stored_states(store, _ignore_progress)) == []
 
     def _is_clock_current(self) -> bool:
         """True unless the clock was set back: a promoted task stays promoted then."""
@@ -392,7 +394,7 @@ class TaskMachine(RuleBasedStateMachine):
         actor, commands, key = submitted
         self._submitted.append(submitted)
         versions = self._versions()
-        request = self._hub.request(actor, *commands, key=key)
+        request = self._hub.make_request(actor, *commands, key=key)
         expected = self._model.submit(actor, commands, key, self._clock.now(), request.id)
         outcome = self._hub.engine.handle_now(request)
         self._compare(outcome, expected)

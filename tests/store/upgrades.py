@@ -5,11 +5,11 @@ from dragoman.core.commands import PostMail
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.verifying.verify import Finding, check_ledger, check_views
-from dragoman.files.archives.transplant import Transplant
+from dragoman.engine.verifying.verify import Finding, check_ledger, check_stored_states
+from dragoman.files.archives.transplant import LedgerLoader
 from dragoman.store.sqlite.migrate import MIGRATIONS
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
 from tests.ledger.released import START, golden_entries
 
 LEDGERS: dict[int, tuple[str, ...]] = {
@@ -44,30 +44,30 @@ COPY = "INSERT INTO {table} ({columns}) SELECT {columns} FROM {source}"
 
 def fill(store: Store, name: str) -> None:
     """Load a golden ledger, with all its derived rows."""
-    transplant = Transplant(store, START)
-    transplant.add([entry.line.encode() for entry in golden_entries(name)])
-    transplant.lend({})
-    transplant.remember([("actor:human:lea", "a key", b"its print", b"its answer")])
+    transplant = LedgerLoader(store, START)
+    transplant.append([entry.line.encode() for entry in golden_entries(name)])
+    transplant.restore_leases({})
+    transplant.restore_answers([("actor:human:lea", "a key", b"its print", b"its answer")])
 
 
 def write_letters(store: Store) -> None:
     """Send letters about a bead, in its thread and in another, and one about none."""
-    engine = Engine(store, HandClock(START), b"secret")
-    hub, ada = Hub(engine, CountingIds()), Actor("agent", "ada")
+    engine = Engine(store, ManualClock(START), b"secret")
+    hub, ada = Hub(engine, SequentialIds()), Actor("agent", "ada")
     for bead, thread in (("ol-1", "ol-1"), ("bead:ol-1", "afar"), ("ol-1", "afar"), ("", "afar")):
-        hub.do(ada, PostMail(("bob",), "\0", "x", bead=bead, thread=thread))
+        hub.submit(ada, PostMail(("bob",), "\0", "x", bead=bead, thread=thread))
 
 
 def positions_about_bead(store: Store) -> list[int]:
     """List the positions of letters about the bead in other threads."""
-    return [place.position for place in store.listed(ListQuery("bead:ol-1"))]
+    return [place.position for place in store.list_page(ListQuery("bead:ol-1"))]
 
 
 def problems(store: Store) -> list[Finding]:
     """List the findings of a verification."""
     return [
         *check_ledger(store, [], lambda _: None),
-        *check_views(store, lambda _: None),
+        *check_stored_states(store, lambda _: None),
     ]
 
 

@@ -10,16 +10,16 @@ import pytest
 from mcp.client import Client
 from msgspec.structs import fields
 
-from dragoman.config import parse
-from dragoman.config.sections import TABLES, keys_of_sections
+from dragoman.config import parse_settings
+from dragoman.config.sections import TABLE_SECTIONS, section_keys
 from dragoman.core.errors import SettingsError
 from dragoman.engine.faults import Fault
 from dragoman.engine.operation import Dialect, Operation
-from dragoman.protocols.acp.actions import SHAPES
-from dragoman.surfaces.http.endpoint import read_query, shaped
+from dragoman.protocols.acp.actions import ACTION_SHAPES
+from dragoman.surfaces.http.endpoint import parse_body, parse_query
 from dragoman.surfaces.http.problems import HttpProblem
-from dragoman.surfaces.mcp.tool import Denied, Visit
-from dragoman.surfaces.mcp.tools import table
+from dragoman.surfaces.mcp.tool import ToolCall, ToolError
+from dragoman.surfaces.mcp.tools import build_tools
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving
 from tests.surfaces.mcp.clients import run_with_client
@@ -84,13 +84,13 @@ def _mcp(tool: str) -> Surface:
 
 def _settings(_: HubServer, text: str) -> tuple[str, str | None]:
     with pytest.raises(SettingsError) as raised:
-        parse(text, {})
+        parse_settings(text, {})
     return raised.value.detail, None
 
 
 def _variable(_: HubServer, variable: tuple[str, str]) -> tuple[str, str | None]:
     with pytest.raises(SettingsError) as raised:
-        parse("", dict([variable]))
+        parse_settings("", dict([variable]))
     return raised.value.detail, None
 
 
@@ -269,14 +269,16 @@ def _with_odd_field(shape: Any) -> Iterator[dict[str, Any]]:
 
 def _body_refusals(server: HubServer) -> Iterator[str]:
     for endpoint in server.app.endpoints:
-        yield from _problems(read_query, b"odd=1", endpoint.query)
+        yield from _problems(parse_query, b"odd=1", endpoint.query)
         for field in fields(endpoint.query):
             for odd in (b"", b"-1", b"1.5", b"odd"):
                 query = field.encode_name.encode() + b"=" + odd
-                yield from _problems(read_query, query, endpoint.query)
-        if endpoint.reads and endpoint.body not in (None, Any):
+                yield from _problems(parse_query, query, endpoint.query)
+        if endpoint.parses_body and endpoint.body not in (None, Any):
             for value in _with_odd_field(endpoint.body):
-                yield from _problems(shaped, json.dumps(value).encode(), endpoint.body, 1_000_000)
+                yield from _problems(
+                    parse_body, json.dumps(value).encode(), endpoint.body, 1_000_000
+                )
 
 
 def _problems(read: Callable[..., Any], *arguments: Any) -> Iterator[str]:
@@ -287,10 +289,12 @@ def _problems(read: Callable[..., Any], *arguments: Any) -> Iterator[str]:
 
 
 def _odd_messages(server: HubServer) -> Iterator[tuple[Dialect, Operation, Any]]:
-    for dialect in server.deps.interpreter.dialects:
+    for dialect in server.deps.router.dialects:
         for operation in dialect.operations:
             # Where there are several shapes, the action chooses one.
-            shapes = SHAPES if operation.name == "acp_handoff" else {"": operation.shape}
+            shapes = (
+                ACTION_SHAPES if operation.name == "acp_handoff" else {"": operation.input_type}
+            )
             for action, shape in shapes.items():
                 for value in _with_odd_field(shape):
                     yield dialect, operation, {"action": action, **value} if action else value
@@ -298,7 +302,7 @@ def _odd_messages(server: HubServer) -> Iterator[tuple[Dialect, Operation, Any]]
 
 def _dialect_refusals(server: HubServer) -> Iterator[str]:
     for _, operation, value in _odd_messages(server):
-        read = operation.read(value)
+        read = operation.validate(value)
         if isinstance(read, Fault):
             yield read.detail
 
@@ -314,24 +318,26 @@ def _argument_refusals(_: HubServer) -> Iterator[str]:
 
     async def responses() -> list[Any]:
         return [
-            await tool.run(Visit({name: odd}, run_in_context, None))
-            for tool in table(()).values()
+            await tool.run(ToolCall({name: odd}, run_in_context, None))
+            for tool in build_tools(()).values()
             for name in tool.schema["properties"]
             for odd in ODD_VALUES
         ]
 
     for response in asyncio.run(responses()):
-        if isinstance(response, Denied):
+        if isinstance(response, ToolError):
             yield response.detail
 
 
 def _setting_refusals(_: HubServer) -> Iterator[str]:
-    agent_sections = [(kind + ".x", shape.__struct_fields__) for kind, shape in TABLES.items()]
-    for section, keys in (*keys_of_sections().items(), *agent_sections):
+    agent_sections = [
+        (kind + ".x", shape.__struct_fields__) for kind, shape in TABLE_SECTIONS.items()
+    ]
+    for section, keys in (*section_keys().items(), *agent_sections):
         for key in keys:
             for odd in ("7", "1.5", "true", '"odd"', '["odd"]', "[[7]]", "[7]", "{ odd = 1 }"):
                 try:
-                    parse(f"[{section}]\n{key} = {odd}", {})
+                    parse_settings(f"[{section}]\n{key} = {odd}", {})
                 except SettingsError as error:
                     yield error.detail
 

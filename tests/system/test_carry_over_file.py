@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.rests import Left
-from dragoman.system.chunk_tails import MOST_AGE, MOST_PAST, PATIENCE, ChunkTails
+from dragoman.engine.rests import StoredCarryOver
+from dragoman.system.chunk_tails import (
+    MAX_AGE_SECONDS,
+    MAX_OUTDATED_BYTES,
+    STALE_SECONDS,
+    CarryOverFile,
+)
 from tests.requirements import proves
 
 pytestmark = proves("SAOP-MASKED")
@@ -17,7 +22,7 @@ SECRET = b"0" * 32
 NOW = 1_770_670_500.0
 
 
-class CarryOvers(ChunkTails):
+class CarryOvers(CarryOverFile):
     """Carry-over file beside a ledger that has every event except the lost ones."""
 
     def __init__(self, folder: Path, secret: bytes = SECRET, later: float = 0.0) -> None:
@@ -26,11 +31,11 @@ class CarryOvers(ChunkTails):
         self.lost = set[str]()
 
     def keep(self, key: str, text: str, event: str = "e", before: str = "") -> None:
-        self.put([Left(key, event, before, text)])
+        self.put([StoredCarryOver(key, event, before, text)])
 
     def clear(self, key: str) -> None:
         """Put a chunk without carry-over."""
-        left = [Left(key, "e-last", self.current(key), "")]
+        left = [StoredCarryOver(key, "e-last", self.current(key), "")]
         self.put(left)
         self.settle(left)
 
@@ -38,11 +43,11 @@ class CarryOvers(ChunkTails):
         return self.get(key, self._is_recorded)
 
     def stale(self) -> list[tuple[str, str]]:
-        return list(self.left(self._is_recorded))
+        return list(self.find_stale(self._is_recorded))
 
     def become_stale(self) -> None:
         """Let so much time pass that all carry-over is stale."""
-        self.later += PATIENCE + 1
+        self.later += STALE_SECONDS + 1
 
     def _is_recorded(self, event: str) -> bool:
         return event not in self.lost
@@ -84,14 +89,14 @@ def test_old_carry_over_is_removed(tmp_path: Path) -> None:
     CarryOvers(folder).keep("old", "half")
     CarryOvers(folder, b"1" * 32).keep("of other keys", "half")
     for file in folder.iterdir():
-        long_ago = file.stat().st_mtime - MOST_AGE - 1
+        long_ago = file.stat().st_mtime - MAX_AGE_SECONDS - 1
         os.utime(file, (long_ago, long_ago))
     carry_overs = CarryOvers(folder)
     carry_overs.keep("new", "half")
     carry_overs.keep("newer", "half")
     assert carry_overs.current("old") == ""
     assert len(list(folder.iterdir())) == 1
-    assert CarryOvers(folder, later=MOST_AGE + 1).current("new") == ""
+    assert CarryOvers(folder, later=MAX_AGE_SECONDS + 1).current("new") == ""
 
 
 def test_touched_carry_over_is_not_stale(tmp_path: Path) -> None:
@@ -144,7 +149,7 @@ def test_carry_over_touched_during_flush_is_not_flushed(
     for key in ("a", "b"):
         carry_overs.keep(key, f"half {key}")
     carry_overs.become_stale()
-    stale = carry_overs.left(lambda _: True)
+    stale = carry_overs.find_stale(lambda _: True)
     ((first, _), other) = next(stale), {"a": "b", "b": "a"}
     assert carry_overs.current(other[first]) == f"half {other[first]}"
     assert list(stale) == [], "a chunk goes on with the other one"
@@ -182,11 +187,11 @@ def test_batch_is_written_once_and_file_is_compacted(tmp_path: Path) -> None:
     carry_overs, other = CarryOvers(tmp_path), CarryOvers(tmp_path)
     texts = {f"k-{number}": f"held {number} " * 1_000 for number in range(20)}
     for number in range(10):
-        left = [Left(key, f"e-{number}", "", text) for key, text in texts.items()]
+        left = [StoredCarryOver(key, f"e-{number}", "", text) for key, text in texts.items()]
         carry_overs.put(left)
         carry_overs.settle(left)
     (file,) = tmp_path.iterdir()
-    assert file.stat().st_size < 2 * MOST_PAST
+    assert file.stat().st_size < 2 * MAX_OUTDATED_BYTES
     assert {key: other.current(key) for key in texts} == texts
     other.keep("k-0", "anew")
     assert carry_overs.current("k-0") == "anew"

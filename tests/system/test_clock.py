@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from dragoman.engine.ports import Clock
-from dragoman.system.clock import FixedClock, HandClock, SystemClock
+from dragoman.system.clock import FixedClock, ManualClock, SystemClock
 from tests.requirements import proves
 
 EARLIEST = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp() * 1000)
@@ -24,7 +24,7 @@ def test_fixed_clock_stands_still() -> None:
 
 @proves("TESTING-HUB")
 def test_manual_clock_moves_only_by_advance() -> None:
-    clock = HandClock(1_000)
+    clock = ManualClock(1_000)
     assert clock.now() == 1_000
     clock.advance(500)
     assert clock.now() == 1_500

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.eager_file import EagerFile
+from dragoman.system.eager_file import EarlyWritebackFile
 from tests.requirements import proves
 
 pytestmark = proves("ACP-ARTIFACTS")
@@ -18,12 +18,15 @@ CHUNK = 1 << 20
 )
 def test_written_chunks_are_in_order(tmp_path: Path, sizes: tuple[int, ...]) -> None:
     chunks = [os.urandom(size) for size in sizes]
-    with EagerFile(tmp_path / "file", "wb") as file:
+    with EarlyWritebackFile(tmp_path / "file", "wb") as file:
         assert [file.write(memoryview(chunk)) for chunk in chunks] == list(sizes)
         assert file.tell() == sum(sizes)
     assert (tmp_path / "file").read_bytes() == b"".join(chunks)
 
 
 def test_full_disk_raises_os_error() -> None:
-    with EagerFile("/dev/full", "wb") as file, pytest.raises(OSError, match="No space left"):
+    with (
+        EarlyWritebackFile("/dev/full", "wb") as file,
+        pytest.raises(OSError, match="No space left"),
+    ):
         file.write(bytes(CHUNK))

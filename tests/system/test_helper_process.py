@@ -8,22 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.helper import Helper, serve
+from dragoman.system.helper import HelperProcess, serve_requests
 from tests.requirements import proves
 
 
 def serve_echo() -> None:
     """Serve requests in the other process."""
-    serve(lambda request: str(os.getpid()).encode() if request == b"who" else request[::-1])
+    serve_requests(
+        lambda request: str(os.getpid()).encode() if request == b"who" else request[::-1]
+    )
 
 
 @contextmanager
-def started_helper() -> Generator[Helper]:
-    helper = Helper(serve_echo)
+def started_helper() -> Generator[HelperProcess]:
+    helper = HelperProcess(serve_echo)
     try:
         yield helper
     finally:
-        helper.end()
+        helper.kill()
         helper.close()
 
 
@@ -31,22 +33,22 @@ def started_helper() -> Generator[Helper]:
 def test_requests_are_answered() -> None:
     with started_helper() as helper:
         for question in (b"", b"one", b"a long one" * 1_000_000):
-            assert helper.ask(question) == question[::-1]
-        assert helper.ask(b"who") != str(os.getpid()).encode()
+            assert helper.request(question) == question[::-1]
+        assert helper.request(b"who") != str(os.getpid()).encode()
 
 
 @proves("VERIFY-HASHES")
 def test_killed_helper_answers_none() -> None:
     with started_helper() as helper:
-        os.kill(int(helper.ask(b"who") or b""), signal.SIGKILL)
-        assert [helper.ask(b"one"), helper.ask(b"two")] == [None, None]
+        os.kill(int(helper.request(b"who") or b""), signal.SIGKILL)
+        assert [helper.request(b"one"), helper.request(b"two")] == [None, None]
 
 
 @proves("VERIFY-HASHES")
 def test_interrupt_does_not_end_helper() -> None:
     with started_helper() as helper:
-        os.kill(int(helper.ask(b"who") or b""), signal.SIGINT)
-        assert helper.ask(b"one") == b"eno"
+        os.kill(int(helper.request(b"who") or b""), signal.SIGINT)
+        assert helper.request(b"one") == b"eno"
 
 
 @proves("VERIFY-HASHES")
@@ -56,4 +58,4 @@ def test_helper_imports_nothing_from_working_directory(
     (tmp_path / "socket.py").write_text("raise SystemExit")
     monkeypatch.chdir(tmp_path)
     with started_helper() as helper:
-        assert helper.ask(b"one") == b"eno"
+        assert helper.request(b"one") == b"eno"

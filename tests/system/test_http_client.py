@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from dragoman.core.errors import SettingsError
-from dragoman.system.fetch import Endpoint, ForbiddenAddress, closed_kind
+from dragoman.system.fetch import ForbiddenAddress, SafeHttpClient, non_public_kind
 from tests.certificate import make_certificate
 from tests.notify.receiver import Answer, Receiver, drip, hang, receiving, status, text
 from tests.requirements import proves
@@ -28,8 +28,8 @@ def receiver() -> Generator[Receiver]:
         yield server
 
 
-def make_endpoint(receiver: Receiver, **more: Any) -> Endpoint:
-    return Endpoint(receiver.url(path="/hook?key=1"), SETTING, ("127.0.0.1",), **more)
+def make_endpoint(receiver: Receiver, **more: Any) -> SafeHttpClient:
+    return SafeHttpClient(receiver.url(path="/hook?key=1"), SETTING, ("127.0.0.1",), **more)
 
 
 class FakeResolver:
@@ -88,18 +88,18 @@ def test_status_is_returned_and_redirect_not_followed(receiver: Receiver, code: 
 )
 def test_any_spelling_of_localhost_is_refused(receiver: Receiver, host: str) -> None:
     with pytest.raises(ForbiddenAddress, match="allow_hosts"):
-        Endpoint(receiver.url(host), SETTING).post({}, b"")
+        SafeHttpClient(receiver.url(host), SETTING).post({}, b"")
     assert receiver.connections == 0
 
 
 @pytest.mark.parametrize("allowed", ["localhost", "LocalHost", "localhost."])
 def test_allowed_host_is_called(receiver: Receiver, allowed: str) -> None:
-    assert Endpoint(receiver.url("localhost"), SETTING, (allowed,)).post({}, b"") == 204
+    assert SafeHttpClient(receiver.url("localhost"), SETTING, (allowed,)).post({}, b"") == 204
 
 
 def test_allowed_host_does_not_allow_its_other_names(receiver: Receiver) -> None:
     with pytest.raises(ForbiddenAddress):
-        Endpoint(receiver.url("localhost"), SETTING, ("127.0.0.1",)).post({}, b"")
+        SafeHttpClient(receiver.url("localhost"), SETTING, ("127.0.0.1",)).post({}, b"")
 
 
 def test_dns_rebinding_reaches_only_the_checked_address(
@@ -107,7 +107,7 @@ def test_dns_rebinding_reaches_only_the_checked_address(
 ) -> None:
     # In the global range, but assigned to no one: nothing is there that could answer.
     resolver = FakeResolver(["2000::1"], ["127.0.0.1"])
-    target = Endpoint(
+    target = SafeHttpClient(
         receiver.url("rebinding.example"), SETTING, resolve=resolver, seconds=TIMEOUT_S
     )
     with pytest.raises(OSError, match=r".") as caught:
@@ -124,19 +124,21 @@ def test_dns_rebinding_reaches_only_the_checked_address(
 def test_one_forbidden_address_forbids_the_name(receiver: Receiver) -> None:
     resolver = FakeResolver(["2000::1", "127.0.0.1"])
     with pytest.raises(ForbiddenAddress):
-        Endpoint(receiver.url("mixed.example"), SETTING, resolve=resolver).post({}, b"")
+        SafeHttpClient(receiver.url("mixed.example"), SETTING, resolve=resolver).post({}, b"")
     assert receiver.connections == 0
 
 
 def test_next_address_is_tried_after_a_failure(receiver: Receiver) -> None:
     resolver = FakeResolver(["127.0.0.2", "127.0.0.1"])
     url = receiver.url("two.example")
-    assert Endpoint(url, SETTING, ("two.example",), resolve=resolver).post({}, b"") == 204
+    assert SafeHttpClient(url, SETTING, ("two.example",), resolve=resolver).post({}, b"") == 204
 
 
 def test_name_without_address_is_reported(receiver: Receiver) -> None:
     with pytest.raises(ConnectionError, match="no address"):
-        Endpoint(receiver.url("none.example"), SETTING, resolve=FakeResolver([])).post({}, b"")
+        SafeHttpClient(receiver.url("none.example"), SETTING, resolve=FakeResolver([])).post(
+            {}, b""
+        )
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_name_without_address_is_reported(receiver: Receiver) -> None:
     ],
 )
 def test_address_is_public_or_has_a_kind(address: str, kind: str) -> None:
-    assert closed_kind(address) == kind
+    assert non_public_kind(address) == kind
 
 
 @pytest.mark.parametrize("answer", [hang, drip])
@@ -253,7 +255,7 @@ def test_unknown_name_is_reported() -> None:
     def resolve(*_: object, **__: object) -> NoReturn:
         raise socket.gaierror(-2, "Name or service not known")
 
-    target = Endpoint("http://nowhere.example/x", SETTING, resolve=resolve)
+    target = SafeHttpClient("http://nowhere.example/x", SETTING, resolve=resolve)
     message = r"nowhere\.example port 80 cannot be reached: Name or service not known"
     with pytest.raises(ConnectionError, match=message):
         target.post({}, b"")
@@ -277,7 +279,7 @@ def test_unknown_name_is_reported() -> None:
 )
 def test_invalid_url_is_refused_without_showing_it(url: str, words: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        Endpoint(url, SETTING)
+        SafeHttpClient(url, SETTING)
     assert words in caught.value.detail
     assert SETTING in caught.value.detail
     assert "s3cr3t" not in caught.value.detail
@@ -306,20 +308,20 @@ class TestTls:
             return ssl.create_default_context(cafile=str(certificate))
 
         url = server.url("localhost")
-        assert Endpoint(url, SETTING, ("localhost",), tls=make_context).post({}, b"{}") == 204
+        assert SafeHttpClient(url, SETTING, ("localhost",), tls=make_context).post({}, b"{}") == 204
         assert server.requests[0].body == b"{}"
-        wrong = Endpoint(server.url(), SETTING, ("127.0.0.1",), tls=make_context)
+        wrong = SafeHttpClient(server.url(), SETTING, ("127.0.0.1",), tls=make_context)
         with pytest.raises(ssl.SSLCertVerificationError):
             wrong.post({}, b"{}")
         assert len(server.requests) == 1
 
     def test_server_with_untrusted_certificate_gets_nothing(self, server: Receiver) -> None:
         with pytest.raises(ssl.SSLCertVerificationError):
-            Endpoint(server.url("localhost"), SETTING, ("localhost",)).post({}, b"secret")
+            SafeHttpClient(server.url("localhost"), SETTING, ("localhost",)).post({}, b"secret")
         assert server.requests == []
 
     def test_hanging_handshake_times_out(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             url = f"https://127.0.0.1:{silent.getsockname()[1]}"
             with pytest.raises(TimeoutError):
-                Endpoint(url, SETTING, ("127.0.0.1",), seconds=TIMEOUT_S).post({}, b"")
+                SafeHttpClient(url, SETTING, ("127.0.0.1",), seconds=TIMEOUT_S).post({}, b"")

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.core.errors import FAULTS
 from dragoman.system.clock import FixedClock
-from dragoman.system.hub_lock import Holder, HubLock, HubRunning, holder
+from dragoman.system.hub_lock import HubLock, HubRunning, LockHolder, find_lock_holder
 from tests.requirements import proves
 from tests.system.child_processes import child, next_line, resume
 
@@ -38,7 +38,7 @@ except HubRunning:
 
 def test_holder_has_process_host_time_and_name(tmp_path: Path) -> None:
     with HubLock.acquire(tmp_path, "dragoman serve", clock=CLOCK):
-        assert holder(tmp_path) == Holder(
+        assert find_lock_holder(tmp_path) == LockHolder(
             pid=os.getpid(),
             host=socket.gethostname(),
             since="2026-02-09T14:30:00.123Z",
@@ -50,7 +50,7 @@ def test_holder_has_process_host_time_and_name(tmp_path: Path) -> None:
             "since": "2026-02-09T14:30:00.123Z",
             "who": "dragoman serve",
         }
-    assert holder(tmp_path) is None
+    assert find_lock_holder(tmp_path) is None
 
 
 def test_second_hub_is_refused_with_holder_and_remedy(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_second_hub_is_refused_with_holder_and_remedy(tmp_path: Path) -> None:
         assert next_line(hub) == "held"
         with pytest.raises(HubRunning) as caught:
             HubLock.acquire(tmp_path, "a second hub")
-        found = holder(tmp_path)
+        found = find_lock_holder(tmp_path)
         assert found is not None
         resume(hub)
         assert hub.wait() == 0
@@ -83,9 +83,9 @@ def test_lock_of_killed_process_is_released(tmp_path: Path) -> None:
         hub.send_signal(signal.SIGKILL)
         assert hub.wait() == -signal.SIGKILL
     assert json.loads((tmp_path / "hub.lock").read_bytes())["pid"] == hub.pid
-    assert holder(tmp_path) is None
+    assert find_lock_holder(tmp_path) is None
     with HubLock.acquire(tmp_path, "the next hub"):
-        found = holder(tmp_path)
+        found = find_lock_holder(tmp_path)
         assert found is not None
         assert found.pid == os.getpid()
 
@@ -95,7 +95,7 @@ def test_child_process_does_not_keep_lock_of_parent(tmp_path: Path) -> None:
     with child(HUB, tmp_path) as process:
         next_line(process)
         lock.release()
-        assert holder(tmp_path) is None
+        assert find_lock_holder(tmp_path) is None
 
 
 def test_one_of_many_processes_gets_the_lock(tmp_path: Path) -> None:
@@ -121,10 +121,10 @@ def test_release_is_idempotent_and_runs_on_error(tmp_path: Path) -> None:
     lock.release()
     with HubLock.acquire(tmp_path, "second"):
         lock.release()
-        assert holder(tmp_path) is not None
+        assert find_lock_holder(tmp_path) is not None
     with pytest.raises(KeyError), HubLock.acquire(tmp_path, "third"):
         raise KeyError
-    assert holder(tmp_path) is None
+    assert find_lock_holder(tmp_path) is None
 
 
 def test_reading_holder_blocks_no_hub(tmp_path: Path) -> None:
@@ -132,20 +132,20 @@ def test_reading_holder_blocks_no_hub(tmp_path: Path) -> None:
 
     def read_holder() -> None:
         for _ in range(20_000):
-            holder(tmp_path)
+            find_lock_holder(tmp_path)
 
     with ThreadPoolExecutor(2) as pool:
         looking = [pool.submit(read_holder) for _ in range(2)]
         while not all(each.done() for each in looking):
             with HubLock.acquire(tmp_path, "hub"):
-                assert holder(tmp_path) is not None
+                assert find_lock_holder(tmp_path) is not None
 
 
 @pytest.mark.parametrize("content", [b"", b"not json", b'{"pid":"1"}', b'{"who":"\xff"}', b"[]"])
 def test_holder_with_unreadable_record_still_holds(tmp_path: Path, content: bytes) -> None:
     with HubLock.acquire(tmp_path, "hub"):
         (tmp_path / "hub.lock").write_bytes(content)
-        assert holder(tmp_path) == Holder()
+        assert find_lock_holder(tmp_path) == LockHolder()
         with pytest.raises(HubRunning, match="a process that has not written its name yet"):
             HubLock.acquire(tmp_path, "second")
 
@@ -170,8 +170,8 @@ def test_acquire_gives_up_on_endless_reader(tmp_path: Path) -> None:
 
 
 def test_folder_without_lock_has_no_holder(tmp_path: Path) -> None:
-    assert holder(tmp_path) is None
-    assert holder(tmp_path / "none") is None
+    assert find_lock_holder(tmp_path) is None
+    assert find_lock_holder(tmp_path / "none") is None
 
 
 def test_symlink_in_place_of_lock_is_not_followed(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
-from dragoman.system.ids import CountingIds, new_id
+from dragoman.system.ids import SequentialIds, new_id
 from tests.requirements import proves
 
 
@@ -27,7 +27,7 @@ def test_ids_rise_within_one_millisecond() -> None:
 
 @proves("SYSTEM-IDS")
 def test_threads_never_share_an_id() -> None:
-    for ids in (new_id, CountingIds()):
+    for ids in (new_id, SequentialIds()):
         with ThreadPoolExecutor(4) as pool:
             batches = list(pool.map(take, [ids] * 4, [10_000] * 4))
         assert len({fresh for batch in batches for fresh in batch}) == 40_000
@@ -35,7 +35,7 @@ def test_threads_never_share_an_id() -> None:
 
 @proves("TESTING-HUB")
 def test_sequential_ids_are_reproducible_and_rise() -> None:
-    first, second = take(CountingIds(), 300), take(CountingIds(), 300)
+    first, second = take(SequentialIds(), 300), take(SequentialIds(), 300)
     assert first == second == sorted(set(first))
     assert first[0] == "00000000-0000-7000-8000-000000000001"
     assert {UUID(counted).version for counted in first} == {7}

@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from dragoman.core.errors import FAULTS
-from dragoman.ledger.checkpoint import checkpoint_of, key_id, read, sign
-from dragoman.ledger.tree import EMPTY
-from dragoman.system.keys import BadKey, load_or_create, remedy
+from dragoman.ledger.checkpoint import key_id, make_checkpoint, read_checkpoint, sign_checkpoint
+from dragoman.ledger.tree import EMPTY_TREE
+from dragoman.system.keys import BadKey, keys_remedy, load_or_create_keys
 from tests.requirements import proves
 from tests.system.child_processes import child, next_line, resume
 
@@ -61,8 +61,8 @@ def public_pem(private: Ed25519PrivateKey | X25519PrivateKey) -> bytes:
 
 
 def test_keys_are_made_on_first_use_and_found_again(tmp_path: Path) -> None:
-    made = load_or_create(tmp_path)
-    found = load_or_create(tmp_path)
+    made = load_or_create_keys(tmp_path)
+    found = load_or_create_keys(tmp_path)
     assert (found.id, found.secret) == (made.id, made.secret)
     assert found.private.private_bytes_raw() == made.private.private_bytes_raw()
     assert len(made.secret) == 32
@@ -75,13 +75,13 @@ def test_keys_are_made_on_first_use_and_found_again(tmp_path: Path) -> None:
 
 
 def test_two_directories_have_different_keys(tmp_path: Path) -> None:
-    first, other = load_or_create(tmp_path / "one"), load_or_create(tmp_path / "other")
+    first, other = load_or_create_keys(tmp_path / "one"), load_or_create_keys(tmp_path / "other")
     assert first.id != other.id
     assert first.secret != other.secret
 
 
 def test_private_files_and_folder_are_owner_only(tmp_path: Path) -> None:
-    load_or_create(tmp_path)
+    load_or_create_keys(tmp_path)
     keys = tmp_path / "keys"
     assert stat.S_IMODE(keys.stat().st_mode) == 0o700
     assert stat.S_IMODE((keys / "ledger.key").stat().st_mode) == 0o600
@@ -89,15 +89,15 @@ def test_private_files_and_folder_are_owner_only(tmp_path: Path) -> None:
 
 
 def test_public_file_verifies_signatures(tmp_path: Path) -> None:
-    key = load_or_create(tmp_path)
+    key = load_or_create_keys(tmp_path)
     public = load_pem_public_key((tmp_path / "keys" / "ledger.pub").read_bytes())
     assert public == key.public
-    checkpoint = checkpoint_of("ledger-1", EMPTY, 0, key.public)
-    assert read(sign(checkpoint, key.private), key.public) == checkpoint
+    checkpoint = make_checkpoint("ledger-1", EMPTY_TREE, 0, key.public)
+    assert read_checkpoint(sign_checkpoint(checkpoint, key.private), key.public) == checkpoint
 
 
 def test_repr_shows_no_secret(tmp_path: Path) -> None:
-    key = load_or_create(tmp_path)
+    key = load_or_create_keys(tmp_path)
     assert repr(key) == "LedgerKey()"
 
 
@@ -108,16 +108,16 @@ def test_concurrent_processes_agree_on_one_key(tmp_path: Path) -> None:
         for racer in racers:
             resume(racer)
         answers = {next_line(racer) for racer in racers}
-    key = load_or_create(tmp_path)
+    key = load_or_create_keys(tmp_path)
     assert answers == {f"{key.id} {key.secret.hex()}"}
 
 
 @pytest.mark.parametrize("missing", [["ledger.pub"], ["ledger.pub", "ledger.key"]])
 def test_interrupted_creation_is_completed(tmp_path: Path, missing: list[str]) -> None:
-    made = load_or_create(tmp_path)
+    made = load_or_create_keys(tmp_path)
     for name in missing:
         (tmp_path / "keys" / name).unlink()
-    finished = load_or_create(tmp_path)
+    finished = load_or_create_keys(tmp_path)
     assert finished.secret == made.secret
     assert (finished.id == made.id) == ("ledger.key" not in missing)
     assert (tmp_path / "keys" / "ledger.pub").exists()
@@ -128,17 +128,17 @@ def test_interrupted_creation_is_completed(tmp_path: Path, missing: list[str]) -
 def test_file_readable_by_others_is_refused_with_remedy(
     tmp_path: Path, name: str, mode: int
 ) -> None:
-    made = load_or_create(tmp_path)
+    made = load_or_create_keys(tmp_path)
     path = tmp_path / "keys" / name
     path.chmod(mode)
     with pytest.raises(BadKey, match=f"its mode is {mode:o}.*chmod 600 {path}"):
-        load_or_create(tmp_path)
+        load_or_create_keys(tmp_path)
     path.chmod(0o600)
-    assert load_or_create(tmp_path).id == made.id
+    assert load_or_create_keys(tmp_path).id == made.id
 
 
 def test_remedy_commands_quote_the_directory() -> None:
-    commands = [shlex.split(command) for command in remedy(Path("/a b/keys")).split("`")[1::2]]
+    commands = [shlex.split(command) for command in keys_remedy(Path("/a b/keys")).split("`")[1::2]]
     assert [[word for word in words if "/a b" in word] for words in commands] == [
         ["/a b"],
         ["/a b/keys"],
@@ -185,12 +185,12 @@ def make_pipe(path: Path) -> None:
 def test_damaged_file_is_named_with_remedy_and_stays(
     tmp_path: Path, name: str, damage: Damage, why: str
 ) -> None:
-    load_or_create(tmp_path)
+    load_or_create_keys(tmp_path)
     keys = tmp_path / "keys"
     damage(keys / name)
     before = {path.name: path.lstat().st_mtime_ns for path in keys.iterdir()}
     with pytest.raises(BadKey, match=why) as caught:
-        load_or_create(tmp_path)
+        load_or_create_keys(tmp_path)
     assert caught.value.code in FAULTS
     assert str(keys) in caught.value.detail
     assert "backup" in caught.value.detail
@@ -199,17 +199,17 @@ def test_damaged_file_is_named_with_remedy_and_stays(
 
 @pytest.mark.parametrize("content", [b"", b"garbage\n", public_pem(X25519)])
 def test_named_command_repairs_public_key(tmp_path: Path, content: bytes) -> None:
-    made = load_or_create(tmp_path)
+    made = load_or_create_keys(tmp_path)
     path = tmp_path / "keys" / "ledger.pub"
     path.write_bytes(content)
     with pytest.raises(BadKey, match=r"ledger\.pub does not hold a public key") as caught:
-        load_or_create(tmp_path)
+        load_or_create_keys(tmp_path)
     subprocess.run(shlex.split(caught.value.detail.split("`")[1]), check=True)
-    assert load_or_create(tmp_path).id == made.id
+    assert load_or_create_keys(tmp_path).id == made.id
 
 
 def test_loading_keys_writes_nothing(tmp_path: Path) -> None:
-    load_or_create(tmp_path)
+    load_or_create_keys(tmp_path)
     before = (tmp_path / "keys").stat().st_mtime_ns
-    load_or_create(tmp_path)
+    load_or_create_keys(tmp_path)
     assert (tmp_path / "keys").stat().st_mtime_ns == before

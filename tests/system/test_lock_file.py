@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.system.beneath import Beneath
+from dragoman.system.beneath import SafeDisk
 from tests.requirements import proves
 
 pytestmark = proves("STORE-READ-STILL")
@@ -32,7 +32,7 @@ def refuse_writing(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
 def test_existing_lock_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     (tmp_path / "x.lock").touch()
     refuse_writing(monkeypatch, code)
-    with Beneath(tmp_path).hold("x.lock"):
+    with SafeDisk(tmp_path).lock_nested("x.lock"):
         pass
 
 
@@ -41,7 +41,7 @@ def test_uncreatable_lock_is_an_error_where_others_may_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     refuse_writing(monkeypatch, code)
-    with pytest.raises(OSError, match=os.strerror(code)), Beneath(tmp_path).hold("x.lock"):
+    with pytest.raises(OSError, match=os.strerror(code)), SafeDisk(tmp_path).lock_nested("x.lock"):
         pass
 
 
@@ -50,7 +50,7 @@ def test_reader_needs_no_uncreatable_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     refuse_writing(monkeypatch, code)
-    with Beneath(tmp_path).still("x.lock"):
+    with SafeDisk(tmp_path).lock_to_read("x.lock"):
         assert list(tmp_path.iterdir()) == []
 
 
@@ -60,14 +60,14 @@ def test_unlocked_read_is_discarded_when_writer_begins(
     refuse_writing(monkeypatch, errno.EACCES)
     with (
         pytest.raises(StoreUnavailable, match=r"it made .*x\.lock"),
-        Beneath(tmp_path).still("x.lock"),
+        SafeDisk(tmp_path).lock_to_read("x.lock"),
     ):
         (tmp_path / "x.lock").touch()
 
 
 def test_reader_waits_for_existing_lock(tmp_path: Path) -> None:
     with (
-        Beneath(tmp_path).still("x.lock"),
+        SafeDisk(tmp_path).lock_to_read("x.lock"),
         (tmp_path / "x.lock").open() as other,
         pytest.raises(BlockingIOError),
     ):
@@ -78,5 +78,5 @@ def test_read_only_file_system_needs_no_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse_writing(monkeypatch, errno.EROFS)
-    with Beneath(tmp_path).hold("x.lock"):
+    with SafeDisk(tmp_path).lock_nested("x.lock"):
         assert list(tmp_path.iterdir()) == []

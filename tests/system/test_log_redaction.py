@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from dragoman.system.log_lines import redact_log_lines
+from dragoman.system.log_lines import redact_log
 from tests.requirements import proves
 
 
@@ -13,7 +13,7 @@ def test_log_line_and_exception_are_redacted(capsys: pytest.CaptureFixture[str])
     last = logging.lastResort
     assert last is not None
     before = last.formatter
-    redact_log_lines(lambda text: text.replace("hunter2", "[…]"))
+    redact_log(lambda text: text.replace("hunter2", "[…]"))
     try:
         error = ValueError("the password was hunter2")
         record = logging.LogRecord(

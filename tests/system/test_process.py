@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.process import Process, started_at
+from dragoman.system.process import Process, start_identity
 from tests.requirements import proves
 from tests.traces import Trace
 
@@ -141,8 +141,8 @@ def test_start_identity_is_unique_to_process(tmp_path: Path) -> None:
         async with running(script, tmp_path) as first, running(script, tmp_path) as second:
             for process in (first, second):
                 await process.wait()
-                assert started_at(process.pid) in ("", process.started)
-            return first.started, started_at(os.getpid())
+                assert start_identity(process.pid) in ("", process.started)
+            return first.started, start_identity(os.getpid())
 
     started, mine = asyncio.run(run())
     boot = mine.partition(" ")[0]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.files import append_line, lines_from_the_end, read_lines
-from dragoman.system.hub_lock import HubLock, holder
-from dragoman.system.plain_file import open_plain, read_plain
+from dragoman.system.files import append_line, read_lines, read_lines_reversed
+from dragoman.system.hub_lock import HubLock, find_lock_holder
+from dragoman.system.plain_file import open_regular, read_regular
 from tests.requirements import proves
 
 pytestmark = proves("STORE-CORRUPT")
@@ -18,11 +18,11 @@ def test_pipe_in_place_of_file_is_refused_without_blocking(tmp_path: Path) -> No
         os.mkfifo(tmp_path / name)
 
     for use in (
-        lambda: read_plain(tmp_path / "lines"),
+        lambda: read_regular(tmp_path / "lines"),
         lambda: read_lines(tmp_path / "lines"),
-        lambda: list(lines_from_the_end(tmp_path / "lines")),
+        lambda: list(read_lines_reversed(tmp_path / "lines")),
         lambda: append_line(tmp_path / "lines", b"one"),
-        lambda: holder(tmp_path),
+        lambda: find_lock_holder(tmp_path),
         lambda: HubLock.acquire(tmp_path, "up"),
     ):
         with pytest.raises(OSError, match="it is not a regular file"):
@@ -34,6 +34,6 @@ def test_refused_file_leaves_no_descriptor_open(tmp_path: Path) -> None:
     before = len([*Path("/proc/self/fd").iterdir()])
 
     with pytest.raises(OSError, match="pipe"):
-        open_plain(tmp_path / "pipe", os.O_RDONLY)
+        open_regular(tmp_path / "pipe", os.O_RDONLY)
 
     assert len([*Path("/proc/self/fd").iterdir()]) == before

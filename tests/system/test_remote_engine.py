@@ -16,17 +16,17 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask, NoteTask, PostMail, RenewLease
 from dragoman.core.errors import Refusal, Refused, StoreUnavailable
 from dragoman.core.events import MessageReceived
-from dragoman.engine.errand import Say
-from dragoman.engine.hub import How, Hub
-from dragoman.engine.plan import Taken, Turned
-from dragoman.engine.shown.agents import Started
+from dragoman.engine.errand import ForwardedOperation
+from dragoman.engine.hub import Hub, RequestOptions
+from dragoman.engine.plan import Accepted, Rejected
+from dragoman.engine.shown.agents import AgentActivity
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import FixedClock
 from dragoman.system.hub_address import HubAddress, find_hub
-from dragoman.system.hub_at_work import Reach, RemoteEngine
-from dragoman.system.hub_call import read_hub
+from dragoman.system.hub_at_work import HubConnection, RemoteEngine
+from dragoman.system.hub_call import get_from_hub
 from dragoman.system.hub_lock import HubLock
-from dragoman.system.ids import CountingIds
+from dragoman.system.ids import SequentialIds
 from dragoman.system.private_file import BadKey
 from dragoman.system.token_file import load_or_create_token
 from tests.requirements import proves
@@ -88,9 +88,9 @@ def make_hub(
     url: str, streams: set[str], seek: Callable[[], HubAddress | None] | None = None
 ) -> Hub:
     hub = HubAddress(url, "drgo_t")
-    reach = Reach(hub, seek or (lambda: hub), leaving_seconds=0.1)
+    reach = HubConnection(hub, seek or (lambda: hub), shutdown_seconds=0.1)
     engine = RemoteEngine(MemoryStore("x"), FixedClock(7), b"secret", reach, streams.update)
-    return Hub(engine, CountingIds())
+    return Hub(engine, SequentialIds())
 
 
 def test_hub_is_found_once_its_lock_has_an_address(tmp_path: Path) -> None:
@@ -98,13 +98,13 @@ def test_hub_is_found_once_its_lock_has_an_address(tmp_path: Path) -> None:
     token = load_or_create_token(tmp_path).decode()
     with HubLock.acquire(tmp_path, "dragoman up") as lock:
         assert find_hub(tmp_path) is None
-        lock.announce("http://127.0.0.1:4747")
+        lock.announce_url("http://127.0.0.1:4747")
         assert find_hub(tmp_path) == HubAddress("http://127.0.0.1:4747", token)
         (tmp_path / "token").unlink()
         with pytest.raises(BadKey, match=r"token is gone, and a hub runs at http://127"):
             find_hub(tmp_path)
     assert find_hub(tmp_path) is None
-    lock.announce("http://127.0.0.1:1")
+    lock.announce_url("http://127.0.0.1:1")
     assert find_hub(tmp_path) is None
 
 
@@ -112,8 +112,8 @@ def test_request_is_forwarded_and_receipts_returned() -> None:
     streams: set[str] = set()
     message = MessageReceived("aof", "status.update", "T")
     with run_server(200, DONE) as (server, url):
-        options = How(key="k", per_attempt=True, sent_at=5, heard=message)
-        done = make_hub(url, streams).do(ADA, RenewLease("T", 1), **options)
+        options = RequestOptions(key="k", per_attempt=True, sent_at=5, receipt_event=message)
+        done = make_hub(url, streams).submit(ADA, RenewLease("T", 1), **options)
     assert (done.receipts[0].task, done.repeated) == ("T", False)
     assert streams == {"task:T"}
     assert server.tokens == ["Bearer drgo_t"]
@@ -154,7 +154,7 @@ def run_breaking_server(times: int) -> Generator[tuple[list[bytes], str]]:
 
 def test_request_with_lost_answer_is_retried_with_its_key() -> None:
     with run_breaking_server(1) as (requests, url):
-        done = make_hub(url, set()).do(ADA, RenewLease("T", 1))
+        done = make_hub(url, set()).submit(ADA, RenewLease("T", 1))
     assert done.receipts[0].task == "T"
     first, second = (json.loads(one[one.index(b"{") :]) for one in requests)
     assert first["key"]
@@ -163,28 +163,31 @@ def test_request_with_lost_answer_is_retried_with_its_key() -> None:
 
 def test_unanswered_request_is_reported_as_possibly_done() -> None:
     with run_breaking_server(3) as (requests, url), pytest.raises(StoreUnavailable) as broken:
-        make_hub(url, set()).do(ADA, RenewLease("T", 1))
+        make_hub(url, set()).submit(ADA, RenewLease("T", 1))
     assert "may have been done" in broken.value.detail
     assert len(requests) == 3
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        reach = Reach(HubAddress(url, "drgo_t"), lambda: None, seconds=0.1)
+        reach = HubConnection(HubAddress(url, "drgo_t"), lambda: None, timeout_seconds=0.1)
         on_commit = set[str]().update
         engine = RemoteEngine(MemoryStore("x"), FixedClock(7), b"secret", reach, on_commit)
         with pytest.raises(StoreUnavailable, match="it may still carry out the request"):
-            Hub(engine, CountingIds()).do(ADA, RenewLease("T", 1))
+            Hub(engine, SequentialIds()).submit(ADA, RenewLease("T", 1))
 
 
 def test_redactions_of_hub_are_reported() -> None:
     masked, warnings = "a secret was masked: text (pin)", list[str]()
     with run_server(200, {**DONE, "masked": [masked]}) as (_, url):
         hub = make_hub(url, set())
-        hub.redaction.tell = warnings.append
+        hub.redaction.on_masked = warnings.append
         token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-        plain, known = hub.do(ADA, RenewLease("T")), hub.do(ADA, NoteTask("T", f"use {token}"))
-    assert plain.masked == (masked,)
-    assert known.masked[1:] == (masked,)
-    assert warnings == [masked, known.masked[0], masked]
+        plain, known = (
+            hub.submit(ADA, RenewLease("T")),
+            hub.submit(ADA, NoteTask("T", f"use {token}")),
+        )
+    assert plain.redaction_warnings == (masked,)
+    assert known.redaction_warnings[1:] == (masked,)
+    assert warnings == [masked, known.redaction_warnings[0], masked]
 
 
 @proves("ENGINE-EFFECT")
@@ -197,7 +200,7 @@ def test_effect_and_its_refusal_are_forwarded() -> None:
         url,
     ):
         letter, effect = PostMail(("bob",), "x", ""), (RenewLease("T", 1),)
-        done = make_hub(url, streams).do(ADA, letter, effect=effect)
+        done = make_hub(url, streams).submit(ADA, letter, effect=effect)
     assert server.requests[0]["effect"] == [{"type": "task.heartbeat", "task": "T", "fence": 1}]
     assert done.declined == Refusal("lease_lost", "stop")
     assert (done.receipts[0].stream, streams) == ("mail:m", set())
@@ -205,7 +208,7 @@ def test_effect_and_its_refusal_are_forwarded() -> None:
 
 def test_async_call_is_forwarded() -> None:
     with run_server(200, DONE) as (server, url):
-        done = asyncio.run(make_hub(url, set()).do_soon(ADA, RenewLease("T")))
+        done = asyncio.run(make_hub(url, set()).submit_async(ADA, RenewLease("T")))
     assert done.receipts[0].task == "T"
     assert len(server.requests) == 1
 
@@ -213,7 +216,7 @@ def test_async_call_is_forwarded() -> None:
 def test_refusal_of_hub_is_raised() -> None:
     problem = {"code": "lease_lost", "detail": "stop working on it", "status": 409}
     with run_server(409, problem) as (_, url), pytest.raises(Refused, match="lease_lost: stop"):
-        make_hub(url, set()).do(ADA, RenewLease("T"))
+        make_hub(url, set()).submit(ADA, RenewLease("T"))
 
 
 def test_token_replaced_under_running_hub_is_reported() -> None:
@@ -222,7 +225,7 @@ def test_token_replaced_under_running_hub_is_reported() -> None:
         run_server(401, problem) as (_, url),
         pytest.raises(BadKey, match="was changed since the hub"),
     ):
-        make_hub(url, set()).do(ADA, CreateTask("x"))
+        make_hub(url, set()).submit(ADA, CreateTask("x"))
 
 
 @pytest.mark.parametrize(
@@ -235,14 +238,14 @@ def test_token_replaced_under_running_hub_is_reported() -> None:
 )
 def test_other_answers_are_quoted(status: int, answer: Any, words: str) -> None:
     with run_server(status, answer) as (_, url), pytest.raises(StoreUnavailable, match=words):
-        make_hub(url, set()).do(ADA, CreateTask("x"))
+        make_hub(url, set()).submit(ADA, CreateTask("x"))
 
 
 def test_stopped_hub_is_reported() -> None:
     with run_server(200, DONE) as (_, url):
         pass
     with pytest.raises(StoreUnavailable, match="does not answer"):
-        make_hub(url, set()).do(ADA, CreateTask("x"))
+        make_hub(url, set()).submit(ADA, CreateTask("x"))
 
 
 def test_request_runs_here_after_hub_stopped() -> None:
@@ -252,10 +255,10 @@ def test_request_runs_here_after_hub_stopped() -> None:
     found: list[HubAddress | None] = [HubAddress(url, "drgo_t"), None]
     hub = make_hub(url, set(), lambda: found.pop(0))
 
-    assert hub.do(HUMAN, CreateTask("x", id="T")).receipts[0].task == "T"
+    assert hub.submit(HUMAN, CreateTask("x", id="T")).receipts[0].task == "T"
     assert not found
     assert hub.store.stream("task:T") is not None
-    assert hub.do(HUMAN, CreateTask("y", id="U")).receipts[0].task == "U"
+    assert hub.submit(HUMAN, CreateTask("y", id="U")).receipts[0].task == "U"
 
 
 def test_request_is_forwarded_to_next_hub() -> None:
@@ -263,12 +266,12 @@ def test_request_is_forwarded_to_next_hub() -> None:
         pass
     with run_server(200, DONE) as (server, url):
         hub = make_hub(stopped_url, set(), lambda: HubAddress(url, "drgo_new"))
-        assert hub.do(ADA, RenewLease("T", 1)).receipts[0].task == "T"
+        assert hub.submit(ADA, RenewLease("T", 1)).receipts[0].task == "T"
     assert server.tokens == ["Bearer drgo_new"]
 
 
 def make_engine(url: str, streams: set[str], found: HubAddress | None = None) -> RemoteEngine:
-    reach = Reach(HubAddress(url, "drgo_t"), lambda: found)
+    reach = HubConnection(HubAddress(url, "drgo_t"), lambda: found)
     return RemoteEngine(MemoryStore("x"), FixedClock(7), b"secret", reach, streams.update)
 
 
@@ -277,9 +280,11 @@ def test_operation_is_forwarded_and_reply_returned() -> None:
     taken = {"dialect": "saop", "kind": "saop.turn", "actor": "ada", "reply": {"position": 7}}
     answer = {"taken": {**taken, "receipts": DONE["receipts"], "warnings": ["masked"]}}
     with run_server(200, answer) as (server, url):
-        reply = make_engine(url, streams).carry(Say(ADA, "saop.turn", b'{"a": 1}', "k"))
-        make_engine(url, streams).carry(Say(ADA, "saop.turn", b'{"a": 1}'))
-    assert isinstance(reply, Taken)
+        reply = make_engine(url, streams).forward(
+            ForwardedOperation(ADA, "saop.turn", b'{"a": 1}', "k")
+        )
+        make_engine(url, streams).forward(ForwardedOperation(ADA, "saop.turn", b'{"a": 1}'))
+    assert isinstance(reply, Accepted)
     assert (reply.reply, reply.warnings) == ({"position": 7}, ("masked",))
     assert streams == {"task:T"}
     assert server.paths[0] == "/v1/say?operation=saop.turn&role=agent&name=ada&via=cli"
@@ -289,19 +294,19 @@ def test_operation_is_forwarded_and_reply_returned() -> None:
 
 
 def test_rejection_of_operation_is_returned() -> None:
-    say = Say(ADA, "saop.turn", b"{}")
+    say = ForwardedOperation(ADA, "saop.turn", b"{}")
     refusal = {"dialect": "saop", "kind": "saop.turn", "code": "invalid_envelope", "detail": "no"}
     with run_server(200, {"turned": refusal}) as (_, url):
-        assert make_engine(url, set()).carry(say) == Turned(**refusal)
+        assert make_engine(url, set()).forward(say) == Rejected(**refusal)
     problem = {"code": "not_authorized", "detail": "you may not", "status": 403}
     with run_server(403, problem) as (_, url), pytest.raises(Refused, match="you may not"):
-        make_engine(url, set()).carry(say)
+        make_engine(url, set()).forward(say)
 
 
 def test_operation_is_not_forwarded_without_hub() -> None:
     with run_server(200, DONE) as (_, url):
         pass
-    assert make_engine(url, set()).carry(Say(ADA, "saop.turn", b"{}")) is None
+    assert make_engine(url, set()).forward(ForwardedOperation(ADA, "saop.turn", b"{}")) is None
 
 
 COUNTERS: dict[str, Any] = {
@@ -316,8 +321,8 @@ COUNTERS: dict[str, Any] = {
 @proves("CLI-FLEET")
 def test_read_hub_uses_owner_token() -> None:
     with run_server(200, {"running": ["T"], **COUNTERS, "new": True}) as (server, url):
-        found = read_hub(HubAddress(url, "drgo_t"), "/v1/some?limit=2", Started)
-    assert found == Started(running=("T",), **COUNTERS)
+        found = get_from_hub(HubAddress(url, "drgo_t"), "/v1/some?limit=2", AgentActivity)
+    assert found == AgentActivity(running=("T",), **COUNTERS)
     assert (server.tokens, server.paths) == (["Bearer drgo_t"], ["/v1/some?limit=2"])
 
 
@@ -333,7 +338,7 @@ def test_read_hub_uses_owner_token() -> None:
 )
 def test_unusable_answer_is_explained(status: int, answer: Any, words: str) -> None:
     with run_server(status, answer) as (server, url), pytest.raises(StoreUnavailable, match=words):
-        read_hub(HubAddress(url, "drgo_t"), "/", Started)
+        get_from_hub(HubAddress(url, "drgo_t"), "/", AgentActivity)
     assert len(server.paths) == 1
 
 
@@ -342,14 +347,14 @@ def test_read_hub_tries_once_with_short_timeout() -> None:
     with run_server(200, {}) as (_, url):
         pass
     with pytest.raises(StoreUnavailable, match=r"cannot be asked \(Connection refused\)"):
-        read_hub(HubAddress(url, "drgo_t"), "/", Started)
+        get_from_hub(HubAddress(url, "drgo_t"), "/", AgentActivity)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(StoreUnavailable, match=f"{url} did not answer within 0.1 s"):
-            read_hub(HubAddress(url, "drgo_t"), "/", Started, seconds=0.1)
+            get_from_hub(HubAddress(url, "drgo_t"), "/", AgentActivity, seconds=0.1)
     with (
         run_breaking_server(1) as (requests, url),
         pytest.raises(StoreUnavailable, match="cannot be asked"),
     ):
-        read_hub(HubAddress(url, "drgo_t"), "/{}", Started)
+        get_from_hub(HubAddress(url, "drgo_t"), "/{}", AgentActivity)
     assert len(requests) == 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.system import renames
-from dragoman.system.beneath import Beneath
+from dragoman.system.beneath import SafeDisk
 from tests.files.lab import read_tree
 from tests.requirements import proves
 from tests.system.child_processes import child, next_line
@@ -38,12 +38,12 @@ def test_operations_do_not_follow_symlinked_folder(root: Path, outside: Path, de
     parent = root.joinpath(*parts[:-1])
     parent.mkdir(parents=True, exist_ok=True)
     (parent / parts[-1]).symlink_to(outside)
-    disk, link = Beneath(root), "/".join(parts)
-    assert disk.look(f"{link}/canary") is None
+    disk, link = SafeDisk(root), "/".join(parts)
+    assert disk.stat(f"{link}/canary") is None
     assert disk.read(f"{link}/canary", 100) is None
     assert disk.tail(f"{link}/canary").line == b""
     assert disk.list(link) == []
-    seen = disk.look(link)
+    seen = disk.stat(link)
     assert seen is not None
     assert seen.kind == "link"
     (root / "mine").write_text("mine")
@@ -64,7 +64,7 @@ def test_operations_do_not_follow_symlinked_folder(root: Path, outside: Path, de
 
 @proves("FILES-BENEATH")
 def test_symlink_in_place_of_file_is_replaced_and_not_followed(root: Path, outside: Path) -> None:
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     (root / "a").symlink_to(outside / "canary")
     assert disk.read("a", 100) is None
     with pytest.raises(OSError, match="symbolic") as refused:
@@ -80,24 +80,24 @@ def test_symlink_in_place_of_file_is_replaced_and_not_followed(root: Path, outsi
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "a//b", "./a", "a/.", "a\0b"])
 def test_unsafe_path_raises_value_error(root: Path, path: str) -> None:
     with pytest.raises(ValueError, match="not a path beneath the root"):
-        Beneath(root).look(path)
+        SafeDisk(root).stat(path)
 
 
 @proves("FILES-BENEATH")
 def test_pipe_is_neither_read_nor_waited_for(root: Path) -> None:
     os.mkfifo(root / "pipe")
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     assert disk.read("pipe", 10) is None
     with pytest.raises(OSError, match=r"No such device|not a regular file"):
         disk.append("pipe", 0, b"x")
-    seen = disk.look("pipe")
+    seen = disk.stat("pipe")
     assert seen is not None
     assert seen.kind == "other"
 
 
 @proves("FILES-BENEATH")
 def test_move_never_overwrites(root: Path) -> None:
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     (root / "a").write_text("a")
     (root / "b").write_text("b")
     (root / "full").mkdir()
@@ -118,28 +118,28 @@ def test_move_never_overwrites(root: Path) -> None:
 def test_move_is_atomic(root: Path) -> None:
     (root / "a").write_text("a")
     inode = (root / "a").stat().st_ino
-    assert Beneath(root).move("a", "b")
+    assert SafeDisk(root).move("a", "b")
     assert (root / "b").stat().st_ino == inode
     assert (root / "b").stat().st_nlink == 1
     (root / "a").hardlink_to(root / "b")
-    assert not Beneath(root).move("a", "b")
+    assert not SafeDisk(root).move("a", "b")
 
 
 @proves("FILES-EDITS")
 def test_swap_replaces_only_the_expected_file(root: Path) -> None:
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     (root / "a").write_text("old")
-    seen = disk.look("a")
+    seen = disk.stat("a")
     disk.write("next", b"new")
-    assert disk.swap("next", "a", seen)
+    assert disk.replace_if_unchanged("next", "a", seen)
     assert read_tree(root) == {"a": b"new"}
     disk.write("next", b"newer")
-    assert not disk.swap("next", "a", seen)
-    assert not disk.swap("next", "a", None)
-    assert not disk.swap("next", "missing", seen)
+    assert not disk.replace_if_unchanged("next", "a", seen)
+    assert not disk.replace_if_unchanged("next", "a", None)
+    assert not disk.replace_if_unchanged("next", "missing", seen)
     assert read_tree(root) == {"a": b"new", "next": b"newer"}
-    assert disk.swap("next", "b", None)
-    assert not disk.swap("next", "c", None)
+    assert disk.replace_if_unchanged("next", "b", None)
+    assert not disk.replace_if_unchanged("next", "c", None)
     assert read_tree(root) == {"a": b"new", "b": b"newer"}
 
 
@@ -156,12 +156,12 @@ def test_swap_keeps_file_written_during_sync(
         (root / "a").write_text("typed meanwhile")
         sync(descriptor)
 
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     (root / "a").write_text("old")
-    seen = disk.look("a")
+    seen = disk.stat("a")
     disk.write("next", b"new")
     monkeypatch.setattr(os, "fsync", write_during_sync)
-    assert not disk.swap("next", "a", seen)
+    assert not disk.replace_if_unchanged("next", "a", seen)
     assert (root / "a").read_text() == "typed meanwhile"
 
 
@@ -169,9 +169,9 @@ def test_swap_keeps_file_written_during_sync(
 def test_swap_restores_file_written_before_exchange(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     (root / "a").write_text("old")
-    seen, stat, calls = disk.look("a"), os.stat, list[object]()
+    seen, stat, calls = disk.stat("a"), os.stat, list[object]()
 
     def stat_then_edit(*arguments: Any, **named: Any) -> os.stat_result:
         found = stat(*arguments, **named)
@@ -182,7 +182,7 @@ def test_swap_restores_file_written_before_exchange(
 
     disk.write("next", b"new")
     monkeypatch.setattr(os, "stat", stat_then_edit)
-    assert not disk.swap("next", "a", seen)
+    assert not disk.replace_if_unchanged("next", "a", seen)
     monkeypatch.undo()
     assert read_tree(root) == {"a": b"typed meanwhile", "next": b"new"}
 
@@ -194,24 +194,24 @@ def test_discard_removes_only_the_expected_file(
 ) -> None:
     if not knows_exchange:
         monkeypatch.setattr(renames, "_renameat2", lambda: None)
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     (root / "a").write_text("old")
-    seen = disk.look("a")
+    seen = disk.stat("a")
     (root / "a").write_text("typed meanwhile")
-    assert not disk.discard("a", "aside", seen)
+    assert not disk.remove_if_unchanged("a", "aside", seen)
     assert read_tree(root) == {"a": b"typed meanwhile"}
     (root / "taken").write_text("x")
-    assert not disk.discard("a", "taken", disk.look("a"))
-    assert disk.discard("a", "aside", disk.look("a"))
-    assert not disk.discard("a", "aside", seen)
+    assert not disk.remove_if_unchanged("a", "taken", disk.stat("a"))
+    assert disk.remove_if_unchanged("a", "aside", disk.stat("a"))
+    assert not disk.remove_if_unchanged("a", "aside", seen)
     assert read_tree(root) == {"taken": b"x"}
 
 
 @proves("FILES-EDITS")
 def test_discard_keeps_both_concurrent_saves(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     (root / "a").write_text("old")
-    seen, stat = disk.look("a"), os.stat
+    seen, stat = disk.stat("a"), os.stat
     (root / "a").write_text("typed")
 
     def save_then_stat(*arguments: Any, **named: Any) -> os.stat_result:
@@ -219,7 +219,7 @@ def test_discard_keeps_both_concurrent_saves(root: Path, monkeypatch: pytest.Mon
         return stat(*arguments, **named)
 
     monkeypatch.setattr(os, "stat", save_then_stat)
-    assert not disk.discard("a", "aside", seen)
+    assert not disk.remove_if_unchanged("a", "aside", seen)
     monkeypatch.undo()
     assert read_tree(root) == {"a": b"typed again", "aside": b"typed"}
 
@@ -227,10 +227,10 @@ def test_discard_keeps_both_concurrent_saves(root: Path, monkeypatch: pytest.Mon
 @proves("FILES-BENEATH")
 def test_file_is_read_in_chunks(root: Path) -> None:
     (root / "a").write_bytes(b"12345")
-    disk = Beneath(root)
-    assert disk.piece("a", 1, 3) == b"234"
-    assert disk.piece("a", 4, 3) == b"5"
-    assert disk.piece("missing", 0, 3) == b""
+    disk = SafeDisk(root)
+    assert disk.read_at("a", 1, 3) == b"234"
+    assert disk.read_at("a", 4, 3) == b"5"
+    assert disk.read_at("missing", 0, 3) == b""
 
 
 FEW_FILES = """
@@ -259,14 +259,14 @@ def test_thousand_folders_stay_below_descriptor_limit(root: Path) -> None:
 @proves("FILES-BENEATH")
 def test_read_is_bounded(root: Path) -> None:
     (root / "a").write_bytes(b"12345")
-    assert Beneath(root).read("a", 5) == b"12345"
-    assert Beneath(root).read("a", 4) is None
-    assert Beneath(root).read("missing", 4) is None
+    assert SafeDisk(root).read("a", 5) == b"12345"
+    assert SafeDisk(root).read("a", 4) is None
+    assert SafeDisk(root).read("missing", 4) is None
 
 
 @proves("FILES-BENEATH")
 def test_append_cuts_torn_line(root: Path) -> None:
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     disk.append("log", 0, b"one\ntw")
     tail = disk.tail("log")
     assert (tail.end, tail.line) == (4, b"one")
@@ -277,51 +277,51 @@ def test_append_cuts_torn_line(root: Path) -> None:
 
 @proves("FILES-BENEATH")
 def test_only_empty_folder_is_removed(root: Path) -> None:
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     disk.make_folder("a/b/c")
     disk.make_folder("a/b/c")
     assert (root / "a" / "b" / "c").is_dir()
-    disk.settle()
+    disk.sync()
     assert not disk.remove_folder("a/b")
     assert disk.remove_folder("a/b/c")
     assert disk.remove_folder("a/b/c")
     disk.remove("a/missing")
-    disk.settle()
+    disk.sync()
 
 
 @proves("FILES-BENEATH")
 def test_sync_tolerates_moved_folder(
     root: Path,
 ) -> None:
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     disk.make_folder("a/b/c")
     disk.write("a/b/c/x", b"x")
-    disk.keep("a/b/c/x")
+    disk.sync_later("a/b/c/x")
     (root / "a" / "b" / "c").rename(root / "a" / "d")
-    disk.settle()
+    disk.sync()
     assert (root / "a" / "d" / "x").read_bytes() == b"x"
 
 
 @proves("FILES-BENEATH")
 def test_descriptors_are_closed(root: Path) -> None:
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     before = len([*Path("/proc/self/fd").iterdir()])
     for number in range(50):
         disk.make_folder(f"a/b/{number}/deep")
         disk.write(f"a/b/{number}/deep/x", b"x")
         assert disk.read(f"a/b/{number}/deep/x", 1) == b"x"
-        assert disk.look("a/b/none") is None
-    disk.settle()
+        assert disk.stat("a/b/none") is None
+    disk.sync()
     assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
 @proves("FILES-BENEATH")
 def test_many_files_are_synced_together(root: Path) -> None:
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     for number in range(300):
         disk.write(f"{number}", b"%d" % number)
     disk.replace("0", "first")
-    disk.settle()
+    disk.sync()
     assert (root / "first").read_bytes() == b"0"
     assert all((root / f"{n}").read_bytes() == b"%d" % n for n in range(1, 300))
 
@@ -329,12 +329,12 @@ def test_many_files_are_synced_together(root: Path) -> None:
 @proves("FILES-BENEATH")
 def test_move_and_swap_work_without_renameat2(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renames, "_renameat2", lambda: None)
-    disk = Beneath(root)
+    disk = SafeDisk(root)
     (root / "a").write_text("a")
     (root / "b").write_text("b")
     assert not disk.move("a", "b")
     assert disk.move("a", "c")
-    seen = disk.look("b")
-    assert disk.swap("c", "b", seen)
+    seen = disk.stat("b")
+    assert disk.replace_if_unchanged("c", "b", seen)
     assert (root / "b").read_text() == "a"
     assert not (root / "c").exists()

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from dragoman.bootstrap.places import open_place
-from dragoman.bootstrap.summaries import open_model
+from dragoman.bootstrap.places import open_directory
+from dragoman.bootstrap.summaries import open_summary_model
 from dragoman.config import AgentMailSettings, Settings
 from dragoman.core.actors import Actor
-from dragoman.engine.plan import Answer, Taken, Turned
-from dragoman.protocols.agentmail import InWords
+from dragoman.engine.plan import Accepted, Rejected, Reply
+from dragoman.protocols.agentmail import ModelSummary
 from tests.engine.lab import ALICE, HUMAN
 from tests.requirements import proves
 
@@ -24,31 +24,31 @@ COUNTS = "import json, sys; print(len(json.load(sys.stdin)), 'letters')"
 NOTE = {"subject": "hello", "body_md": "x", "to": ["bob"], "thread_id": "t-1"}
 
 
-def summarize(folder: Path, *command: str, actor: Actor = HUMAN, model: bool = True) -> Answer:
+def summarize(folder: Path, *command: str, actor: Actor = HUMAN, model: bool = True) -> Reply:
     """Request the summary of a thread of one letter."""
     data = folder / "data"
     data.mkdir(mode=0o700, exist_ok=True)
     settings = f"[agentmail]\nsummarize_command = {json.dumps(command)}\n"
     (data / "dragoman.toml").write_text(settings)
-    directory = open_place(data, "", None, create=True)
+    directory = open_directory(data, "", None, create=True)
     try:
-        assert isinstance(directory.interpreter.call("mail.send", dict(NOTE), ALICE), Taken)
+        assert isinstance(directory.router.call("mail.send", dict(NOTE), ALICE), Accepted)
         request: dict[str, Any] = {"thread_id": "t-1", "model": model}
-        return directory.interpreter.call("mail.summary", request, actor)
+        return directory.router.call("mail.summary", request, actor)
     finally:
         directory.hub.close()
 
 
 def test_program_summary_is_added_to_computed_summary(tmp_path: Path) -> None:
     answer = summarize(tmp_path, sys.executable, "-c", COUNTS)
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply["model"] == {"text": "1 letters", "trouble": ""}
     assert answer.reply["messages"] == 1
 
 
 def test_program_is_not_run_unless_requested(tmp_path: Path) -> None:
     answer = summarize(tmp_path, sys.executable, "-c", COUNTS, model=False)
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert "model" not in answer.reply
 
 
@@ -57,7 +57,7 @@ def test_program_is_not_run_unless_requested(tmp_path: Path) -> None:
 )
 def test_failing_program_leaves_computed_summary(tmp_path: Path, command: tuple[str, ...]) -> None:
     answer = summarize(tmp_path, *command)
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply["model"]["text"] == ""
     assert answer.reply["model"]["trouble"]
     assert answer.reply["messages"] == 1
@@ -65,10 +65,10 @@ def test_failing_program_leaves_computed_summary(tmp_path: Path, command: tuple[
 
 def test_program_must_be_configured_and_requested_by_a_person(tmp_path: Path) -> None:
     off = summarize(tmp_path)
-    assert isinstance(off, Turned)
+    assert isinstance(off, Rejected)
     assert (off.code, "agentmail.summarize_command" in off.detail) == ("invalid_field", True)
     agent = summarize(tmp_path, sys.executable, "-c", COUNTS, actor=ALICE)
-    assert isinstance(agent, Turned)
+    assert isinstance(agent, Rejected)
     assert agent.code == "not_authorized"
 
 
@@ -76,10 +76,12 @@ def test_one_thread_is_summarized_at_a_time(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     command = (sys.executable, "-c", f"print(open({str(gate)!r}).read())")
-    model = open_model(Settings(agentmail=AgentMailSettings(summarize_command=command)), tmp_path)
+    model = open_summary_model(
+        Settings(agentmail=AgentMailSettings(summarize_command=command)), tmp_path
+    )
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(model, b"[]")
         with gate.open("w") as writer:  # which blocks until the program reads
             assert "at another thread" in model(b"[]").trouble
             writer.write("at last")
-        assert first.result() == InWords("at last")
+        assert first.result() == ModelSummary("at last")

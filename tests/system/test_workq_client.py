@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.engine.workq import ItemState, Moved
-from dragoman.system.fetch import Endpoint
-from dragoman.system.workq_rpc import WorkqRpc
+from dragoman.engine.workq import ItemState, TransferResult
+from dragoman.system.fetch import SafeHttpClient
+from dragoman.system.workq_rpc import WorkqClient
 from tests.notify.receiver import Answer, Receiver, hang, receiving, status, text
 from tests.requirements import proves
 
@@ -25,9 +25,9 @@ def receiver() -> Generator[Receiver]:
         yield server
 
 
-def make_client(receiver: Receiver, token: str = "") -> WorkqRpc:
-    endpoint = Endpoint(receiver.url(), "workq.url", ("127.0.0.1",), seconds=TIMEOUT_S)
-    return WorkqRpc(endpoint.exchange, token)
+def make_client(receiver: Receiver, token: str = "") -> WorkqClient:
+    endpoint = SafeHttpClient(receiver.url(), "workq.url", ("127.0.0.1",), seconds=TIMEOUT_S)
+    return WorkqClient(endpoint.post_and_read, token)
 
 
 def answer_with(body: Any) -> Answer:
@@ -49,7 +49,7 @@ def error(message: str, code: str = "") -> Answer:
 def test_ownership_is_transferred(receiver: Receiver) -> None:
     receiver.answers = [result("bob")]
     moved = make_client(receiver, "s3cret").transfer_ownership("w", "alice", "bob")
-    assert moved == Moved("transferred")
+    assert moved == TransferResult("transferred")
     (request,) = receiver.requests
     assert json.loads(request.body) == {
         "jsonrpc": "2.0",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.worktree import Branch, find_commit, go_on_from, open_worktree
+from dragoman.system.worktree import Branch, fast_forward, find_commit, open_worktree
 from tests.requirements import proves
 
 pytestmark = proves("RUN-WORKTREE", "MAIL-CHECKPOINT")
@@ -166,7 +166,7 @@ def test_commit_is_found_only_by_hash(repository: Path) -> None:
 def test_new_worktree_begins_at_checkpoint_commit(repository: Path) -> None:
     half = run_git(repository, "rev-parse", "beside")
     worktree = open_branch(repository, half)
-    assert go_on_from(worktree, half, ENVIRON)
+    assert fast_forward(worktree, half, ENVIRON)
     assert run_git(worktree, "rev-parse", "HEAD") == half
     assert run_git(worktree, "branch", "--show-current") == "dragoman/T"
 
@@ -175,7 +175,7 @@ def test_existing_worktree_is_fast_forwarded(repository: Path) -> None:
     worktree = open_branch(repository, "main")
     (worktree / "unsaved").write_text("x")
     half = run_git(repository, "rev-parse", "beside")
-    assert go_on_from(worktree, half, ENVIRON)
+    assert fast_forward(worktree, half, ENVIRON)
     assert run_git(worktree, "rev-parse", "HEAD") == half
     assert (worktree / "unsaved").exists()
 
@@ -184,19 +184,19 @@ def test_worktree_ahead_of_checkpoint_stays(repository: Path) -> None:
     half = run_git(repository, "rev-parse", "beside")
     worktree = open_branch(repository, half)
     later = commit(worktree, "later")
-    assert go_on_from(worktree, half, ENVIRON)
+    assert fast_forward(worktree, half, ENVIRON)
     assert run_git(worktree, "rev-parse", "HEAD") == later
 
 
 def test_diverged_worktree_stays(repository: Path) -> None:
     worktree = open_branch(repository, "main")
     other = commit(worktree, "other")
-    assert not go_on_from(worktree, run_git(repository, "rev-parse", "beside"), ENVIRON)
+    assert not fast_forward(worktree, run_git(repository, "rev-parse", "beside"), ENVIRON)
     assert run_git(worktree, "rev-parse", "HEAD") == other
 
 
 def test_uncommitted_edit_prevents_fast_forward(repository: Path) -> None:
     worktree = open_branch(repository, "main")
     (worktree / "half").write_text("mine, not in any commit")
-    assert not go_on_from(worktree, run_git(repository, "rev-parse", "beside"), ENVIRON)
+    assert not fast_forward(worktree, run_git(repository, "rev-parse", "beside"), ENVIRON)
     assert (worktree / "half").read_text() == "mine, not in any commit"

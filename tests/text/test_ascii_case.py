@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.text.ascii_case import lower, upper
+from dragoman.text.ascii_case import ascii_lower, ascii_upper
 from tests.requirements import proves
 
 pytestmark = proves("MAIL-FIELDS")
@@ -19,4 +19,4 @@ pytestmark = proves("MAIL-FIELDS")
     ],
 )
 def test_only_ascii_letters_change_case(text: str, upper_case: str, lower_case: str) -> None:
-    assert (upper(text), lower(text)) == (upper_case, lower_case)
+    assert (ascii_upper(text), ascii_lower(text)) == (upper_case, lower_case)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.text.base64url import from_base64url, to_base64url
+from dragoman.text.base64url import decode_base64url, encode_base64url
 from tests.requirements import proves
 
 pytestmark = proves("IDENTITY-TOKEN")
@@ -12,8 +12,8 @@ pytestmark = proves("IDENTITY-TOKEN")
 
 @given(data=st.binary(max_size=80))
 def test_bytes_round_trip(data: bytes) -> None:
-    text = to_base64url(data)
-    assert from_base64url(text) == data
+    text = encode_base64url(data)
+    assert decode_base64url(text) == data
     assert "=" not in text
 
 
@@ -21,10 +21,10 @@ def test_bytes_round_trip(data: bytes) -> None:
     "text", ["A", "AB", "AA==", "AA=", "A A", "+/8", "AA\n", "\u00fc", "\ud800"]
 )
 def test_noncanonical_spelling_is_refused(text: str) -> None:
-    assert from_base64url(text) is None
+    assert decode_base64url(text) is None
 
 
 @given(text=st.text(max_size=80))
 def test_accepted_text_encodes_to_itself(text: str) -> None:
-    data = from_base64url(text)
-    assert data is None or to_base64url(data) == text
+    data = decode_base64url(text)
+    assert data is None or encode_base64url(data) == text

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.text.fault_words import in_words
+from dragoman.text.fault_words import describe_exception
 from tests.requirements import proves
 
 pytestmark = proves("CLI-PROMISES")
@@ -15,7 +15,7 @@ def test_file_error_names_the_file_without_errno(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="Errno") as raised:
         (tmp_path / "gone").read_bytes()
 
-    assert in_words(raised.value) == f"{tmp_path / 'gone'}: No such file or directory"
+    assert describe_exception(raised.value) == f"{tmp_path / 'gone'}: No such file or directory"
 
 
 @pytest.mark.parametrize(
@@ -27,4 +27,4 @@ def test_file_error_names_the_file_without_errno(tmp_path: Path) -> None:
     ],
 )
 def test_error_without_a_file_is_shown_unchanged(error: Exception, words: str) -> None:
-    assert in_words(error) == words
+    assert describe_exception(error) == words

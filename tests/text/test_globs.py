@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.text.globs import Overlaps, means, names_nothing, overlap, tidy_glob, why_no_glob
+from dragoman.text.globs import (
+    GlobIndex,
+    check_glob,
+    glob_matches,
+    globs_overlap,
+    is_only_wildcards,
+    normalize_glob,
+)
 from tests.requirements import proves
 
 pytestmark = proves("RESERVE-GLOBS")
@@ -44,31 +51,31 @@ def cached_matching_paths(glob: str) -> set[str]:
 @given(globs, globs)
 def test_globs_overlap_exactly_when_both_match_a_path(one: str, other: str) -> None:
     shared = not cached_matching_paths(one).isdisjoint(cached_matching_paths(other))
-    assert overlap(one, other) == shared
-    assert overlap(other, one) == shared
+    assert globs_overlap(one, other) == shared
+    assert globs_overlap(other, one) == shared
 
 
 @given(st.lists(globs, max_size=6), globs)
 def test_overlapping_globs_are_among_the_candidates(indexed: list[str], wanted: str) -> None:
-    overlaps = Overlaps[int]()
+    overlaps = GlobIndex[int]()
     for number, glob in enumerate(indexed):
         overlaps.add(glob, number)
-    candidates = list(overlaps.near(wanted))
+    candidates = list(overlaps.find_near(wanted))
     assert len(candidates) == len(set(candidates))
-    assert {n for n, glob in enumerate(indexed) if overlap(glob, wanted)} <= set(candidates)
+    assert {n for n, glob in enumerate(indexed) if globs_overlap(glob, wanted)} <= set(candidates)
 
 
 def test_globs_of_other_folders_are_no_candidates() -> None:
-    overlaps = Overlaps[str]()
+    overlaps = GlobIndex[str]()
     for glob in ("src/a/**", "src/b", "src/*.py", "docs/x", "**/x.py"):
         overlaps.add(glob, glob)
-    assert sorted(overlaps.near("src/a/x.py")) == ["**/x.py", "src/*.py", "src/a/**"]
-    assert sorted(overlaps.near("src/*")) == ["**/x.py", "src/*.py", "src/a/**", "src/b"]
+    assert sorted(overlaps.find_near("src/a/x.py")) == ["**/x.py", "src/*.py", "src/a/**"]
+    assert sorted(overlaps.find_near("src/*")) == ["**/x.py", "src/*.py", "src/a/**", "src/b"]
 
 
 @given(globs, st.sampled_from(PATHS))
 def test_glob_matches_the_enumerated_files(glob: str, file: str) -> None:
-    assert means(glob, file) == (file in cached_matching_paths(glob))
+    assert glob_matches(glob, file) == (file in cached_matching_paths(glob))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +90,7 @@ def test_glob_matches_the_enumerated_files(glob: str, file: str) -> None:
     ],
 )
 def test_glob_of_wildcards_only_names_nothing(glob: str, expected: bool) -> None:
-    assert names_nothing(glob) is expected
+    assert is_only_wildcards(glob) is expected
 
 
 letters = st.text("ab*?", min_size=1, max_size=5).filter(lambda text: "**" not in text)
@@ -95,12 +102,12 @@ def test_parts_overlap_exactly_when_both_match_a_word(one: str, other: str) -> N
     wild = {"*": "[ab]*", "?": "[ab]"}
     a, b = (re.compile("".join(wild.get(c, c) for c in glob)) for glob in (one, other))
     shared = any(a.fullmatch(word) and b.fullmatch(word) for word in SHORT)
-    assert overlap(one, other) == shared
+    assert globs_overlap(one, other) == shared
 
 
 @given(globs)
 def test_glob_overlaps_itself(glob: str) -> None:
-    assert overlap(glob, glob)
+    assert globs_overlap(glob, glob)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +143,7 @@ def test_glob_overlaps_itself(glob: str) -> None:
     ],
 )
 def test_common_globs_overlap_as_expected(one: str, other: str, expected: bool) -> None:
-    assert overlap(one, other) is expected
+    assert globs_overlap(one, other) is expected
 
 
 @pytest.mark.parametrize(
@@ -144,7 +151,7 @@ def test_common_globs_overlap_as_expected(one: str, other: str, expected: bool) 
     [("./src/a.py", "src/a.py"), ("src/", "src/**"), ("././x", "x"), ("src/**", "src/**")],
 )
 def test_glob_is_normalized(glob: str, normalized: str) -> None:
-    assert tidy_glob(glob) == normalized
+    assert normalize_glob(glob) == normalized
 
 
 @pytest.mark.parametrize(
@@ -164,11 +171,11 @@ def test_glob_is_normalized(glob: str, normalized: str) -> None:
     ],
 )
 def test_glob_outside_the_repository_is_refused(glob: str) -> None:
-    assert why_no_glob(tidy_glob(glob)) is not None
+    assert check_glob(normalize_glob(glob)) is not None
 
 
 @pytest.mark.parametrize(
     "glob", ["src/a.py", "**", "src/**/x?.py", "*", "a/[b]/{c}.ts", ".github/"]
 )
 def test_valid_glob_is_accepted(glob: str) -> None:
-    assert why_no_glob(tidy_glob(glob)) is None
+    assert check_glob(normalize_glob(glob)) is None

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from docs.generate import DOCS
-from dragoman.text.linear import Anywhere, Linear, Match
+from dragoman.text.linear import AnyRegex, LinearRegex, Match
 from dragoman.text.redact import Redactor, Secret
 from dragoman.text.redact.commands import PROGRAMS
 from dragoman.text.redact.rules import RULES
@@ -683,10 +683,10 @@ def _cost_of_whole_text(_: object, text: bytes) -> int:
 
 
 _MEASURED = (
-    (Linear, "search", _cost_up_to_match),
-    (Linear, "match", _cost_up_to_match),
-    (Linear, "finditer", _cost_of_whole_text),
-    (Anywhere, "is_in", _cost_of_whole_text),
+    (LinearRegex, "search", _cost_up_to_match),
+    (LinearRegex, "match", _cost_up_to_match),
+    (LinearRegex, "finditer", _cost_of_whole_text),
+    (AnyRegex, "is_in", _cost_of_whole_text),
 )
 WITH_BREAKABLE_VALUES = Redactor(
     [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.text.redact import OVER, Redactor
+from dragoman.text.redact import NO_OPEN_KEY, Redactor
 from tests.requirements import proves
 from tests.text.test_redact import GITHUB, KEY, PEM, PUTTY_LINES, PUTTY_MAC
 
@@ -17,7 +17,7 @@ PATH = "/usr/local/share/dragoman/key"
 
 def redact_lines(*lines: str, redactor: Redactor = ALL) -> list[str]:
     """Redact lines one by one; … stands for a masked line of a key."""
-    lines_since, shown = OVER, list[str]()
+    lines_since, shown = NO_OPEN_KEY, list[str]()
     for line in lines:
         masked = redactor.line(line, lines_since)
         lines_since = masked.since

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman.text.linear import Linear
+from dragoman.text.linear import LinearRegex
 from dragoman.text.redact import Redactor, Secret
-from dragoman.text.redact.escaped import meant, read_as_meant
-from dragoman.text.redact.reading import Reading, in_lines
+from dragoman.text.redact.escaped import unescape, unescape_with_positions
+from dragoman.text.redact.reading import NormalizedText, normalize_lines
 from tests.requirements import proves
 from tests.text import secrets_corpus as corpus
 from tests.text.test_redact import ALL, GITHUB, KEY, WorkMeter, redact_without_digests
@@ -98,7 +98,7 @@ def test_known_value_is_found_in_every_spelling(spelling: str) -> None:
         written = SPELLINGS[spelling](value)
         masked = redactor.text(f"a <{written}> é")
         assert [finding.digest for finding in masked.found] == [digest], (value, written)
-        assert redactor.may_hold(written.encode())
+        assert redactor.may_contain(written.encode())
 
 
 @proves("REDACT-MEANT")
@@ -210,26 +210,28 @@ def test_text_similar_to_escapes_is_kept(text: str) -> None:
 @example("&#38;&#x26;&amp;amp;&bogus;")
 def test_positions_map_between_normalized_and_original_text(text: str) -> None:
     data = text.encode(errors="surrogatepass")
-    normalized = read_as_meant(data)
-    assert normalized.data == meant(data)
-    starts = [normalized.place(at) for at in range(len(normalized.data))]
-    ends = [normalized.end(at + 1) for at in range(len(normalized.data))]
+    normalized = unescape_with_positions(data)
+    assert normalized.data == unescape(data)
+    starts = [normalized.original_start(at) for at in range(len(normalized.data))]
+    ends = [normalized.original_end(at + 1) for at in range(len(normalized.data))]
     assert starts == sorted(starts)
     assert ends == sorted(ends)
     assert all(start < end <= len(data) for start, end in zip(starts, ends, strict=True))
     for at, start in enumerate(starts):
-        if data[start : normalized.end(at + 1)] == normalized.data[at : at + 1]:
-            assert normalized.at(start) == at
+        if data[start : normalized.original_end(at + 1)] == normalized.data[at : at + 1]:
+            assert normalized.normalized_at(start) == at
 
 
 @proves("REDACT-MEANT")
 def test_positions_of_removed_text_map_to_the_text_after_it() -> None:
-    normalized = Reading(b"ab--cd", b"abcd", lambda _: [(2, 4, b"")])
+    normalized = NormalizedText(b"ab--cd", b"abcd", lambda _: [(2, 4, b"")])
     assert normalized.data == b"abcd"
-    assert [normalized.at(position) for position in range(6)] == [0, 1, 2, 2, 2, 3]
-    lines = in_lines(b"one\ntwo\nthree", Linear(rb"[^\n]*w[^\n]*\n?"), bytes, lambda _: ())
+    assert [normalized.normalized_at(position) for position in range(6)] == [0, 1, 2, 2, 2, 3]
+    lines = normalize_lines(
+        b"one\ntwo\nthree", LinearRegex(rb"[^\n]*w[^\n]*\n?"), bytes, lambda _: ()
+    )
     assert lines.data == b";\ntwo\n;\n"
-    assert lines.place(lines.data.index(b"two")) == 4
+    assert lines.original_start(lines.data.index(b"two")) == 4
 
 
 @proves("REDACT-MEANT", "REDACT-LINEAR")

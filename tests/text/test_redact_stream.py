@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.text.redact import Redactor, Secret
-from dragoman.text.redact.stream import MOST_HELD
+from dragoman.text.redact.stream import MAX_CARRY_OVER
 from tests.requirements import proves
 from tests.text import secrets_corpus as corpus
 from tests.text.test_redact import BREAKS, GITHUB, KEY, PEM, TEXTS
@@ -156,7 +156,7 @@ def test_words_are_released_when_no_secret_can_follow() -> None:
     assert plain.feed("password has ") == "password has "
     assert plain.feed("no token\n") == "no token\n"
     assert plain.feed("in password: ") == "in "
-    assert (plain.feed("hunter22x"), plain.held) == ("", "password: hunter22x")
+    assert (plain.feed("hunter22x"), plain.carry_over) == ("", "password: hunter22x")
     assert plain.feed("\n") == Redactor(key=KEY).text("password: hunter22x\n").text
     assert sum(plain.found.values()) == 1
 
@@ -176,7 +176,7 @@ def test_key_is_released_when_it_ends() -> None:
 def test_carry_over_can_be_continued_by_another_stream() -> None:
     first = ALL.stream()
     out = first.feed(f"see {GITHUB[:20]}")
-    second = ALL.stream(first.held)
+    second = ALL.stream(first.carry_over)
     out += second.feed(GITHUB[20:] + " end") + second.close()
     assert out == ALL.text(f"see {GITHUB} end").text
 
@@ -184,13 +184,13 @@ def test_carry_over_can_be_continued_by_another_stream() -> None:
 @proves("REDACT-STREAM")
 def test_text_without_a_break_is_released_at_the_carry_over_limit() -> None:
     stream = Redactor(key=KEY).stream()
-    out = stream.feed("x/" * MOST_HELD)
-    assert 0 < len(out) < 2 * MOST_HELD
-    assert len(stream.held) <= MOST_HELD
+    out = stream.feed("x/" * MAX_CARRY_OVER)
+    assert 0 < len(out) < 2 * MAX_CARRY_OVER
+    assert len(stream.carry_over) <= MAX_CARRY_OVER
     secret = f"={GITHUB}=" + "y/" * 3_000
-    out = stream.feed("a." * 30_000 + secret) + stream.feed("x/" * MOST_HELD) + stream.close()
+    out = stream.feed("a." * 30_000 + secret) + stream.feed("x/" * MAX_CARRY_OVER) + stream.close()
     assert GITHUB[:12] not in out
-    giant = "ghp_" + "a1B2" * MOST_HELD
+    giant = "ghp_" + "a1B2" * MAX_CARRY_OVER
     other = Redactor(key=KEY).stream()
     out = other.feed(giant) + other.close()
     assert "a1B2" * 3 not in out
@@ -198,7 +198,7 @@ def test_text_without_a_break_is_released_at_the_carry_over_limit() -> None:
 
 @proves("REDACT-STREAM")
 def test_forced_release_keeps_secrets_with_their_names() -> None:
-    for before in range(MOST_HELD - 30, MOST_HELD + 30, 3):
+    for before in range(MAX_CARRY_OVER - 30, MAX_CARRY_OVER + 30, 3):
         stream = Redactor(key=KEY).stream()
         text = "a." * (before // 2) + ",password=xK9mP2vQ7rT4w," + "y/" * 2_048
         assert "xK9mP2" not in stream.feed(text) + stream.close()

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dragoman.text.shape_words import ShapeFault, below, shape_fault
+from dragoman.text.shape_words import ShapeFault, join_path, shape_fault
 from tests.requirements import proves
 
 pytestmark = proves("SHAPE-WORDS")
@@ -156,9 +156,9 @@ def test_unknown_validation_message_is_kept() -> None:
 
 def test_paths_are_joined() -> None:
     assert [
-        below("", ""),
-        below("a", ""),
-        below("", "b"),
-        below("a", "b"),
-        below("a", "[0].b"),
+        join_path("", ""),
+        join_path("a", ""),
+        join_path("", "b"),
+        join_path("a", "b"),
+        join_path("a", "[0].b"),
     ] == [*("", "a", "b", "a.b", "a[0].b")]

@@ -10,24 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.text.strict_json import (
-    LARGEST_WHOLE,
-    LONGEST_KEY,
-    MOST_BYTES,
-    MOST_DEPTH,
-    MOST_NODES,
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_KEY_LENGTH,
+    MAX_NODES,
+    MAX_SAFE_INTEGER,
     StrictJsonError,
+    encode_json,
     parse_json,
-    to_json,
 )
 from tests.requirements import proves
 
 pytestmark = proves("JSON-STRICT")
 
-TEXTS = st.text(st.characters(codec="utf-8"), max_size=LONGEST_KEY)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=MAX_KEY_LENGTH)
 VALUES = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers(-LARGEST_WHOLE, LARGEST_WHOLE)
+    | st.integers(-MAX_SAFE_INTEGER, MAX_SAFE_INTEGER)
     | st.floats(allow_nan=False, allow_infinity=False)
     | TEXTS,
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(TEXTS, inner, max_size=5),
@@ -35,7 +35,7 @@ VALUES = st.recursive(
 )
 
 
-def parse_refused(text: bytes | str, most_bytes: int = MOST_BYTES) -> StrictJsonError:
+def parse_refused(text: bytes | str, most_bytes: int = MAX_BYTES) -> StrictJsonError:
     """Parse a text that must be refused and return the error."""
     with pytest.raises(StrictJsonError) as caught:
         parse_json(text, most_bytes)
@@ -56,27 +56,29 @@ def test_valid_json_is_read(value: Any, ascii_only: bool, indent: int | None) ->
 @pytest.mark.parametrize(
     ("at_limit", "beyond_limit", "reason"),
     [
-        pytest.param(nested(MOST_DEPTH), nested(MOST_DEPTH + 1), "32 deep", id="depth of arrays"),
+        pytest.param(nested(MAX_DEPTH), nested(MAX_DEPTH + 1), "32 deep", id="depth of arrays"),
         pytest.param(
-            nested(MOST_DEPTH, '{"a":', "}").replace(":}", ":1}", 1),
-            nested(MOST_DEPTH + 1, '{"a":', "}").replace(":}", ":1}", 1),
+            nested(MAX_DEPTH, '{"a":', "}").replace(":}", ":1}", 1),
+            nested(MAX_DEPTH + 1, '{"a":', "}").replace(":}", ":1}", 1),
             "32 deep",
             id="depth of objects",
         ),
         pytest.param(
-            json.dumps([1] * (MOST_NODES - 1)),
-            json.dumps([1] * MOST_NODES),
+            json.dumps([1] * (MAX_NODES - 1)),
+            json.dumps([1] * MAX_NODES),
             "more than 10000 values",
             id="values",
         ),
         pytest.param(
-            json.dumps({"k" * LONGEST_KEY: 1}),
-            json.dumps({"k" * (LONGEST_KEY + 1): 1}),
+            json.dumps({"k" * MAX_KEY_LENGTH: 1}),
+            json.dumps({"k" * (MAX_KEY_LENGTH + 1): 1}),
             "more than 64 characters",
             id="keys",
         ),
-        pytest.param(str(LARGEST_WHOLE), str(LARGEST_WHOLE + 1), "whole number", id="large"),
-        pytest.param(str(-LARGEST_WHOLE), str(-LARGEST_WHOLE - 1), "whole number", id="small"),
+        pytest.param(str(MAX_SAFE_INTEGER), str(MAX_SAFE_INTEGER + 1), "whole number", id="large"),
+        pytest.param(
+            str(-MAX_SAFE_INTEGER), str(-MAX_SAFE_INTEGER - 1), "whole number", id="small"
+        ),
     ],
 )
 def test_value_at_a_limit_is_read_and_beyond_it_refused(
@@ -131,7 +133,7 @@ def test_colons_in_texts_are_not_taken_for_keys(text: str) -> None:
     [
         ('{"a":[1,{"b":9007199254740992}]}', "a[1].b"),
         ('{"a":{"%s":1}}' % ("k" * 70), "a." + "k" * 40 + "…"),
-        ('{"a":' + nested(MOST_DEPTH) + "}", "a" + "[0]" * (MOST_DEPTH - 1)),
+        ('{"a":' + nested(MAX_DEPTH) + "}", "a" + "[0]" * (MAX_DEPTH - 1)),
     ],
 )
 def test_exceeded_limit_is_refused_with_its_path(text: str, path: str) -> None:
@@ -222,7 +224,7 @@ def test_path_of_an_excess_value_is_found_in_bounded_memory() -> None:
     text = b"[" + b"1," * 100_000 + b"1]"
     tracemalloc.start()
     try:
-        assert parse_refused(text).path == f"[{MOST_NODES - 1}]"
+        assert parse_refused(text).path == f"[{MAX_NODES - 1}]"
         assert tracemalloc.get_traced_memory()[1] < 30 * len(text)
     finally:
         tracemalloc.stop()
@@ -240,7 +242,7 @@ def test_error_has_path_and_reason() -> None:
 
 @given(VALUES)
 def test_written_values_are_read_back(value: Any) -> None:
-    assert parse_json(to_json(value)) == value
+    assert parse_json(encode_json(value)) == value
 
 
 def cyclic_list() -> list[Any]:
@@ -254,8 +256,8 @@ def cyclic_list() -> list[Any]:
 )
 def test_value_that_json_cannot_express_is_not_written(value: Any) -> None:
     with pytest.raises(StrictJsonError, match="cannot be written as JSON"):
-        to_json(value)
+        encode_json(value)
 
 
 def test_half_of_a_surrogate_pair_is_refused() -> None:
-    assert "half of a surrogate pair" in parse_refused(to_json({"a": "\ud800"})).reason
+    assert "half of a surrogate pair" in parse_refused(encode_json({"a": "\ud800"})).reason

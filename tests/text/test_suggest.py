@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.text.nearest import meant, nearest_or_all
+from dragoman.text.nearest import suggest, suggest_or_list
 from tests.requirements import proves
 
 pytestmark = proves("NEAREST-NAME")
@@ -21,10 +21,10 @@ pytestmark = proves("NEAREST-NAME")
     ],
 )
 def test_only_near_names_are_suggested(name: str, known: tuple[str, ...], hint: str) -> None:
-    assert meant(name, known) == hint
+    assert suggest(name, known) == hint
 
 
 def test_all_names_are_listed_when_none_is_near() -> None:
-    assert nearest_or_all("titel", ("body", "title")) == "; did you mean title?"
-    assert nearest_or_all("foo", ("status", "cursor")) == "; known: status, cursor"
-    assert nearest_or_all("foo", ()) == ""
+    assert suggest_or_list("titel", ("body", "title")) == "; did you mean title?"
+    assert suggest_or_list("foo", ("status", "cursor")) == "; known: status, cursor"
+    assert suggest_or_list("foo", ()) == ""

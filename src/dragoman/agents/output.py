@@ -15,14 +15,14 @@ Stream = Literal["out", "err", "hub"]
 """Source of a line: the program's standard output or error, or the hub."""
 
 Write = Callable[[bytes], object]
-Tell = Callable[[Sequence["Pulse"]], object]
+OnLines = Callable[[Sequence["Pulse"]], object]
 
-_MOST_SHOWN: Final = 16_384
+_MAX_LINE: Final = 16_384
 """Longest logged part of a line, in characters."""
-_LOOKED_BEYOND: Final = 4_096
+_EXTRA_SCANNED: Final = 4_096
 """Part of a longer line that is scanned, too: the cut must not hide a secret."""
-_MOST_ANSWERS: Final = 1_000
-_PLACEHOLDER: Final = "[REDACTED:"
+_MAX_REPLIES: Final = 1_000
+_PLACEHOLDER_START: Final = "[REDACTED:"
 
 
 class Pulse(Struct, frozen=True, tag="SANDBOX_PULSE", tag_field="type"):
@@ -34,59 +34,59 @@ class Pulse(Struct, frozen=True, tag="SANDBOX_PULSE", tag_field="type"):
     timestamp: str
 
 
-def hub_s(pulse: Pulse, text: str) -> Pulse:
+def hub_line(pulse: Pulse, text: str) -> Pulse:
     """Replace a program's line with one of the hub."""
     return replace(pulse, line=f"[dragoman] {text}", masked=False)
 
 
-class Messages(Struct, frozen=True):
+class MessageFormat(Struct, frozen=True):
     """Format of messages in the output, and limits of lines."""
 
     prefixes: tuple[bytes, ...]
     """Starts of lines that are messages."""
-    most_bytes: int
-    most_told: int
+    max_bytes: int
+    max_recorded_bytes: int
     """Longer lines, messages or not, are recorded in the trace as their size only."""
 
 
-class Lines:
+class LineSplitter:
     """Splits bytes into lines; of a long line only the beginning is kept."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept = bytearray()
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._partial = bytearray()
 
     def feed(self, block: bytes) -> Iterator[bytes]:
         """Add bytes; the lines that they complete."""
         *ends, tail = block.split(b"\n")
         for end in ends:
             self._add(end)
-            yield self.rest()
+            yield self.take_partial()
         self._add(tail)
 
     def skip(self, block: bytes) -> None:
         """Add bytes, without returning lines."""
         whole, newline, tail = block.rpartition(b"\n")
         if newline:
-            self._kept.clear()
+            self._partial.clear()
         self._add(tail if newline else whole + tail)
 
-    def rest(self) -> bytes:
+    def take_partial(self) -> bytes:
         """Take the incomplete line."""
-        line = bytes(self._kept)
-        self._kept.clear()
+        line = bytes(self._partial)
+        self._partial.clear()
         return line
 
     @property
-    def start(self) -> bytes:
+    def partial_start(self) -> bytes:
         """Start of the incomplete line."""
-        return bytes(self._kept[:64])
+        return bytes(self._partial[:64])
 
     def _add(self, piece: bytes) -> None:
-        self._kept += piece[: self._most - len(self._kept)]
+        self._partial += piece[: self._limit - len(self._partial)]
 
 
-class Shown:
+class RedactedLines:
     """Redacts one stream line by line.
 
     A private key of several lines becomes one line, when it has ended.
@@ -94,7 +94,7 @@ class Shown:
 
     def __init__(self, redactor: Redactor) -> None:
         self._stream = redactor.stream()
-        self._rest = ""
+        self._partial = ""
 
     def feed(self, lines: list[bytes]) -> list[str]:
         """Add lines; those that are complete after redaction."""
@@ -106,8 +106,8 @@ class Shown:
         return self._split("", is_end=True)
 
     def _split(self, text: str, *, is_end: bool) -> list[str]:
-        said = self._stream.feed(text) + (self._stream.close() if is_end else "")
-        *lines, self._rest = (self._rest + said).split("\n")
+        redacted = self._stream.feed(text) + (self._stream.close() if is_end else "")
+        *lines, self._partial = (self._partial + redacted).split("\n")
         return lines
 
 
@@ -117,105 +117,113 @@ class Output:
     def __init__(
         self,
         write: Write,
-        most: int,
+        limit: int,
         now: Callable[[], int],
         redactor: Redactor,
-        messages: Messages,
+        messages: MessageFormat,
     ) -> None:
-        self.said = 0
+        self.byte_count = 0
         """Bytes that were printed, logged or not."""
-        self.tell: Tell = lambda _: None
+        self.on_lines: OnLines = lambda _: None
         """Called with the logged lines of the program."""
         self._write = write
-        self._left = most
-        self._answers_left = _MOST_ANSWERS
+        self._remaining_bytes = limit
+        self._remaining_replies = _MAX_REPLIES
         self._now = now
         self._redactor = redactor
         self._messages = messages
         # One byte above the limit of a message, so that a longer one is refused as too long.
-        longest = max(messages.most_bytes, _MOST_SHOWN + _LOOKED_BEYOND) + 1
-        self._lines: dict[Stream, Lines] = {"out": Lines(longest), "err": Lines(longest)}
-        self._shown: dict[Stream, Shown] = {"out": Shown(redactor), "err": Shown(redactor)}
+        longest = max(messages.max_bytes, _MAX_LINE + _EXTRA_SCANNED) + 1
+        self._lines: dict[Stream, LineSplitter] = {
+            "out": LineSplitter(longest),
+            "err": LineSplitter(longest),
+        }
+        self._redacted: dict[Stream, RedactedLines] = {
+            "out": RedactedLines(redactor),
+            "err": RedactedLines(redactor),
+        }
 
-    def take(self, stream: Stream, block: bytes) -> list[bytes]:
+    def feed(self, stream: Stream, block: bytes) -> list[bytes]:
         """Log what was printed, and return the messages in it. An empty block ends the stream."""
-        self.said += len(block)
+        self.byte_count += len(block)
         lines = self._lines[stream]
-        if self._left <= 0 and not self._may_speak(lines, block):
+        if self._remaining_bytes <= 0 and not self._may_hold_message(lines, block):
             lines.skip(block)
             return []
-        whole = list(lines.feed(block))
-        if not block and (last := lines.rest()):
-            whole.append(last)
-        self._keep(stream, whole, is_end=not block)
-        return [line for line in whole if self._is_message(stream, line)]
+        complete = list(lines.feed(block))
+        if not block and (last := lines.take_partial()):
+            complete.append(last)
+        self._log_lines(stream, complete, is_end=not block)
+        return [line for line in complete if self._is_message(stream, line)]
 
     def note(self, text: str) -> None:
         """Log a line of the hub, outside of the limit: the start, and the reason of the end."""
         with suppress(OSError):
-            self._write(self._line("hub", self._redactor.text(text).text))
+            self._write(self._hub_log_line("hub", self._redactor.text(text).text))
 
-    def answer(self, text: str) -> None:
+    def log_reply(self, text: str) -> None:
         """Log the hub's reply to a message; of very many only the first ones."""
-        self._answers_left -= 1
-        if self._answers_left > 0:
+        self._remaining_replies -= 1
+        if self._remaining_replies > 0:
             self.note(text)
-        elif not self._answers_left:
+        elif not self._remaining_replies:
             self.note("no more answers to messages are logged")
 
-    def pulse(self, text: str, at: str = "") -> Pulse:
+    def make_pulse(self, text: str, at: str = "") -> Pulse:
         """Make a pulse of a redacted line, without terminal sequences."""
-        is_masked = _PLACEHOLDER in text
+        is_masked = _PLACEHOLDER_START in text
         return Pulse(safe_text(text, one_line=True), is_masked, at or to_rfc3339(self._now()))
 
-    def _line(self, stream: Stream, text: str) -> bytes:
-        return _logged(stream, self._cut(text, ""))
+    def _hub_log_line(self, stream: Stream, text: str) -> bytes:
+        return _format_log_line(stream, self._truncate(text, ""))
 
-    def _cut(self, text: str, at: str) -> Pulse:
+    def _truncate(self, text: str, at: str) -> Pulse:
         """Cut a line to its logged length."""
-        pulse = self.pulse(text[:_MOST_SHOWN], at)
-        return replace(pulse, line=f"{pulse.line} …") if len(text) > _MOST_SHOWN else pulse
+        pulse = self.make_pulse(text[:_MAX_LINE], at)
+        return replace(pulse, line=f"{pulse.line} …") if len(text) > _MAX_LINE else pulse
 
-    def _told(self, text: str, pulse: Pulse) -> Pulse:
+    def _recorded_form(self, text: str, pulse: Pulse) -> Pulse:
         """Line for the trace; a line above the limit is replaced by its size.
 
         Messages or not: an intended message may go over many lines.
         """
         size = len(text.encode())
-        if size <= self._messages.most_told:
+        if size <= self._messages.max_recorded_bytes:
             return pulse
-        return hub_s(pulse, f"a line of {size:,} bytes: its content is left out")
+        return hub_line(pulse, f"a line of {size:,} bytes: its content is left out")
 
     def _is_message(self, stream: Stream, line: bytes) -> bool:
         # Text on standard error may quote the agent's own prompt.
         return stream == "out" and line.startswith(self._messages.prefixes)
 
-    def _may_speak(self, lines: Lines, block: bytes) -> bool:
-        return lines.start.startswith(self._messages.prefixes) or any(
-            prefix in lines.start + block for prefix in self._messages.prefixes
+    def _may_hold_message(self, lines: LineSplitter, block: bytes) -> bool:
+        return lines.partial_start.startswith(self._messages.prefixes) or any(
+            prefix in lines.partial_start + block for prefix in self._messages.prefixes
         )
 
-    def _keep(self, stream: Stream, lines: list[bytes], *, is_end: bool) -> None:
-        if self._left <= 0 or not (lines or is_end):
+    def _log_lines(self, stream: Stream, lines: list[bytes], *, is_end: bool) -> None:
+        if self._remaining_bytes <= 0 or not (lines or is_end):
             return
-        shown = self._shown[stream]
-        texts = shown.feed(lines) + (shown.close() if is_end else [])
-        kept, told, at = list[bytes](), list[Pulse](), to_rfc3339(self._now())
+        redacted = self._redacted[stream]
+        texts = redacted.feed(lines) + (redacted.close() if is_end else [])
+        logged, recorded, at = list[bytes](), list[Pulse](), to_rfc3339(self._now())
         for text in texts:
-            pulse = self._cut(text, at)
-            kept.append(_logged(stream, pulse))
-            self._left -= len(kept[-1])
-            if self._left <= 0:
-                kept[-1] = self._line("hub", "the limit is reached: later output is not logged")
+            pulse = self._truncate(text, at)
+            logged.append(_format_log_line(stream, pulse))
+            self._remaining_bytes -= len(logged[-1])
+            if self._remaining_bytes <= 0:
+                logged[-1] = self._hub_log_line(
+                    "hub", "the limit is reached: later output is not logged"
+                )
                 break
-            told.append(self._told(text, pulse))
-        self.tell(told)
+            recorded.append(self._recorded_form(text, pulse))
+        self.on_lines(recorded)
         try:
-            self._write(b"".join(kept))
+            self._write(b"".join(logged))
         except OSError:  # a full disk: the agent goes on and is read, without a log
-            self._left = 0
+            self._remaining_bytes = 0
 
 
-def _logged(stream: Stream, pulse: Pulse) -> bytes:
+def _format_log_line(stream: Stream, pulse: Pulse) -> bytes:
     """Format a line of the log."""
     return f"{pulse.timestamp} {stream} {pulse.line}\n".encode()

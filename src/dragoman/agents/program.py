@@ -9,23 +9,33 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from dragoman.agents.output import Messages, Output, Pulse, Stream
-from dragoman.agents.pulses import Pulses
+from dragoman.agents.output import MessageFormat, Output, Pulse, Stream
+from dragoman.agents.pulses import LineRecorder
 from dragoman.config import AgentSettings
 from dragoman.core.errors import SettingsError
-from dragoman.engine.runner import SESSION_VARIABLE, Assignment, Ended, Hear
+from dragoman.engine.runner import SESSION_VARIABLE, Assignment, OnMessage, RunExit
 from dragoman.text.redact import Redactor, Secret
 
-PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL")
+INHERITED_VARIABLES: Final = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+)
 """Variables of the hub that a program inherits; others may hold secrets, so they are named."""
 
-_BLOCK: Final = 16_384
+_READ_BYTES: Final = 16_384
 _DRAIN_SECONDS: Final = 1.0
 """Time to read on when a program has ended and another process outside of its session holds its
 output open."""
 
 
-class Process(Protocol):
+class ProcessHandle(Protocol):
     """Port: a started program."""
 
     @property
@@ -61,10 +71,10 @@ class Process(Protocol):
         ...
 
 
-class Marks(Protocol):
+class PidStore(Protocol):
     """Port: records of running programs, for recovery after a crash."""
 
-    def put(self, session: str, pid: int = 0, started: str = "") -> None:
+    def write(self, session: str, pid: int = 0, started: str = "") -> None:
         """Record a program that is about to be started, or was, with this process id."""
         ...
 
@@ -73,7 +83,7 @@ class Marks(Protocol):
         ...
 
 
-class Log(Protocol):
+class OutputLog(Protocol):
     """Port: a log file."""
 
     def write(self, data: bytes) -> None:
@@ -85,7 +95,7 @@ class Log(Protocol):
         ...
 
 
-class Desk(Protocol):
+class WorkingFolder(Protocol):
     """Port: the working folder of an attempt."""
 
     @property
@@ -104,22 +114,22 @@ class Desk(Protocol):
         ...
 
     @property
-    def log(self) -> Log:
+    def log(self) -> OutputLog:
         """Log of the output."""
         ...
 
 
-class Tools(Struct, frozen=True):
+class ProgramPorts(Struct, frozen=True):
     """Ports that a program runner needs."""
 
-    start: Callable[[Sequence[str], Mapping[str, str], Path, Path | None], Awaitable[Process]]
+    start: Callable[[Sequence[str], Mapping[str, str], Path, Path | None], Awaitable[ProcessHandle]]
     """Starts a command, with variables, in a folder, reading a file."""
-    open_desk: Callable[[Assignment], Desk]
+    open_folder: Callable[[Assignment], WorkingFolder]
     worktree: Callable[[Assignment], Path] | None
     """Opens the folder to work in instead of the task's own."""
-    slow: Executor
+    blocking_pool: Executor
     """Threads for slow work."""
-    marks: Marks
+    pids: PidStore
     token: Callable[[Assignment], str]
     """Makes the credential of an attempt."""
     url: str
@@ -129,14 +139,14 @@ class Tools(Struct, frozen=True):
     environ: Mapping[str, str]
     now: Callable[[], int]
     redactor: Redactor
-    messages: Messages
-    tell: Callable[[Assignment, Sequence[Pulse]], Awaitable[object]]
+    messages: MessageFormat
+    record_lines: Callable[[Assignment, Sequence[Pulse]], Awaitable[object]]
     """Records lines of an attempt's output in its trace."""
 
 
-def check_command(name: str, words: Sequence[str]) -> None:
+def check_command(name: str, command: Sequence[str]) -> None:
     """Raise SettingsError for an invalid command of an agent."""
-    if not words or not words[0] or any("\0" in word for word in words):
+    if not command or not command[0] or any("\0" in word for word in command):
         raise SettingsError(
             f"agents.{name}.command must be a list that begins with a program's name"
         )
@@ -145,169 +155,174 @@ def check_command(name: str, words: Sequence[str]) -> None:
 class ProgramRunner:
     """Runs the command of one agent."""
 
-    def __init__(self, name: str, settings: AgentSettings, tools: Tools) -> None:
-        words = settings.command
-        check_command(name, words)
-        self._words = (_found_from_here(words[0]), *words[1:])
+    def __init__(self, name: str, settings: AgentSettings, ports: ProgramPorts) -> None:
+        command = settings.command
+        check_command(name, command)
+        self._command = (_absolute_program(command[0]), *command[1:])
         self._settings = settings
-        self._tools = tools
-        passed_on = (*PASSED_ON, *settings.environment)
-        self._variables = {key: tools.environ[key] for key in passed_on if key in tools.environ}
+        self._ports = ports
+        inherited = (*INHERITED_VARIABLES, *settings.environment)
+        self._inherited = {key: ports.environ[key] for key in inherited if key in ports.environ}
 
-    async def start(self, assignment: Assignment, hear: Hear) -> "RunningProgram":
+    async def start(self, assignment: Assignment, on_message: OnMessage) -> "RunningProgram":
         """Start the program."""
-        tools = self._tools
+        ports = self._ports
         loop = asyncio.get_running_loop()
         # It waits for a backup that copies the working folders.
-        desk = await loop.run_in_executor(tools.slow, tools.open_desk, assignment)
-        process: Process | None = None
+        working_folder = await loop.run_in_executor(
+            ports.blocking_pool, ports.open_folder, assignment
+        )
+        process: ProcessHandle | None = None
         try:
-            folder = desk.folder
-            if tools.worktree is not None:
-                folder = await loop.run_in_executor(tools.slow, tools.worktree, assignment)
-            token = tools.token(assignment)
+            folder = working_folder.folder
+            if ports.worktree is not None:
+                folder = await loop.run_in_executor(ports.blocking_pool, ports.worktree, assignment)
+            token = ports.token(assignment)
             # Recorded before and after, so that a crash in between is recovered too.
-            await asyncio.to_thread(tools.marks.put, assignment.session)
-            process = await tools.start(
-                self._words,
-                self._given(assignment, desk, token),
+            await asyncio.to_thread(ports.pids.write, assignment.session)
+            process = await ports.start(
+                self._command,
+                self._environment(assignment, working_folder, token),
                 folder,
-                desk.prompt if self._settings.prompt == "stdin" else None,
+                working_folder.prompt if self._settings.prompt == "stdin" else None,
             )
             await asyncio.to_thread(
-                tools.marks.put, assignment.session, process.pid, process.started
+                ports.pids.write, assignment.session, process.pid, process.started
             )
         except BaseException:
             if process is not None:
                 await process.stop(0)
                 process.close()
-            desk.log.close()
-            tools.marks.remove(assignment.session)
+            working_folder.log.close()
+            ports.pids.remove(assignment.session)
             raise
-        pulses = Pulses(partial(tools.tell, assignment), self._settings.trace_lines)
+        recorder = LineRecorder(partial(ports.record_lines, assignment), self._settings.trace_lines)
         output = Output(
-            desk.log.write,
+            working_folder.log.write,
             self._settings.output_bytes,
-            tools.now,
-            tools.redactor.knowing(Secret("dragoman_token", token)),
-            tools.messages,
+            ports.now,
+            ports.redactor.knowing(Secret("dragoman_token", token)),
+            ports.messages,
         )
-        output.tell = pulses.add
-        output.note(f"attempt {assignment.attempt} of {assignment.agent}: {self._words[0]}")
+        output.on_lines = recorder.add
+        output.note(f"attempt {assignment.attempt} of {assignment.agent}: {self._command[0]}")
 
         def forget() -> None:
-            desk.log.close()
-            tools.marks.remove(assignment.session)
+            working_folder.log.close()
+            ports.pids.remove(assignment.session)
 
-        return RunningProgram(self._words[0], process, output, pulses, hear, forget)
+        return RunningProgram(self._command[0], process, output, recorder, on_message, forget)
 
-    def _given(self, assignment: Assignment, desk: Desk, token: str) -> dict[str, str]:
-        given = {
+    def _environment(
+        self, assignment: Assignment, working_folder: WorkingFolder, token: str
+    ) -> dict[str, str]:
+        variables = {
             "DRAGOMAN_TASK": assignment.aof_id,
             "DRAGOMAN_AGENT": assignment.agent,
-            "DRAGOMAN_FOLDER": str(desk.home),
-            "DRAGOMAN_PROMPT": str(desk.prompt),
+            "DRAGOMAN_FOLDER": str(working_folder.home),
+            "DRAGOMAN_PROMPT": str(working_folder.prompt),
             "DRAGOMAN_TOKEN": token,
             SESSION_VARIABLE: assignment.session,
         }
-        if self._tools.url:
-            given["DRAGOMAN_URL"] = self._tools.url
-        if self._tools.certificate:
-            given["DRAGOMAN_CERT"] = self._tools.certificate
-        return {**self._variables, **given}
+        if self._ports.url:
+            variables["DRAGOMAN_URL"] = self._ports.url
+        if self._ports.certificate:
+            variables["DRAGOMAN_CERT"] = self._ports.certificate
+        return {**self._inherited, **variables}
 
 
 class RunningProgram:
     """A running program."""
 
-    is_beating = True
+    renews_lease = True
 
     def __init__(
         self,
         name: str,
-        process: Process,
+        process: ProcessHandle,
         output: Output,
-        pulses: Pulses,
-        hear: Hear,
+        recorder: LineRecorder,
+        hear: OnMessage,
         forget: Callable[[], None],
     ) -> None:
         self._name = name
         self._process = process
         self._output = output
-        self._pulses = pulses
+        self._recorder = recorder
         self._hear = hear
         self._forget = forget
-        self._pumps = [
-            asyncio.create_task(self._pump(stream, reader)) for stream, reader in _streams(process)
+        self._readers = [
+            asyncio.create_task(self._read_stream(stream, reader))
+            for stream, reader in _streams(process)
         ]
-        self._hearing = set[asyncio.Task[None]]()
+        self._awaiting_reply = set[asyncio.Task[None]]()
         """Readers that wait for the hub's reply to a message: these are not cancelled."""
 
     @property
-    def said(self) -> int:
+    def output_bytes(self) -> int:
         """Bytes of output so far."""
-        return self._output.said
+        return self._output.byte_count
 
-    async def wait(self) -> Ended:
+    async def wait(self) -> RunExit:
         """Wait until it has ended and all of its output was read."""
         code = await self._process.wait()
         is_held_open = False
-        while (await asyncio.wait(self._pumps, timeout=_DRAIN_SECONDS))[1]:
-            for pump in self._pumps:
-                if pump not in self._hearing:
-                    is_held_open = pump.cancel() or is_held_open
+        while (await asyncio.wait(self._readers, timeout=_DRAIN_SECONDS))[1]:
+            for reader in self._readers:
+                if reader not in self._awaiting_reply:
+                    is_held_open = reader.cancel() or is_held_open
         self._process.close()
-        await self._pulses.end()
+        await self._recorder.flush()
         if is_held_open:
             self._output.note(
                 "a process has left its session: it still runs, and its output is not read"
             )
-        problem = _problem(self._name, code)
+        problem = _exit_problem(self._name, code)
         self._output.note(problem or f"{self._name} has ended")
-        return Ended(problem)
+        return RunExit(problem)
 
-    async def stop(self, grace: float, why: str = "") -> None:
+    async def stop(self, grace: float, reason: str = "") -> None:
         """Stop it with all that it has started."""
-        if why:
-            self._output.note(f"stopping the program: {why}")
+        if reason:
+            self._output.note(f"stopping the program: {reason}")
         await self._process.stop(grace)
 
     def forget(self) -> None:
         """Close its log, and remove its record."""
         self._forget()
 
-    async def _pump(self, stream: Stream, reader: asyncio.StreamReader) -> None:
+    async def _read_stream(self, stream: Stream, reader: asyncio.StreamReader) -> None:
         while True:
-            block = await reader.read(_BLOCK)
-            for message in self._output.take(stream, block):
-                await self._speak(message)
+            block = await reader.read(_READ_BYTES)
+            for message in self._output.feed(stream, block):
+                await self._submit_message(message)
             if not block:
                 return
             # Available data is read without a pause: let other tasks run.
             await asyncio.sleep(0)
 
-    async def _speak(self, message: bytes) -> None:
-        pump = asyncio.current_task()
-        assert pump is not None
-        self._hearing.add(pump)
+    async def _submit_message(self, message: bytes) -> None:
+        reader = asyncio.current_task()
+        assert reader is not None
+        self._awaiting_reply.add(reader)
         try:
             note = await self._hear(message)
         finally:
-            self._hearing.discard(pump)
+            self._awaiting_reply.discard(reader)
         if note:
-            self._output.answer(note)
+            self._output.log_reply(note)
 
 
-def _found_from_here(program: str) -> str:
+def _absolute_program(program: str) -> str:
     """Resolve a path where the hub was started: the program begins in another folder."""
     return str(Path(program).absolute()) if "/" in program else program
 
 
-def _streams(process: Process) -> tuple[tuple[Stream, asyncio.StreamReader], ...]:
+def _streams(process: ProcessHandle) -> tuple[tuple[Stream, asyncio.StreamReader], ...]:
     return ("out", process.stdout), ("err", process.stderr)
 
 
-def _problem(name: str, code: int) -> str:
+def _exit_problem(name: str, code: int) -> str:
     if code == 0:
         return ""
     ended = f"exit code {code}" if code > 0 else f"ended by signal {-code}"

@@ -47,103 +47,108 @@ your work on this task.
 """
 
 
-_MESSAGE = re.compile("^(?=AOF/1 )", re.MULTILINE)
+_MESSAGE_START = re.compile("^(?=AOF/1 )", re.MULTILINE)
 """Start of a line that the hub would parse as a message."""
 
 
-def prompt(
+def build_prompt(
     task: Task, agent: str, intent: Intent | None = None, handoff: Handoff | None = None
 ) -> str:
     """Build the prompt for a program; it does not depend on the time of writing.
 
     `handoff` is the one by which the agent has the task.
     """
-    how = _HOW_TO_REPORT.format(task=task.aof_id, agent=agent)
-    return "\n".join((*_parts(task, agent, intent, handoff), how))
+    instructions = _HOW_TO_REPORT.format(task=task.aof_id, agent=agent)
+    return "\n".join((*_sections(task, agent, intent, handoff), instructions))
 
 
-def prompt_elsewhere(
+def build_remote_prompt(
     task: Task, agent: str, intent: Intent | None = None, handoff: Handoff | None = None
 ) -> str:
     """Build the prompt for an agent behind a URL; its token identifies it."""
-    how = _HOW_TO_REPORT_ELSEWHERE.format(task=task.aof_id)
-    return "\n".join((*_parts(task, agent, intent, handoff), how))
+    instructions = _HOW_TO_REPORT_ELSEWHERE.format(task=task.aof_id)
+    return "\n".join((*_sections(task, agent, intent, handoff), instructions))
 
 
-def _parts(task: Task, agent: str, intent: Intent | None, handoff: Handoff | None) -> Iterator[str]:
+def _sections(
+    task: Task, agent: str, intent: Intent | None, handoff: Handoff | None
+) -> Iterator[str]:
     """Sections of a prompt: text of others holds no terminal sequences and begins no section."""
     yield f"# {safe_text(task.title, one_line=True)}\n"
     yield f"Task {task.aof_id}, attempt {task.attempts}.\n"
     is_goal = intent is not None and task.body == intent.goal
     if task.body and not is_goal:
         # Indented, so that an agent that prints its prompt reports nothing by that.
-        yield f"{_MESSAGE.sub('    ', safe_text(task.body)).rstrip()}\n"
+        yield f"{_MESSAGE_START.sub('    ', safe_text(task.body)).rstrip()}\n"
     if intent is not None:
-        yield from _asked(intent, agent, task.title)
+        yield from _delegation_section(intent, agent, task.title)
     if handoff is not None:
-        yield from _handed_over(handoff)
+        yield from _handoff_section(handoff)
     if task.checkpoint is not None:
-        yield from _left(task.checkpoint)
-    asked = task.delegation
-    if asked is None:
+        yield from _checkpoint_section(task.checkpoint)
+    delegation = task.delegation
+    if delegation is None:
         return
     for head, items in (
-        ("Acceptance criteria", asked.acceptance_criteria),
-        ("Expected outputs", asked.expected_outputs),
-        ("Context", asked.context_refs),
-        ("Constraints", asked.constraints),
+        ("Acceptance criteria", delegation.acceptance_criteria),
+        ("Expected outputs", delegation.expected_outputs),
+        ("Context", delegation.context_refs),
+        ("Constraints", delegation.constraints),
     ):
         if items:
             shown = (f"- {safe_text(item, one_line=True)}" for item in items)
             yield "\n".join((f"## {head}\n", *shown, ""))
 
 
-def _asked(intent: Intent, agent: str, title: str) -> Iterator[str]:
+def _delegation_section(intent: Intent, agent: str, title: str) -> Iterator[str]:
     """Section about the delegation: the goal quoted, the rest as JSON."""
     yield f"## What {intent.by} has delegated as {intent.id}\n"
     if intent.goal != title:
-        yield f"{_quoted(intent.goal)}\n"
+        yield f"{_quote(intent.goal)}\n"
     if intent.params:
-        yield _listed("Parameters", intent.params)
+        yield _format_list("Parameters", intent.params)
     if intent.constraints:
-        lines = map(_written, intent.constraints)
+        lines = map(_format_value, intent.constraints)
         yield "\n".join(("Constraints, as JSON:\n", *(f"    {line}" for line in lines), ""))
     request = intent.request
     if request is not None and request.agent == agent and request.deadline is not None:
         yield f"It is due by {to_rfc3339(request.deadline)}: what comes later does not count.\n"
 
 
-def _handed_over(handoff: Handoff) -> Iterator[str]:
+def _handoff_section(handoff: Handoff) -> Iterator[str]:
     """Section about the handoff: its package as JSON, and where its verified artifacts are."""
     yield f"## What {handoff.sender} has handed over as {handoff.id}\n"
-    yield _listed("Its package", handoff.about_work())
+    yield _format_list("Its package", handoff.work_summary())
     if handoff.artifacts:
         where = "artifacts/sha256/ of the hub's data directory"
-        yield _listed(f"Its artifacts by their SHA-256 in {where}", handoff.artifacts)
+        yield _format_list(f"Its artifacts by their SHA-256 in {where}", handoff.artifacts)
 
 
-def _listed(head: str, values: Mapping[str, object]) -> str:
+def _format_list(head: str, values: Mapping[str, object]) -> str:
     """List names and values under a heading, one on each line."""
-    lines = (f"    {_written(name)}: {_written(value)}" for name, value in values.items())
+    lines = (f"    {_format_value(name)}: {_format_value(value)}" for name, value in values.items())
     return "\n".join((f"{head}, as JSON:\n", *lines, ""))
 
 
-def _written(value: object) -> str:
+def _format_value(value: object) -> str:
     """Format a value on one line, without control characters."""
     return harmless_json(msgspec.json.encode(value).decode())
 
 
-def _left(left: Checkpoint) -> Iterator[str]:
+def _checkpoint_section(checkpoint: Checkpoint) -> Iterator[str]:
     """Section about the last checkpoint, quoted: its text is not the hub's."""
     yield "## Where the last attempt stopped\n"
-    if left.commit:
-        yield f"Its work is in commit {safe_text(' '.join(left.commit.split()), one_line=True)}.\n"
-    if left.description:
-        yield f"{_quoted(left.description)}\n"
-    if left.next_steps:
-        yield f"Next steps:\n\n{_quoted(left.next_steps)}\n"
+    if checkpoint.commit:
+        yield (
+            "Its work is in commit "
+            f"{safe_text(' '.join(checkpoint.commit.split()), one_line=True)}.\n"
+        )
+    if checkpoint.description:
+        yield f"{_quote(checkpoint.description)}\n"
+    if checkpoint.next_steps:
+        yield f"Next steps:\n\n{_quote(checkpoint.next_steps)}\n"
 
 
-def _quoted(words: str) -> str:
+def _quote(words: str) -> str:
     """Quote each line, so that no heading or fence in the text takes effect."""
     return "\n".join(f"> {line}".rstrip() for line in safe_text(words).strip().splitlines())

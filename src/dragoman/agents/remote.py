@@ -8,15 +8,15 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dragoman.engine.runner import Assignment, Ended, Hear
+from dragoman.engine.runner import Assignment, OnMessage, RunExit
 
-_ACCEPTED: Final = range(200, 300)
+_SUCCESS_STATUSES: Final = range(200, 300)
 
 Post = Callable[[Mapping[str, str], bytes], int]
 """Posts headers and a body; the status of the response, or OSError."""
 
 
-class Posted(Struct, frozen=True, rename="camel"):
+class PostedAssignment(Struct, frozen=True, rename="camel"):
     """Body of the posted assignment."""
 
     id: str
@@ -32,23 +32,23 @@ class Posted(Struct, frozen=True, rename="camel"):
     token: str
 
 
-class RemoteRunner:
+class HttpRunner:
     """Posts assignments to the URL of one agent."""
 
     def __init__(
-        self, post: Post, token: Callable[[Assignment], str], url: str, slow: Executor
+        self, post: Post, token: Callable[[Assignment], str], url: str, blocking_pool: Executor
     ) -> None:
         """`blocking_pool` has threads for slow work."""
         self._post = post
         self._token = token
         self._url = url
-        self._slow = slow
+        self._blocking_pool = blocking_pool
 
-    async def start(self, assignment: Assignment, hear: Hear) -> "RunningElsewhere":
+    async def start(self, assignment: Assignment, on_message: OnMessage) -> "RemoteRun":
         """Post the assignment; any 2xx means that the agent has it."""
-        del hear  # it uses the hub's own surfaces
+        del on_message  # it uses the hub's own surfaces
         body = msgspec.json.encode(
-            Posted(
+            PostedAssignment(
                 id=assignment.session,
                 agent=assignment.agent,
                 task_id=assignment.aof_id,
@@ -62,30 +62,30 @@ class RemoteRunner:
         )
         headers: dict[str, Any] = {"Content-Type": "application/json"}
         loop = asyncio.get_running_loop()
-        status = await loop.run_in_executor(self._slow, self._post, headers, body)
-        if status not in _ACCEPTED:
+        status = await loop.run_in_executor(self._blocking_pool, self._post, headers, body)
+        if status not in _SUCCESS_STATUSES:
             raise OSError(f"the agent's URL answered {status}")
-        return RunningElsewhere()
+        return RemoteRun()
 
 
-class RunningElsewhere:
+class RemoteRun:
     """A run that nobody here sees: its lease shows whether it lives."""
 
-    is_beating = False
-    said = 0
+    renews_lease = False
+    output_bytes = 0
 
     def __init__(self) -> None:
-        self._is_over = asyncio.Event()
+        self._stopped = asyncio.Event()
 
-    async def wait(self) -> Ended:
+    async def wait(self) -> RunExit:
         """Wait until it was stopped: it does not end by itself."""
-        await self._is_over.wait()
-        return Ended()
+        await self._stopped.wait()
+        return RunExit()
 
-    async def stop(self, grace: float, why: str = "") -> None:
+    async def stop(self, grace: float, reason: str = "") -> None:
         """Stop waiting: the agent learns from the hub that its lease is lost."""
-        del grace, why
-        self._is_over.set()
+        del grace, reason
+        self._stopped.set()
 
     def forget(self) -> None:
         """Do nothing: there is no record of it."""

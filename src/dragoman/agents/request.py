@@ -12,37 +12,37 @@ from inspect import isawaitable
 from threading import Thread
 from typing import Final
 
-from dragoman.agents.remote import RunningElsewhere
-from dragoman.engine.runner import Assignment, Ended, Hear
+from dragoman.agents.remote import RemoteRun
+from dragoman.engine.runner import Assignment, OnMessage, RunExit
 
-_ACCEPTED: Final = range(200, 300)
-_MOST_SHOWN: Final = 500
+_SUCCESS_STATUSES: Final = range(200, 300)
+_MAX_ERROR: Final = 500
 
-Write = Callable[[Assignment], bytes]
+WriteRequest = Callable[[Assignment], bytes]
 """Writes the request of an assignment; it may read the store."""
 Exchange = Callable[[Mapping[str, str], bytes], tuple[int, bytes]]
 """Posts headers and a body; the status and body of the response, or OSError."""
-Work = Callable[[bytes], bytes | Awaitable[bytes]]
+AgentFunction = Callable[[bytes], bytes | Awaitable[bytes]]
 """A function that takes a request and returns its result; a plain one runs in a thread."""
 
 
-class UrlRunner:
+class HttpRequestRunner:
     """Posts requests to one URL; a result in the response counts, otherwise it comes later."""
 
-    def __init__(self, write: Write, exchange: Exchange, slow: Executor) -> None:
+    def __init__(self, write: WriteRequest, exchange: Exchange, blocking_pool: Executor) -> None:
         self._write = write
         self._exchange = exchange
-        self._slow = slow
+        self._blocking_pool = blocking_pool
 
-    async def start(self, assignment: Assignment, hear: Hear) -> RunningElsewhere:
+    async def start(self, assignment: Assignment, on_message: OnMessage) -> RemoteRun:
         """Post the request; any 2xx means that the agent has it."""
         loop = asyncio.get_running_loop()
-        status, answer = await loop.run_in_executor(self._slow, self._post, assignment)
-        if status not in _ACCEPTED:
+        status, answer = await loop.run_in_executor(self._blocking_pool, self._post, assignment)
+        if status not in _SUCCESS_STATUSES:
             raise OSError(f"the agent's URL answered {status}")
         if answer.strip():
-            await hear(answer)
-        return RunningElsewhere()
+            await on_message(answer)
+        return RemoteRun()
 
     def _post(self, assignment: Assignment) -> tuple[int, bytes]:
         headers = {"Content-Type": "application/json"}
@@ -52,76 +52,78 @@ class UrlRunner:
 class FunctionRunner:
     """Calls a function of this process."""
 
-    def __init__(self, write: Write, work: Work) -> None:
+    def __init__(self, write: WriteRequest, function: AgentFunction) -> None:
         self._write = write
-        self._work = work
+        self._function = function
 
-    async def start(self, assignment: Assignment, hear: Hear) -> "RunningFunction":
+    async def start(self, assignment: Assignment, on_message: OnMessage) -> "RunningFunction":
         """Call the function."""
         request = await asyncio.to_thread(self._write, assignment)
-        return RunningFunction(self._done(request, hear))
+        return RunningFunction(self._call(request, on_message))
 
-    async def _done(self, request: bytes, hear: Hear) -> Ended:
+    async def _call(self, request: bytes, hear: OnMessage) -> RunExit:
         try:
-            given = await _in_a_thread(self._work, request)
-            result = await given if isawaitable(given) else given
+            returned = await _call_in_thread(self._function, request)
+            result = await returned if isawaitable(returned) else returned
         except Exception as error:  # noqa: BLE001  whatever an agent does wrong is its failure
-            return _broken(error)
-        if isinstance(result, Ended):
+            return _failed_run(error)
+        if isinstance(result, RunExit):
             return result
         if not isinstance(result, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
-            return Ended(f"its function gave {type(result).__name__}, not bytes")
-        return Ended(await hear(result))
+            return RunExit(f"its function gave {type(result).__name__}, not bytes")
+        return RunExit(await hear(result))
 
 
-async def _in_a_thread(work: Work, request: bytes) -> bytes | Awaitable[bytes] | Ended:
+async def _call_in_thread(
+    function: AgentFunction, request: bytes
+) -> bytes | Awaitable[bytes] | RunExit:
     """Call the function in a thread; one that never ends blocks nobody, nor the end of the
     process."""
     loop = asyncio.get_running_loop()
-    given: asyncio.Future[bytes | Awaitable[bytes] | Ended] = loop.create_future()
+    returned: asyncio.Future[bytes | Awaitable[bytes] | RunExit] = loop.create_future()
 
-    def tell(result: bytes | Awaitable[bytes] | Ended) -> None:
-        if not given.done():  # else it was stopped meanwhile
-            given.set_result(result)
+    def resolve(result: bytes | Awaitable[bytes] | RunExit) -> None:
+        if not returned.done():  # else it was stopped meanwhile
+            returned.set_result(result)
 
     def run() -> None:
         try:
-            result = work(request)
+            result = function(request)
         except BaseException as error:  # noqa: BLE001  SystemExit, too, ends the agent and not us
-            result = _broken(error)
+            result = _failed_run(error)
         with suppress(RuntimeError):  # the hub has ended
-            loop.call_soon_threadsafe(tell, result)
+            loop.call_soon_threadsafe(resolve, result)
 
     Thread(target=run, name="agent-function", daemon=True).start()
-    return await given
+    return await returned
 
 
-def _broken(error: BaseException) -> Ended:
-    return Ended(f"{type(error).__name__}: {error}"[:_MOST_SHOWN])
+def _failed_run(error: BaseException) -> RunExit:
+    return RunExit(f"{type(error).__name__}: {error}"[:_MAX_ERROR])
 
 
 class RunningFunction:
     """A running function."""
 
-    is_beating = True
-    said = 0
+    renews_lease = True
+    output_bytes = 0
 
-    def __init__(self, work: Awaitable[Ended]) -> None:
-        self._work = asyncio.ensure_future(work)
+    def __init__(self, call: Awaitable[RunExit]) -> None:
+        self._call = asyncio.ensure_future(call)
 
-    async def wait(self) -> Ended:
+    async def wait(self) -> RunExit:
         """Wait for the result; a stopped function has failed."""
         try:
-            return await self._work
+            return await self._call
         except asyncio.CancelledError:
-            if not self._work.cancelled():
+            if not self._call.cancelled():
                 raise
-            return Ended("it was stopped")
+            return RunExit("it was stopped")
 
-    async def stop(self, grace: float, why: str = "") -> None:
+    async def stop(self, grace: float, reason: str = "") -> None:
         """Cancel the call. A thread cannot be ended: its result is ignored."""
-        del grace, why
-        self._work.cancel()
+        del grace, reason
+        self._call.cancel()
 
     def forget(self) -> None:
         """Do nothing: there is no record of it."""

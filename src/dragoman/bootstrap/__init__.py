@@ -4,21 +4,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dragoman.bootstrap.hubs import open_hub
-    from dragoman.bootstrap.looks import open_look
-    from dragoman.bootstrap.places import import_archive, open_place, open_stage
-    from dragoman.bootstrap.speaking import dialects
+    from dragoman.bootstrap.hubs import build_hub
+    from dragoman.bootstrap.looks import open_readonly
+    from dragoman.bootstrap.places import import_archive, open_demo_directory, open_directory
+    from dragoman.bootstrap.speaking import build_dialects
     from dragoman.bootstrap.starters import open_dispatcher
     from dragoman.bootstrap.stores import open_store
 
 __all__ = [
-    "dialects",
+    "build_dialects",
+    "build_hub",
     "import_archive",
+    "open_demo_directory",
+    "open_directory",
     "open_dispatcher",
-    "open_hub",
-    "open_look",
-    "open_place",
-    "open_stage",
+    "open_readonly",
     "open_store",
 ]
 

@@ -8,66 +8,68 @@ from dragoman.bootstrap.spawning import open_spawner
 from dragoman.config import Settings
 from dragoman.core.commands import RecordTrace
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.workq import Workq
+from dragoman.engine.interpreter import Router
+from dragoman.engine.workq import WorkQueue
 from dragoman.notify.notice import Notice
 from dragoman.services.checkpointer import Checkpointer
-from dragoman.services.clockwork import Group
-from dragoman.services.handing_on import HandingOn
-from dragoman.services.indexer import Indexer
+from dragoman.services.clockwork import ServiceGroup
+from dragoman.services.handing_on import WorkqSync
+from dragoman.services.indexer import SearchIndexer
 from dragoman.services.notifier import Notifier
-from dragoman.services.projector import FilesDuty
-from dragoman.services.thoughts import Tails, Thoughts
-from dragoman.services.timely import timely
+from dragoman.services.projector import FileService
+from dragoman.services.thoughts import StaleCarryOver, StaleStreamCloser
+from dragoman.services.timely import time_driven_services
 
 
-class OfFiles(Struct, frozen=True):
+class FileServices(Struct, frozen=True):
     """Services for plain files; none, where there are no files."""
 
-    inbox: tuple[FilesDuty, ...] = ()
+    inbox: tuple[FileService, ...] = ()
     """Process messages of the inbox; their senders wait for an answer."""
-    watched: tuple[FilesDuty, ...] = ()
+    polled: tuple[FileService, ...] = ()
     """Process changes that people and agents make to files."""
-    followers: tuple[FilesDuty, ...] = ()
+    commit_driven: tuple[FileService, ...] = ()
     """Bring the files up to date with the ledger."""
-    swept: tuple[FilesDuty, ...] = ()
+    cleanup: tuple[FileService, ...] = ()
     """Remove what is not needed any more; this may take long."""
 
 
-class Outside(Struct, frozen=True):
+class ServicePorts(Struct, frozen=True):
     """Ports of the services beyond the store."""
 
-    workq: Workq
-    tails: Tails
-    end_thought: Callable[[str, str], RecordTrace | None]
+    workq: WorkQueue
+    carry_over: StaleCarryOver
+    close_stream: Callable[[str, str], RecordTrace | None]
     checkpointer: Checkpointer
     notifier: Notifier[Notice]
-    files: OfFiles = OfFiles()
+    files: FileServices = FileServices()
 
 
-def all_duties(
-    hub: Hub, settings: Settings, interpreter: Interpreter, outside: Outside
-) -> tuple[Group, ...]:
+def service_groups(
+    hub: Hub, settings: Settings, router: Router, ports: ServicePorts
+) -> tuple[ServiceGroup, ...]:
     """All services of a hub, each once; one that may take long or hang has a group of its own."""
-    files = outside.files
+    files = ports.files
     return (
-        Group(
+        ServiceGroup(
             "time",
-            timely(
+            time_driven_services(
                 hub,
                 settings,
-                Thoughts(hub, outside.tails, outside.end_thought),
-                open_spawner(settings, hub, interpreter),
+                StaleStreamCloser(hub, ports.carry_over, ports.close_stream),
+                open_spawner(settings, hub, router),
             ),
         ),
         # A remote queue may be slow.
-        Group("handing-on", (HandingOn(hub, outside.workq),), rest_seconds=5.0),
-        Group("inbox", files.inbox, rest_seconds=0.5, is_awaited=True),
+        ServiceGroup("handing-on", (WorkqSync(hub, ports.workq),), interval_seconds=5.0),
+        ServiceGroup("inbox", files.inbox, interval_seconds=0.5, is_latency_sensitive=True),
         # A round checks the file of every task: even of very many it takes a hundredth of a core.
-        Group("files", files.watched, files.followers, rest_seconds=2.0, rest_share=100),
+        ServiceGroup(
+            "files", files.polled, files.commit_driven, interval_seconds=2.0, idle_factor=100
+        ),
         # Once a day it reads all handoffs.
-        Group("copies", files.swept, rest_seconds=60.0),
-        Group("checkpoint", followers=(outside.checkpointer,)),
-        Group("notify", followers=(outside.notifier,)),
-        Group("search", (Indexer(hub),), rest_seconds=2.0),
+        ServiceGroup("copies", files.cleanup, interval_seconds=60.0),
+        ServiceGroup("checkpoint", commit_driven=(ports.checkpointer,)),
+        ServiceGroup("notify", commit_driven=(ports.notifier,)),
+        ServiceGroup("search", (SearchIndexer(hub),), interval_seconds=2.0),
     )

@@ -5,22 +5,22 @@ from contextlib import closing
 from pathlib import Path
 from time import monotonic
 
-from dragoman.bootstrap.duties import OfFiles
+from dragoman.bootstrap.duties import FileServices
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.hints import Heard
+from dragoman.engine.hints import DirtyStreams
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.handoffs import copies_needed
-from dragoman.files.handoffs.copies import Copies
+from dragoman.engine.reads.handoffs import needed_artifact_hashes
+from dragoman.files.handoffs.copies import ArtifactCleanup
 from dragoman.files.inbox import Inbox
 from dragoman.files.projector import Projector
-from dragoman.files.tasks.lookup import has_file
+from dragoman.files.tasks.lookup import has_task_file
 from dragoman.protocols import aof
-from dragoman.services.projector import FilesDuty
-from dragoman.system.beneath import Beneath
+from dragoman.services.projector import FileService
+from dragoman.system.beneath import SafeDisk
 from dragoman.system.clock import SystemClock
 
 
-class FilesFace:
+class FileProjection:
     """Projection, inbox and folders of one hub's data directory."""
 
     def __init__(
@@ -29,49 +29,60 @@ class FilesFace:
         self._data = data
         self._hub = hub
         self._warn = warn
-        self.disk = Beneath(data)
+        self.disk = SafeDisk(data)
         self.projector = Projector(hub, self.disk, aof.render_lines, warn, trust_moves=trust_moves)
 
     def facts(self) -> StoreFacts:
         """Facts that operations look up in the store and in the folders of tasks."""
-        hub, runs = self._hub, FilesDuty("runs", self._look_at_runs, self._warn)
+        hub, runs = self._hub, FileService("runs", self._check_runs, self._warn)
         return StoreFacts(
-            hub.store, self._has, lambda: runs.run_once(hub.clock.now()), hub.clock.now
+            hub.store, self._has_file, lambda: runs.run_once(hub.clock.now()), hub.clock.now
         )
 
-    def duties(self, inbox: Inbox, sweep: Callable[[int], int], beaten: Heard) -> OfFiles:
+    def services(
+        self, inbox: Inbox, sweep: Callable[[int], int], renewed_leases: DirtyStreams
+    ) -> FileServices:
         """Services for the files; `sweep` removes what a crash has left of artifacts."""
         projector, warn, now = self.projector, self._warn, self._hub.clock.now
-        return OfFiles(
-            inbox=(FilesDuty("inbox", lambda: inbox.run_once(now()), warn, left=inbox.trouble),),
-            watched=(
-                FilesDuty("files", projector.sweep, warn, monotonic),
-                FilesDuty("artifacts", lambda: sweep(now()), warn),
-            ),
-            followers=(
-                FilesDuty(
-                    "projection",
-                    lambda: projector.level(beaten.take()),
+        return FileServices(
+            inbox=(
+                FileService(
+                    "inbox",
+                    lambda: inbox.run_once(now()),
                     warn,
-                    left=projector.trouble,
+                    find_leftovers=inbox.failure_summary,
                 ),
             ),
-            swept=(FilesDuty("copies", self._copies().sweep, warn, monotonic),),
+            polled=(
+                FileService("files", projector.scan, warn, monotonic),
+                FileService("artifacts", lambda: sweep(now()), warn),
+            ),
+            commit_driven=(
+                FileService(
+                    "projection",
+                    lambda: projector.catch_up(renewed_leases.take()),
+                    warn,
+                    find_leftovers=projector.failure_summary,
+                ),
+            ),
+            cleanup=(FileService("copies", self._artifact_copies().remove_old, warn, monotonic),),
         )
 
-    def _copies(self) -> Copies:
+    def _artifact_copies(self) -> ArtifactCleanup:
         """Cleanup of artifact copies that no handoff needs, by the time of the disk."""
         store = self._hub.store
-        return Copies(lambda: Beneath(self._data), lambda: copies_needed(store), SystemClock().now)
+        return ArtifactCleanup(
+            lambda: SafeDisk(self._data), lambda: needed_artifact_hashes(store), SystemClock().now
+        )
 
     # Facts are looked up in any thread of a running hub, while another one writes files: each
     # lookup has a disk of its own.
 
-    def _has(self, task: str, ref: str) -> bool:
-        with closing(Beneath(self._data)) as looking:
-            return has_file(self._hub.store, looking, task, ref)
+    def _has_file(self, task: str, ref: str) -> bool:
+        with closing(SafeDisk(self._data)) as disk:
+            return has_task_file(self._hub.store, disk, task, ref)
 
-    def _look_at_runs(self) -> int:
-        with closing(Beneath(self._data)) as looking:
-            Projector(self._hub, looking, aof.render_lines, self._warn).look_at_runs()
+    def _check_runs(self) -> int:
+        with closing(SafeDisk(self._data)) as disk:
+            Projector(self._hub, disk, aof.render_lines, self._warn).check_runs()
         return 0

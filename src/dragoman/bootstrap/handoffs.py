@@ -10,77 +10,84 @@ from dragoman.config import Settings
 from dragoman.core.errors import Refusal
 from dragoman.engine.artifacts import ArtifactStore
 from dragoman.engine.hub import Hub
-from dragoman.engine.workq import Workq
-from dragoman.files.handoffs.artifacts import ArtifactShelf
+from dragoman.engine.workq import WorkQueue
+from dragoman.files.handoffs.artifacts import FileArtifactStore
 from dragoman.protocols import acp
 from dragoman.services.workq import HubWorkq
-from dragoman.system.beneath import Beneath
+from dragoman.system.beneath import SafeDisk
 from dragoman.system.ids import new_id
 
 
-class Ports(Struct, frozen=True):
+class HandoffPorts(Struct, frozen=True):
     """Ports of handoffs: artifact store, work queue, and the check for secrets."""
 
     artifacts: ArtifactStore | None = None
-    workq: Workq | None = None
-    secret_in: Callable[[Any], Refusal | None] = lambda _: None
+    workq: WorkQueue | None = None
+    check_secrets: Callable[[Any], Refusal | None] = lambda _: None
     sweep: Callable[[int], int] = lambda _: 0
     """Removes what a crash has left of artifacts, as of a timestamp."""
 
 
-NO_PORTS: Final = Ports()
+NO_HANDOFF_PORTS: Final = HandoffPorts()
 """No ports, for callers that only parse messages."""
 
 
-def handoff_ports(settings: Settings, hub: Hub, data: Path) -> Ports:
+def handoff_ports(settings: Settings, hub: Hub, data: Path) -> HandoffPorts:
     """Ports of a hub on this data directory."""
-    chosen = settings.handoffs
-    shelf = ArtifactShelf(
+    section = settings.handoffs
+    artifacts = FileArtifactStore(
         data,
-        Beneath,
+        SafeDisk,
         new_id,
-        tuple(data / root for root in chosen.artifact_roots),
-        chosen.artifact_bytes,
+        tuple(data / root for root in section.artifact_roots),
+        section.artifact_bytes,
     )
-    return Ports(shelf, _workq(settings, hub), hub.redaction.refusal, shelf.sweep)
+    return HandoffPorts(
+        artifacts,
+        _open_workq(settings, hub),
+        hub.redaction.check_document,
+        artifacts.remove_stale_incoming,
+    )
 
 
-def _workq(settings: Settings, hub: Hub) -> Workq:
-    chosen = settings.workq
-    if not chosen.url:
+def _open_workq(settings: Settings, hub: Hub) -> WorkQueue:
+    section = settings.workq
+    if not section.url:
         return HubWorkq(hub)
-    from dragoman.system.fetch import Endpoint
-    from dragoman.system.workq_rpc import WorkqRpc
+    from dragoman.system.fetch import SafeHttpClient
+    from dragoman.system.workq_rpc import WorkqClient
 
-    return WorkqRpc(Endpoint(chosen.url, "workq.url", chosen.allow_hosts).exchange, chosen.token)
+    return WorkqClient(
+        SafeHttpClient(section.url, "workq.url", section.allow_hosts).post_and_read, section.token
+    )
 
 
-def handoff_choices(settings: Settings, ports: Ports) -> acp.Choices:
+def handoff_choices(settings: Settings, ports: HandoffPorts) -> acp.Choices:
     """ACP settings."""
-    chosen = settings.handoffs
+    section = settings.handoffs
     return acp.Choices(
-        adopt=chosen.adopt,
+        adopt=section.adopt,
         review_required=settings.tasks.review_required,
         max_attempts=settings.tasks.max_attempts,
         backoff=settings.retry,
-        ttl_ms=chosen.ttl_ms,
+        ttl_ms=section.ttl_ms,
         sla_ms={
-            "proposed": chosen.proposed_ms,
-            "validating": chosen.validating_ms,
-            "accepted": chosen.accepted_ms,
-            "activated": chosen.activated_ms,
+            "proposed": section.proposed_ms,
+            "validating": section.validating_ms,
+            "accepted": section.accepted_ms,
+            "activated": section.activated_ms,
         },
-        classifications=frozenset(chosen.classifications),
-        visibilities=frozenset(chosen.visibilities),
-        sensitivities=frozenset(chosen.sensitivities),
+        classifications=frozenset(section.classifications),
+        visibilities=frozenset(section.visibilities),
+        sensitivities=frozenset(section.sensitivities),
         teamspaces={
             name: acp.Teamspace(frozenset(team.members), frozenset(team.coordinators))
             for name, team in settings.teamspaces.items()
         },
-        coordinator=chosen.coordinator,
+        coordinator=section.coordinator,
         artifacts=ports.artifacts,
-        artifacts_bytes=chosen.artifacts_bytes,
-        secret_in=ports.secret_in,
+        max_artifact_bytes=section.artifacts_bytes,
+        find_secret=ports.check_secrets,
         workq=ports.workq,
-        has_own_workq=not settings.workq.url,
+        uses_own_workq=not settings.workq.url,
     )

@@ -5,24 +5,24 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dragoman.surfaces.cli.place import Evidence, House, Look, Place
-from dragoman.surfaces.cli.screen import Bars, Progress
+from dragoman.surfaces.cli.place import CliWiring, DataDirectory, Evidence, ReadOnlyDirectory
+from dragoman.surfaces.cli.screen import Progress, ProgressBars
 
 if TYPE_CHECKING:
     from dragoman.config import Settings
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock
-    from dragoman.engine.shown.tasks import WholeTask
+    from dragoman.engine.shown.tasks import TaskDetail
     from dragoman.engine.subscribe import Gap
     from dragoman.files.archives.archive_format import Manifest
-    from dragoman.surfaces.cli.running import RunningHub
+    from dragoman.surfaces.cli.running import HubProcess
     from dragoman.text.redact import Redactor
 
 
 # Databases, keys and dialects are imported when a command needs them: `--help` does not.
 
 
-def _open_place(
+def _open_directory(
     data: Path,
     store: str,
     now: int | None,
@@ -30,16 +30,16 @@ def _open_place(
     create: bool,
     new_keys: bool = False,
     keyed: bool = True,
-) -> Place:
-    from dragoman.bootstrap import open_place
+) -> DataDirectory:
+    from dragoman.bootstrap import open_directory
 
-    return open_place(data, store, now, create=create, new_keys=new_keys, keyed=keyed)
+    return open_directory(data, store, now, create=create, new_keys=new_keys, keyed=keyed)
 
 
-def _open_look(data: Path, store: str, now: int | None) -> Look:
-    from dragoman.bootstrap.looks import open_look
+def _open_readonly(data: Path, store: str, now: int | None) -> ReadOnlyDirectory:
+    from dragoman.bootstrap.looks import open_readonly
 
-    return open_look(data, store, now)
+    return open_readonly(data, store, now)
 
 
 def _open_evidence(data: Path, store: str, now: int | None) -> Evidence:
@@ -48,10 +48,10 @@ def _open_evidence(data: Path, store: str, now: int | None) -> Evidence:
     return open_evidence(data, store, now)
 
 
-def _dialects() -> "Sequence[Dialect]":
-    from dragoman.bootstrap import dialects
+def _build_dialects() -> "Sequence[Dialect]":
+    from dragoman.bootstrap import build_dialects
 
-    return dialects()
+    return build_dialects()
 
 
 def _import_archive(archive: Path, data: Path, store: str, progress: Progress) -> "Manifest":
@@ -60,63 +60,63 @@ def _import_archive(archive: Path, data: Path, store: str, progress: Progress) -
     return import_archive(archive, data, store, progress)
 
 
-def _open_stage(data: Path, clock: "Clock") -> Place:
-    from dragoman.bootstrap import open_stage
+def _open_demo_directory(data: Path, clock: "Clock") -> DataDirectory:
+    from dragoman.bootstrap import open_demo_directory
 
-    return open_stage(data, clock)
+    return open_demo_directory(data, clock)
 
 
-def _open_hub(
+def _build_hub(
     data: Path, store: str, host: str, port: int | None, config: Path | None
-) -> "tuple[Place, RunningHub]":
-    from dragoman.bootstrap import open_hub
+) -> "tuple[DataDirectory, HubProcess]":
+    from dragoman.bootstrap import build_hub
 
-    return open_hub(data, store, host, port, config)
+    return build_hub(data, store, host, port, config)
 
 
-def _watch_hub(
+def _watch_remote_hub(
     task: str, after: int | None, on_gap: "Callable[[Gap], None]"
-) -> "AbstractContextManager[tuple[WholeTask, Iterator[Mapping[str, Any]]]]":
-    from dragoman.bootstrap.watching import watch_hub
+) -> "AbstractContextManager[tuple[TaskDetail, Iterator[Mapping[str, Any]]]]":
+    from dragoman.bootstrap.watching import watch_remote_hub
 
-    return watch_hub(task, after, on_gap)
-
-
-def _ask_hub(operation: str, arguments: "Mapping[str, Any]") -> "Any":
-    from dragoman.bootstrap.watching import ask_hub
-
-    return ask_hub(operation, arguments)
+    return watch_remote_hub(task, after, on_gap)
 
 
-def _redactor(data: Path) -> "Redactor":
+def _query_remote_hub(operation: str, arguments: "Mapping[str, Any]") -> "Any":
+    from dragoman.bootstrap.watching import query_remote_hub
+
+    return query_remote_hub(operation, arguments)
+
+
+def _find_redactor(data: Path) -> "Redactor":
     from dragoman.bootstrap.redaction import find_redactor
 
     return find_redactor(data)
 
 
 def _check_settings(settings: "Settings", data: Path) -> None:
-    from dragoman.bootstrap.usable import check_usable
+    from dragoman.bootstrap.usable import check_settings
 
-    check_usable(settings, data)
+    check_settings(settings, data)
 
 
-def _restore(backup: Path, data: Path, store: str, bars: Bars) -> "Manifest":
+def _restore_backup(backup: Path, data: Path, store: str, bars: ProgressBars) -> "Manifest":
     from dragoman.bootstrap.backups import restore_backup
 
     return restore_backup(backup, data, store, bars)
 
 
-HOUSE = House(
-    _open_place,
-    _open_look,
+CLI_WIRING = CliWiring(
+    _open_directory,
+    _open_readonly,
     _open_evidence,
-    _dialects,
+    _build_dialects,
     _import_archive,
-    _open_stage,
-    _open_hub,
-    _watch_hub,
-    _ask_hub,
-    _redactor,
+    _open_demo_directory,
+    _build_hub,
+    _watch_remote_hub,
+    _query_remote_hub,
+    _find_redactor,
     _check_settings,
-    _restore,
+    _restore_backup,
 )

@@ -5,33 +5,35 @@ from functools import partial
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.nobodys import why_nobodys
-from dragoman.engine.plan import Turned
+from dragoman.engine.interpreter import Router
+from dragoman.engine.nobodys import explain_unrecognized
+from dragoman.engine.plan import Rejected
 from dragoman.files.guarding import Warn
-from dragoman.files.inbox import Answer, Inbox
-from dragoman.system.beneath import Beneath
-from dragoman.text.strict_json import MOST_BYTES
+from dragoman.files.inbox import Inbox, SendResult
+from dragoman.system.beneath import SafeDisk
+from dragoman.text.strict_json import MAX_BYTES
 
-BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
+INBOX_ROLES: frozenset[Role] = frozenset({"agent", "observer"})
 """Roles that may use the inbox, where a name is the only credential; the settings may trust
 everyone who can write there."""
 
 
-def open_inbox(disk: Beneath, interpreter: Interpreter, facts: StoreFacts, warn: Warn) -> Inbox:
+def open_inbox(disk: SafeDisk, router: Router, facts: StoreFacts, warn: Warn) -> Inbox:
     """Open the inbox; its messages go to this router."""
-    return Inbox(disk, partial(_deliver, interpreter, facts), MOST_BYTES, warn)
+    return Inbox(disk, partial(_submit_inbox_message, router, facts), MAX_BYTES, warn)
 
 
-def _deliver(interpreter: Interpreter, facts: StoreFacts, said: bytes, agent: str | None) -> Answer:
+def _submit_inbox_message(
+    router: Router, facts: StoreFacts, message: bytes, agent: str | None
+) -> SendResult:
     """Submit a message of the inbox: as the agent whose folder it lay in, or as the one that it
     names.
     """
-    speaker = None if agent is None else facts.speaker(agent, "inbox")
-    answer = interpreter.send(said, speaker=speaker, via="inbox")
+    speaker = None if agent is None else facts.resolve_actor(agent, "inbox")
+    answer = router.send(message, speaker=speaker, via="inbox")
     if answer is None:
-        fault = why_nobodys(said, interpreter.dialects)
+        fault = explain_unrecognized(message, router.dialects)
         return Refusal(fault.code, fault.detail)
-    if isinstance(answer, Turned):
+    if isinstance(answer, Rejected):
         return Refusal(answer.code, answer.detail)
     return answer.warnings

@@ -12,92 +12,101 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.bootstrap.looks import Around, look_around, no_directory
-from dragoman.bootstrap.secrets import check_secret, wrong_secret
-from dragoman.bootstrap.stores import CHECKPOINTS, check_not_lost
-from dragoman.bootstrap.verifying import slices_of
-from dragoman.engine.ports import KeptStore
-from dragoman.files.layout import ALL_OF_IT, GITIGNORE
+from dragoman.bootstrap.looks import Environment, missing_directory_error, read_environment
+from dragoman.bootstrap.secrets import check_secret, find_secret_problem
+from dragoman.bootstrap.stores import CHECKPOINTS_FILE, check_not_lost
+from dragoman.bootstrap.verifying import slice_checker
+from dragoman.engine.ports import DurableStore
+from dragoman.files.layout import GITIGNORE, IGNORE_ALL
 from dragoman.surfaces.cli.place import Evidence
-from dragoman.surfaces.cli.store_url import remember_first
+from dragoman.surfaces.cli.store_url import save_if_unset
 from dragoman.system.checkpoints import CheckpointFile
-from dragoman.system.keys import LedgerKey, NoKeys, are_made, load, load_or_create, load_to_read
+from dragoman.system.keys import (
+    LedgerKey,
+    UnusableKeys,
+    has_keys,
+    load_keys,
+    load_keys_to_read,
+    load_or_create_keys,
+)
 
 
-class Keyed(Struct, frozen=True):
+class KeyedStore(Struct, frozen=True):
     """The store, keys and environment of a data directory."""
 
-    around: Around
-    key: LedgerKey | NoKeys
-    store: KeptStore
+    environment: Environment
+    key: LedgerKey | UnusableKeys
+    store: DurableStore
 
 
 def open_keyed(
     data: Path, store: str, now: int | None, *, create: bool = False, new_keys: bool = False
-) -> Keyed:
+) -> KeyedStore:
     """Open the store of an existing data directory; its keys must fit."""
-    around = look_around(data, store, now)
+    environment = read_environment(data, store, now)
 
-    def open_it() -> KeptStore:
-        check_not_lost(around.url, data)
-        return around.open_store(create=create)
+    def open_it() -> DurableStore:
+        check_not_lost(environment.url, data)
+        return environment.open_store(create=create)
 
-    key, kept = keyed_store(data, store, open_it, create=create, new_keys=new_keys)
-    return Keyed(around, key, kept)
+    key, opened = open_keyed_store(data, store, open_it, create=create, new_keys=new_keys)
+    return KeyedStore(environment, key, opened)
 
 
-def keyed_store(
+def open_keyed_store(
     data: Path,
-    named: str,
-    open_it: Callable[[], KeptStore],
+    named_url: str,
+    opener: Callable[[], DurableStore],
     *,
     create: bool,
     new_keys: bool = False,
-) -> tuple[LedgerKey, KeptStore]:
+) -> tuple[LedgerKey, DurableStore]:
     """Open the keys and the store of a directory, which must fit each other. With `create`, a
     directory in which nothing was signed yet may get keys, and remembers the store that was named
     for it.
     """
-    is_new = create and not (data / CHECKPOINTS).exists()
+    is_new = create and not (data / CHECKPOINTS_FILE).exists()
     # Lost keys are not made anew: then nobody could tell old checkpoints from forged ones.
-    known = None if is_new and not are_made(data) else load(data)
-    kept = open_it()
+    existing = None if is_new and not has_keys(data) else load_keys(data)
+    store = opener()
     try:
         # Only for a store that exists: a wrong URL leaves no keys behind.
-        key = known or _make_keys(data)
-        check_secret(kept, data, key, anew=new_keys)
+        key = existing or _create_keys(data)
+        check_secret(store, data, key, replace=new_keys)
         if is_new:
-            remember_first(data, named)
+            save_if_unset(data, named_url)
     except BaseException:
-        kept.close()
+        store.close()
         raise
-    return key, kept
+    return key, store
 
 
-def _make_keys(data: Path) -> LedgerKey:
+def _create_keys(data: Path) -> LedgerKey:
     """Create the keys; a .gitignore keeps them and the ledger out of a repository."""
     # Written before there is a secret. The root of a repository also holds files of others.
     if not (data / ".git").exists():
         # An existing file stays. A missing permission is reported by the next step.
         with suppress(OSError), (data / GITIGNORE).open("xb") as file:
-            file.write(ALL_OF_IT)
-    return load_or_create(data)
+            file.write(IGNORE_ALL)
+    return load_or_create_keys(data)
 
 
-def open_to_read(data: Path, store: str, now: int | None) -> Keyed:
+def open_keyed_readonly(data: Path, store: str, now: int | None) -> KeyedStore:
     """Open the store of an existing data directory, whatever became of its keys."""
-    around = look_around(data, store, now)
-    check_not_lost(around.url, data)
-    kept, key = around.open_store(create=False), load_to_read(data)
-    if isinstance(key, LedgerKey) and (wrong := wrong_secret(kept, data, key)):
-        key = NoKeys(wrong)
-    return Keyed(around, key, kept)
+    environment = read_environment(data, store, now)
+    check_not_lost(environment.url, data)
+    opened, key = environment.open_store(create=False), load_keys_to_read(data)
+    if isinstance(key, LedgerKey) and (problem := find_secret_problem(opened, data, key)):
+        key = UnusableKeys(problem)
+    return KeyedStore(environment, key, opened)
 
 
 def open_evidence(data: Path, store: str, now: int | None) -> Evidence:
     """Open an existing data directory to verify its ledger."""
     if not data.is_dir():
-        raise no_directory(data)
-    keyed = open_to_read(data, store, now)
-    checkpoints = CheckpointFile(data / CHECKPOINTS, keyed.key)
-    return Evidence(keyed.store, checkpoints, slices_of(keyed.store, keyed.around.url, data))
+        raise missing_directory_error(data)
+    keyed = open_keyed_readonly(data, store, now)
+    checkpoints = CheckpointFile(data / CHECKPOINTS_FILE, keyed.key)
+    return Evidence(
+        keyed.store, checkpoints, slice_checker(keyed.store, keyed.environment.url, data)
+    )

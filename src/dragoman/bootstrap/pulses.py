@@ -15,15 +15,17 @@ if TYPE_CHECKING:
 _VIA = "runner"
 
 
-def tell_pulses(
+def record_output_lines(
     hub: Hub,
 ) -> "Callable[[Assignment, Sequence[Pulse]], Awaitable[object]]":
     """Recorder of an attempt's output lines, all or none, in the name of its agent."""
 
-    async def tell(of: "Assignment", pulses: "Sequence[Pulse]") -> None:
-        actor = Actor("agent", of.agent, _VIA, of.task, of.fence)
-        said = (saop.SandboxPulse(one.line, one.masked, one.timestamp) for one in pulses)
-        commands = (saop.pulse_command(new_id(), of.session, one, hub.content_key) for one in said)
-        await hub.do_soon(actor, *commands)
+    async def record(assignment: "Assignment", pulses: "Sequence[Pulse]") -> None:
+        actor = Actor("agent", assignment.agent, _VIA, assignment.task, assignment.fence)
+        events = (saop.SandboxPulse(one.line, one.masked, one.timestamp) for one in pulses)
+        commands = (
+            saop.pulse_command(new_id(), assignment.session, one, hub.content_key) for one in events
+        )
+        await hub.submit_async(actor, *commands)
 
-    return tell
+    return record

@@ -7,44 +7,44 @@ from urllib.parse import unquote, urlsplit
 
 from dragoman.config import Settings, environment, load_settings
 from dragoman.core.errors import SettingsError
-from dragoman.system.keys import LedgerKey, NoKeys, load
+from dragoman.system.keys import LedgerKey, UnusableKeys, load_keys
 from dragoman.system.private_file import BadKey
 from dragoman.system.token_file import load_token
 from dragoman.system.tokens import new_secret
-from dragoman.text.base64url import to_base64url
+from dragoman.text.base64url import encode_base64url
 from dragoman.text.digest import keyed_digest
-from dragoman.text.redact import SHORTEST, Redactor, Secret, is_secret_variable
+from dragoman.text.redact import MIN_SECRET_LENGTH, Redactor, Secret, is_secret_variable
 
 _DOMAIN = b"redaction"
-_WHSEC = "whsec_"
+_WEBHOOK_KEY_PREFIX = "whsec_"
 
 
-def open_redactor(settings: Settings, data: Path, key: LedgerKey | NoKeys) -> Redactor:
+def open_redactor(settings: Settings, data: Path, key: LedgerKey | UnusableKeys) -> Redactor:
     """Open the redactor, with a key that only this data directory has."""
-    chosen = settings.redaction
-    known = (*_own(data, key), *_of_settings(settings), *secrets_of_variables(settings))
-    return Redactor(known, keyed_digest(key.secret, _DOMAIN), known_only=chosen.rules == "known")
+    section = settings.redaction
+    known = (*_hub_secrets(data, key), *_settings_secrets(settings), *variable_secrets(settings))
+    return Redactor(known, keyed_digest(key.secret, _DOMAIN), known_only=section.rules == "known")
 
 
 def find_redactor(data: Path) -> Redactor:
     """Redactor of a data directory; without one, its digests mean nothing elsewhere."""
     if not (data / "keys").is_dir():
         return Redactor(key=new_secret().encode())
-    return open_redactor(load_settings(data, environment()), data, load(data))
+    return open_redactor(load_settings(data, environment()), data, load_keys(data))
 
 
-def _own(data: Path, key: LedgerKey | NoKeys) -> Iterator[Secret]:
+def _hub_secrets(data: Path, key: LedgerKey | UnusableKeys) -> Iterator[Secret]:
     """Secrets that the hub has made itself."""
-    yield Secret("hub_secret", to_base64url(key.secret))
+    yield Secret("hub_secret", encode_base64url(key.secret))
     yield Secret("hub_secret", key.secret.hex())
     with suppress(FileNotFoundError, BadKey):  # the user of the token reports what is wrong with it
         yield Secret("hub_token", load_token(data).decode())
 
 
-def _of_settings(settings: Settings) -> Iterator[Secret]:
+def _settings_secrets(settings: Settings) -> Iterator[Secret]:
     webhook = settings.notify.webhook_secret
     yield Secret("webhook_secret", webhook)
-    yield Secret("webhook_secret", webhook.removeprefix(_WHSEC))
+    yield Secret("webhook_secret", webhook.removeprefix(_WEBHOOK_KEY_PREFIX))
     for url in (
         settings.store.url,
         settings.notify.webhook_url,
@@ -62,25 +62,28 @@ def _password(url: str) -> str:
         return ""
 
 
-def secrets_of_variables(settings: Settings) -> Iterator[Secret]:
+def variable_secrets(settings: Settings) -> Iterator[Secret]:
     """Secrets in environment variables: those of the settings, and those passed to agents that look
     like secrets.
     """
     environ = environment()
     for name in settings.redaction.variables:
         value = environ.get(name, "")
-        if 0 < len(value) < SHORTEST:
+        if 0 < len(value) < MIN_SECRET_LENGTH:
             raise SettingsError(
-                f"redaction.variables: {name} has fewer than {SHORTEST} characters, which stand "
+                f"redaction.variables: {name} has fewer than {MIN_SECRET_LENGTH} characters, "
+                "which stand "
                 "in ordinary words as well: give it a longer value, or take it off the list"
             )
-        yield Secret(_kind(name), value)
+        yield Secret(_variable_kind(name), value)
     for agent in settings.agents.values():
         for name in agent.environment:
             value = environ.get(name, "")
             if is_secret_variable(name, value):
-                yield Secret(_kind(name), value)
+                yield Secret(_variable_kind(name), value)
 
 
-def _kind(name: str) -> str:
-    return "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in name).lower()[:64]
+def _variable_kind(name: str) -> str:
+    return "".join(
+        character if character.isascii() and character.isalnum() else "_" for character in name
+    ).lower()[:64]

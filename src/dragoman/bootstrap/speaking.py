@@ -7,44 +7,51 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.bootstrap.handoffs import NO_PORTS, Ports, handoff_choices, handoff_ports
-from dragoman.bootstrap.traces import open_tails, trace_choices
+from dragoman.bootstrap.handoffs import (
+    NO_HANDOFF_PORTS,
+    HandoffPorts,
+    handoff_choices,
+    handoff_ports,
+)
+from dragoman.bootstrap.traces import open_carry_over, trace_choices
 from dragoman.config import Settings
 from dragoman.core.commands import RecordTrace
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import Dialect
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
-from dragoman.system.chunk_tails import ChunkTails
+from dragoman.system.chunk_tails import CarryOverFile
 
 
-class Spoken(Struct, frozen=True):
+class OpenedDialects(Struct, frozen=True):
     """The dialects, and what they share with the services."""
 
     dialects: tuple[Dialect, ...]
-    ports: Ports
-    tails: ChunkTails
-    end_thought: Callable[[str, str], RecordTrace | None]
+    handoff_ports: HandoffPorts
+    carry_over: CarryOverFile
+    close_stream: Callable[[str, str], RecordTrace | None]
 
 
-def open_dialects(settings: Settings, data: Path, hub: Hub, secret: bytes) -> Spoken:
+def open_dialects(settings: Settings, data: Path, hub: Hub, secret: bytes) -> OpenedDialects:
     """Open every dialect of the hub on this data directory."""
-    tails = open_tails(data, secret, hub.clock)
-    traces = trace_choices(settings, hub.redaction.redactor, hub, hub.engine.head)
+    carry_over = open_carry_over(data, secret, hub.clock)
+    traces = trace_choices(settings, hub.redaction.redactor, hub, hub.engine.current_commit)
     ports = handoff_ports(settings, hub, data)
-    spoken = dialects(settings, _model(settings, data), ports, replace(traces, tails=tails))
-    return Spoken(spoken, ports, tails, partial(saop.last_chunk, choices=traces))
+    built = build_dialects(
+        settings, _summary_model(settings, data), ports, replace(traces, tails=carry_over)
+    )
+    return OpenedDialects(built, ports, carry_over, partial(saop.final_chunk, choices=traces))
 
 
-def dialects(
+def build_dialects(
     settings: Settings | None = None,
     model: agentmail.Model | None = None,
-    ports: Ports = NO_PORTS,
+    ports: HandoffPorts = NO_HANDOFF_PORTS,
     traces: saop.Choices | None = None,
 ) -> tuple[Dialect, ...]:
     """Build every dialect."""
     settings = settings or Settings()
     return (
-        aof.dialect(at_once=settings.aof.apply_completion == "immediately"),
+        aof.dialect(apply_immediately=settings.aof.apply_completion == "immediately"),
         agentmail.dialect(_mail_choices(settings, model)),
         acp.dialect(handoff_choices(settings, ports)),
         ccos.dialect(
@@ -53,33 +60,33 @@ def dialects(
                 tries=settings.ccos.tries,
                 patience_ms=settings.ccos.request_ms,
                 kept_bytes=settings.ccos.payload_bytes,
-                called={name: one.concurrency for name, one in settings.agents.items()},
+                concurrency={name: one.concurrency for name, one in settings.agents.items()},
             )
         ),
         saop.dialect(traces),
     )
 
 
-def _model(settings: Settings, data: Path) -> agentmail.Model | None:
+def _summary_model(settings: Settings, data: Path) -> agentmail.Model | None:
     """Summarizer of threads, if the settings name a program."""
     if not settings.agentmail.summarize_command:
         return None
-    from dragoman.bootstrap.summaries import open_model
+    from dragoman.bootstrap.summaries import open_summary_model
 
-    return open_model(settings, data)
+    return open_summary_model(settings, data)
 
 
 def _mail_choices(settings: Settings, model: agentmail.Model | None) -> agentmail.Choices:
-    chosen = settings.agentmail
+    section = settings.agentmail
     return agentmail.Choices(
-        adopt=chosen.adopt,
+        adopt=section.adopt,
         review_required=settings.tasks.review_required,
         max_attempts=settings.tasks.max_attempts,
         backoff=settings.retry,
-        ttl_ms=chosen.ttl_ms,
-        helper=chosen.helper,
-        spawner=chosen.spawner,
-        ack_within_ms=chosen.ack_within_ms,
+        ttl_ms=section.ttl_ms,
+        helper=section.helper,
+        spawner=section.spawner,
+        ack_within_ms=section.ack_within_ms,
         groups={name: group.members for name, group in settings.groups.items()},
         teamspaces=settings.teamspaces,
         model=model,

@@ -4,38 +4,44 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from dragoman.config.store_url import SQLITE, beginning_at, check_url, is_postgres, why_there
+from dragoman.config.store_url import (
+    SQLITE,
+    check_store_url,
+    is_postgres,
+    location_hint,
+    resolve_url,
+)
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.ports import KeptStore
+from dragoman.engine.ports import DurableStore
 from dragoman.system.ids import new_id
-from dragoman.text.fault_words import in_words
+from dragoman.text.fault_words import describe_exception
 
-CHECKPOINTS = "checkpoints.jsonl"
+CHECKPOINTS_FILE = "checkpoints.jsonl"
 
 
 def open_store(
     url: str, data: Path, *, create: bool = True, new_ledger_id: Callable[[], str] = new_id
-) -> KeptStore:
+) -> DurableStore:
     """Open the store of a URL; without one, `dragoman.db` in the data directory."""
     if is_postgres(url):
         from dragoman.store.postgres import PostgresStore
 
         if create and not _is_signed(data):
             return PostgresStore.open(url, new_ledger_id)
-        return PostgresStore.find(url) or _none_there(url, data)
-    check_url(url)
+        return PostgresStore.open_existing(url) or _raise_no_ledger(url, data)
+    check_store_url(url)
     from dragoman.store.sqlite import SqliteStore
 
-    path = _file(url, data)
-    if not create and _is_empty(path):
+    path = _database_path(url, data)
+    if not create and _has_no_database(path):
         check_not_lost(url, data)
         raise StoreUnavailable(
-            f"there is no database at {path}{why_there(url, data)}: run `dragoman init`"
+            f"there is no database at {path}{location_hint(url, data)}: run `dragoman init`"
         )
     return (SqliteStore.open if create else SqliteStore.open_to_read)(path, new_ledger_id)
 
 
-def open_or_make(url: str, data: Path) -> KeptStore:
+def open_or_create(url: str, data: Path) -> DurableStore:
     """Open the store of a hub; create one that never existed."""
     check_not_lost(url, data)
     return open_store(url, data)
@@ -47,65 +53,67 @@ def check_not_lost(url: str, data: Path) -> None:
 
     On a server this shows only when it is opened.
     """
-    if is_postgres(url) or not _is_empty(_file(url, data)) or not _is_signed(data):
+    if is_postgres(url) or not _has_no_database(_database_path(url, data)) or not _is_signed(data):
         return
-    what = "is empty" if _file(url, data).exists() else "is gone"
-    raise _lost(f"the database at {_file(url, data)}{why_there(url, data)} {what}", data)
+    state = "is empty" if _database_path(url, data).exists() else "is gone"
+    raise _lost_store_error(
+        f"the database at {_database_path(url, data)}{location_hint(url, data)} {state}", data
+    )
 
 
-def _none_there(url: str, data: Path) -> NoReturn:
+def _raise_no_ledger(url: str, data: Path) -> NoReturn:
     """Raise the error for a schema without a ledger."""
     from dragoman.store.postgres.connect import parse_url
 
-    found = f"there is no ledger in {parse_url(url)}, where --store or [store] url leads"
+    problem = f"there is no ledger in {parse_url(url)}, where --store or [store] url leads"
     if _is_signed(data):
-        raise _lost(found, data)
-    raise StoreUnavailable(f"{found}: run `dragoman init`, or correct the URL")
+        raise _lost_store_error(problem, data)
+    raise StoreUnavailable(f"{problem}: run `dragoman init`, or correct the URL")
 
 
-def _lost(found: str, data: Path) -> StoreUnavailable:
+def _lost_store_error(problem: str, data: Path) -> StoreUnavailable:
     return StoreUnavailable(
-        f"{found}; {data / CHECKPOINTS} has signed what it held. Put it back, or make a new "
+        f"{problem}; {data / CHECKPOINTS_FILE} has signed what it held. Put it back, or make a new "
         "directory out of a backup: `dragoman restore FILE --data NEW`. Nothing was made in its "
         "place"
     )
 
 
 def _is_signed(data: Path) -> bool:
-    return (data / CHECKPOINTS).exists()
+    return (data / CHECKPOINTS_FILE).exists()
 
 
-def _is_empty(file: Path) -> bool:
+def _has_no_database(path: Path) -> bool:
     """Check whether there is no database; an empty file is none."""
-    return not file.exists() or file.stat().st_size == 0
+    return not path.exists() or path.stat().st_size == 0
 
 
-def own_url(data: Path) -> str:
+def default_url(data: Path) -> str:
     """URL of the data directory's own store."""
     return f"{SQLITE}{data / 'dragoman.db'}"
 
 
-def _file(url: str, data: Path) -> Path:
-    return Path((url or own_url(data)).removeprefix(SQLITE)).absolute()
+def _database_path(url: str, data: Path) -> Path:
+    return Path((url or default_url(data)).removeprefix(SQLITE)).absolute()
 
 
-def is_behind(url: str, data: Path) -> bool:
+def needs_migration(url: str, data: Path) -> bool:
     """Check whether an existing store has an older schema version, and would be migrated."""
     if is_postgres(url):
         from dragoman.store.postgres.migrate import MIGRATIONS as NEWEST
-        from dragoman.store.postgres.staging import version_at
+        from dragoman.store.postgres.staging import schema_version_at
 
-        return 0 < version_at(url) < len(NEWEST)
+        return 0 < schema_version_at(url) < len(NEWEST)
     from dragoman.store.sqlite.migrate import MIGRATIONS
     from dragoman.store.sqlite.snapshot import schema_version
 
-    path = _file(url, data)
+    path = _database_path(url, data)
     return path.exists() and schema_version(path) < len(MIGRATIONS)
 
 
-def lasting(url: str) -> str:
+def absolute_url(url: str) -> str:
     """URL with an absolute path, for processes that run elsewhere."""
-    return beginning_at(Path(), url)
+    return resolve_url(Path(), url)
 
 
 def make_directory(data: Path) -> None:
@@ -118,6 +126,7 @@ def make_directory(data: Path) -> None:
         ) from error
     except OSError as error:
         raise StoreUnavailable(
-            f"the data directory {data} cannot be made: {in_words(error)}. Give this user the "
+            f"the data directory {data} cannot be made: {describe_exception(error)}. Give this "
+            "user the "
             "right to make it, or name another place with --data or DRAGOMAN_DATA"
         ) from error

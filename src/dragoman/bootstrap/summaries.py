@@ -7,32 +7,32 @@ from threading import Lock
 from typing import Final
 
 from dragoman.config import Settings, environment
-from dragoman.notify.command import PASSED_ON
-from dragoman.protocols.agentmail import InWords, Model
-from dragoman.system.spawn import Patience, run
+from dragoman.notify.command import INHERITED_VARIABLES
+from dragoman.protocols.agentmail import Model, ModelSummary
+from dragoman.system.spawn import Timeouts, run_program
 
-_SECONDS: Final = 30.0
+_SUMMARY_SECONDS: Final = 30.0
 
 
-def open_model(settings: Settings, data: Path) -> Model:
+def open_summary_model(settings: Settings, data: Path) -> Model:
     """Summarizer that runs the program of the settings in the data directory.
 
     One run at a time: a model is slow, and must not take the threads that others wait for.
     """
-    return partial(_put_into_words, settings.agentmail.summarize_command, data, Lock())
+    return partial(_summarize, settings.agentmail.summarize_command, data, Lock())
 
 
-def _put_into_words(words: Sequence[str], data: Path, turn: Lock, thread: bytes) -> InWords:
-    if not turn.acquire(blocking=False):
-        return InWords(trouble=f"{words[0]} is busy with another thread: try again")
-    said = environment()
-    variables = {name: said[name] for name in PASSED_ON if name in said}
+def _summarize(command: Sequence[str], data: Path, lock: Lock, thread: bytes) -> ModelSummary:
+    if not lock.acquire(blocking=False):
+        return ModelSummary(trouble=f"{command[0]} is busy with another thread: try again")
+    environ = environment()
+    variables = {name: environ[name] for name in INHERITED_VARIABLES if name in environ}
     try:
-        code, text = run(words, thread, variables, data, Patience(_SECONDS))
+        code, text = run_program(command, thread, variables, data, Timeouts(_SUMMARY_SECONDS))
     except (OSError, ValueError) as error:
-        return InWords(trouble=f"{words[0]!a}: {error}")
+        return ModelSummary(trouble=f"{command[0]!a}: {error}")
     finally:
-        turn.release()
+        lock.release()
     if code:
-        return InWords(trouble=f"{words[0]} ended with {code}")
-    return InWords(text.decode(errors="replace").strip())
+        return ModelSummary(trouble=f"{command[0]} ended with {code}")
+    return ModelSummary(text.decode(errors="replace").strip())

@@ -14,99 +14,103 @@ from msgspec import Struct
 
 from dragoman.bootstrap.stores import open_store
 from dragoman.engine.ports import Store
-from dragoman.engine.verifying.slices import Slice, Slices, Span, check_slice
-from dragoman.system.helper import Helper, serve
+from dragoman.engine.verifying.slices import CheckedSlice, SliceChecker, SliceSpan, check_slice
+from dragoman.system.helper import HelperProcess, serve_requests
 
-_MANY = 16
+_MIN_SLICES = 16
 """Number of slices from which starting processes pays off."""
 
 
-class _Question(Struct, frozen=True):
+class _SliceJob(Struct, frozen=True):
     url: str
     data: str
-    span: Span
+    span: SliceSpan
 
 
-_packed = msgspec.msgpack.Encoder().encode
-_question = msgspec.msgpack.Decoder(_Question).decode
-_answer = msgspec.msgpack.Decoder(Slice).decode
+_encode = msgspec.msgpack.Encoder().encode
+_decode_job = msgspec.msgpack.Decoder(_SliceJob).decode
+_decode_result = msgspec.msgpack.Decoder(CheckedSlice).decode
 
-_Numbered = tuple[int, Span]
-_Answered = tuple[_Numbered, bytes | None]
+_NumberedSpan = tuple[int, SliceSpan]
+_JobResult = tuple[_NumberedSpan, bytes | None]
 """A slice and its result from a helper; None: it is still to be checked."""
 
 
-def slices_of(store: Store, url: str, data: Path, many: int = _MANY) -> Slices:
+def slice_checker(
+    store: Store, url: str, data: Path, min_slices: int = _MIN_SLICES
+) -> SliceChecker:
     """Checker of a store's slices; many of them are checked in several processes."""
 
-    def check(spans: Sequence[Span]) -> Iterable[Slice]:
+    def check(spans: Sequence[SliceSpan]) -> Iterable[CheckedSlice]:
         others = min(os.cpu_count() or 1, len(spans)) - 1
-        if len(spans) < many or others < 1:
+        if len(spans) < min_slices or others < 1:
             return map(partial(check_slice, store), spans)
-        return _with_others(store, partial(_Question, url, str(data)), spans, others)
+        return _check_in_processes(store, partial(_SliceJob, url, str(data)), spans, others)
 
     return check
 
 
-def _with_others(
-    store: Store, question: "partial[_Question]", spans: Sequence[Span], others: int
-) -> Iterator[Slice]:
+def _check_in_processes(
+    store: Store, make_job: "partial[_SliceJob]", spans: Sequence[SliceSpan], helper_count: int
+) -> Iterator[CheckedSlice]:
     """Check slices in this process and in helpers; each takes the next one when it is free."""
-    todo, answers = deque[_Numbered](enumerate(spans)), SimpleQueue[_Answered]()
+    pending, results = deque[_NumberedSpan](enumerate(spans)), SimpleQueue[_JobResult]()
 
-    def keep_busy(helper: Helper) -> None:
-        for one in _taken(todo):
-            answer = helper.ask(_packed(question(one[1])))
-            answers.put((one, answer))
+    def feed(helper: HelperProcess) -> None:
+        for one in _take_jobs(pending):
+            answer = helper.request(_encode(make_job(one[1])))
+            results.put((one, answer))
             if answer is None:
                 return
 
-    done: dict[int, Slice] = {}
-    with _helpers(others, keep_busy):
+    finished: dict[int, CheckedSlice] = {}
+    with _helper_processes(helper_count, feed):
         for at in range(len(spans)):
-            while at not in done:
-                own = next(_taken(todo), None) if answers.empty() else None
-                (number, span), answer = (own, None) if own else answers.get()
-                done[number] = check_slice(store, span) if answer is None else _answer(answer)
-            yield done.pop(at)
+            while at not in finished:
+                own_job = next(_take_jobs(pending), None) if results.empty() else None
+                (number, span), answer = (own_job, None) if own_job else results.get()
+                finished[number] = (
+                    check_slice(store, span) if answer is None else _decode_result(answer)
+                )
+            yield finished.pop(at)
 
 
-def _taken(todo: deque[_Numbered]) -> Iterator[_Numbered]:
+def _take_jobs(pending: deque[_NumberedSpan]) -> Iterator[_NumberedSpan]:
     """Take jobs until none is left."""
     with suppress(IndexError):
         while True:
-            yield todo.popleft()
+            yield pending.popleft()
 
 
 @contextmanager
-def _helpers(many: int, keep_busy: Callable[[Helper], None]) -> Generator[None]:
+def _helper_processes(count: int, feed: Callable[[HelperProcess], None]) -> Generator[None]:
     """Start helper processes, as many as possible; each is fed by a thread."""
-    helpers: list[Helper] = []
+    helpers: list[HelperProcess] = []
     # Not forked: that would share the connections of this process, which no database allows. Where
     # none can be started, this process does all of it.
     with suppress(OSError):
-        helpers += (Helper(_serve) for _ in range(many))
-    threads = [Thread(target=keep_busy, args=(helper,), daemon=True) for helper in helpers]
+        helpers += (HelperProcess(_serve_jobs) for _ in range(count))
+    threads = [Thread(target=feed, args=(helper,), daemon=True) for helper in helpers]
     try:
         for thread in threads:
             thread.start()
         yield
     finally:
         for helper, thread in zip(helpers, threads, strict=True):
-            helper.end()
+            helper.kill()
             thread.join()
             helper.close()
 
 
-def _serve() -> None:
-    serve(_checked)
+def _serve_jobs() -> None:
+    serve_requests(_run_job)
 
 
-def _checked(asked: bytes) -> bytes:
-    question = _question(asked)
-    return _packed(check_slice(_opened(question.url, question.data), question.span))
+def _run_job(data: bytes) -> bytes:
+    job = _decode_job(data)
+    return _encode(check_slice(_open_cached(job.url, job.data), job.span))
 
 
 @cache
-def _opened(url: str, data: str) -> Store:
+def _open_cached(url: str, data: str) -> Store:
     return open_store(url, Path(data), create=False)

@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 
 from dragoman.client import connect_sync
-from dragoman.engine.shown.tasks import WholeTask
+from dragoman.engine.shown.tasks import TaskDetail
 from dragoman.engine.subscribe import Gap
 
 
 @contextmanager
-def watch_hub(
+def watch_remote_hub(
     task: str, after: int | None, on_gap: Callable[[Gap], None]
-) -> Generator[tuple[WholeTask, Iterator[Mapping[str, Any]]]]:
+) -> Generator[tuple[TaskDetail, Iterator[Mapping[str, Any]]]]:
     """A task of the hub that the environment names, and all entries after a position.
 
     Without a position: from the first one on. `on_gap` is called if the position does not exist.
@@ -27,7 +27,7 @@ def watch_hub(
             events.close()
 
 
-def ask_hub(operation: str, arguments: Mapping[str, Any]) -> Any:
+def query_remote_hub(operation: str, arguments: Mapping[str, Any]) -> Any:
     """Call an operation of the hub that the environment names, without retries."""
     with connect_sync(patience=0) as hub:
         return hub.call(operation, arguments)

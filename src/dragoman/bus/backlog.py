@@ -9,102 +9,102 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from dragoman.engine.reads.traces import Told
+from dragoman.engine.reads.traces import TraceEvent
 
-MOST_TEXT: Final = 4_096
+MAX_TEXT: Final = 4_096
 """Characters of a coalesced text that are kept; its mark says how many are missing."""
 
-MOST_BYTES: Final = 16 * 1024 * 1024
+MAX_QUEUE_BYTES: Final = 16 * 1024 * 1024
 """Approximate bytes that wait for one subscriber, as JSON."""
 
-_TEXT: Final = {"THOUGHT_STREAM": ("chunk", ""), "SANDBOX_PULSE": ("line", "\n")}
+_TEXT_FIELDS: Final = {"THOUGHT_STREAM": ("chunk", ""), "SANDBOX_PULSE": ("line", "\n")}
 """Type of event -> the field whose texts can be coalesced, and the separator between two."""
 
 
-class Weighed(NamedTuple):
+class SizedEvent(NamedTuple):
     """An event and its size as JSON, measured once for all subscribers."""
 
-    told: Told
+    event: TraceEvent
     size: int
 
 
-def weighed(events: Iterable[Told]) -> list[Weighed]:
+def measure(events: Iterable[TraceEvent]) -> list[SizedEvent]:
     """Measure the size of each event."""
-    return [Weighed(one, len(msgspec.json.encode(one.event))) for one in events]
+    return [SizedEvent(event, len(msgspec.json.encode(event.event))) for event in events]
 
 
-class Backlog:
+class EventQueue:
     """A queue of events, bounded in number and bytes."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._events: list[Told] = []
+    def __init__(self, max_events: int) -> None:
+        self._max_events = max_events
+        self._events: list[TraceEvent] = []
         self._bytes = 0
 
     def __bool__(self) -> bool:
         return bool(self._events)
 
-    def take(self) -> list[Told]:
+    def take(self) -> list[TraceEvent]:
         """Return all events and empty the queue."""
-        taken, self._events, self._bytes = self._events, [], 0
-        return taken
+        events, self._events, self._bytes = self._events, [], 0
+        return events
 
-    def add(self, events: Collection[Weighed]) -> bool:
+    def add(self, events: Collection[SizedEvent]) -> bool:
         """Add events; return False if there is no room, even after coalescing."""
-        told, sizes = zip(*events, strict=True) if events else ((), ())
-        self._events += told
+        incoming, sizes = zip(*events, strict=True) if events else ((), ())
+        self._events += incoming
         self._bytes += sum(sizes)
-        if len(self._events) > self._size or self._bytes > MOST_BYTES:
-            self._events = coalesced(self._events)
-            self._bytes = sum(one.size for one in weighed(self._events))
-        return len(self._events) <= self._size and self._bytes <= MOST_BYTES
+        if len(self._events) > self._max_events or self._bytes > MAX_QUEUE_BYTES:
+            self._events = coalesce(self._events)
+            self._bytes = sum(one.size for one in measure(self._events))
+        return len(self._events) <= self._max_events and self._bytes <= MAX_QUEUE_BYTES
 
 
-def coalesced(events: Iterable[Told]) -> list[Told]:
+def coalesce(events: Iterable[TraceEvent]) -> list[TraceEvent]:
     """Coalesce neighbouring events that are parts of one text."""
-    found: list[Told] = []
-    open_ones: dict[tuple[object, ...], int] = {}
+    found: list[TraceEvent] = []
+    open_texts: dict[tuple[object, ...], int] = {}
     """Key of a text -> the index of the event that it grows in."""
     for event in events:
-        key = _belongs(event)
+        key = _text_key(event)
         if key is None:
             # What comes behind this event must not move before it.
-            open_ones.clear()
-        elif key in open_ones:
-            place = open_ones[key]
-            found[place] = _joined(found[place], event)
+            open_texts.clear()
+        elif key in open_texts:
+            index = open_texts[key]
+            found[index] = _merge(found[index], event)
             continue
         else:
-            open_ones[key] = len(found)
+            open_texts[key] = len(found)
         found.append(event)
     # A text has the position of its last part: a reader that resumes behind it has missed nothing.
     return sorted(found, key=lambda event: event.position)
 
 
-def _belongs(told: Told) -> tuple[object, ...] | None:
+def _text_key(event: TraceEvent) -> tuple[object, ...] | None:
     """Return the key of the text that an event is a part of; None: it stands for itself."""
-    if told.type not in _TEXT:
+    if event.type not in _TEXT_FIELDS:
         return None
-    payload = told.event["payload"]
+    payload = event.event["payload"]
     about = (payload.get("agent_id"), payload.get("turn_index"))
-    return (told.type, told.event["session_id"], *about)
+    return (event.type, event.event["session_id"], *about)
 
 
-def _joined(first: Told, second: Told) -> Told:
+def _merge(first: TraceEvent, second: TraceEvent) -> TraceEvent:
     """Merge two parts; the result has the second one's position, so that a cursor behind it is
     true."""
-    field, between = _TEXT[first.type]
-    one, other = first.event["payload"], second.event["payload"]
+    field, separator = _TEXT_FIELDS[first.type]
+    first_payload, second_payload = first.event["payload"], second.event["payload"]
     gap: dict[str, Any] = first.event.get("gap") or {
         "coalesced": 1,
         "missing_characters": 0,
         "from_position": first.position,
     }
-    text = one[field] + between + other[field]
-    missing = max(0, len(text) - MOST_TEXT)
-    payload = {**other, field: text[:MOST_TEXT]}
+    text = first_payload[field] + separator + second_payload[field]
+    missing = max(0, len(text) - MAX_TEXT)
+    payload = {**second_payload, field: text[:MAX_TEXT]}
     if "masked" in payload:
-        payload["masked"] = one["masked"] or other["masked"]
+        payload["masked"] = first_payload["masked"] or second_payload["masked"]
     marked = {
         **second.event,
         "payload": payload,
@@ -115,4 +115,6 @@ def _joined(first: Told, second: Told) -> Told:
             "to_position": second.position,
         },
     }
-    return Told(second.position, second.type, second.task, first.masked or second.masked, marked)
+    return TraceEvent(
+        second.position, second.type, second.task, first.masked or second.masked, marked
+    )

@@ -9,23 +9,23 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
-from dragoman.bus.backlog import Backlog, Weighed, weighed
+from dragoman.bus.backlog import EventQueue, SizedEvent, measure
 from dragoman.core.errors import StoreError
-from dragoman.engine.hints import Hints
+from dragoman.engine.hints import CommitHints
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.traces import Told, traced
+from dragoman.engine.reads.traces import TraceEvent, trace_event_of
 from dragoman.ledger.entry import Entry
 
 _PAGE = 500
-QUEUE = 1_024
+QUEUE_SIZE = 1_024
 """Maximum number of events that wait for one subscriber."""
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 """Interval of reading the ledger without a hint: another process may have written."""
 
-Wanted = Callable[[Told], bool]
+EventMatcher = Callable[[TraceEvent], bool]
 
 
-class Closed(Exception):
+class SubscriptionClosed(Exception):
     """The subscriber was too slow; it goes on with `subscribe(after=cursor)`."""
 
     def __init__(self, cursor: int) -> None:
@@ -33,12 +33,12 @@ class Closed(Exception):
         self.cursor = cursor
 
 
-def everything(_: Told) -> bool:
+def match_all(_: TraceEvent) -> bool:
     """Match every event."""
     return True
 
 
-def _unheard() -> None:
+def _no_wake() -> None:
     return None
 
 
@@ -46,30 +46,30 @@ class Subscription:
     """One subscriber. Its methods are for its own thread; `offer` is for the bus."""
 
     def __init__(
-        self, store: Store, after: int, level: int, wanted: Wanted, backlog: Backlog
+        self, store: Store, after: int, live_from: int, matches: EventMatcher, queue: EventQueue
     ) -> None:
         self.cursor = after
         """The position up to which everything was taken, or did not match."""
         self._store = store
-        self._level = level
+        self._live_from = live_from
         """The bus offers entries after this position; those before it are read from the ledger."""
-        self._wanted = wanted
-        self._backlog = backlog
+        self._matches = matches
+        self._queue = queue
         self._ready = threading.Condition()
-        self._wake: Callable[[], object] = _unheard
+        self._wake: Callable[[], object] = _no_wake
         self._is_closed = False
-        self._offered = level
+        self._offered_until = live_from
 
     @property
     def is_behind(self) -> bool:
         """Return whether the next `take` has to read the ledger."""
-        return self.cursor < self._level
+        return self.cursor < self._live_from
 
     def on_wake(self, wake: Callable[[], object]) -> None:
         """Set a callback that runs in the thread of the bus when there is something to take."""
         self._wake = wake
 
-    def take(self, timeout: float | None = 0.0) -> list[Told]:
+    def take(self, timeout: float | None = 0.0) -> list[TraceEvent]:
         """Return new events, oldest first; wait up to `timeout` seconds for them (None: for ever).
 
         Raises SubscriptionClosed if it was too slow: what it has not taken is in the ledger.
@@ -77,37 +77,37 @@ class Subscription:
         if self.is_behind:
             return self._replay()
         with self._ready:
-            if not self._backlog and not self._is_closed:
+            if not self._queue and not self._is_closed:
                 self._ready.wait(timeout)
             if self._is_closed:
-                raise Closed(self.cursor)
-            taken = self._backlog.take()
-            self.cursor = self._offered
-        return taken
+                raise SubscriptionClosed(self.cursor)
+            events = self._queue.take()
+            self.cursor = self._offered_until
+        return events
 
-    def offer(self, events: Sequence[Weighed], until: int) -> bool:
+    def offer(self, events: Sequence[SizedEvent], until: int) -> bool:
         """Queue events, after which everything up to `until` was offered; return False if it is too
         slow."""
-        wanted = self._of_these(events)
+        matching = self._select(events)
         with self._ready:
-            if not self._is_closed and not self._backlog.add(wanted):
+            if not self._is_closed and not self._queue.add(matching):
                 self._is_closed = True
-                self._backlog.take()
-            self._offered = max(until, self._offered)
+                self._queue.take()
+            self._offered_until = max(until, self._offered_until)
             self._ready.notify_all()
             is_open = not self._is_closed
-        if wanted:
+        if matching:
             self._wake()
         return is_open
 
-    def _of_these(self, events: Sequence[Weighed]) -> Sequence[Weighed]:
+    def _select(self, events: Sequence[SizedEvent]) -> Sequence[SizedEvent]:
         """Return the matching events of a page that were not in the ledger before; mostly all of
         it."""
-        if events and events[0].told.position <= self._level:
-            events = [one for one in events if one.told.position > self._level]
-        if self._wanted is everything:
+        if events and events[0].event.position <= self._live_from:
+            events = [one for one in events if one.event.position > self._live_from]
+        if self._matches is match_all:
             return events
-        return [one for one in events if self._wanted(one.told)]
+        return [one for one in events if self._matches(one.event)]
 
     def close(self) -> None:
         """End the subscription."""
@@ -116,55 +116,63 @@ class Subscription:
             self._ready.notify_all()
         self._wake()
 
-    def _replay(self) -> list[Told]:
-        limit = min(_PAGE, self._level - self.cursor)
+    def _replay(self) -> list[TraceEvent]:
+        limit = min(_PAGE, self._live_from - self.cursor)
         entries = self._store.entries(self.cursor, limit)
-        self.cursor = entries[-1].position if entries else self._level
-        return [one for one in _events(self._store, entries) if self._wanted(one)]
+        self.cursor = entries[-1].position if entries else self._live_from
+        return [one for one in _trace_events(self._store, entries) if self._matches(one)]
 
 
 class LocalBus:
     """Distributes events to all subscribers; any thread may subscribe."""
 
-    def __init__(self, store: Store, hints: Hints, look: float = LOOK_SECONDS) -> None:
+    def __init__(
+        self, store: Store, hints: CommitHints, poll_interval: float = POLL_SECONDS
+    ) -> None:
         self._store = store
         self._hints = hints
-        self._look = look
+        self._poll_interval = poll_interval
         self._lock = threading.Lock()
-        self._subscribed: set[Subscription] = set()
+        self._subscriptions: set[Subscription] = set()
         self._hinted = threading.Event()
         self._pump: threading.Thread | None = None
-        self._at = 0
+        self._position = 0
         self._is_closed = False
 
     def subscribe(
         self,
         after: int | None = None,
-        wanted: Wanted = everything,
+        matches: EventMatcher = match_all,
         *,
-        size: int = QUEUE,
-        wake: Callable[[], object] = _unheard,
+        max_events: int = QUEUE_SIZE,
+        wake: Callable[[], object] = _no_wake,
     ) -> Subscription:
         """Subscribe from a position on; None: from now on. `wake` runs in the bus's thread."""
         with self._lock:
             if self._pump is None and not self._is_closed:
-                self._at = self._store.head()
+                self._position = self._store.head()
                 self._pump = threading.Thread(target=self._run, name="dragoman-bus", daemon=True)
                 self._pump.start()
             # A position beyond the end is one of another ledger: from now on.
-            begin = self._at if after is None else min(after, max(self._at, self._store.head()))
-            one = Subscription(self._store, begin, max(self._at, begin), wanted, Backlog(size))
-            one.on_wake(wake)
+            start = (
+                self._position
+                if after is None
+                else min(after, max(self._position, self._store.head()))
+            )
+            subscription = Subscription(
+                self._store, start, max(self._position, start), matches, EventQueue(max_events)
+            )
+            subscription.on_wake(wake)
             if self._is_closed:
-                one.close()
+                subscription.close()
             else:
-                self._subscribed.add(one)
-        return one
+                self._subscriptions.add(subscription)
+        return subscription
 
-    def leave(self, one: Subscription) -> None:
+    def unsubscribe(self, subscription: Subscription) -> None:
         """End a subscription; the last one ends the thread."""
         with self._lock:
-            self._subscribed.discard(one)
+            self._subscriptions.discard(subscription)
         self._hinted.set()
 
     def close(self) -> None:
@@ -172,55 +180,55 @@ class LocalBus:
         with self._lock:
             self._is_closed = True
             pump = self._pump
-        self._send_away()
+        self._close_all()
         self._hinted.set()
         if pump is not None:
             pump.join()
 
     def _run(self) -> None:
-        silence = self._hints.listen(lambda _: self._hinted.set())
+        unsubscribe_hints = self._hints.subscribe(lambda _: self._hinted.set())
         try:
             while self._has_listeners():
                 self._hinted.clear()
                 # A store that does not answer may answer the next time.
                 with suppress(StoreError):
-                    while self._read_on():
+                    while self._read_page():
                         pass
-                self._hinted.wait(self._look)
+                self._hinted.wait(self._poll_interval)
         except BaseException:
             # On an unexpected error all subscriptions end, and the error goes to the log.
-            self._send_away()
+            self._close_all()
             raise
         finally:
-            silence()
+            unsubscribe_hints()
 
-    def _send_away(self) -> None:
+    def _close_all(self) -> None:
         with self._lock:
-            subscribed, self._subscribed = self._subscribed, set[Subscription]()
+            subscribed, self._subscriptions = self._subscriptions, set[Subscription]()
             self._pump = None
-        for one in subscribed:
-            one.close()
+        for subscription in subscribed:
+            subscription.close()
 
     def _has_listeners(self) -> bool:
         with self._lock:
-            if self._subscribed:
+            if self._subscriptions:
                 return True
             self._pump = None
             return False
 
-    def _read_on(self) -> bool:
+    def _read_page(self) -> bool:
         """Offer a page of the ledger; return whether there may be more."""
-        entries = self._store.entries(self._at, _PAGE)
+        entries = self._store.entries(self._position, _PAGE)
         if not entries:
             return False
-        events = weighed(_events(self._store, entries))
+        events = measure(_trace_events(self._store, entries))
         with self._lock:
             # Under the lock, so that a new subscriber is either offered a page or replays it.
-            self._at = entries[-1].position
-            slow = [one for one in self._subscribed if not one.offer(events, self._at)]
-            self._subscribed.difference_update(slow)
+            self._position = entries[-1].position
+            slow = [one for one in self._subscriptions if not one.offer(events, self._position)]
+            self._subscriptions.difference_update(slow)
         return len(entries) == _PAGE
 
 
-def _events(store: Store, entries: Collection[Entry]) -> list[Told]:
-    return [one for entry in entries if (one := traced(store, entry)) is not None]
+def _trace_events(store: Store, entries: Collection[Entry]) -> list[TraceEvent]:
+    return [one for entry in entries if (one := trace_event_of(store, entry)) is not None]

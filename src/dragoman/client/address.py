@@ -13,7 +13,7 @@ from dragoman.client.errors import HubUnreachable
 from dragoman.config import DEFAULT_DATA
 from dragoman.core.errors import SettingsError
 from dragoman.system.hub_address import HubAddress, find_hub
-from dragoman.system.trust import only, unchecked
+from dragoman.system.trust import pinned_context, unverified_context
 
 
 class Address(Struct, frozen=True):
@@ -25,29 +25,29 @@ class Address(Struct, frozen=True):
     """The data directory through whose lock it was found: it runs on this machine."""
     certificate: str = ""
     """The file of the certificate that it must show; empty: one that is trusted here."""
-    shows_own_token: bool = False
+    uses_owner_token: bool = False
     """True if the token is that of the data directory."""
 
     def __repr__(self) -> str:
         return f"Address({self.url})"  # a token must not reach a log
 
-    def tls(self) -> ssl.SSLContext | bool:
+    def tls_verification(self) -> ssl.SSLContext | bool:
         """Return how its certificate is verified."""
         if self.data is not None:
-            return unchecked()
+            return unverified_context()
         try:
-            return only(self.certificate) if self.certificate else True
+            return pinned_context(self.certificate) if self.certificate else True
         except OSError as error:
             raise SettingsError(
                 f"DRAGOMAN_CERT: {self.certificate} is no certificate that can be read: {error}"
             ) from None
 
-    def again(self) -> "Address":
+    def refresh(self) -> "Address":
         """Find it again: a hub that was restarted may listen elsewhere."""
         running = find_hub(self.data) if self.data is not None else None
         if running is None:
             return self
-        token = running.token if self.shows_own_token else self.token
+        token = running.token if self.uses_owner_token else self.token
         return replace(self, url=running.url.rstrip("/"), token=token)
 
 
@@ -62,48 +62,48 @@ def find_address(
             "the token (DRAGOMAN_TOKEN, or token=…) has characters that no token has: copy it anew"
         )
     if url:
-        url = _checked(url)
+        url = _check_url(url)
         if token:
-            is_from_there = url == environ.get("DRAGOMAN_URL", "").rstrip("/")
-            certificate = environ.get("DRAGOMAN_CERT", "") if is_from_there else ""
+            is_environment_url = url == environ.get("DRAGOMAN_URL", "").rstrip("/")
+            certificate = environ.get("DRAGOMAN_CERT", "") if is_environment_url else ""
             return Address(url, token, certificate=certificate)
     folder = Path(data or environ.get("DRAGOMAN_DATA") or DEFAULT_DATA)
-    running = _running(folder)
+    running = _find_running(folder)
     if not url:
-        return _ours(running, token, folder)
+        return _address_from_directory(running, token, folder)
     if running is not None and running.url.rstrip("/") == url:
-        return _ours(running, token, folder)
+        return _address_from_directory(running, token, folder)
     raise SettingsError(
         f"there is no token for the hub at {url}: set DRAGOMAN_TOKEN, or pass token=…; "
         "`dragoman agent add NAME` prints one"
     )
 
 
-def _ours(running: HubAddress | None, token: str, folder: Path) -> Address:
+def _address_from_directory(running: HubAddress | None, token: str, folder: Path) -> Address:
     if running is None:
         raise HubUnreachable(
             f"no hub runs for the data directory {folder}: start one with `dragoman up`, or say "
             "where it is with DRAGOMAN_URL and DRAGOMAN_TOKEN"
         )
     return Address(
-        running.url.rstrip("/"), token or running.token, folder, shows_own_token=not token
+        running.url.rstrip("/"), token or running.token, folder, uses_owner_token=not token
     )
 
 
-def _running(folder: Path) -> HubAddress | None:
+def _find_running(folder: Path) -> HubAddress | None:
     try:
         return find_hub(folder) if folder.is_dir() else None
     except OSError as error:
         raise SettingsError(f"the data directory {folder} cannot be read: {error}") from None
 
 
-def _checked(url: str) -> str:
-    if not _is_address(url):
+def _check_url(url: str) -> str:
+    if not _is_hub_url(url):
         raise SettingsError(f"{url!a} is not the url of a hub: write it like http://127.0.0.1:4747")
     return url.rstrip("/")
 
 
-def _is_address(url: str) -> bool:
+def _is_hub_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
         httpx2.URL(url)  # the HTTP client parses it more strictly

@@ -13,12 +13,12 @@ import msgspec
 
 from dragoman.client import requests
 from dragoman.client.errors import BadAnswer
-from dragoman.client.requests import Wanted
+from dragoman.client.requests import EventFilter
 from dragoman.client.shapes import Event, EventPage
-from dragoman.client.wire import Frame, NoStream, StreamLost, Wire
+from dragoman.client.wire import Frame, StreamLost, StreamUnavailable, Transport
 from dragoman.engine.subscribe import Gap
 
-GAP: Final = "gap"
+GAP_EVENT: Final = "gap"
 FIRST_FRAME_S: Final = 10.0
 _PAGE: Final = 100
 _WAIT_MS: Final = 20_000
@@ -36,70 +36,80 @@ def log_gap(gap: Gap) -> None:
     )
 
 
-async def follow(
-    wire: Wire,
-    wanted: Wanted,
+async def follow_events(
+    transport: Transport,
+    event_filter: EventFilter,
     after: int | None,
     on_gap: OnGap = log_gap,
     first_frame_s: float = FIRST_FRAME_S,
 ) -> AsyncGenerator[Event]:
     """Yield events after a position (None: from now on), without end."""
-    at = await _end(wire) if after is None else after
-    with suppress(NoStream):
-        async with aclosing(_streamed(wire, wanted, at, on_gap, first_frame_s)) as streamed:
+    position = await _last_position(transport) if after is None else after
+    with suppress(StreamUnavailable):
+        async with aclosing(
+            _follow_stream(transport, event_filter, position, on_gap, first_frame_s)
+        ) as streamed:
             async for event in streamed:
-                at = event.position
+                position = event.position
                 yield event
-    async with aclosing(_paged(wire, wanted, at, on_gap)) as paged:
+    async with aclosing(_follow_pages(transport, event_filter, position, on_gap)) as paged:
         async for event in paged:
             yield event
 
 
-async def _end(wire: Wire) -> int:
-    page: EventPage = await wire.ask(requests.end_of_ledger())
+async def _last_position(transport: Transport) -> int:
+    page: EventPage = await transport.send(requests.last_position())
     return page.next
 
 
-async def _streamed(
-    wire: Wire, wanted: Wanted, at: int, on_gap: OnGap, first_frame_s: float
+async def _follow_stream(
+    transport: Transport,
+    event_filter: EventFilter,
+    position: int,
+    on_gap: OnGap,
+    first_frame_s: float,
 ) -> AsyncGenerator[Event]:
-    request = requests.stream(wanted)
-    trying = wire.trying(request.path, inf)
+    request = requests.open_stream(event_filter)
+    retries = transport.start_retries(request.path, inf)
     while True:
         try:
-            async with wire.frames(request, at, first_frame_s) as frames:
+            async with transport.open_stream(request, position, first_frame_s) as frames:
                 async for frame in frames:
-                    trying.went_well()
-                    if frame.event == GAP:
+                    retries.reset()
+                    if frame.event == GAP_EVENT:
                         # We were too slow, and the stream skipped ahead: begin again with what the
                         # ledger has.
-                        at = _within(at, _gap(frame).until, on_gap)
+                        position = _resume_position(position, _parse_gap(frame).until, on_gap)
                         break
                     if frame.data:
-                        event = _event(frame)
-                        at = event.position
+                        event = _parse_event(frame)
+                        position = event.position
                         yield event
-        except StreamLost as lost:
-            await trying.pause(lost.later)
+        except StreamLost as stream_lost:
+            await retries.pause(stream_lost.retry_after)
 
 
-async def _paged(wire: Wire, wanted: Wanted, at: int, on_gap: OnGap) -> AsyncGenerator[Event]:
+async def _follow_pages(
+    transport: Transport, event_filter: EventFilter, position: int, on_gap: OnGap
+) -> AsyncGenerator[Event]:
     while True:
-        page: EventPage = await wire.ask(requests.events(wanted, at, _PAGE, _WAIT_MS))
+        page: EventPage = await transport.send(
+            requests.list_events(event_filter, position, _PAGE, _WAIT_MS)
+        )
         for event in page.events:
             yield event
-        _within(at, page.next, on_gap)
-        at = page.next
+        _resume_position(position, page.next, on_gap)
+        position = page.next
 
 
-def _within(at: int, end: int, on_gap: OnGap) -> int:
+def _resume_position(position: int, end: int, on_gap: OnGap) -> int:
     """Return the position to resume from: a restored ledger may end before what we have seen."""
-    if end < at:
-        on_gap(Gap(at, end))
-    return min(at, end)
+    if end < position:
+        on_gap(Gap(position, end))
+    return min(position, end)
 
 
-def _gap(frame: Frame) -> Gap:
+def _parse_gap(frame: Frame) -> Gap:
     """Parse a gap: what a stream has left out, up to and including a position."""
     try:
         return msgspec.json.decode(frame.data, type=Gap)
@@ -107,7 +117,7 @@ def _gap(frame: Frame) -> Gap:
         raise BadAnswer(f"the stream of the hub has a gap that cannot be read: {error}") from error
 
 
-def _event(frame: Frame) -> Event:
+def _parse_event(frame: Frame) -> Event:
     try:
         return msgspec.json.decode(frame.data, type=Event)
     except msgspec.DecodeError as error:

@@ -11,25 +11,25 @@ from msgspec import Struct
 
 from dragoman.client import requests
 from dragoman.client.address import find_address
-from dragoman.client.answers import read_batch
-from dragoman.client.calling import Calling
-from dragoman.client.follow import OnGap, follow, log_gap
-from dragoman.client.lease import DEFAULT_BEAT_MS, Held, Pace
-from dragoman.client.requests import Message, TaskFields, Wanted
+from dragoman.client.answers import parse_batch
+from dragoman.client.calling import ApiClient
+from dragoman.client.follow import OnGap, follow_events, log_gap
+from dragoman.client.lease import DEFAULT_HEARTBEAT_MS, HeldClaim, LeaseTiming
+from dragoman.client.requests import EventFilter, Message, TaskFields
 from dragoman.client.shapes import Claim, Event, NotSent, Problem, Sent, Task, TaskPage
 from dragoman.client.signing import Signer, find_signer
-from dragoman.client.wire import Wire
+from dragoman.client.wire import Transport
 from dragoman.client.work import Work
 from dragoman.config import environment
-from dragoman.core.commands import DEFAULT_TTL_MS
+from dragoman.core.commands import DEFAULT_LEASE_MS
 from dragoman.core.errors import Refused, SettingsError
 from dragoman.core.events import Status
 from dragoman.engine.shown.tasks import TaskSummary
 from dragoman.system.ids import new_id
 
-PATIENCE_S: Final = 60.0
+DEFAULT_PATIENCE_S: Final = 60.0
 """Seconds for which a request is retried while the hub does not answer."""
-_PAGE: Final = 100
+_PAGE_SIZE: Final = 100
 _WAIT_MS: Final = 20_000
 
 
@@ -38,7 +38,7 @@ def connect(
     token: str = "",
     *,
     data: Path | str | None = None,
-    patience: float = PATIENCE_S,
+    patience: float = DEFAULT_PATIENCE_S,
     signer: Signer | None = None,
 ) -> "Hub":
     """Connect to the hub at this url; else of DRAGOMAN_URL; else of the data directory.
@@ -62,22 +62,22 @@ class Hub:
         signer: Signer | None = None,
     ) -> None:
         address = find_address(url, token, data, environment())
-        self._wire = Wire(address, patience, new_id)
-        self._calling = Calling(self._wire, signer=signer or find_signer(environment()))
-        self._open: set[Work] = set()
+        self._transport = Transport(address, patience, new_id)
+        self._api = ApiClient(self._transport, signer=signer or find_signer(environment()))
+        self._open_work: set[Work] = set()
 
     @property
     def url(self) -> str:
         """The current URL of the hub."""
-        return self._wire.address.url
+        return self._transport.address.url
 
     async def __aenter__(self) -> Self:
-        await self._wire.__aenter__()
+        await self._transport.__aenter__()
         try:
-            look = requests.tasks(None, "", ready=False, cursor=None, limit=1)
-            await self._calling.ask(look, must_be_there=True)
+            request = requests.list_tasks(None, "", ready=False, cursor=None, limit=1)
+            await self._api.request(request, fail_fast=True)
         except BaseException:
-            await self._wire.__aexit__(None, None, None)
+            await self._transport.__aexit__(None, None, None)
             raise
         return self
 
@@ -88,8 +88,8 @@ class Hub:
         trace: TracebackType | None,
     ) -> None:
         async with AsyncExitStack() as leaving:
-            leaving.push_async_callback(self._wire.__aexit__, kind, error, trace)
-            for work in tuple(self._open):
+            leaving.push_async_callback(self._transport.__aexit__, kind, error, trace)
+            for work in tuple(self._open_work):
                 leaving.push_async_callback(work.leave, error)
 
     def work(
@@ -97,8 +97,8 @@ class Hub:
         agent: str,
         *,
         session: str = "",
-        ttl_ms: int = DEFAULT_TTL_MS,
-        beat_ms: int = DEFAULT_BEAT_MS,
+        ttl_ms: int = DEFAULT_LEASE_MS,
+        beat_ms: int = DEFAULT_HEARTBEAT_MS,
         stop_when_idle: bool = False,
     ) -> "Works":
         """Claim tasks for an agent, one after the other, each kept alive by heartbeats.
@@ -107,38 +107,42 @@ class Hub:
         without a heartbeat, another agent may claim it. `beat_ms`: how soon a lost lease is
         noticed.
         """
-        how = _Claiming(agent, session, Pace(ttl_ms, beat_ms), 0 if stop_when_idle else _WAIT_MS)
-        return Works(self._calling, how, self._open)
+        options = _ClaimOptions(
+            agent, session, LeaseTiming(ttl_ms, beat_ms), 0 if stop_when_idle else _WAIT_MS
+        )
+        return Works(self._api, options, self._open_work)
 
     async def assigned(
-        self, *, ttl_ms: int = DEFAULT_TTL_MS, beat_ms: int = DEFAULT_BEAT_MS
+        self, *, ttl_ms: int = DEFAULT_LEASE_MS, beat_ms: int = DEFAULT_HEARTBEAT_MS
     ) -> Work:
         """Return the task that a hub started this program for, by DRAGOMAN_TASK and its token.
 
         It is claimed already, and alive while the program runs; the heartbeat notices its loss.
         """
-        given = environment()
-        name, agent = given.get("DRAGOMAN_TASK", ""), given.get("DRAGOMAN_AGENT", "")
+        variables = environment()
+        name, agent = variables.get("DRAGOMAN_TASK", ""), variables.get("DRAGOMAN_AGENT", "")
         if not name or not agent:
             raise SettingsError(
                 "DRAGOMAN_TASK or DRAGOMAN_AGENT is not set: no hub has started this program; "
                 "use hub.work(agent=…)"
             )
-        since = asyncio.get_running_loop().time()  # until then the hub renews the lease
+        earliest_start = asyncio.get_running_loop().time()  # until then the hub renews the lease
         task = await self.task(name)
         claim = Claim(agent, task.attempt, task.fence, task)
-        held = Held(claim, Pace(ttl_ms, beat_ms), since)
-        work = Work(self._calling, held, asyncio.current_task(), self._open.discard)
-        self._open.add(work)
+        held = HeldClaim(claim, LeaseTiming(ttl_ms, beat_ms), earliest_start)
+        work = Work(self._api, held, asyncio.current_task(), self._open_work.discard)
+        self._open_work.add(work)
         return work
 
     async def create(self, title: str, *, key: str = "", **fields: Unpack[TaskFields]) -> Task:
         """Create a task, ready to be claimed; without an id the hub assigns one."""
-        return await self._calling.ask(requests.create(title, fields, self._calling.key(key)))
+        return await self._api.request(
+            requests.create_task(title, fields, self._api.ensure_key(key))
+        )
 
     async def task(self, name: str) -> Task:
         """Return a task by any of its names."""
-        return await self._calling.ask(requests.task(name))
+        return await self._api.request(requests.show_task(name))
 
     async def tasks(
         self, *, status: Status | None = None, assignee: str = "", ready: bool = False
@@ -146,8 +150,10 @@ class Hub:
         """Yield all matching tasks, newest first; `ready`: only those that can be claimed now."""
         cursor: int | None = None
         while True:
-            asked = requests.tasks(status, assignee, ready=ready, cursor=cursor, limit=_PAGE)
-            page: TaskPage = await self._calling.ask(asked)
+            request = requests.list_tasks(
+                status, assignee, ready=ready, cursor=cursor, limit=_PAGE_SIZE
+            )
+            page: TaskPage = await self._api.request(request)
             for one in page.tasks:
                 yield one
             cursor = page.next
@@ -156,35 +162,37 @@ class Hub:
 
     async def move(self, name: str, to: Status, reason: str = "", *, key: str = "") -> Task:
         """Move a task to another status, with the right to do so: approve, cancel, ready again."""
-        return await self._calling.ask(requests.move(name, to, reason, self._calling.key(key)))
+        return await self._api.request(
+            requests.move_task(name, to, reason, self._api.ensure_key(key))
+        )
 
     async def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
         """Send a message of any dialect; without its name the hub recognises the dialect."""
-        return await self._calling.send(message, dialect=dialect, key=key)
+        return await self._api.send(message, dialect=dialect, key=key)
 
     async def send_all(
         self, messages: Iterable[Message], *, dialect: str = "", key: str = ""
     ) -> list[Sent | NotSent]:
         """Send many messages; return the outcome of each, in order. Signed ones go one by one."""
         answers: list[Sent | NotSent] = []
-        if self._calling.signer is not None:
-            first = self._calling.key(key)
+        if self._api.signer is not None:
+            first = self._api.ensure_key(key)
             for number, message in enumerate(messages):
-                answers.append(await self._sent(message, dialect, f"{first}:{number}"))
+                answers.append(await self._send_one(message, dialect, f"{first}:{number}"))
             return answers
-        for batch in requests.send_all(messages, dialect, self._calling.key(key)):
-            answers += read_batch(await self._calling.ask(batch))
+        for batch in requests.send_batches(messages, dialect, self._api.ensure_key(key)):
+            answers += parse_batch(await self._api.request(batch))
         return answers
 
-    async def _sent(self, message: Message, dialect: str, key: str) -> Sent | NotSent:
+    async def _send_one(self, message: Message, dialect: str, key: str) -> Sent | NotSent:
         try:
-            return await self._calling.send(message, dialect=dialect, key=key)
+            return await self._api.send(message, dialect=dialect, key=key)
         except Refused as refused:
             return NotSent(Problem(refused.code, refused.detail))
 
     async def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
         """Call any operation of any dialect by its name; the reply is in the dialect's own form."""
-        return await self._calling.call(operation, arguments, key=key)
+        return await self._api.call(operation, arguments, key=key)
 
     def events(
         self,
@@ -202,15 +210,17 @@ class Hub:
         family before its dot. `on_gap` is called if the ledger ends before what was seen of it, as
         a restored one does; it is followed from its end then. Without `on_gap` that is logged.
         """
-        return follow(self._wire, Wanted(task, type, agent, dialect), after, on_gap)
+        return follow_events(
+            self._transport, EventFilter(task, type, agent, dialect), after, on_gap
+        )
 
 
-class _Claiming(Struct, frozen=True):
+class _ClaimOptions(Struct, frozen=True):
     """Options for claiming tasks."""
 
     agent: str
     session: str
-    pace: Pace
+    timing: LeaseTiming
     wait_ms: int
     """Time to wait for a task; 0: do not wait, and end without one."""
 
@@ -218,37 +228,39 @@ class _Claiming(Struct, frozen=True):
 class Works(AsyncIterator[Work]):
     """The tasks that an agent gets, one at a time."""
 
-    def __init__(self, calling: Calling, how: _Claiming, opened: set[Work]) -> None:
-        self._calling = calling
-        self._how = how
-        self._opened = opened
+    def __init__(self, api: ApiClient, options: _ClaimOptions, open_work: set[Work]) -> None:
+        self._api = api
+        self._options = options
+        self._open_work = open_work
         self._last: Work | None = None
-        self._is_watched = True
+        self._cancels_on_loss = True
 
-    def unwatched(self) -> Self:
+    def without_cancellation(self) -> Self:
         """Do not cancel the caller when a lease is lost, because it cannot be cancelled."""
-        self._is_watched = False
+        self._cancels_on_loss = False
         return self
 
     async def __anext__(self) -> Work:
         if self._last is not None:
             await self._last.leave(None)
-        held = await self._claimed()
-        handler = asyncio.current_task() if self._is_watched else None
-        work = Work(self._calling, held, handler, self._opened.discard)
-        self._opened.add(work)
+        held = await self._claim_next()
+        handler = asyncio.current_task() if self._cancels_on_loss else None
+        work = Work(self._api, held, handler, self._open_work.discard)
+        self._open_work.add(work)
         self._last = work
         return work
 
-    async def _claimed(self) -> Held:
-        how, loop = self._how, asyncio.get_running_loop()
+    async def _claim_next(self) -> HeldClaim:
+        options, loop = self._options, asyncio.get_running_loop()
         # One key until there is a task: a response that was lost is repeated.
-        key = self._calling.key("")
-        asked = requests.work(how.agent, how.session, how.pace.ttl_ms, how.wait_ms, key)
+        key = self._api.ensure_key("")
+        request = requests.wait_for_work(
+            options.agent, options.session, options.timing.ttl_ms, options.wait_ms, key
+        )
         while True:
-            since = loop.time()
-            claim: Claim | None = await self._calling.ask(asked)
+            earliest_start = loop.time()
+            claim: Claim | None = await self._api.request(request)
             if claim is not None:
-                return Held(claim, how.pace, since)
-            if not how.wait_ms:
+                return HeldClaim(claim, options.timing, earliest_start)
+            if not options.wait_ms:
                 raise StopAsyncIteration

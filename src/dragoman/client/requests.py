@@ -16,12 +16,12 @@ from dragoman.core import missing
 from dragoman.core.errors import Refused
 from dragoman.core.events import Outcome, Priority, Status
 from dragoman.core.ids import is_task_name
-from dragoman.core.limits import WHOLE
-from dragoman.text.strict_json import to_json
+from dragoman.core.limits import MAX_SAFE_INTEGER
+from dragoman.text.strict_json import encode_json
 
 JSON: Final = "application/json"
-LINES: Final = "application/x-ndjson"
-MOST_BYTES: Final = 1024 * 1024
+JSON_LINES: Final = "application/x-ndjson"
+MAX_BATCH_BYTES: Final = 1024 * 1024
 """Size of one batch."""
 
 Message = Mapping[str, Any] | str | bytes
@@ -33,11 +33,11 @@ class Request(Struct, frozen=True):
 
     method: str
     path: str
-    answer: Any
+    response_type: Any
     """The type of the response; `bytes`: as it comes."""
     query: Mapping[str, str | int] = {}
     body: bytes = b""
-    media: str = JSON
+    media_type: str = JSON
     key: str = ""
     wait_ms: int = 0
     """The time that the hub may wait on purpose before it answers."""
@@ -60,7 +60,7 @@ class TaskFields(TypedDict, total=False):
     max_attempts: int
 
 
-class PartFields(TypedDict, total=False):
+class SubtaskFields(TypedDict, total=False):
     """Optional fields of a subtask that is handed off to another agent."""
 
     body: str
@@ -71,7 +71,7 @@ class PartFields(TypedDict, total=False):
     constraints: Sequence[str]
 
 
-class Wanted(Struct, frozen=True):
+class EventFilter(Struct, frozen=True):
     """A filter for events; an empty field matches any."""
 
     task: str = ""
@@ -84,37 +84,37 @@ class Wanted(Struct, frozen=True):
         return {name: value for name, value in msgspec.structs.asdict(self).items() if value}
 
 
-class Part(Struct, frozen=True):
+class Subtask(Struct, frozen=True):
     """A part of a task that is handed off to another agent."""
 
     parent: Task
     agent: str
     to: str
     due_by: datetime
-    fields: PartFields
+    fields: SubtaskFields
 
     def __post_init__(self) -> None:
         if self.due_by.tzinfo is None:
             raise ValueError("due_by has no time zone: give one, as datetime.now(UTC) does")
 
 
-class Described(Struct, frozen=True):
+class ApiDescription(Struct, frozen=True):
     """The part of the hub's OpenAPI document that is needed here."""
 
     paths: dict[str, Any]
 
 
-def create(title: str, fields: TaskFields, key: str) -> Request:
+def create_task(title: str, fields: TaskFields, key: str) -> Request:
     """Create a task, ready to be claimed unless said otherwise."""
-    return _write("/v1/tasks", Task, {"title": title, "ready": True, **fields}, key)
+    return _post("/v1/tasks", Task, {"title": title, "ready": True, **fields}, key)
 
 
-def task(name: str) -> Request:
+def show_task(name: str) -> Request:
     """Show one task by any of its names."""
     return Request("GET", _task_path(name), Task)
 
 
-def tasks(
+def list_tasks(
     status: Status | None, assignee: str, *, ready: bool, cursor: int | None, limit: int
 ) -> Request:
     """List a page of tasks, newest first."""
@@ -130,39 +130,39 @@ def tasks(
     return Request("GET", "/v1/tasks", TaskPage, query)
 
 
-def move(name: str, to: Status, reason: str, key: str) -> Request:
+def move_task(name: str, to: Status, reason: str, key: str) -> Request:
     """Move a task to another status."""
-    return _write(_task_path(name, "move"), Task, {"to": to, "reason": reason}, key)
+    return _post(_task_path(name, "move"), Task, {"to": to, "reason": reason}, key)
 
 
-def work(agent: str, session: str, ttl_ms: int, wait_ms: int, key: str) -> Request:
+def wait_for_work(agent: str, session: str, ttl_ms: int, wait_ms: int, key: str) -> Request:
     """Wait for the next task for an agent; None if there was none in time."""
     body = {"agent": agent, "session": session, "ttl_ms": ttl_ms, "wait_ms": wait_ms}
-    return _write("/v1/work", Claim | None, body, key, wait_ms)
+    return _post("/v1/work", Claim | None, body, key, wait_ms)
 
 
-def heartbeat(name: str, fence: int) -> Request:
+def renew_lease(name: str, fence: int) -> Request:
     """Renew the lease. It has no key: a repeat does no harm."""
-    return _write(_task_path(name, "heartbeat"), Any, {"fence": fence}, "")
+    return _post(_task_path(name, "heartbeat"), Any, {"fence": fence}, "")
 
 
-def note(name: str, text: str, fence: int, key: str) -> Request:
+def add_note(name: str, text: str, fence: int, key: str) -> Request:
     """Add a line to the work log."""
-    return _write(_task_path(name, "note"), Task, {"text": text, "fence": fence}, key)
+    return _post(_task_path(name, "note"), Task, {"text": text, "fence": fence}, key)
 
 
-def progress(name: str, text: str, notes: str, fence: int, key: str) -> Request:
+def report_progress(name: str, text: str, notes: str, fence: int, key: str) -> Request:
     """Report progress."""
     body = {"progress": text, "notes": notes, "fence": fence}
-    return _write(_task_path(name, "update"), Task, body, key)
+    return _post(_task_path(name, "update"), Task, body, key)
 
 
-def release(name: str, reason: str, fence: int, key: str) -> Request:
+def release_task(name: str, reason: str, fence: int, key: str) -> Request:
     """Release a task."""
-    return _write(_task_path(name, "release"), Task, {"reason": reason, "fence": fence}, key)
+    return _post(_task_path(name, "release"), Task, {"reason": reason, "fence": fence}, key)
 
 
-class Result(Struct, frozen=True):
+class AttemptResult(Struct, frozen=True):
     """The outcome of an attempt."""
 
     outcome: Outcome
@@ -171,7 +171,7 @@ class Result(Struct, frozen=True):
     details: Mapping[str, Any] = {}
 
 
-def report(name: str, result: Result, fence: int, key: str) -> Request:
+def report_outcome(name: str, result: AttemptResult, fence: int, key: str) -> Request:
     """Report the end of an attempt, which takes effect at once."""
     body = {
         "outcome": result.outcome,
@@ -180,72 +180,72 @@ def report(name: str, result: Result, fence: int, key: str) -> Request:
         "details": dict(result.details),
         "fence": fence,
     }
-    return _write(_task_path(name, "report"), Task, body, key)
+    return _post(_task_path(name, "report"), Task, body, key)
 
 
-def create_part(title: str, part: Part, key: str) -> Request:
+def create_subtask(title: str, subtask: Subtask, key: str) -> Request:
     """Create the task of the subtask, for that agent only."""
-    said = part.fields
-    return create(
+    fields = subtask.fields
+    return create_task(
         title,
         {
-            "body": said.get("body", ""),
-            "priority": said.get("priority", "normal"),
-            "assignee": part.to,
-            "parent": part.parent.id,
+            "body": fields.get("body", ""),
+            "priority": fields.get("priority", "normal"),
+            "assignee": subtask.to,
+            "parent": subtask.parent.id,
         },
         key,
     )
 
 
-def hand_off(child: Task, part: Part, key: str) -> Request:
+def hand_off(child: Task, subtask: Subtask, key: str) -> Request:
     """Ask another agent to do the subtask, in AOF/1, the one dialect that can express it.
 
     A repeat is the same message: its time is that of the subtask, not of its sending.
     """
-    said = part.fields
+    fields = subtask.fields
     message = {
         "protocol": "aof",
         "version": 1,
         "type": "handoff.request",
         "taskId": child.aof_id,
-        "fromAgent": part.agent,
-        "toAgent": part.to,
+        "fromAgent": subtask.agent,
+        "toAgent": subtask.to,
         "sentAt": child.created_at,
         "payload": {
             "taskId": child.aof_id,
-            "parentTaskId": part.parent.aof_id,
-            "fromAgent": part.agent,
-            "toAgent": part.to,
-            "dueBy": part.due_by.isoformat(),
-            "acceptanceCriteria": list(said.get("acceptance_criteria", ())),
-            "expectedOutputs": list(said.get("expected_outputs", ())),
-            "contextRefs": list(said.get("context_refs", ())),
-            "constraints": list(said.get("constraints", ())),
+            "parentTaskId": subtask.parent.aof_id,
+            "fromAgent": subtask.agent,
+            "toAgent": subtask.to,
+            "dueBy": subtask.due_by.isoformat(),
+            "acceptanceCriteria": list(fields.get("acceptance_criteria", ())),
+            "expectedOutputs": list(fields.get("expected_outputs", ())),
+            "contextRefs": list(fields.get("context_refs", ())),
+            "constraints": list(fields.get("constraints", ())),
         },
     }
-    return send(message, "", key)
+    return send_message(message, "", key)
 
 
-def send(message: Message, dialect: str, key: str) -> Request:
+def send_message(message: Message, dialect: str, key: str) -> Request:
     """Send one message of any dialect."""
     query: dict[str, str | int] = {"dialect": dialect} if dialect else {}
-    return Request("POST", "/v1/messages", Sent, query, _bytes(message), JSON, key)
+    return Request("POST", "/v1/messages", Sent, query, _to_bytes(message), JSON, key)
 
 
-def signed(key: str) -> Request:
+def send_signed(key: str) -> Request:
     """Send a signed message; it is added when it is sent, as a signature is valid once."""
     return Request("POST", "/v1/signed", Sent, key=key)
 
 
-def send_all(messages: Iterable[Message], dialect: str, key: str) -> Iterable[Request]:
+def send_batches(messages: Iterable[Message], dialect: str, key: str) -> Iterable[Request]:
     """Send many messages, a batch of lines at a time; each has a key derived from the first."""
     query: dict[str, str | int] = {"dialect": dialect} if dialect else {}
     lines: list[bytes] = []
     size = number = 0
     for message in messages:
-        line = _line(_bytes(message))
-        if lines and size + len(line) > MOST_BYTES:
+        line = _to_line(_to_bytes(message))
+        if lines and size + len(line) > MAX_BATCH_BYTES:
             yield _batch(lines, query, f"{key}:{number}")
             lines, size, number = [], 0, number + 1
         lines.append(line)
@@ -254,36 +254,36 @@ def send_all(messages: Iterable[Message], dialect: str, key: str) -> Iterable[Re
         yield _batch(lines, query, f"{key}:{number}")
 
 
-def operations() -> Request:
+def describe_api() -> Request:
     """Fetch the hub's OpenAPI document, which names its operations."""
-    return Request("GET", "/openapi.json", Described)
+    return Request("GET", "/openapi.json", ApiDescription)
 
 
-def call(path: str, arguments: Mapping[str, Any], key: str) -> Request:
+def call_operation(path: str, arguments: Mapping[str, Any], key: str) -> Request:
     """Call an operation at its path; the reply is in its dialect's own form."""
-    return _write(path, Any, dict(arguments), key)
+    return _post(path, Any, dict(arguments), key)
 
 
-def operation_paths(described: Described) -> dict[str, str]:
+def operation_paths(described: ApiDescription) -> dict[str, str]:
     """Return operation -> its path, from the hub's OpenAPI document."""
     found = (re.fullmatch(r"/v1/[a-z0-9]+/([^{}/]+)", path) for path in described.paths)
     return {one[1]: one[0] for one in found if one is not None}
 
 
-def events(wanted: Wanted, after: int, limit: int, wait_ms: int) -> Request:
+def list_events(event_filter: EventFilter, after: int, limit: int, wait_ms: int) -> Request:
     """List events after a position, or those that come within the wait."""
-    query = wanted.query() | {"after": after, "limit": limit, "wait": wait_ms}
+    query = event_filter.query() | {"after": after, "limit": limit, "wait": wait_ms}
     return Request("GET", "/v1/events", EventPage, query, wait_ms=wait_ms)
 
 
-def end_of_ledger() -> Request:
+def last_position() -> Request:
     """Fetch a page without events, of which `next` is the last position of the ledger."""
-    return events(Wanted(), WHOLE, 1, 0)
+    return list_events(EventFilter(), MAX_SAFE_INTEGER, 1, 0)
 
 
-def stream(wanted: Wanted) -> Request:
+def open_stream(event_filter: EventFilter) -> Request:
     """Open a stream of events; the header `Last-Event-ID` says from which position on."""
-    return Request("GET", "/v1/stream", bytes, wanted.query())
+    return Request("GET", "/v1/stream", bytes, event_filter.query())
 
 
 def _task_path(name: str, action: str = "") -> str:
@@ -293,20 +293,20 @@ def _task_path(name: str, action: str = "") -> str:
     return f"/v1/tasks/{name}/{action}" if action else f"/v1/tasks/{name}"
 
 
-def _write(path: str, answer: Any, body: object, key: str, wait_ms: int = 0) -> Request:
-    return Request("POST", path, answer, body=to_json(body), key=key, wait_ms=wait_ms)
+def _post(path: str, response_type: Any, body: object, key: str, wait_ms: int = 0) -> Request:
+    return Request("POST", path, response_type, body=encode_json(body), key=key, wait_ms=wait_ms)
 
 
 def _batch(lines: Sequence[bytes], query: Mapping[str, str | int], key: str) -> Request:
-    return Request("POST", "/v1/messages", bytes, query, b"\n".join(lines), LINES, key)
+    return Request("POST", "/v1/messages", bytes, query, b"\n".join(lines), JSON_LINES, key)
 
 
-def _bytes(message: Message) -> bytes:
+def _to_bytes(message: Message) -> bytes:
     if isinstance(message, bytes):
         return message
-    return message.encode() if isinstance(message, str) else to_json(dict(message))
+    return message.encode() if isinstance(message, str) else encode_json(dict(message))
 
 
-def _line(message: bytes) -> bytes:
+def _to_line(message: bytes) -> bytes:
     """Put a message on one line: between the parts of JSON a line break is a space."""
     return b" ".join(message.splitlines())

@@ -5,9 +5,9 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from dragoman.core.events import Status
-from dragoman.engine.shown.tasks import TaskSummary, WholeTask
+from dragoman.engine.shown.tasks import TaskDetail, TaskSummary
 
-Task: TypeAlias = WholeTask
+Task: TypeAlias = TaskDetail
 """A task with everything about it."""
 
 

@@ -15,14 +15,14 @@ from dragoman.client.requests import Message
 from dragoman.core.errors import SettingsError
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ports import Clock
-from dragoman.engine.signed import sign
+from dragoman.engine.signed import sign_message
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
 from dragoman.system.private_file import read_private_file
-from dragoman.text.fault_words import in_words
-from dragoman.text.strict_json import StrictJsonError, parse_json, to_json
+from dragoman.text.fault_words import describe_exception
+from dragoman.text.strict_json import StrictJsonError, encode_json, parse_json
 
-LASTS_MS: Final = 60_000
+VALID_MS: Final = 60_000
 """Validity of a signed message: it is under way for less than that; its hub would accept five
 minutes."""
 _OPENSSH: Final = b"-----BEGIN OPENSSH PRIVATE KEY-----"
@@ -42,7 +42,7 @@ class Signer:
         """`key`: the private key, or its file (PEM or OpenSSH); `audience`: the hub's ledger."""
         self.agent = agent
         self.audience = audience
-        self._key = key if isinstance(key, Ed25519PrivateKey) else _load(Path(key))
+        self._key = key if isinstance(key, Ed25519PrivateKey) else _load_key(Path(key))
         self._clock = clock or SystemClock()
 
     def __repr__(self) -> str:
@@ -54,15 +54,15 @@ class Signer:
         `key`: an idempotency key. If no answer comes, sign the same message under the same key
         again.
         """
-        said = {
+        envelope = {
             "agent": self.agent,
             "nonce": new_id(),
             "audience": self.audience,
-            "expires": to_rfc3339(self._clock.now() + LASTS_MS),
+            "expires": to_rfc3339(self._clock.now() + VALID_MS),
         }
         if key:
-            said["key"] = key
-        return to_json(sign(_object(message), said, self._key))
+            envelope["key"] = key
+        return encode_json(sign_message(_parse_object(message), envelope, self._key))
 
 
 def find_signer(environ: Mapping[str, str]) -> Signer | None:
@@ -80,7 +80,7 @@ def find_signer(environ: Mapping[str, str]) -> Signer | None:
     return Signer(agent, file, audience)
 
 
-def _object(message: Message) -> Any:
+def _parse_object(message: Message) -> Any:
     """Parse a message that is to be signed; it must be one that everybody parses alike."""
     if isinstance(message, str | bytes):
         try:
@@ -92,15 +92,15 @@ def _object(message: Message) -> Any:
     return dict(message)
 
 
-def _load(path: Path) -> Ed25519PrivateKey:
+def _load_key(path: Path) -> Ed25519PrivateKey:
     remedy = "It is the private half of what `dragoman agent add NAME --key` was given."
     try:
         pem = read_private_file(path, remedy)
         load = load_ssh_private_key if pem.startswith(_OPENSSH) else load_pem_private_key
         key = load(pem, password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
-        why = f"{path} is no private key that can be read: {in_words(error)}"
-        raise SettingsError(f"{why}. {remedy}") from None
+        detail = f"{path} is no private key that can be read: {describe_exception(error)}"
+        raise SettingsError(f"{detail}. {remedy}") from None
     if not isinstance(key, Ed25519PrivateKey):
         raise SettingsError(f"{path} is no Ed25519 key: `ssh-keygen -t ed25519` makes one")
     return key

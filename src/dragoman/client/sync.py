@@ -15,18 +15,18 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack
 
 from dragoman.client.follow import OnGap, log_gap
-from dragoman.client.hub import PATIENCE_S, Hub
-from dragoman.client.lease import DEFAULT_BEAT_MS
-from dragoman.client.requests import Message, PartFields, TaskFields
+from dragoman.client.hub import DEFAULT_PATIENCE_S, Hub
+from dragoman.client.lease import DEFAULT_HEARTBEAT_MS
+from dragoman.client.requests import Message, SubtaskFields, TaskFields
 from dragoman.client.shapes import Event, NotSent, Sent, Task
 from dragoman.client.signing import Signer
 from dragoman.client.work import Work
-from dragoman.core.commands import DEFAULT_TTL_MS
+from dragoman.core.commands import DEFAULT_LEASE_MS
 from dragoman.core.events import Outcome, Status
 from dragoman.engine.shown.tasks import TaskSummary
 
 T = TypeVar("T")
-_LET_GO_S: Final = 5.0
+_CANCEL_WAIT_S: Final = 5.0
 _NOT_OPEN: Final = "this connection is not open: it is in `with connect_sync() as hub:` only"
 
 
@@ -35,14 +35,14 @@ def connect_sync(
     token: str = "",
     *,
     data: Path | str | None = None,
-    patience: float = PATIENCE_S,
+    patience: float = DEFAULT_PATIENCE_S,
     signer: Signer | None = None,
 ) -> "SyncHub":
     """Connect as `connect` does, for `with`."""
     return SyncHub(Hub(url, token, data, patience, signer))
 
 
-class _Loop:
+class _LoopThread:
     """An event loop in a thread of its own."""
 
     def __init__(self) -> None:
@@ -56,54 +56,54 @@ class _Loop:
             coroutine.close()
             raise RuntimeError(_NOT_OPEN)
         ended = Flag()
-        under_way = asyncio.run_coroutine_threadsafe(_told(coroutine, ended), self._loop)
+        future = asyncio.run_coroutine_threadsafe(_run_and_signal(coroutine, ended), self._loop)
         try:
-            return under_way.result()
+            return future.result()
         except BaseException:
-            under_way.cancel()
+            future.cancel()
             # Its resources can be closed only when it has let go of them.
-            ended.wait(_LET_GO_S)
+            ended.wait(_CANCEL_WAIT_S)
             raise
 
-    def each(self, items: AsyncIterator[T]) -> Generator[T]:
+    def iterate(self, items: AsyncIterator[T]) -> Generator[T]:
         """Yield the items of an asynchronous iterator."""
         try:
-            while (found := self.run(_next(items))) is not None:
-                yield found[0]
+            while (item := self.run(_next_or_none(items))) is not None:
+                yield item[0]
         finally:
             # An iterator that outlives the connection has nothing to end.
             if not self._loop.is_closed():
-                self.run(_close(items))
+                self.run(_close_iterator(items))
 
     def close(self) -> None:
         """End the loop and its thread."""
-        self.run(_end_all())
+        self.run(_cancel_all())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
 
-async def _told(coroutine: Coroutine[Any, Any, T], ended: Flag) -> T:
+async def _run_and_signal(coroutine: Coroutine[Any, Any, T], ended: Flag) -> T:
     try:
         return await coroutine
     finally:
         ended.set()
 
 
-async def _next(items: AsyncIterator[T]) -> tuple[T] | None:
+async def _next_or_none(items: AsyncIterator[T]) -> tuple[T] | None:
     try:
         return (await anext(items),)
     except StopAsyncIteration:
         return None
 
 
-async def _close(items: AsyncIterator[Any]) -> None:
+async def _close_iterator(items: AsyncIterator[Any]) -> None:
     close = getattr(items, "aclose", None)
     if close is not None:
         await close()
 
 
-async def _end_all() -> None:
+async def _cancel_all() -> None:
     """Cancel all other tasks of this loop."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
@@ -115,7 +115,7 @@ async def _end_all() -> None:
 class SyncWork:
     """One attempt on a task; see `Work`."""
 
-    def __init__(self, loop: _Loop, work: Work) -> None:
+    def __init__(self, loop: _LoopThread, work: Work) -> None:
         self._loop = loop
         self._work = work
         self.task: Final = work.task
@@ -152,8 +152,8 @@ class SyncWork:
 
         `details` are for programs; a number `cost` in them counts for the agent's budget.
         """
-        done = self._work.complete(notes, outcome=outcome, details=details, key=key)
-        return self._loop.run(done)
+        completion = self._work.complete(notes, outcome=outcome, details=details, key=key)
+        return self._loop.run(completion)
 
     def block(
         self,
@@ -180,7 +180,7 @@ class SyncWork:
         *,
         due_by: datetime,
         key: str = "",
-        **fields: Unpack[PartFields],
+        **fields: Unpack[SubtaskFields],
     ) -> Task:
         """Ask another agent to do a part of this task: a new task that only it can claim."""
         return self._loop.run(self._work.hand_off(to, title, due_by=due_by, key=key, **fields))
@@ -212,13 +212,13 @@ class SyncHub:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._opened: _Loop | None = None
+        self._loop_thread: _LoopThread | None = None
 
     @property
-    def _loop(self) -> _Loop:
-        if self._opened is None:
+    def _loop(self) -> _LoopThread:
+        if self._loop_thread is None:
             raise RuntimeError(_NOT_OPEN)
-        return self._opened
+        return self._loop_thread
 
     @property
     def url(self) -> str:
@@ -226,7 +226,7 @@ class SyncHub:
         return self._hub.url
 
     def __enter__(self) -> Self:
-        self._opened = _Loop()
+        self._loop_thread = _LoopThread()
         try:
             self._loop.run(self._hub.__aenter__())
         except BaseException:
@@ -250,18 +250,20 @@ class SyncHub:
         agent: str,
         *,
         session: str = "",
-        ttl_ms: int = DEFAULT_TTL_MS,
-        beat_ms: int = DEFAULT_BEAT_MS,
+        ttl_ms: int = DEFAULT_LEASE_MS,
+        beat_ms: int = DEFAULT_HEARTBEAT_MS,
         stop_when_idle: bool = False,
     ) -> Generator[SyncWork]:
         """Claim tasks for an agent, one after the other, each kept alive by heartbeats."""
         works = self._hub.work(
             agent, session=session, ttl_ms=ttl_ms, beat_ms=beat_ms, stop_when_idle=stop_when_idle
         )
-        for work in self._loop.each(works.unwatched()):
+        for work in self._loop.iterate(works.without_cancellation()):
             yield SyncWork(self._loop, work)
 
-    def assigned(self, *, ttl_ms: int = DEFAULT_TTL_MS, beat_ms: int = DEFAULT_BEAT_MS) -> SyncWork:
+    def assigned(
+        self, *, ttl_ms: int = DEFAULT_LEASE_MS, beat_ms: int = DEFAULT_HEARTBEAT_MS
+    ) -> SyncWork:
         """Return the task that a hub started this program for, by DRAGOMAN_TASK and its token."""
         found = self._loop.run(self._hub.assigned(ttl_ms=ttl_ms, beat_ms=beat_ms))
         return SyncWork(self._loop, found)
@@ -278,7 +280,7 @@ class SyncHub:
         self, *, status: Status | None = None, assignee: str = "", ready: bool = False
     ) -> Generator[TaskSummary]:
         """Yield all matching tasks, newest first; `ready`: only those that can be claimed now."""
-        return self._loop.each(self._hub.tasks(status=status, assignee=assignee, ready=ready))
+        return self._loop.iterate(self._hub.tasks(status=status, assignee=assignee, ready=ready))
 
     def move(self, name: str, to: Status, reason: str = "", *, key: str = "") -> Task:
         """Move a task to another status, with the right to do so."""
@@ -309,7 +311,7 @@ class SyncHub:
         on_gap: OnGap = log_gap,
     ) -> Generator[Event]:
         """Yield events from a position of the ledger on (0: everything; None: from now on)."""
-        return self._loop.each(
+        return self._loop.iterate(
             self._hub.events(
                 after, task=task, type=type, agent=agent, dialect=dialect, on_gap=on_gap
             )

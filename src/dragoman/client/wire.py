@@ -14,36 +14,42 @@ from typing import Any, Final, Self
 import httpx2
 
 from dragoman.client.address import Address
-from dragoman.client.answers import Later, Reply, Silence, pauses, read_reply
+from dragoman.client.answers import (
+    NoResponse,
+    RawResponse,
+    RetryAfter,
+    backoff_delays,
+    parse_response,
+)
 from dragoman.client.errors import BadAnswer, HubUnreachable
 from dragoman.client.requests import Request
 
 CONNECT_S: Final = 5.0
-ANSWER_S: Final = 30.0
+RESPONSE_S: Final = 30.0
 """For the next bytes of a response; a stream has a keep-alive every 15 seconds."""
-_MOST_EVENT: Final = 64 * 1024 * 1024
-_WARNING: Final = "dragoman-warning"
+_MAX_EVENT_BYTES: Final = 64 * 1024 * 1024
+_WARNING_HEADER: Final = "dragoman-warning"
 """The header for warnings beside a response."""
 _UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
-_NO_HUB: Final = "Is it running? `dragoman up` starts one"
+_START_HINT: Final = "Is it running? `dragoman up` starts one"
 _log = logging.getLogger("dragoman.client")
 
 Frame = httpx2.ServerSentEvent
 
 
-class NoStream(Exception):
+class StreamUnavailable(Exception):
     """Something between us and the hub does not let a stream through."""
 
 
 class StreamLost(Exception):
     """A stream ended, or did not begin; another may be opened later."""
 
-    def __init__(self, later: Later) -> None:
-        super().__init__(later.why)
-        self.later: Final = later
+    def __init__(self, retry_after: RetryAfter) -> None:
+        super().__init__(retry_after.reason)
+        self.retry_after: Final = retry_after
 
 
-class Wire:
+class Transport:
     """A connection with retries. Many tasks of one event loop may use it at once."""
 
     def __init__(self, address: Address, patience: float, new_id: Callable[[], str]) -> None:
@@ -52,7 +58,7 @@ class Wire:
         self._patience = patience
         # The environment of a process may name a proxy, which must not see the token.
         self._client = httpx2.AsyncClient(
-            verify=address.tls(),
+            verify=address.tls_verification(),
             trust_env=False,
             headers={"accept": "application/json"},
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
@@ -69,14 +75,14 @@ class Wire:
     ) -> None:
         await self._client.aclose()
 
-    async def ask(
+    async def send(
         self,
         request: Request,
         *,
         token: str = "",
         patience: float | None = None,
-        afresh: Callable[[Request], Request] | None = None,
-        must_be_there: bool = False,
+        rebuild: Callable[[Request], Request] | None = None,
+        fail_fast: bool = False,
     ) -> Any:
         """Send a request and return its answer; a refusal is raised, and HubUnreachable if there is
         none.
@@ -84,24 +90,25 @@ class Wire:
         `rebuild`: makes the request anew each time it is sent, if it must not be the same.
         `fail_fast`: a hub that is busy is waited for, but not one that does not answer.
         """
-        trying = self.trying(request.path, request.wait_ms / 1_000, patience)
+        retries = self.start_retries(request.path, request.wait_ms / 1_000, patience)
         while True:
-            later = await self._try(afresh(request) if afresh else request, token)
-            if not isinstance(later, Later):
-                return later
-            if must_be_there and isinstance(later, Silence):
+            result = await self._send_once(rebuild(request) if rebuild else request, token)
+            if not isinstance(result, RetryAfter):
+                return result
+            if fail_fast and isinstance(result, NoResponse):
                 raise HubUnreachable(
-                    f"the hub at {self.address.url} does not answer ({later.why}). {_NO_HUB}"
+                    f"the hub at {self.address.url} does not answer ({result.reason}). "
+                    f"{_START_HINT}"
                 )
-            await trying.pause(later)
+            await retries.pause(result)
 
-    def trying(self, what: str, wait: float, patience: float | None = None) -> "Trying":
+    def start_retries(self, path: str, wait: float, patience: float | None = None) -> "Retries":
         """Start the retries of a request that may take so many seconds on purpose."""
-        bound = self._patience if patience is None else patience
-        return Trying(self.address.url, what, wait, bound, self.new_id())
+        limit = self._patience if patience is None else patience
+        return Retries(self.address.url, path, wait, limit, self.new_id())
 
     @asynccontextmanager
-    async def frames(
+    async def open_stream(
         self, request: Request, after: int, patience: float
     ) -> AsyncGenerator[AsyncIterator[Frame]]:
         """Open a stream and yield its frames; StreamLost if it ends, StreamUnavailable if none is
@@ -114,27 +121,27 @@ class Wire:
             self.address.url + request.path,
             params=dict(request.query),
             headers=self._headers(request, "") | {"last-event-id": str(after)},
-            timeout=httpx2.Timeout(ANSWER_S, connect=CONNECT_S),
+            timeout=httpx2.Timeout(RESPONSE_S, connect=CONNECT_S),
         )
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(patience):
                     response = await stack.enter_async_context(opening)
                     await _check_stream(request, response)
-                    source = aiter(httpx2.EventSource(response, max_event_size=_MOST_EVENT))
+                    source = aiter(httpx2.EventSource(response, max_event_size=_MAX_EVENT_BYTES))
                     first = await anext(source, None)
-                yield _rest(first, source)
+                yield _iterate_frames(first, source)
             except (TimeoutError, httpx2.SSEError) as error:
-                raise NoStream from error
+                raise StreamUnavailable from error
             except httpx2.DecodingError as error:
-                raise _garbled(request, error) from error
+                raise _decoding_error(request, error) from error
             except httpx2.TransportError as error:
-                await self._look_again(error)
-                raise StreamLost(Silence(_told(error))) from error
+                await self._refresh_address(error)
+                raise StreamLost(NoResponse(_describe_error(error))) from error
 
-    async def _try(self, request: Request, token: str) -> Any:
+    async def _send_once(self, request: Request, token: str) -> Any:
         """Send a request once; return its answer, or `RetryAfter`."""
-        timeout = httpx2.Timeout(ANSWER_S + request.wait_ms / 1_000, connect=CONNECT_S)
+        timeout = httpx2.Timeout(RESPONSE_S + request.wait_ms / 1_000, connect=CONNECT_S)
         try:
             response = await self._client.request(
                 request.method,
@@ -145,18 +152,18 @@ class Wire:
                 timeout=timeout,
             )
         except httpx2.TransportError as error:
-            await self._look_again(error)
-            return Silence(_told(error))
+            await self._refresh_address(error)
+            return NoResponse(_describe_error(error))
         except httpx2.DecodingError as error:
-            raise _garbled(request, error) from error
-        for remark in response.headers.get_list(_WARNING):
-            _log.warning("%s: %s", request.path, remark)
-        return read_reply(request, _reply(response, response.content))
+            raise _decoding_error(request, error) from error
+        for warning in response.headers.get_list(_WARNING_HEADER):
+            _log.warning("%s: %s", request.path, warning)
+        return parse_response(request, _to_raw_response(response, response.content))
 
-    async def _look_again(self, error: httpx2.TransportError) -> None:
+    async def _refresh_address(self, error: httpx2.TransportError) -> None:
         """Find the address again: a hub of a data directory may have come back at another port."""
         if self.address.data is not None and not isinstance(error, httpx2.ReadTimeout):
-            self.address = await asyncio.to_thread(self.address.again)
+            self.address = await asyncio.to_thread(self.address.refresh)
         elif _UNTRUSTED in str(error):  # retrying would not help
             raise HubUnreachable(
                 f"the certificate of the hub at {self.address.url} is not trusted here ({error}): "
@@ -166,69 +173,69 @@ class Wire:
     def _headers(self, request: Request, token: str) -> dict[str, str]:
         headers = {"authorization": f"Bearer {token or self.address.token}"}
         if request.body:
-            headers["content-type"] = request.media
+            headers["content-type"] = request.media_type
         if request.key:
             headers["idempotency-key"] = request.key
         return headers
 
 
-class Trying:
+class Retries:
     """A series of failures; it ends if one more pause would exceed the patience.
 
     Patience begins with the first failure: time that the hub waits on purpose uses none of it. For
     a request that hangs, it begins when the answer was due.
     """
 
-    def __init__(self, url: str, what: str, wait: float, patience: float, seed: str) -> None:
+    def __init__(self, url: str, path: str, wait: float, patience: float, seed: str) -> None:
         self._url = url
-        self._what = what
+        self._path = path
         self._wait = wait
         self._patience = patience
         self._seed = seed
-        self.went_well()
+        self.reset()
 
-    def went_well(self) -> None:
+    def reset(self) -> None:
         """Begin anew: the next failure is the first one again."""
-        self._pauses = pauses(self._seed)
+        self._delays = backoff_delays(self._seed)
         self._due = asyncio.get_running_loop().time() + self._wait
-        self._until: float | None = None
+        self._give_up_at: float | None = None
 
-    async def pause(self, later: Later) -> None:
+    async def pause(self, retry_after: RetryAfter) -> None:
         """Wait before the next attempt, or raise HubUnreachable."""
         now = asyncio.get_running_loop().time()
-        if self._until is None:
-            self._until = min(now, self._due) + self._patience
-        seconds = max(next(self._pauses), later.least_seconds)
-        if now + seconds > self._until:
-            raise HubUnreachable(self._over(later))
+        if self._give_up_at is None:
+            self._give_up_at = min(now, self._due) + self._patience
+        seconds = max(next(self._delays), retry_after.min_seconds)
+        if now + seconds > self._give_up_at:
+            raise HubUnreachable(self._describe_failure(retry_after))
         await asyncio.sleep(seconds)
 
-    def _over(self, later: Later) -> str:
-        if isinstance(later, Silence):
+    def _describe_failure(self, retry_after: RetryAfter) -> str:
+        if isinstance(retry_after, NoResponse):
             return (
-                f"the hub at {self._url} did not answer {self._what} within {self._patience:g} s; "
-                f"the last try: {later.why}. {_NO_HUB}"
+                f"the hub at {self._url} did not answer {self._path} within {self._patience:g} s; "
+                f"the last try: {retry_after.reason}. {_START_HINT}"
             )
         return (
-            f"the hub at {self._url} puts {self._what} off for longer than {self._patience:g} s; "
-            f"the last try: {later.why}"
+            f"the hub at {self._url} puts {self._path} off for longer than {self._patience:g} s; "
+            f"the last try: {retry_after.reason}"
         )
 
 
-def _garbled(request: Request, error: httpx2.DecodingError) -> BadAnswer:
+def _decoding_error(request: Request, error: httpx2.DecodingError) -> BadAnswer:
     return BadAnswer(
         f"the answer to {request.method} {request.path} is not in the encoding that it names "
         f"({error}): something between here and the hub has changed it"
     )
 
 
-def _told(error: httpx2.TransportError) -> str:
+def _describe_error(error: httpx2.TransportError) -> str:
     """Describe an error of the transport; some have nothing but their name."""
     return str(error) or type(error).__name__
 
 
-def _reply(response: httpx2.Response, body: bytes) -> Reply:
-    return Reply(
+def _to_raw_response(response: httpx2.Response, body: bytes) -> RawResponse:
+    return RawResponse(
         response.status_code,
         body,
         response.headers.get("retry-after", ""),
@@ -238,18 +245,20 @@ def _reply(response: httpx2.Response, body: bytes) -> Reply:
 
 async def _check_stream(request: Request, response: httpx2.Response) -> None:
     if response.status_code != 200:
-        later = read_reply(request, _reply(response, await response.aread()))
-        if not isinstance(later, Later):
+        result = parse_response(request, _to_raw_response(response, await response.aread()))
+        if not isinstance(result, RetryAfter):
             raise BadAnswer(
                 f"{request.method} {request.path} was answered with HTTP status "
                 f"{response.status_code}, which begins no stream: this is no dragoman hub"
             )
-        raise StreamLost(later)
+        raise StreamLost(result)
 
 
-async def _rest(first: Frame | None, source: AsyncIterator[Frame]) -> AsyncGenerator[Frame]:
+async def _iterate_frames(
+    first: Frame | None, frames: AsyncIterator[Frame]
+) -> AsyncGenerator[Frame]:
     if first is not None:
         yield first
-        async for frame in source:
+        async for frame in frames:
             yield frame
-    raise StreamLost(Silence("the stream ended"))
+    raise StreamLost(NoResponse("the stream ended"))

@@ -8,20 +8,20 @@ from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
 from dragoman.client import requests
-from dragoman.client.calling import Calling
+from dragoman.client.calling import ApiClient
 from dragoman.client.errors import LeaseLost
-from dragoman.client.lease import Heartbeat, Held
-from dragoman.client.requests import Message, Part, PartFields, Request, Result
+from dragoman.client.lease import Heartbeat, HeldClaim
+from dragoman.client.requests import AttemptResult, Message, Request, Subtask, SubtaskFields
 from dragoman.client.shapes import Sent, Task
 from dragoman.core.errors import DragomanError
 from dragoman.core.events import Outcome
-from dragoman.core.limits import REASON
+from dragoman.core.limits import MAX_REASON
 from dragoman.text.safe_text import safe_text
 
-GOODBYE_S: Final = 5.0
+FINAL_REPORT_S: Final = 5.0
 """Time limit for reporting the end of a task when its worker leaves."""
 
-_SILENT_END: Final = Result("failed", "the worker went on without reporting an outcome")
+_UNREPORTED: Final = AttemptResult("failed", "the worker went on without reporting an outcome")
 _log = logging.getLogger("dragoman.client")
 
 
@@ -34,10 +34,10 @@ class Work:
 
     def __init__(
         self,
-        calling: Calling,
-        held: Held,
+        api: ApiClient,
+        held: HeldClaim,
         handler: asyncio.Task[Any] | None,
-        forget: "Callable[[Work], None]",
+        on_close: "Callable[[Work], None]",
     ) -> None:
         claim = held.claim
         self.task: Final = claim.task
@@ -47,14 +47,14 @@ class Work:
         self.fence: Final = claim.fence
         self.lost: LeaseLost | None = None
         """The reason why the task is not ours any more."""
-        self._calling = calling.with_token(claim.token or "")
-        self._forget = forget
-        self._lost_meanwhile: LeaseLost | None = None
+        self._api = api.with_token(claim.token or "")
+        self._on_close = on_close
+        self._lost_while_ending: LeaseLost | None = None
         self._is_ending = False
         self._is_closed = False
         self._has_cancelled = False
-        self._bind(handler)
-        self._heartbeat = Heartbeat(calling.wire, held, self._lose)
+        self._set_handler(handler)
+        self._heartbeat = Heartbeat(api.transport, held, self._on_lease_lost)
 
     @property
     def is_open(self) -> bool:
@@ -63,13 +63,15 @@ class Work:
 
     async def progress(self, text: str, notes: str = "", *, key: str = "") -> Task:
         """Report progress."""
-        key = self._calling.key(key)
-        return await self._say(requests.progress(self.task.id, text, notes, self.fence, key))
+        key = self._api.ensure_key(key)
+        return await self._request(
+            requests.report_progress(self.task.id, text, notes, self.fence, key)
+        )
 
     async def note(self, text: str, *, key: str = "") -> Task:
         """Add a line to the work log."""
-        key = self._calling.key(key)
-        return await self._say(requests.note(self.task.id, text, self.fence, key))
+        key = self._api.ensure_key(key)
+        return await self._request(requests.add_note(self.task.id, text, self.fence, key))
 
     async def complete(
         self,
@@ -83,7 +85,7 @@ class Work:
 
         `details` are for programs; a number `cost` in them counts for the agent's budget.
         """
-        return await self._report(Result(outcome, notes, details=details or {}), key)
+        return await self._report(AttemptResult(outcome, notes, details=details or {}), key)
 
     async def block(
         self,
@@ -93,18 +95,18 @@ class Work:
         key: str = "",
     ) -> Task:
         """End the attempt: the work cannot go on until these are out of the way."""
-        return await self._report(Result("blocked", notes, blockers, details or {}), key)
+        return await self._report(AttemptResult("blocked", notes, blockers, details or {}), key)
 
     async def fail(
         self, notes: str, *, details: Mapping[str, Any] | None = None, key: str = ""
     ) -> Task:
         """End the attempt as failed: another one follows after a pause, up to the task's limit."""
-        return await self._report(Result("failed", notes, details=details or {}), key)
+        return await self._report(AttemptResult("failed", notes, details=details or {}), key)
 
     async def release(self, reason: str = "released", *, key: str = "") -> Task:
         """Give the task back as it is, for anyone to claim. The attempt ends."""
-        key = self._calling.key(key)
-        return await self._end(requests.release(self.task.id, reason, self.fence, key))
+        key = self._api.ensure_key(key)
+        return await self._finish(requests.release_task(self.task.id, reason, self.fence, key))
 
     async def hand_off(
         self,
@@ -113,27 +115,27 @@ class Work:
         *,
         due_by: datetime,
         key: str = "",
-        **fields: Unpack[PartFields],
+        **fields: Unpack[SubtaskFields],
     ) -> Task:
         """Ask another agent to do a part of this task: a new task that only it can claim.
 
         This work goes on; what was handed off cannot be handed off again.
         """
-        key = self._calling.key(key)
-        part = Part(self.task, self.agent, to, due_by, fields)
-        child: Task = await self._say(requests.create_part(title, part, f"{key}:task"))
-        await self._say(requests.hand_off(child, part, f"{key}:request"))
-        return await self._say(requests.task(child.id))
+        key = self._api.ensure_key(key)
+        subtask = Subtask(self.task, self.agent, to, due_by, fields)
+        child: Task = await self._request(requests.create_subtask(title, subtask, f"{key}:task"))
+        await self._request(requests.hand_off(child, subtask, f"{key}:request"))
+        return await self._request(requests.show_task(child.id))
 
     async def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
         """Send a message of any dialect, as the agent that has this task."""
         self.check()
-        return await self._calling.send(message, dialect=dialect, key=key)
+        return await self._api.send(message, dialect=dialect, key=key)
 
     async def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
         """Call any operation of any dialect, as the agent that has this task."""
         self.check()
-        return await self._calling.call(operation, arguments, key=key)
+        return await self._api.call(operation, arguments, key=key)
 
     def check(self) -> None:
         """Raise LeaseLost if the task is not ours any more."""
@@ -142,7 +144,7 @@ class Work:
 
     async def __aenter__(self) -> Self:
         if self._handler is not None:
-            self._bind(asyncio.current_task())
+            self._set_handler(asyncio.current_task())
         return self
 
     async def __aexit__(
@@ -160,47 +162,49 @@ class Work:
             return
         try:
             if self.lost is not None:
-                self._surface(error)
+                self._raise_if_lost(error)
             elif not isinstance(error, LeaseLost):
-                await self._say_goodbye(error)
+                await self._report_leaving(error)
         finally:
             self._close()
 
-    def _bind(self, handler: asyncio.Task[Any] | None) -> None:
+    def _set_handler(self, handler: asyncio.Task[Any] | None) -> None:
         """Set the asyncio task that is cancelled when the lease is lost."""
         self._handler = handler
         self._cancelled_before = 0 if handler is None else handler.cancelling()
 
-    async def _say(self, request: Request) -> Any:
+    async def _request(self, request: Request) -> Any:
         self.check()
-        return await self._calling.ask(request)
+        return await self._api.request(request)
 
-    async def _report(self, result: Result, key: str) -> Task:
-        key = self._calling.key(key)
-        return await self._end(requests.report(self.task.id, result, self.fence, key))
+    async def _report(self, result: AttemptResult, key: str) -> Task:
+        key = self._api.ensure_key(key)
+        return await self._finish(requests.report_outcome(self.task.id, result, self.fence, key))
 
-    async def _end(self, request: Request) -> Task:
+    async def _finish(self, request: Request) -> Task:
         """End the attempt; a heartbeat that comes after it must not look like a lost lease."""
         self.check()
         self._is_ending = True
         try:
-            ended: Task = await self._calling.ask(request)
+            ended: Task = await self._api.request(request)
         except BaseException:
             self._is_ending = False
-            self.lost = self._lost_meanwhile
+            self.lost = self._lost_while_ending
             raise
         self._close()
         return ended
 
-    async def _say_goodbye(self, error: BaseException | None) -> None:
+    async def _report_leaving(self, error: BaseException | None) -> None:
         """Report the end of a task whose worker left without a report."""
         if error is None:
-            _log.warning("%s: %s", self.task.id, _SILENT_END.notes)
-            result = _SILENT_END
+            _log.warning("%s: %s", self.task.id, _UNREPORTED.notes)
+            result = _UNREPORTED
         else:
-            result = Result("failed", safe_text(f"{type(error).__name__}: {error}")[:REASON])
+            result = AttemptResult(
+                "failed", safe_text(f"{type(error).__name__}: {error}")[:MAX_REASON]
+            )
         try:
-            async with asyncio.timeout(GOODBYE_S):
+            async with asyncio.timeout(FINAL_REPORT_S):
                 if error is None or isinstance(error, Exception):
                     await self._report(result, "")
                 else:
@@ -208,20 +212,20 @@ class Work:
         except LeaseLost:
             # A report whose answer was cut off was accepted, or another agent has the task.
             return
-        except (DragomanError, TimeoutError) as unheard:
+        except (DragomanError, TimeoutError) as failure:
             # Its lease expires by itself; what went wrong first is what the caller must see.
-            _log.warning("%s: its final report could not be sent: %s", self.task.id, unheard)
+            _log.warning("%s: its final report could not be sent: %s", self.task.id, failure)
 
-    def _lose(self, why: LeaseLost) -> None:
+    def _on_lease_lost(self, error: LeaseLost) -> None:
         if self._is_ending:
             # The answer to the report tells the caller, if the lease is lost.
-            self._lost_meanwhile = why
+            self._lost_while_ending = error
             return
-        self.lost = why
+        self.lost = error
         if self._handler is not None:
             self._has_cancelled = self._handler.cancel()
 
-    def _surface(self, error: BaseException | None) -> None:
+    def _raise_if_lost(self, error: BaseException | None) -> None:
         """Raise LeaseLost instead of the cancellation that a lost lease has caused."""
         handler, lost = self._handler, self.lost
         if lost is None or handler is None or handler is not asyncio.current_task():
@@ -235,4 +239,4 @@ class Work:
     def _close(self) -> None:
         self._is_closed = True
         self._heartbeat.stop()
-        self._forget(self)
+        self._on_close(self)

@@ -14,10 +14,10 @@ from dragoman.config.of_dialects import (
     TeamspaceSettings,
     WorkqSettings,
 )
-from dragoman.config.reading import environment, load_settings, parse, setting_variables
+from dragoman.config.reading import environment, load_settings, parse_settings, setting_variables
 from dragoman.config.sections import (
     DEFAULT_DATA,
-    TABLES,
+    TABLE_SECTIONS,
     AgentSettings,
     DispatchSettings,
     FilesSettings,
@@ -29,12 +29,12 @@ from dragoman.config.sections import (
     Settings,
     StoreSettings,
     TaskSettings,
-    sections,
+    iter_sections,
 )
 
 __all__ = [
     "DEFAULT_DATA",
-    "TABLES",
+    "TABLE_SECTIONS",
     "AgentMailSettings",
     "AgentSettings",
     "AofSettings",
@@ -59,8 +59,8 @@ __all__ = [
     "VariableError",
     "WorkqSettings",
     "environment",
+    "iter_sections",
     "load_settings",
-    "parse",
-    "sections",
+    "parse_settings",
     "setting_variables",
 ]

@@ -7,32 +7,32 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.config.ranges import RANGES
-from dragoman.config.sections import TABLES, Settings
-from dragoman.config.variables import NO_SETTINGS
+from dragoman.config.sections import TABLE_SECTIONS, Settings
+from dragoman.config.variables import RESERVED_VARIABLES
 from dragoman.core.errors import SettingsError
 from dragoman.core.ids import check_agent
-from dragoman.core.limits import RULES, check_count
-from dragoman.core.moments import duration
-from dragoman.text.nearest import meant, nearest
-from dragoman.text.shape_words import below, shape_fault
+from dragoman.core.limits import MAX_POLICY_RULES, check_count
+from dragoman.core.moments import format_duration
+from dragoman.text.nearest import nearest_name, suggest
+from dragoman.text.shape_words import join_path, shape_fault
 
 _PREFIX = "DRAGOMAN_"
-_NOWHERE: Mapping[str, Iterable[str]] = {}
+_NO_SECTIONS: Mapping[str, Iterable[str]] = {}
 
 
 class VariableError(SettingsError):
     """An environment variable is wrong; there is no line of a file to name."""
 
 
-class PlacedError(SettingsError):
+class SettingError(SettingsError):
     """A setting of the file is wrong."""
 
-    def __init__(self, place: str, said: str) -> None:
-        super().__init__(f"{place}{said}")
-        self.place = place
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(f"{place}{problem}")
+        self.setting = place
 
 
-def variable(section: str, key: str) -> str:
+def variable_name(section: str, key: str) -> str:
     return f"{_PREFIX}{section}_{key}".replace(".", "_").upper()
 
 
@@ -42,73 +42,87 @@ def check_variables(
     """Refuse variables that look like settings and are none, unless the settings themselves name
     them.
     """
-    ours = {variable(section, key) for section, keys in known.items() for key in keys}
-    ours |= NO_SETTINGS.keys()
-    allowed = ours.union(
+    known_variables = {
+        variable_name(section, key) for section, keys in known.items() for key in keys
+    }
+    known_variables |= RESERVED_VARIABLES.keys()
+    allowed = known_variables.union(
         settings.redaction.variables, *(agent.environment for agent in settings.agents.values())
     )
     for name in environ:
         if not name.startswith(_PREFIX) or name in allowed:
             continue
-        begun = [section for section in known if name.startswith(variable(section, ""))]
-        names = {variable(section, key) for section in begun for key in known[section]}
+        matching_sections = [
+            section for section in known if name.startswith(variable_name(section, ""))
+        ]
+        names = {
+            variable_name(section, key) for section in matching_sections for key in known[section]
+        }
         shown = f"the variable {name}"
-        for kind in TABLES:
-            if name.startswith(variable(kind, "")):
+        for kind in TABLE_SECTIONS:
+            if name.startswith(variable_name(kind, "")):
                 raise VariableError(
                     f"{shown} is not known: what stands in [{kind}.NAME] is set in dragoman.toml "
                     "only; unset it"
                 )
         if names:
-            raise VariableError(f"{shown}{_not_known(name, sorted(names))}")
-        raise VariableError(f"{shown} is not known; {_nearest_of(name, ours, known)}")
+            raise VariableError(f"{shown}{_unknown_setting_message(name, sorted(names))}")
+        raise VariableError(
+            f"{shown} is not known; {_suggest_variable(name, known_variables, known)}"
+        )
 
 
-def _nearest_of(name: str, ours: Iterable[str], sections: Iterable[str]) -> str:
+def _suggest_variable(name: str, known_variables: Iterable[str], sections: Iterable[str]) -> str:
     """Suggestion for an unknown variable without a known section, or the list of sections."""
     # Compared without the prefix, by which any two look alike.
-    near = nearest(name.removeprefix(_PREFIX), [one.removeprefix(_PREFIX) for one in sorted(ours)])
-    if near:
-        return f"did you mean {_PREFIX}{near}? If it is not meant for dragoman, unset it"
+    suggestion = nearest_name(
+        name.removeprefix(_PREFIX), [one.removeprefix(_PREFIX) for one in sorted(known_variables)]
+    )
+    if suggestion:
+        return f"did you mean {_PREFIX}{suggestion}? If it is not meant for dragoman, unset it"
     named = ", ".join(sections)
     return f"settings are {_PREFIX}SECTION_KEY, with one of the sections {named}: else unset it"
 
 
-def explained(error: msgspec.ValidationError, said: Collection[tuple[str, str]]) -> SettingsError:
+def explain_validation_error(
+    error: msgspec.ValidationError, from_environment: Collection[tuple[str, str]]
+) -> SettingsError:
     """Error of msgspec with the setting as a person wrote it, and what would be right."""
     fault = shape_fault(error, Settings)
     # Of a list, the setting is what has a name.
-    place, _, _ = fault.path.partition("[")
-    section, _, key = place.rpartition(".")
-    if (section, key) not in said:
-        return PlacedError(place, f": {fault.reason}")
+    setting, _, _ = fault.path.partition("[")
+    section, _, key = setting.rpartition(".")
+    if (section, key) not in from_environment:
+        return SettingError(setting, f": {fault.reason}")
     fault = shape_fault(error, Settings, is_text=True)
-    return VariableError(f"the variable {variable(section, key)}: {fault.reason}")
+    return VariableError(f"the variable {variable_name(section, key)}: {fault.reason}")
 
 
-def check_ranges(settings: Settings, said: Collection[tuple[str, str]]) -> None:
+def check_ranges(settings: Settings, from_environment: Collection[tuple[str, str]]) -> None:
     for (section, key), (least, most) in RANGES.items():
         part: Any = attrgetter(section)(settings)
-        named = part.items() if section in TABLES else [("", part)]
+        named = part.items() if section in TABLE_SECTIONS else [("", part)]
         for name, one in named:
             value = getattr(one, key)
             if value is None or least <= value <= most:  # this also finds NaN
                 continue
             in_units = (
-                f" ({duration(int(least))} to {duration(int(most))})" if key.endswith("_ms") else ""
+                f" ({format_duration(int(least))} to {format_duration(int(most))})"
+                if key.endswith("_ms")
+                else ""
             )
             full = ".".join(filter(None, (section, name, key)))
-            wrong = f" is {value}; it must be from {least} to {most}{in_units}"
-            if (section, key) in said:
-                raise VariableError(f"the variable {variable(section, key)}{wrong}")
-            raise PlacedError(full, wrong)
+            problem = f" is {value}; it must be from {least} to {most}{in_units}"
+            if (section, key) in from_environment:
+                raise VariableError(f"the variable {variable_name(section, key)}{problem}")
+            raise SettingError(full, problem)
 
 
 def check_policy(settings: Settings) -> None:
     """Refuse a policy that is so long that every delegation would be refused later."""
     policy = settings.ccos.policy
     for key in ("data_locality", "required_skills", "forbidden_goals"):
-        refusal = check_count(key, getattr(policy, key), RULES)
+        refusal = check_count(key, getattr(policy, key), MAX_POLICY_RULES)
         if refusal is not None:
             raise SettingsError(f"ccos.policy.{refusal.detail}")
 
@@ -122,53 +136,53 @@ def check_names(settings: Settings) -> None:
             named += [(f"teamspaces.{space}.{key}", name) for name in names]
     for group, one in settings.groups.items():
         named += [(f"groups.{group}.members", name) for name in one.members]
-    for agent, its in settings.agents.items():
-        named += [(f"agents.{agent}.capabilities", name) for name in its.capabilities]
+    for agent, agent_settings in settings.agents.items():
+        named += [(f"agents.{agent}.capabilities", name) for name in agent_settings.capabilities]
     for key, name in named:
-        malformed = check_agent(name)
-        if malformed is not None:
-            raise SettingsError(f"{key}: {malformed.detail}")
+        refusal = check_agent(name)
+        if refusal is not None:
+            raise SettingsError(f"{key}: {refusal.detail}")
 
 
 def check_tables(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> None:
-    for kind, struct in TABLES.items():
+    for kind, struct in TABLE_SECTIONS.items():
         tables = given.get(kind, {})
         if not isinstance(tables, dict) or not all(
             isinstance(table, dict) for table in cast(dict[str, Any], tables).values()
         ):
             raise SettingsError(f"{kind} has a section for each: write [{kind}.NAME] on a line")
         for name, table in cast(dict[str, dict[str, Any]], tables).items():
-            malformed = check_agent(name)
-            if malformed is not None:
-                raise SettingsError(f"[{kind}.{name!a}]: {malformed.detail}")
+            refusal = check_agent(name)
+            if refusal is not None:
+                raise SettingsError(f"[{kind}.{name!a}]: {refusal.detail}")
             for key in table:
                 _check_known(f"{kind}.{name}.{key}", key, struct.__struct_fields__, known)
             try:
                 msgspec.convert(table, struct)
             except msgspec.ValidationError as error:
                 fault = shape_fault(error, struct)
-                place = below(f"{kind}.{name}", fault.path)
-                raise PlacedError(place, f": {fault.reason}") from error
+                place = join_path(f"{kind}.{name}", fault.path)
+                raise SettingError(place, f": {fault.reason}") from error
 
 
 def check_keys(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> None:
     for section, values in given.items():
-        if section in TABLES:
+        if section in TABLE_SECTIONS:
             continue
         if isinstance(values, dict):
-            _check_known(f"[{section}]", section, (*known, *TABLES))
+            _check_known(f"[{section}]", section, (*known, *TABLE_SECTIONS))
         else:
-            _check_known(section, section, (*known, *TABLES), known)
+            _check_known(section, section, (*known, *TABLE_SECTIONS), known)
             raise SettingsError(f"{section} is a section: write [{section}] on a line of its own")
         for key, value in cast(dict[str, Any], values).items():
             inner = f"{section}.{key}"
             if inner in known:
-                _check_inner(inner, value, known)
+                _check_subsection(inner, value, known)
             else:
                 _check_known(inner, key, known[section], known)
 
 
-def _check_inner(section: str, values: object, known: Mapping[str, Iterable[str]]) -> None:
+def _check_subsection(section: str, values: object, known: Mapping[str, Iterable[str]]) -> None:
     if not isinstance(values, dict):
         raise SettingsError(f"{section} is a section: write [{section}] on a line of its own")
     for key in cast(dict[str, Any], values):
@@ -179,24 +193,29 @@ def _check_known(
     shown: str,
     name: str,
     known: Iterable[str],
-    elsewhere: Mapping[str, Iterable[str]] = _NOWHERE,
+    elsewhere: Mapping[str, Iterable[str]] = _NO_SECTIONS,
 ) -> None:
     """`elsewhere`: sections that a key may belong to if no key of its own section is near."""
     names = list(known)
     if name not in names:
-        raise PlacedError(shown, _not_known(name, names, elsewhere))
+        raise SettingError(shown, _unknown_setting_message(name, names, elsewhere))
 
 
-def _not_known(
-    name: str, names: Sequence[str], elsewhere: Mapping[str, Iterable[str]] = _NOWHERE
+def _unknown_setting_message(
+    name: str, names: Sequence[str], elsewhere: Mapping[str, Iterable[str]] = _NO_SECTIONS
 ) -> str:
     is_of_others = any(name in keys for keys in elsewhere.values())
-    own = "" if is_of_others else meant(name, names)
-    return f" is not a setting{own or _meant_of(name, elsewhere) or ';'} known: {', '.join(names)}"
+    suggestion = "" if is_of_others else suggest(name, names)
+    return (
+        f" is not a setting{suggestion or _suggest_elsewhere(name, elsewhere) or ';'} known: "
+        f"{', '.join(names)}"
+    )
 
 
-def _meant_of(name: str, sections: Mapping[str, Iterable[str]]) -> str:
+def _suggest_elsewhere(name: str, sections: Mapping[str, Iterable[str]]) -> str:
     """Suggestion of a section that has the key; empty: none comes near."""
-    near = nearest(name, [key for keys in sections.values() for key in keys])
-    places = [f"[{section}] {near}" for section, keys in sections.items() if near in keys]
+    suggestion = nearest_name(name, [key for keys in sections.values() for key in keys])
+    places = [
+        f"[{section}] {suggestion}" for section, keys in sections.items() if suggestion in keys
+    ]
     return f"; did you mean {' or '.join(places)}?" if places else ""

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.config.checks import (
-    PlacedError,
+    SettingError,
     VariableError,
     check_keys,
     check_names,
@@ -17,12 +17,12 @@ from dragoman.config.checks import (
     check_ranges,
     check_tables,
     check_variables,
-    explained,
-    variable,
+    explain_validation_error,
+    variable_name,
 )
-from dragoman.config.sections import Settings, keys_of_sections
-from dragoman.config.store_url import beginning_at
-from dragoman.config.toml_text import line_of, parse_toml, read_text
+from dragoman.config.sections import Settings, section_keys
+from dragoman.config.store_url import resolve_url
+from dragoman.config.toml_text import find_line, parse_toml, read_settings_text
 from dragoman.core.errors import SettingsError
 
 
@@ -33,7 +33,9 @@ def environment() -> Mapping[str, str]:
 
 def setting_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Variables that are settings."""
-    names = (variable(section, key) for section, keys in keys_of_sections().items() for key in keys)
+    names = (
+        variable_name(section, key) for section, keys in section_keys().items() for key in keys
+    )
     return {name: environ[name] for name in names if name in environ}
 
 
@@ -42,74 +44,77 @@ def load_settings(data: Path, environ: Mapping[str, str], file: Path | None = No
 
     Relative paths in them begin at the data directory.
     """
-    settings = _load(data, environ, file)
-    url = beginning_at(data, settings.store.url)
+    settings = _load_file(data, environ, file)
+    url = resolve_url(data, settings.store.url)
     return replace(settings, store=replace(settings.store, url=url))
 
 
-def _load(data: Path, environ: Mapping[str, str], file: Path | None) -> Settings:
-    path = file or _own_file(data)
+def _load_file(data: Path, environ: Mapping[str, str], file: Path | None) -> Settings:
+    path = file or _settings_path(data)
     try:
-        text = read_text(path)
+        text = read_settings_text(path)
     except FileNotFoundError as error:
         if file is not None:
             raise SettingsError(f"there is no file {file}") from error
         text = ""
     try:
-        return _with_secret(parse(text, environ), data)
+        return _with_secret_file(parse_settings(text, environ), data)
     except VariableError:
         raise
     except SettingsError as error:
         raise SettingsError(f"{path}: {error.detail}") from error
 
 
-def parse(text: str, environ: Mapping[str, str]) -> Settings:
+def parse_settings(text: str, environ: Mapping[str, str]) -> Settings:
     """Parse settings from TOML, overlaid by variables named DRAGOMAN_<SECTION>_<KEY>.
 
     In a variable the words of a list are separated by commas. Errors in the text name their line.
     """
     try:
-        return _overlaid(parse_toml(text), environ)
-    except PlacedError as error:
-        line = line_of(text, error.place)
+        return _overlay_environment(parse_toml(text), environ)
+    except SettingError as error:
+        line = find_line(text, error.setting)
         if line is None:
             raise
         raise SettingsError(f"line {line}: {error.detail}") from error
 
 
-def _overlaid(given: dict[str, Any], environ: Mapping[str, str]) -> Settings:
-    check_keys(given, known := keys_of_sections())
-    check_tables(given, known)
-    _convert(given)
-    said = set[tuple[str, str]]()
+def _overlay_environment(values: dict[str, Any], environ: Mapping[str, str]) -> Settings:
+    check_keys(values, known := section_keys())
+    check_tables(values, known)
+    _convert(values)
+    from_environment = set[tuple[str, str]]()
     for section, keys in known.items():
         for key, kind in keys.items():
-            value = environ.get(variable(section, key))
+            value = environ.get(variable_name(section, key))
             if value is not None:
-                part = given
+                part = values
                 for name in section.split("."):
                     part = part.setdefault(name, {})
-                part[key] = _words(value) if kind is tuple else value
-                said.add((section, key))
+                part[key] = _split_list(value) if kind is tuple else value
+                from_environment.add((section, key))
     # Variables are text, which is converted to the type of the setting.
-    settings = _convert(given, said, strict=False)
+    settings = _convert(values, from_environment, strict=False)
     check_variables(environ, known, settings)
-    check_ranges(settings, said)
+    check_ranges(settings, from_environment)
     check_names(settings)
     check_policy(settings)
     return settings
 
 
 def _convert(
-    given: Mapping[str, Any], said: Collection[tuple[str, str]] = (), *, strict: bool = True
+    values: Mapping[str, Any],
+    from_environment: Collection[tuple[str, str]] = (),
+    *,
+    strict: bool = True,
 ) -> Settings:
     try:
-        return msgspec.convert(given, Settings, strict=strict)
+        return msgspec.convert(values, Settings, strict=strict)
     except msgspec.ValidationError as error:
-        raise explained(error, said) from error
+        raise explain_validation_error(error, from_environment) from error
 
 
-def _own_file(data: Path) -> Path:
+def _settings_path(data: Path) -> Path:
     """Path of a directory's settings, which need not exist."""
     path = data / "dragoman.toml"
     if path.is_symlink() and not path.exists():
@@ -124,11 +129,11 @@ def _own_file(data: Path) -> Path:
     return path
 
 
-def _words(value: str) -> list[str]:
+def _split_list(value: str) -> list[str]:
     return [word.strip() for word in value.split(",") if word.strip()]
 
 
-def _with_secret(settings: Settings, data: Path) -> Settings:
+def _with_secret_file(settings: Settings, data: Path) -> Settings:
     """Settings with the secret that a file holds, if they name one."""
     notify = settings.notify
     if not notify.webhook_secret_file:

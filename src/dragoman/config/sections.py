@@ -21,7 +21,7 @@ from dragoman.config.of_dialects import (
     TeamspaceSettings,
     WorkqSettings,
 )
-from dragoman.core.commands import DEFAULT_ATTEMPTS, DEFAULT_TTL_MS
+from dragoman.core.commands import DEFAULT_LEASE_MS, DEFAULT_MAX_ATTEMPTS
 from dragoman.core.deadlines import Backoff
 from dragoman.core.events import Status
 
@@ -40,7 +40,7 @@ class StoreSettings(Struct, frozen=True):
 class TaskSettings(Struct, frozen=True):
     """[tasks]"""
 
-    max_attempts: int = DEFAULT_ATTEMPTS
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
     """Failures in a row after which a task goes to the deadletter; it keeps the number that held
     when it was made."""
     review_required: bool = True
@@ -50,7 +50,7 @@ class TaskSettings(Struct, frozen=True):
 class LeaseSettings(Struct, frozen=True):
     """[leases]"""
 
-    ttl_ms: int = DEFAULT_TTL_MS
+    ttl_ms: int = DEFAULT_LEASE_MS
     """Time without a heartbeat after which a lease expires."""
 
 
@@ -70,7 +70,7 @@ class NotifySettings(Struct, frozen=True):
     statuses: tuple[Status, ...] = ("review", "blocked", "done")
     """Statuses that cause a notice when a task moves into one; a new task has moved nowhere."""
 
-    def tells(self, status: Status) -> bool:
+    def notifies_on(self, status: Status) -> bool:
         """Check whether a notice is sent when a task enters this status."""
         return bool(self.webhook_url or self.command) and status in self.statuses
 
@@ -219,7 +219,7 @@ class Settings(Struct, frozen=True):
 
 
 @cache
-def keys_of_sections() -> Mapping[str, Mapping[str, Any]]:
+def section_keys() -> Mapping[str, Mapping[str, Any]]:
     """Section -> its keys, each with the type of its value; `tuple` for a list."""
     return {
         section: {
@@ -227,14 +227,14 @@ def keys_of_sections() -> Mapping[str, Mapping[str, Any]]:
             for key in msgspec.structs.fields(struct)
             if not _is_section(key.type)
         }
-        for section, struct in sections()
+        for section, struct in iter_sections()
     }
 
 
-def sections() -> Iterator[tuple[str, type[Struct]]]:
+def iter_sections() -> Iterator[tuple[str, type[Struct]]]:
     """Every section with a fixed name, and its keys; one within another as `outer.inner`."""
     for section in msgspec.structs.fields(Settings):
-        if section.name not in TABLES:
+        if section.name not in TABLE_SECTIONS:
             yield section.name, section.type
             for key in msgspec.structs.fields(section.type):
                 if _is_section(key.type):
@@ -245,7 +245,7 @@ def _is_section(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Struct)
 
 
-TABLES: dict[str, type[Struct]] = {
+TABLE_SECTIONS: dict[str, type[Struct]] = {
     "agents": AgentSettings,
     "profiles": ProfileSettings,
     "groups": GroupSettings,

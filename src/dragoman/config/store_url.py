@@ -14,13 +14,13 @@ def is_postgres(url: str) -> bool:
     return url.startswith(_POSTGRES)
 
 
-def beginning_at(folder: Path, url: str) -> str:
+def resolve_url(folder: Path, url: str) -> str:
     """URL whose relative path begins at this folder."""
     path = url.removeprefix(SQLITE)
     return f"{SQLITE}{(folder / path).absolute()}" if path and path != url else url
 
 
-def why_there(url: str, data: Path) -> str:
+def location_hint(url: str, data: Path) -> str:
     """Hint where the location of a store comes from, for error messages; empty: it is the
     default."""
     if not url:
@@ -31,7 +31,7 @@ def why_there(url: str, data: Path) -> str:
     )
 
 
-def check_url(url: str) -> None:
+def check_store_url(url: str) -> None:
     """Refuse an invalid URL of a store, before anything is made."""
     if not url or is_postgres(url):
         return
@@ -51,11 +51,11 @@ def check_url(url: str) -> None:
         raise SettingsError(
             f"{url.partition('?')[2]}: a file takes no options; use sqlite:///path/to/file.db"
         )
-    lasting = beginning_at(Path(), url)
+    resolved = resolve_url(Path(), url)
     try:
-        lasting.encode()
+        resolved.encode()
     except UnicodeEncodeError:
         raise SettingsError(
-            f"{lasting!a}: its name, or that of a folder above it, is not UTF-8, and SQLite can "
+            f"{resolved!a}: its name, or that of a folder above it, is not UTF-8, and SQLite can "
             "name no such file; use another one"
         ) from None

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from dragoman.core.errors import SettingsError
 
-_PLACE: Final = re.compile(r"(.*) \(at line ([0-9]+), column ([0-9]+)\)")
+_ERROR_POSITION: Final = re.compile(r"(.*) \(at line ([0-9]+), column ([0-9]+)\)")
 """Position in a message of the parser; at the end of the text it names no line."""
-_WORDS: Final = {
+_ERROR_MESSAGES: Final = {
     "Invalid statement": "a line is KEY = VALUE, or [SECTION]",
     "Expected '='": "a line is KEY = VALUE, or [SECTION]",
     "Invalid value": "this is no value: text stands in quotation marks, and true in small letters",
@@ -25,7 +25,7 @@ _WORDS: Final = {
 """Start of a parser message -> explanation for people."""
 
 
-def read_text(path: Path) -> str:
+def read_settings_text(path: Path) -> str:
     """Read the file; FileNotFoundError where there is none."""
     try:
         return path.read_bytes().decode()
@@ -54,37 +54,39 @@ def parse_toml(text: str) -> dict[str, Any]:
         # An error in a last line without a line feed would be reported without its number.
         return tomllib.loads(f"{text}\n")
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(_told(text, str(error))) from None
+        raise SettingsError(_explain_error(text, str(error))) from None
 
 
-def _told(text: str, error: str) -> str:
+def _explain_error(text: str, error: str) -> str:
     """Line and explanation, without the line itself, which may hold a secret."""
-    found = _PLACE.fullmatch(error)
+    found = _ERROR_POSITION.fullmatch(error)
     if found is None:
         last = text.rstrip().count("\n") + 1
         return f"line {last} is not valid TOML: the file ends before it is complete"
     what, line, column = found.groups()
-    words = next((said for begin, said in _WORDS.items() if what.startswith(begin)), what)
-    return f"line {line} is not valid TOML from column {column} on: {words}"
+    explanation = next(
+        (message for begin, message in _ERROR_MESSAGES.items() if what.startswith(begin)), what
+    )
+    return f"line {line} is not valid TOML from column {column} on: {explanation}"
 
 
-def line_of(text: str, place: str) -> int | None:
+def find_line(text: str, setting: str) -> int | None:
     """Line of a setting (`http.port`) or a section (`[http]`) that has a line of its own, if
     any."""
     section = ""
     for number, line in enumerate(text.split("\n"), 1):
         header = re.fullmatch(r"\s*\[([^][]+)\]\s*(?:#.*)?", line)
         if header is not None:
-            section = _bare(header[1])
+            section = _unquote_name(header[1])
             name = f"[{section}]"
         else:
-            key = _bare(line.partition("=")[0])
+            key = _unquote_name(line.partition("=")[0])
             name = f"{section}.{key}" if section else key
-        if name == place:
+        if name == setting:
             return number
     return None
 
 
-def _bare(name: str) -> str:
+def _unquote_name(name: str) -> str:
     """Dotted name without quotation marks and blanks."""
     return re.sub(r"[\s\"']", "", name)

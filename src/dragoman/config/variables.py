@@ -5,7 +5,7 @@ Every other one whose name begins like theirs is a setting, or a mistake.
 
 from typing import Final
 
-NO_SETTINGS: Final = {
+RESERVED_VARIABLES: Final = {
     "DRAGOMAN_DATA": "the data directory",
     "DRAGOMAN_URL": "the address of the hub",
     "DRAGOMAN_TOKEN": "the token for the hub",

@@ -7,9 +7,9 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core.errors import UNRECORDED, Refusal
+from dragoman.core.errors import UNRECORDED_REFUSALS, Refusal
 from dragoman.core.events import ActorEvent, CommandRefused, MessageReceived, Role
-from dragoman.core.ids import actor_stream, check_agent, shown_name
+from dragoman.core.ids import actor_stream, check_agent, safe_name
 
 REFUSALS_PER_MINUTE = 60
 """Limit of recorded refusals: a caller in a loop must not be able to fill the ledger."""
@@ -50,14 +50,14 @@ class Actor(Struct, frozen=True):
         return actor_stream(self.role, self.name)
 
 
-HUB: Final = "hub"
+HUB_NAME: Final = "hub"
 """Name of the hub wherever it acts by itself; reserved for it."""
-NO_HUB: Final = f"the name {HUB} is the hub's own: choose another"
+HUB_NAME_TAKEN: Final = f"the name {HUB_NAME} is the hub's own: choose another"
 
-NAMELESS: Final = "unknown"
+UNKNOWN_SENDER: Final = "unknown"
 """Name on record for a message whose sender cannot be determined."""
 
-SYSTEM = Actor("system", HUB)
+HUB_ACTOR = Actor("system", HUB_NAME)
 """The hub itself: its background services act under this name."""
 
 
@@ -76,27 +76,27 @@ def record_refusal(
     target: str,
     refusal: Refusal,
     now: int,
-    said: bytes = b"",
+    original_text: bytes = b"",
 ) -> CommandRefused | None:
     """Entry for a refusal, or None for a repeat, a flood or an ordinary answer."""
-    if refusal.code in UNRECORDED:
+    if refusal.code in UNRECORDED_REFUSALS:
         return None
     event = CommandRefused(
         command,
-        shown_name(target),
+        safe_name(target),
         refusal.code,
         refusal.detail,
-        shown_name(refusal.kind),
-        blake2b(said, digest_size=8).hexdigest() if said and refusal.kind else "",
+        safe_name(refusal.kind),
+        blake2b(original_text, digest_size=8).hexdigest() if original_text and refusal.kind else "",
     )
     if record.minute == now // _MINUTE_MS and (
-        record.refusals >= REFUSALS_PER_MINUTE or _gist(event) in record.recent
+        record.refusals >= REFUSALS_PER_MINUTE or _fingerprint(event) in record.recent
     ):
         return None
     return event
 
 
-def record_received(
+def record_received_message(
     record: ActorRecord, event: MessageReceived, now: int
 ) -> MessageReceived | None:
     """Entry for a message that changed nothing, or None in a flood of them."""
@@ -104,37 +104,37 @@ def record_received(
     return None if is_flood else event
 
 
-def evolve_refused(record: ActorRecord | None, event: CommandRefused, at: int) -> ActorRecord:
+def fold_refused(record: ActorRecord | None, event: CommandRefused, at: int) -> ActorRecord:
     """Count one more refusal."""
-    record = _of_minute(record, at)
-    recent = (*record.recent, _gist(event))[-REMEMBERED_REFUSALS:]
+    record = _of_current_minute(record, at)
+    recent = (*record.recent, _fingerprint(event))[-REMEMBERED_REFUSALS:]
     return replace(record, refusals=record.refusals + 1, recent=recent)
 
 
-def evolve_received(record: ActorRecord | None, _: MessageReceived, at: int) -> ActorRecord:
+def fold_received(record: ActorRecord | None, _: MessageReceived, at: int) -> ActorRecord:
     """Count one more message that changed nothing."""
-    record = _of_minute(record, at)
+    record = _of_current_minute(record, at)
     return replace(record, received=record.received + 1)
 
 
-EVOLVE_ACTOR: dict[type[ActorEvent], Callable[[Any, Any, int], ActorRecord]] = {
-    CommandRefused: evolve_refused,
-    MessageReceived: evolve_received,
+ACTOR_FOLDS: dict[type[ActorEvent], Callable[[Any, Any, int], ActorRecord]] = {
+    CommandRefused: fold_refused,
+    MessageReceived: fold_received,
 }
 """Event -> fold: the record after it, from the record before it (None at first) and its time."""
 
 
-def _of_minute(record: ActorRecord | None, at: int) -> ActorRecord:
+def _of_current_minute(record: ActorRecord | None, at: int) -> ActorRecord:
     """The record if it is of this minute, else an empty one."""
     minute = at // _MINUTE_MS
     return ActorRecord(minute) if record is None or record.minute != minute else record
 
 
-def _gist(event: CommandRefused) -> str:
+def _fingerprint(event: CommandRefused) -> str:
     """Digest by which two refusals count as equal; short, because a record keeps several.
 
     Sentences that differ in a time or a count are different: the limit per minute bounds those.
     """
-    said = f"{event.kind} {event.detail}{event.words}".encode()
-    digest = blake2b(said, digest_size=8).hexdigest()
+    text = f"{event.kind} {event.detail}{event.words}".encode()
+    digest = blake2b(text, digest_size=8).hexdigest()
     return f"{event.command} {event.target} {event.code} {digest}"

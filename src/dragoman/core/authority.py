@@ -2,42 +2,48 @@
 
 from typing import TYPE_CHECKING
 
-from dragoman.core.actors import HUB, NO_HUB, Actor, Role
+from dragoman.core.actors import HUB_NAME, HUB_NAME_TAKEN, Actor, Role
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.task import CLAIMABLE, TRANSITIONS, Task
+from dragoman.core.states.task import CLAIMABLE_STATUSES, TASK_TRANSITIONS, Task
 
 if TYPE_CHECKING:
     from dragoman.core.states.agent import AgentRecord
     from dragoman.core.states.lease import Lease
 
-Move = tuple[Status, Status]
+Transition = tuple[Status, Status]
 
-_ALL: frozenset[Move] = frozenset((a, b) for a, targets in TRANSITIONS.items() for b in targets)
-_OWNER: frozenset[Move] = frozenset(
+_ALL_TRANSITIONS: frozenset[Transition] = frozenset(
+    (a, b) for a, targets in TASK_TRANSITIONS.items() for b in targets
+)
+_OWNER_TRANSITIONS: frozenset[Transition] = frozenset(
     {("ready", "blocked"), ("blocked", "ready"), ("blocked", "review")}
 )
-_APPROVAL: frozenset[Move] = frozenset({("review", "done")})
-_JUDGEMENT: frozenset[Move] = _APPROVAL | frozenset[Move]({("review", "ready")})
+_APPROVAL_TRANSITIONS: frozenset[Transition] = frozenset({("review", "done")})
+_REVIEW_TRANSITIONS: frozenset[Transition] = _APPROVAL_TRANSITIONS | frozenset[Transition](
+    {("review", "ready")}
+)
 
-BY_FILE: frozenset[Status] = frozenset({"backlog", "ready", "blocked"})
+FILE_MOVABLE_STATUSES: frozenset[Status] = frozenset({"backlog", "ready", "blocked"})
 """A task file may be moved between these statuses: nobody works on the task or reviews it."""
 
-_FILE: frozenset[Move] = frozenset((a, b) for a, b in _ALL if a in BY_FILE and b in BY_FILE)
+_FILE_TRANSITIONS: frozenset[Transition] = frozenset(
+    (a, b) for a, b in _ALL_TRANSITIONS if a in FILE_MOVABLE_STATUSES and b in FILE_MOVABLE_STATUSES
+)
 
-MAY_MOVE: dict[str, frozenset[Move]] = {
-    "human": _ALL,
-    "orchestrator": _ALL,
-    "system": _ALL,
-    "coordinator": _ALL - _APPROVAL,
-    "file": _FILE,
-    "trusted-file": _FILE | _JUDGEMENT,
+MAY_MOVE: dict[str, frozenset[Transition]] = {
+    "human": _ALL_TRANSITIONS,
+    "orchestrator": _ALL_TRANSITIONS,
+    "system": _ALL_TRANSITIONS,
+    "coordinator": _ALL_TRANSITIONS - _APPROVAL_TRANSITIONS,
+    "file": _FILE_TRANSITIONS,
+    "trusted-file": _FILE_TRANSITIONS | _REVIEW_TRANSITIONS,
     "holder": frozenset(
         {("in-progress", "review"), ("in-progress", "ready"), ("in-progress", "blocked")}
     ),
-    "assignee": _OWNER,
-    "finisher": _OWNER | _APPROVAL,
+    "assignee": _OWNER_TRANSITIONS,
+    "finisher": _OWNER_TRANSITIONS | _APPROVAL_TRANSITIONS,
     "stranger": frozenset(),
     "observer": frozenset(),
 }
@@ -61,28 +67,28 @@ MAY_DISPATCH: frozenset[Role] = frozenset({"human", "orchestrator", "system"})
 MAY_DELEGATE: frozenset[Role] = frozenset({"human", "orchestrator", "coordinator", "system"})
 """Roles that may delegate a part of any task; an agent may where it holds the task."""
 
-_WORDING = frozenset({"title", "body", "priority"})
-_FIELDS = _WORDING | {"review_required", "assignee"}
+_CONTENT_FIELDS = frozenset({"title", "body", "priority"})
+_EDITABLE_FIELDS = _CONTENT_FIELDS | {"review_required", "assignee"}
 
 MAY_EDIT: dict[Role, frozenset[str]] = {
-    "human": _FIELDS,
-    "orchestrator": _FIELDS,
-    "coordinator": _FIELDS,
-    "system": _FIELDS,
-    "file": _FIELDS,
-    "trusted-file": _FIELDS,
-    "agent": _WORDING,
+    "human": _EDITABLE_FIELDS,
+    "orchestrator": _EDITABLE_FIELDS,
+    "coordinator": _EDITABLE_FIELDS,
+    "system": _EDITABLE_FIELDS,
+    "file": _EDITABLE_FIELDS,
+    "trusted-file": _EDITABLE_FIELDS,
+    "agent": _CONTENT_FIELDS,
     "observer": frozenset(),
 }
 """Role -> the fields that it may edit; an agent only those of a task that is its own."""
 
-_AGENTS: frozenset[Role] = frozenset({"agent", "observer", "coordinator", "orchestrator"})
-_EVERYONE: frozenset[Role] = _AGENTS | frozenset[Role]({"human"})
+_AGENT_ROLES: frozenset[Role] = frozenset({"agent", "observer", "coordinator", "orchestrator"})
+_REGISTRABLE_ROLES: frozenset[Role] = _AGENT_ROLES | frozenset[Role]({"human"})
 
 MAY_REGISTER: dict[Role, frozenset[Role]] = {
-    "human": _EVERYONE,
-    "system": _EVERYONE,
-    "orchestrator": _AGENTS,
+    "human": _REGISTRABLE_ROLES,
+    "system": _REGISTRABLE_ROLES,
+    "orchestrator": _AGENT_ROLES,
     "coordinator": frozenset(),
     "agent": frozenset({"agent"}),
     "observer": frozenset(),
@@ -91,9 +97,9 @@ MAY_REGISTER: dict[Role, frozenset[Role]] = {
 }
 """Role -> the roles that it may register; an agent only itself, and no agent becomes a human."""
 
-MAY_VOUCH: dict[Role, frozenset[Role]] = {
-    "human": _EVERYONE,
-    "system": _EVERYONE,
+MAY_MANAGE_CREDENTIALS: dict[Role, frozenset[Role]] = {
+    "human": _REGISTRABLE_ROLES,
+    "system": _REGISTRABLE_ROLES,
     "orchestrator": frozenset({"agent", "observer"}),
     "coordinator": frozenset(),
     "agent": frozenset(),
@@ -117,7 +123,7 @@ MAY_REWIND: frozenset[Role] = frozenset({"human", "orchestrator"})
 """Roles that may restore an earlier state of a task."""
 
 
-def why_no_worker(label: str) -> str:
+def dispatch_objection(label: str) -> str:
     """Reason why the actor with this label may not ask for workers; empty: it may."""
     if label.partition(":")[0] in MAY_DISPATCH:
         return ""
@@ -130,18 +136,18 @@ def holds(actor: Actor, lease: "Lease | None", now: int) -> bool:
         lease is not None
         and actor.role in MAY_HOLD
         and lease.holder == actor.name
-        and lease.is_live(now)
+        and lease.is_valid(now)
     )
 
 
-def why_no_holder(known: "AgentRecord | None") -> str:
+def holder_objection(known: "AgentRecord | None") -> str:
     """Reason why this agent can hold no task; empty: it can. An unknown name counts as an agent."""
     if known is None or known.role in MAY_HOLD:
         return ""
     return f"{known.name} is registered as {known.role}, which may only read"
 
 
-def dispatcher(actor: Actor, agent: str) -> str:
+def recorded_dispatcher(actor: Actor, agent: str) -> str:
     """Name recorded as dispatcher of a claim for this agent; empty: none that matters.
 
     People may approve what they had others do, and the hub approves nothing.
@@ -149,14 +155,14 @@ def dispatcher(actor: Actor, agent: str) -> str:
     return actor.name if actor.role == "orchestrator" and actor.name != agent else ""
 
 
-def vouches_for(actor: Actor, known: "AgentRecord | None") -> bool:
+def may_manage_credentials_of(actor: Actor, known: "AgentRecord | None") -> bool:
     """True if the caller may manage this agent's credentials; an unknown name is an agent's."""
-    return (known.role if known is not None else "agent") in MAY_VOUCH[actor.role]
+    return (known.role if known is not None else "agent") in MAY_MANAGE_CREDENTIALS[actor.role]
 
 
-def relation(actor: Actor, task: Task, lease: "Lease | None", now: int) -> str:
+def relation_to_task(actor: Actor, task: Task, lease: "Lease | None", now: int) -> str:
     """Relation of the caller to the task: a key of MAY_MOVE."""
-    if is_own_gate(actor, task):
+    if is_own_review(actor, task):
         return "coordinator"
     if actor.role != "agent":
         return actor.role
@@ -167,7 +173,7 @@ def relation(actor: Actor, task: Task, lease: "Lease | None", now: int) -> str:
     return "assignee" if task.review_required else "finisher"
 
 
-def is_own_gate(actor: Actor, task: Task) -> bool:
+def is_own_review(actor: Actor, task: Task) -> bool:
     """True if a review would be of work that the caller did itself, or had done in another's name:
     it may do all but approve that.
     """
@@ -179,14 +185,14 @@ def is_own_gate(actor: Actor, task: Task) -> bool:
 
 def check_write(actor: Actor) -> Refusal | None:
     """Refuse unless the caller's role may write at all, under a name that is its own."""
-    if actor.role != "system" and actor.name == HUB:
-        return Refusal("not_authorized", NO_HUB)
+    if actor.role != "system" and actor.name == HUB_NAME:
+        return Refusal("not_authorized", HUB_NAME_TAKEN)
     if actor.role in MAY_WRITE:
         return None
     return Refusal("not_authorized", f"{actor.label} may only read")
 
 
-def check_word(
+def check_may_comment(
     actor: Actor, task: Task, lease: "Lease | None", fence: int | None, now: int
 ) -> Refusal | None:
     """Refuse unless the caller may write about the task.
@@ -199,10 +205,10 @@ def check_word(
         return refusal
     if holds(actor, lease, now) or (task.assignee == actor.name and task.status != "in-progress"):
         return None
-    return Refusal("lease_lost", _what_became(actor, task, lease, now))
+    return Refusal("lease_lost", _explain_lost_lease(actor, task, lease, now))
 
 
-def check_own(
+def check_may_act_for_work(
     actor: Actor, task: Task, lease: "Lease | None", fence: int | None, now: int
 ) -> Refusal | None:
     """Refuse unless the caller may speak for the work on the task.
@@ -213,7 +219,7 @@ def check_own(
         return check_write(actor) or check_fence(actor, task, lease, fence, now)
     if fence is None and task.assignee == actor.name and task.status != "in-progress":
         return None
-    return check_hold(actor, task, lease, fence, now)
+    return check_holds(actor, task, lease, fence, now)
 
 
 def check_fence(
@@ -228,27 +234,27 @@ def check_fence(
     if actor.role == "observer":
         return check_write(actor)
     if actor.role == "agent":
-        return check_hold(actor, task, lease, fence, now)
-    if _is_living(lease, fence, now):
+        return check_holds(actor, task, lease, fence, now)
+    if _is_current_fence(lease, fence, now):
         return None
-    became = _what_became(actor, task, lease, now)
-    return Refusal("lease_lost", f"{became}; name no fence unless you work on it")
+    explanation = _explain_lost_lease(actor, task, lease, now)
+    return Refusal("lease_lost", f"{explanation}; name no fence unless you work on it")
 
 
-def check_hold(
+def check_holds(
     actor: Actor, task: Task, lease: "Lease | None", fence: int | None, now: int
 ) -> Refusal | None:
     """Refuse unless the caller holds the task now, under this fencing token if it names one."""
-    is_of_now = fence is None or _is_living(lease, fence, now)
-    if is_of_now and holds(actor, lease, now):
+    is_current_fence = fence is None or _is_current_fence(lease, fence, now)
+    if is_current_fence and holds(actor, lease, now):
         return None
-    if not is_of_now or actor.name in task.agents:
-        return Refusal("lease_lost", _what_became(actor, task, lease, now))
+    if not is_current_fence or actor.name in task.agents:
+        return Refusal("lease_lost", _explain_lost_lease(actor, task, lease, now))
     if lease is None and not task.assignee:
-        return Refusal("unassigned_task", f"nobody holds {task.id}{_first(actor, task)}")
+        return Refusal("unassigned_task", f"nobody holds {task.id}{_claim_hint(actor, task)}")
     if task.assignee == actor.name:
         return Refusal(
-            "unauthorized_agent", f"{actor.name} does not hold {task.id}{_first(actor, task)}"
+            "unauthorized_agent", f"{actor.name} does not hold {task.id}{_claim_hint(actor, task)}"
         )
     return Refusal(
         "unauthorized_agent",
@@ -256,20 +262,20 @@ def check_hold(
     )
 
 
-def _is_living(lease: "Lease | None", fence: int, now: int) -> bool:
+def _is_current_fence(lease: "Lease | None", fence: int, now: int) -> bool:
     """True if this is the fencing token of the valid attempt, whoever holds it."""
-    return lease is not None and lease.fence == fence and lease.is_live(now)
+    return lease is not None and lease.fence == fence and lease.is_valid(now)
 
 
-def _what_became(actor: Actor, task: Task, lease: "Lease | None", now: int) -> str:
+def _explain_lost_lease(actor: Actor, task: Task, lease: "Lease | None", now: int) -> str:
     if lease is None:
         # The credential of an attempt cannot claim.
-        if not actor.task and not _obstacle(actor, task):
+        if not actor.task and not _claim_obstacle(actor, task):
             return f"nobody holds {task.id} now, it is {task.status}: claim it again to go on"
         is_whose = "" if task.is_final or task.assignee in ("", actor.name) else task.assignee
         whose = f", and {is_whose}'s" if is_whose else ""
         return f"nobody holds {task.id} now, it is {task.status}{whose}: stop working on it"
-    if lease.is_live(now):
+    if lease.is_valid(now):
         return f"{task.id} is held by {lease.holder} under fence {lease.fence}: stop working on it"
     return (
         f"the lease on {task.id} (fence {lease.fence}) ended at {to_rfc3339(lease.expires_at)}: "
@@ -277,27 +283,27 @@ def _what_became(actor: Actor, task: Task, lease: "Lease | None", now: int) -> s
     )
 
 
-def _first(actor: Actor, task: Task) -> str:
+def _claim_hint(actor: Actor, task: Task) -> str:
     """Hint for a task without holder: claim it first, or why it cannot be claimed."""
-    obstacle = _obstacle(actor, task)
+    obstacle = _claim_obstacle(actor, task)
     return f", and it cannot be claimed: {obstacle}" if obstacle else ": claim it first"
 
 
-def _obstacle(actor: Actor, task: Task) -> str:
+def _claim_obstacle(actor: Actor, task: Task) -> str:
     """Reason why the caller cannot claim a task without holder; empty: it can."""
     if actor.role not in MAY_HOLD:
         return f"{actor.label} may hold no task"
     if task.is_final:
         return f"it is {task.status}, and that is final"
-    if task.status not in CLAIMABLE:
+    if task.status not in CLAIMABLE_STATUSES:
         return f"it is {task.status}, and has to become ready first"
     # Work in review is reworked by its owner only.
     is_anothers = task.status == "review" and task.assignee != actor.name
-    if is_anothers or _is_kept_from(actor, task) or task.reserved_for not in ("", actor.name):
+    if is_anothers or _is_kept_by_handoff(actor, task) or task.reserved_for not in ("", actor.name):
         return "it belongs to another agent"
     return f"it waits for {', '.join(task.open_blockers)}" if task.open_blockers else ""
 
 
-def _is_kept_from(actor: Actor, task: Task) -> bool:
+def _is_kept_by_handoff(actor: Actor, task: Task) -> bool:
     """True if a handoff allows only somebody else to claim it (S-OWN)."""
-    return task.handoff is not None and task.handoff.only != actor.name
+    return task.handoff is not None and task.handoff.claimant != actor.name

@@ -12,7 +12,7 @@ class Backoff(Struct, frozen=True):
     """The longest delay."""
 
 
-def rest_after(failures: int, backoff: Backoff) -> int:
+def backoff_delay(failures: int, backoff: Backoff) -> int:
     """Milliseconds to wait after this many failures in a row."""
     doublings = min(failures - 1, 40)
     return min(backoff.base_ms << doublings, backoff.cap_ms)

@@ -40,8 +40,6 @@ from dragoman.core.commands import (
     ExtendHandoff,
     HandoffCommand,
     IssueToken,
-    KeepLease,
-    KeyAgent,
     LinkTask,
     MoveTask,
     NoteHandoff,
@@ -70,6 +68,8 @@ from dragoman.core.commands import (
     ResumeAgent,
     RevokeToken,
     RewindTask,
+    SetAgentKey,
+    SetLeaseDuration,
     SettleEntropy,
     StartWave,
     UpdateIntent,
@@ -80,14 +80,14 @@ from dragoman.core.commands import (
 from dragoman.core.deciding import messages, tracing, turns
 from dragoman.core.deciding.agents import credentials, describing, pausing, registry
 from dragoman.core.deciding.handoffs import drafting, gate, offer, watch, ways_out, work, workq
-from dragoman.core.deciding.handoffs.common import done_already
-from dragoman.core.deciding.handoffs.following import with_handoff
-from dragoman.core.deciding.handoffs.lateness import LEAVING, with_lateness
-from dragoman.core.deciding.handoffs.repeat import done_before
-from dragoman.core.deciding.handoffs.ways import with_ways
+from dragoman.core.deciding.handoffs.common import repeat_decision
+from dragoman.core.deciding.handoffs.following import sync_handoff
+from dragoman.core.deciding.handoffs.lateness import STAGE_ENDING_EVENTS, record_sla_breaches
+from dragoman.core.deciding.handoffs.repeat import find_applied
+from dragoman.core.deciding.handoffs.ways import suggest_actions
 from dragoman.core.deciding.intents import cancelling, delegating, following, results
 from dragoman.core.deciding.mail import mailing, reserving, waving
-from dragoman.core.deciding.scope import bound
+from dragoman.core.deciding.scope import bind_to_attempt
 from dragoman.core.deciding.tasks import (
     adoption,
     attempts,
@@ -100,80 +100,80 @@ from dragoman.core.deciding.tasks import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Decision, LeaseChange, Read
-from dragoman.core.states.lease import renewed
+from dragoman.core.states.lease import renew_lease
 from dragoman.core.states.task import Task
 
 DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]] = {
-    CreateTask: lifecycle.create,
-    AdoptTask: adoption.adopt,
-    MoveTask: lifecycle.move,
-    AliasTask: lifecycle.name,
-    NoteTask: lifecycle.note,
-    LinkTask: links.link,
-    ClaimTask: claims.claim,
-    RenewLease: attempts.renew,
-    ReleaseTask: attempts.release,
-    ReportOutcome: attempts.report,
-    EndAttempt: attempts.end,
-    KeepLease: attempts.keep,
-    ExpireLease: attempts.expire,
-    UpdateTask: updates.update,
-    EditTask: updates.edit,
-    WarnTask: updates.warn,
-    RequestDelegation: delegation.request,
-    AcceptDelegation: delegation.accept,
-    RejectDelegation: delegation.reject,
-    EscalateDelegation: delegation.escalate,
-    RegisterAgent: registry.register,
-    KeyAgent: credentials.key,
-    IssueToken: credentials.issue,
-    RevokeToken: credentials.revoke,
-    PauseAgent: pausing.pause,
-    ResumeAgent: pausing.resume,
-    RejectMessage: messages.reject,
-    CheckpointTask: attempts.checkpoint,
-    PostMail: mailing.post,
-    ReadMail: mailing.read_letter,
-    AckMail: mailing.ack,
-    AnswerMail: mailing.answer,
-    EscalateMail: mailing.escalate,
-    DraftHandoff: drafting.draft,
-    DiscardDraft: drafting.discard,
-    ProposeHandoff: offer.propose,
-    AcceptHandoff: gate.accept,
-    RejectHandoff: ways_out.reject,
-    WithdrawHandoff: ways_out.withdraw,
-    ActivateHandoff: work.activate,
-    CompleteHandoff: work.complete,
-    CloseHandoff: work.close,
-    ApproveHandoff: gate.approve,
-    EscalateHandoff: watch.escalate,
-    ExtendHandoff: watch.extend,
-    ReassignHandoff: offer.reassign,
-    NoteHandoff: watch.note,
-    AddWorkItem: workq.add,
-    ClaimWorkItem: workq.claim,
-    ReleaseWorkItem: workq.release,
-    StartWave: waving.start,
-    AdvanceWave: waving.advance,
-    ReserveFiles: reserving.take,
-    RenewReservations: reserving.renew,
-    ReleaseReservations: reserving.release,
-    DescribeAgent: describing.describe,
-    DelegateIntent: delegating.delegate,
-    ReceiveResult: results.receive,
-    UpdateIntent: results.update,
-    ExpireRequest: results.expire,
-    CancelIntent: cancelling.cancel,
-    RecordTurn: turns.record_turn,
-    RecordTrace: tracing.record_trace,
-    RequestTransition: tracing.transition,
-    EscalateEntropy: tracing.escalate,
-    SettleEntropy: tracing.settle,
-    RewindTask: rewinding.rewind,
+    CreateTask: lifecycle.decide_create_task,
+    AdoptTask: adoption.decide_adopt_task,
+    MoveTask: lifecycle.decide_move_task,
+    AliasTask: lifecycle.decide_alias_task,
+    NoteTask: lifecycle.decide_note_task,
+    LinkTask: links.decide_link_tasks,
+    ClaimTask: claims.decide_claim_task,
+    RenewLease: attempts.decide_renew_lease,
+    ReleaseTask: attempts.decide_release_task,
+    ReportOutcome: attempts.decide_report_outcome,
+    EndAttempt: attempts.decide_end_attempt,
+    SetLeaseDuration: attempts.decide_set_lease_duration,
+    ExpireLease: attempts.decide_expire_lease,
+    UpdateTask: updates.decide_update_task,
+    EditTask: updates.decide_edit_task,
+    WarnTask: updates.decide_warn_task,
+    RequestDelegation: delegation.decide_request_delegation,
+    AcceptDelegation: delegation.decide_accept_delegation,
+    RejectDelegation: delegation.decide_reject_delegation,
+    EscalateDelegation: delegation.decide_escalate_delegation,
+    RegisterAgent: registry.decide_register_agent,
+    SetAgentKey: credentials.decide_set_key,
+    IssueToken: credentials.decide_issue_token,
+    RevokeToken: credentials.decide_revoke_token,
+    PauseAgent: pausing.decide_pause_agent,
+    ResumeAgent: pausing.decide_resume_agent,
+    RejectMessage: messages.decide_reject_message,
+    CheckpointTask: attempts.decide_checkpoint_task,
+    PostMail: mailing.decide_post_mail,
+    ReadMail: mailing.decide_read_mail,
+    AckMail: mailing.decide_ack_mail,
+    AnswerMail: mailing.decide_answer_mail,
+    EscalateMail: mailing.decide_escalate_mail,
+    DraftHandoff: drafting.decide_draft,
+    DiscardDraft: drafting.decide_discard,
+    ProposeHandoff: offer.decide_propose,
+    AcceptHandoff: gate.decide_accept,
+    RejectHandoff: ways_out.decide_reject,
+    WithdrawHandoff: ways_out.decide_withdraw,
+    ActivateHandoff: work.decide_activate,
+    CompleteHandoff: work.decide_complete,
+    CloseHandoff: work.decide_close,
+    ApproveHandoff: gate.decide_approve,
+    EscalateHandoff: watch.decide_escalate,
+    ExtendHandoff: watch.decide_extend,
+    ReassignHandoff: offer.decide_reassign,
+    NoteHandoff: watch.decide_note,
+    AddWorkItem: workq.decide_add_item,
+    ClaimWorkItem: workq.decide_claim_item,
+    ReleaseWorkItem: workq.decide_release_item,
+    StartWave: waving.decide_start_wave,
+    AdvanceWave: waving.decide_advance_wave,
+    ReserveFiles: reserving.decide_reserve_files,
+    RenewReservations: reserving.decide_renew_reservations,
+    ReleaseReservations: reserving.decide_release_reservations,
+    DescribeAgent: describing.decide_describe_agent,
+    DelegateIntent: delegating.decide_delegate,
+    ReceiveResult: results.decide_result,
+    UpdateIntent: results.decide_update,
+    ExpireRequest: results.decide_expire,
+    CancelIntent: cancelling.decide_cancel,
+    RecordTurn: turns.decide_record_turn,
+    RecordTrace: tracing.decide_record_trace,
+    RequestTransition: tracing.decide_request_transition,
+    EscalateEntropy: tracing.decide_escalate_entropy,
+    SettleEntropy: tracing.decide_settle_entropy,
+    RewindTask: rewinding.decide_rewind_task,
 }
 
-_INTENTS_OWN: frozenset[type[AnyCommand]] = frozenset(
+_INTENT_COMMANDS: frozenset[type[AnyCommand]] = frozenset(
     {DelegateIntent, ReceiveResult, UpdateIntent, ExpireRequest}
 )
 """Commands that update their intent themselves, without the sync."""
@@ -181,77 +181,83 @@ _INTENTS_OWN: frozenset[type[AnyCommand]] = frozenset(
 
 def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     """Decide a command; a refusal about a handoff suggests what its caller can do instead."""
-    decision = _decided(command, read, now)
+    decision = _decide(command, read, now)
     if isinstance(decision, Decision):
         return decision
-    return with_ways(decision, command, read, lambda other: _decided(other, read, now))
+    return suggest_actions(decision, command, read, lambda other: _decide(other, read, now))
 
 
-def _decided(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
+def _decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     """Decide a command and its reactions; what the holder sends also renews its lease (S-RUN)."""
     if read.actor.task:
-        within = bound(command, read, now)
-        if isinstance(within, Refusal):
-            return within
-        command = within
+        bound_command = bind_to_attempt(command, read, now)
+        if isinstance(bound_command, Refusal):
+            return bound_command
+        command = bound_command
     kind = type(command)
     is_of_handoff = isinstance(command, HandoffCommand)
-    repeated = _repeated(command, read, now) if is_of_handoff else None
+    repeated = _known_repeat(command, read, now) if is_of_handoff else None
     decision = repeated or DECIDERS[kind](command, read, now)
     if isinstance(decision, Refusal):
         return decision
-    happens = {type(event) for _, event in decision.events}
-    if not happens.isdisjoint(waving.MAY_FAIL):
-        decision = waving.kept_to_limits(decision, read, now)
-    is_followed = not happens.isdisjoint(following.TOLD) and _has_followers(decision, read)
+    event_types = {type(event) for _, event in decision.events}
+    if not event_types.isdisjoint(waving.ATTEMPT_FAILURE_EVENTS):
+        decision = waving.block_beads_over_retry_limit(decision, read, now)
+    is_followed = not event_types.isdisjoint(following.SYNCED_EVENTS) and _may_have_followers(
+        decision, read
+    )
     if is_followed:
-        own = decision.receipt.task if kind in _INTENTS_OWN else ""
-        decision = following.followed(decision, read, now, own, gives=_gives(command))
+        own = decision.receipt.task if kind in _INTENT_COMMANDS else ""
+        decision = following.sync_intents(
+            decision, read, now, own, is_assignment=_assigns_task(command)
+        )
         if isinstance(decision, Refusal):
             return decision
         if decision.refusal or not (is_of_handoff or kind is ProposeHandoff):
-            decision = with_handoff(command, decision, read, now)
-    if is_followed or not happens.isdisjoint(LEAVING):
-        decision = with_lateness(decision, read, now)
+            decision = sync_handoff(command, decision, read, now)
+    if is_followed or not event_types.isdisjoint(STAGE_ENDING_EVENTS):
+        decision = record_sla_breaches(decision, read, now)
     if decision.refusal is not None or decision.lease is not None:
         return decision
-    lease = renewal(command, read, now)
+    lease = renewal_by_activity(command, read, now)
     return decision if lease is None else replace(decision, lease=lease)
 
 
-def _gives(command: AnyCommand) -> bool:
+def _assigns_task(command: AnyCommand) -> bool:
     """True if the command says who gets the task."""
     if isinstance(command, EditTask):
         return command.assignee is not None
     return isinstance(command, ClaimTask)
 
 
-def _has_followers(decision: Decision, read: Read) -> bool:
+def _may_have_followers(decision: Decision, read: Read) -> bool:
     """True if a task that it moves may have an intent or a handoff; most have neither."""
     for stream, event in decision.events:
-        task = read.task(stream.partition(":")[2]) if type(event) in following.TOLD else None
+        task = (
+            read.task(stream.partition(":")[2]) if type(event) in following.SYNCED_EVENTS else None
+        )
         if isinstance(task, Task) and (task.aliases or task.handoff):
             return True
     return False
 
 
-def _repeated(command: HandoffCommand, read: Read, now: int) -> Decision | None:
+def _known_repeat(command: HandoffCommand, read: Read, now: int) -> Decision | None:
     """Repeat of a handoff command that was done before."""
-    done = done_before(command, read, now)
-    return done_already(done) if done else None
+    done = find_applied(command, read, now)
+    return repeat_decision(done) if done else None
 
 
-def _held(command: AnyCommand, read: Read) -> str:
+def _heartbeat_task(command: AnyCommand, read: Read) -> str:
     """Task whose holder shows that it is alive; for a handoff, the task handed over."""
     if not isinstance(command, HandoffCommand):
-        return command.held
+        return command.heartbeat_task
     handoff = read.handoff(command.handoff)
     return handoff.task if handoff else ""
 
 
-def renewal(command: AnyCommand, read: Read, now: int) -> LeaseChange | None:
+def renewal_by_activity(command: AnyCommand, read: Read, now: int) -> LeaseChange | None:
     """Lease renewal by a sign of life from a task's holder."""
-    held = _held(command, read)
+    held = _heartbeat_task(command, read)
     if not held:
         return None
     task = read.task(held)
@@ -260,6 +266,6 @@ def renewal(command: AnyCommand, read: Read, now: int) -> LeaseChange | None:
     lease = read.lease(task)
     if lease is None or not holds(read.actor, lease, now):
         return None
-    if command.token not in (None, lease.fence) or read.actor.fence not in (0, lease.fence):
+    if command.named_fence not in (None, lease.fence) or read.actor.fence not in (0, lease.fence):
         return None
-    return LeaseChange(task.id, renewed(lease, now))
+    return LeaseChange(task.id, renew_lease(lease, now))

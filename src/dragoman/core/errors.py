@@ -72,7 +72,7 @@ REFUSALS: dict[str, str] = {
 }
 """Code -> meaning. Stable: dialects map every code to an error of their own."""
 
-UNRECORDED = frozenset({"nothing_ready", "overloaded"})
+UNRECORDED_REFUSALS = frozenset({"nothing_ready", "overloaded"})
 """Refusals that are ordinary answers: a polling agent must not fill the ledger."""
 
 FAULTS: dict[str, str] = {
@@ -106,7 +106,7 @@ class Refusal:
     path: str = field(default="", compare=False)
     """Field of the request that it is about, where it is about one."""
 
-    def at(self, path: str) -> "Refusal":
+    def with_path(self, path: str) -> "Refusal":
         """The same refusal, about this field."""
         return replace(self, path=path)
 
@@ -153,7 +153,7 @@ class StoreConflict(StoreError):
     code = "store_conflict"
 
 
-class TaskOnItsWay(StoreConflict):
+class ActiveHandoffConflict(StoreConflict):
     """Another handoff of the task is active, as the store found on writing."""
 
 

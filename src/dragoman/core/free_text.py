@@ -45,7 +45,7 @@ from dragoman.core.commands import (
     WithdrawHandoff,
 )
 
-FREE_TEXT: Final[dict[type[Any], tuple[str, ...]]] = {
+FREE_TEXT_FIELDS: Final[dict[type[Any], tuple[str, ...]]] = {
     CreateTask: ("title", "body"),
     AdoptTask: ("title",),
     EditTask: ("title", "body"),
@@ -83,5 +83,5 @@ FREE_TEXT: Final[dict[type[Any], tuple[str, ...]]] = {
 }
 """Command -> its fields of free text: texts, lists of them, or JSON."""
 
-NO_NAMES: Final = frozenset({"digest", "envelope", "event_id", "package"})
+OTHER_TEXT_FIELDS: Final = frozenset({"digest", "envelope", "event_id", "package"})
 """Fields that are neither name nor free text: hashes, UUIDs, and what its dialect has redacted."""

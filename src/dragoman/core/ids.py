@@ -4,53 +4,53 @@ import re
 
 from dragoman.core.errors import Refusal
 
-_KIND_FORM = "[a-z][a-z0-9]{0,15}"
+_ALIAS_KIND_PATTERN = "[a-z][a-z0-9]{0,15}"
 
-WORD_FORM = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+ID_PATTERN = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 """Pattern of an id, as a regular expression; published in descriptions of the surfaces."""
-AGENT_FORM = f"{WORD_FORM}(?:@{WORD_FORM})?"
-ALIAS_FORM = f"{_KIND_FORM}:{WORD_FORM}"
-TASK_NAME_FORM = f"(?:{_KIND_FORM}:)?{WORD_FORM}"
-SESSION_FORM = "[A-Za-z0-9][A-Za-z0-9._:@/-]{0,255}"
-AOF_ID_FORM = "TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-(?:[0-9]{3}|[A-Za-z0-9_-]{8})"
+AGENT_PATTERN = f"{ID_PATTERN}(?:@{ID_PATTERN})?"
+ALIAS_PATTERN = f"{_ALIAS_KIND_PATTERN}:{ID_PATTERN}"
+TASK_NAME_PATTERN = f"(?:{_ALIAS_KIND_PATTERN}:)?{ID_PATTERN}"
+SESSION_PATTERN = "[A-Za-z0-9][A-Za-z0-9._:@/-]{0,255}"
+AOF_ID_PATTERN = "TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-(?:[0-9]{3}|[A-Za-z0-9_-]{8})"
 
-_TASK_ID = re.compile(WORD_FORM, re.ASCII)
-_AGENT = re.compile(AGENT_FORM, re.ASCII)
-_KIND = re.compile(_KIND_FORM, re.ASCII)
-_TASK_NAME = re.compile(TASK_NAME_FORM, re.ASCII)
-LONGEST_KEY = 256
-_SESSION = re.compile(SESSION_FORM, re.ASCII)
-_AOF_ID = re.compile(AOF_ID_FORM, re.ASCII)
-_NUMBERED = re.compile("TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{3}(?:[0-9]{5})?", re.ASCII)
-EVENT_ID_FORM = (
+_ID_RE = re.compile(ID_PATTERN, re.ASCII)
+_AGENT_RE = re.compile(AGENT_PATTERN, re.ASCII)
+_ALIAS_KIND_RE = re.compile(_ALIAS_KIND_PATTERN, re.ASCII)
+_TASK_NAME_RE = re.compile(TASK_NAME_PATTERN, re.ASCII)
+MAX_KEY_LENGTH = 256
+_SESSION_RE = re.compile(SESSION_PATTERN, re.ASCII)
+_AOF_ID_RE = re.compile(AOF_ID_PATTERN, re.ASCII)
+_NUMBERED_AOF_ID_RE = re.compile("TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{3}(?:[0-9]{5})?", re.ASCII)
+EVENT_ID_PATTERN = (
     "(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}"
     "|0{8}-0{4}-0{4}-0{4}-0{12}|[fF]{8}-[fF]{4}-[fF]{4}-[fF]{4}-[fF]{12})"
 )
 """Pattern of a UUID as in RFC 9562, the nil and the max UUID included."""
-_EVENT_ID = re.compile(EVENT_ID_FORM, re.ASCII)
+_EVENT_ID_RE = re.compile(EVENT_ID_PATTERN, re.ASCII)
 
-_QUOTED = 140
+_MAX_QUOTED = 140
 """Characters shown of an invalid name: enough for any valid one."""
-LAST_NUMBER = 999
+MAX_THREE_DIGIT_NUMBER = 999
 """A day's AOF ids are numbered up to here; after that their tail has eight characters."""
 
 
-def _check(
-    pattern: re.Pattern[str], what: str, text: str, form: str, path: str = ""
+def _check_pattern(
+    pattern: re.Pattern[str], what: str, text: str, allowed: str, path: str = ""
 ) -> Refusal | None:
-    return None if pattern.fullmatch(text) else _malformed(what, text, form, path)
+    return None if pattern.fullmatch(text) else _invalid_id(what, text, allowed, path)
 
 
-def _malformed(what: str, text: str, form: str, path: str = "") -> Refusal:
+def _invalid_id(what: str, text: str, allowed: str, path: str = "") -> Refusal:
     shown = text if len(text) <= 40 else text[:40] + "…"
-    why = f"{shown!a} is not a valid {what}: use {form}, ASCII only"
-    return Refusal("invalid_id", why, path=path)
+    detail = f"{shown!a} is not a valid {what}: use {allowed}, ASCII only"
+    return Refusal("invalid_id", detail, path=path)
 
 
 def check_id(text: str, what: str, path: str = "") -> Refusal | None:
     """Refuse unless `text`, in this field, can name a task, a letter, a handoff or a wave."""
-    form = "1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
-    return _check(_TASK_ID, what, text, form, path)
+    allowed = "1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
+    return _check_pattern(_ID_RE, what, text, allowed, path)
 
 
 def check_task_id(text: str, path: str = "") -> Refusal | None:
@@ -60,78 +60,84 @@ def check_task_id(text: str, path: str = "") -> Refusal | None:
 
 def check_agent(text: str, path: str = "") -> Refusal | None:
     """Refuse unless `text`, in this field, can name an agent or a person."""
-    form = "1 to 128 of A-Z a-z 0-9 . _ -, optionally followed by @host"
-    return _check(_AGENT, "name", text, form, path)
+    allowed = "1 to 128 of A-Z a-z 0-9 . _ -, optionally followed by @host"
+    return _check_pattern(_AGENT_RE, "name", text, allowed, path)
 
 
 def check_session(text: str, path: str = "") -> Refusal | None:
     """Refuse unless `text`, in this field, can name a session."""
-    return _check(_SESSION, "session", text, "1 to 256 of A-Z a-z 0-9 . _ : @ / -", path)
+    return _check_pattern(_SESSION_RE, "session", text, "1 to 256 of A-Z a-z 0-9 . _ : @ / -", path)
 
 
 def check_event_id(text: str) -> Refusal | None:
     """Refuse unless `text` can name an event of a trace."""
-    return _check(_EVENT_ID, "event id", text, "a UUID")
+    return _check_pattern(_EVENT_ID_RE, "event id", text, "a UUID")
 
 
 def check_dialect(text: str) -> Refusal | None:
     """Refuse unless `text` can name a dialect."""
-    return _check(_KIND, "dialect", text, "1 to 16 of a-z 0-9, starting with a letter")
+    return _check_pattern(
+        _ALIAS_KIND_RE, "dialect", text, "1 to 16 of a-z 0-9, starting with a letter"
+    )
 
 
 def check_alias(text: str, path: str = "") -> Refusal | None:
     """Refuse unless `text`, in this field, is an alias: a kind of name, a colon, a name."""
     kind, colon, name = text.partition(":")
-    if colon and _KIND.fullmatch(kind):
+    if colon and _ALIAS_KIND_RE.fullmatch(kind):
         return check_task_id(name, path)
-    why = f"{text[:40]!a} is not an alias: use KIND:NAME, for example bead:ol-527.1"
-    return Refusal("invalid_id", why, path=path)
+    detail = f"{text[:40]!a} is not an alias: use KIND:NAME, for example bead:ol-527.1"
+    return Refusal("invalid_id", detail, path=path)
 
 
 def check_key(text: str) -> Refusal | None:
     """Refuse unless `text` can be an idempotency key."""
     # Every request has one: this takes a third of the time of a regular expression.
-    if 0 < len(text) <= LONGEST_KEY and text.isascii() and text.isprintable():
+    if 0 < len(text) <= MAX_KEY_LENGTH and text.isascii() and text.isprintable():
         return None
-    return _malformed("key", text, f"1 to {LONGEST_KEY} printable characters")
+    return _invalid_id("key", text, f"1 to {MAX_KEY_LENGTH} printable characters")
 
 
 def is_task_name(text: str) -> bool:
     """True if `text` can be a task's id, an alias or a bare alias name."""
-    return _TASK_NAME.fullmatch(text) is not None
+    return _TASK_NAME_RE.fullmatch(text) is not None
 
 
-def bare(name: str) -> str:
+def bare_name(name: str) -> str:
     """Name of a task without the kind that an alias begins with."""
     return name.rpartition(":")[2]
 
 
-def shown_name(text: str) -> str:
+def safe_name(text: str) -> str:
     """Name as the ledger may keep it: whole if it is valid, else its beginning, escaped."""
     return text if not text or is_task_name(text) else ascii(text[:40])
 
 
-def quoted_name(text: str) -> str:
+def quote_name(text: str) -> str:
     """Invalid name as a sentence shows it: its beginning, quoted and escaped."""
-    return ascii(text[:_QUOTED])
+    return ascii(text[:_MAX_QUOTED])
 
 
 def is_aof_id(text: str) -> bool:
     """True if `text` is an AOF/1 task id (S-NAME)."""
-    return _AOF_ID.fullmatch(text) is not None
+    return _AOF_ID_RE.fullmatch(text) is not None
 
 
-def aof_id(day: str, number: int) -> str:
+def format_aof_id(day: str, number: int) -> str:
     """AOF id of a day's n-th task; beyond three digits they have eight.
 
     Counted and not random, so that the ids of a day stay together in every index.
     """
-    return f"TASK-{day}-{number:03d}" if number <= LAST_NUMBER else f"TASK-{day}-{number:08d}"
+    return (
+        f"TASK-{day}-{number:03d}"
+        if number <= MAX_THREE_DIGIT_NUMBER
+        else f"TASK-{day}-{number:08d}"
+    )
 
 
-def is_numbered(text: str) -> bool:
+def is_numbered_aof_id(text: str) -> bool:
     """True if `text` is an AOF id as the hub assigns them: a day and a number."""
-    return _NUMBERED.fullmatch(text) is not None
+    return _NUMBERED_AOF_ID_RE.fullmatch(text) is not None
 
 
 def handoff_stream(handoff_id: str) -> str:
@@ -156,12 +162,12 @@ def intent_stream(intent_id: str) -> str:
     return "intent:" + intent_id
 
 
-def standing_stream(name: str) -> str:
+def reputation_stream(name: str) -> str:
     """Stream of an agent's capabilities and reputation."""
     return "standing:" + name
 
 
-RESERVATIONS = "reservations:default"
+RESERVATIONS_STREAM = "reservations:default"
 """Stream of all reservations: a single one, so that two conflicting ones cannot both be taken."""
 
 

@@ -4,18 +4,18 @@ The name is one by its form as a rule; what is none is shown in quotes, and made
 """
 
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_agent, quoted_name, shown_name
+from dragoman.core.ids import check_agent, quote_name, safe_name
 
-_SEE_RESERVED = "see `dragoman reserve list` (as a tool: reserve_list)"
+_RESERVE_LIST_HINT = "see `dragoman reserve list` (as a tool: reserve_list)"
 
 
-def task(name: str, but: str = "") -> Refusal:
+def task(name: str, addition: str = "") -> Refusal:
     """No task has this name; `addition`: a further clause."""
-    sentence = f"no task has the name {shown_name(name)}{but}"
+    sentence = f"no task has the name {safe_name(name)}{addition}"
     return Refusal("task_not_found", f"{sentence}: see `dragoman task list`")
 
 
-def task_then(name: str, position: int) -> Refusal:
+def task_at_position(name: str, position: int) -> Refusal:
     """The task exists, but did not at this position."""
     return Refusal(
         "task_not_found",
@@ -25,7 +25,7 @@ def task_then(name: str, position: int) -> Refusal:
 
 def parent(name: str) -> Refusal:
     """No task has the name that was given as the parent of another."""
-    sentence = f"no task has the name {shown_name(name)}, the parent's"
+    sentence = f"no task has the name {safe_name(name)}, the parent's"
     return Refusal("parent_not_found", f"{sentence}: see `dragoman task list`", path="parent")
 
 
@@ -35,7 +35,7 @@ def agent(name: str) -> Refusal:
     add = f"`dragoman agent add {name}` makes it known, " if is_name else ""
     return Refusal(
         "agent_not_found",
-        f"no agent or person is known as {name if is_name else quoted_name(name)}: {add}"
+        f"no agent or person is known as {name if is_name else quote_name(name)}: {add}"
         "`dragoman agent list` shows who is",
     )
 
@@ -47,21 +47,21 @@ def token(name: str, id: str) -> Refusal:
 
 def letter(id: str, remedy: str = "see `dragoman mail inbox`") -> Refusal:
     """No letter has this id; `remedy`: a better hint, where there is one."""
-    return Refusal("mail_not_found", f"there is no letter {shown_name(id)}: {remedy}")
+    return Refusal("mail_not_found", f"there is no letter {safe_name(id)}: {remedy}")
 
 
 def thread(id: str) -> Refusal:
     """No letter is in a thread of this name."""
     return Refusal(
         "mail_not_found",
-        f"there are no letters in the thread {shown_name(id)}: see `dragoman mail inbox`",
+        f"there are no letters in the thread {safe_name(id)}: see `dragoman mail inbox`",
     )
 
 
 def handoff(id: str) -> Refusal:
     """No handoff has this id, or none that the caller may know of."""
     return Refusal(
-        "handoff_not_found", f"there is no handoff {shown_name(id)}: see `dragoman handoff list`"
+        "handoff_not_found", f"there is no handoff {safe_name(id)}: see `dragoman handoff list`"
     )
 
 
@@ -69,28 +69,28 @@ def work_item(id: str) -> Refusal:
     """The work queue has no such item."""
     return Refusal(
         "work_item_not_found",
-        f"the work queue has no item {shown_name(id)}: `dragoman call workq.create` makes one",
+        f"the work queue has no item {safe_name(id)}: `dragoman call workq.create` makes one",
     )
 
 
-def item_outside(id: str) -> Refusal:
+def external_work_item(id: str) -> Refusal:
     """The external work queue has no such item."""
     return Refusal(
         "work_item_not_found",
-        f"the external work queue at [workq] url has no item {shown_name(id)}: "
+        f"the external work queue at [workq] url has no item {safe_name(id)}: "
         "create it there, then `dragoman call workq.get` finds it",
     )
 
 
 def wave(id: str) -> Refusal:
-    return Refusal("wave_not_found", f"there is no wave {shown_name(id)}: see `dragoman wave list`")
+    return Refusal("wave_not_found", f"there is no wave {safe_name(id)}: see `dragoman wave list`")
 
 
 def reservation(name: str) -> Refusal:
     """Nothing is reserved under this id or pattern."""
     return Refusal(
         "reservation_not_found",
-        f"nothing is reserved as {quoted_name(name)}: it may be over, {_SEE_RESERVED}",
+        f"nothing is reserved as {quote_name(name)}: it may be over, {_RESERVE_LIST_HINT}",
     )
 
 
@@ -98,7 +98,7 @@ def reservations_of(name: str) -> Refusal:
     """The caller has nothing reserved."""
     return Refusal(
         "reservation_not_found",
-        f"{name} has nothing reserved: it may be over, {_SEE_RESERVED}",
+        f"{name} has nothing reserved: it may be over, {_RESERVE_LIST_HINT}",
     )
 
 
@@ -106,7 +106,7 @@ def intent(id: str, path: str = "") -> Refusal:
     """No intent has this id, which stands in this field."""
     return Refusal(
         "intent_not_found",
-        f"there is no intent {shown_name(id)}: see `dragoman intent list`",
+        f"there is no intent {safe_name(id)}: see `dragoman intent list`",
         path=path,
     )
 

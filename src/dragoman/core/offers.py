@@ -7,20 +7,20 @@ from msgspec import Struct
 Trust = Literal["T0", "T1", "T2"]
 """Trust in an agent: T0 unproven, T1 usual, T2 full."""
 
-Spoken = Literal["aof", "agentmail", "saop", "acp", "ccos"]
+DialectName = Literal["aof", "agentmail", "saop", "acp", "ccos"]
 """Names of the dialects that an agent may understand."""
 
 TIERS: tuple[Trust, ...] = ("T0", "T1", "T2")
 """Trust tiers, the lowest first."""
 
 
-KEPT_BYTES: Final = 65_536
+DEFAULT_KEPT_BYTES: Final = 65_536
 """Largest output that is stored in the ledger, unless the settings say otherwise."""
-PLACE: Final = "locality:"
+LOCALITY_PREFIX: Final = "locality:"
 """Prefix of a constraint that names the place where the work must be done."""
 
 
-class Parts(Struct, frozen=True, omit_defaults=True, gc=False):
+class ScoreParts(Struct, frozen=True, omit_defaults=True, gc=False):
     """Parts of a score; the score is their sum, but never below 0."""
 
     skill: float = 0.0
@@ -39,14 +39,14 @@ class Candidate(Struct, frozen=True, omit_defaults=True, gc=False):
 
     agent: str
     score: float
-    parts: Parts
+    parts: ScoreParts
     threshold: float
     """Score that it has to reach."""
     matched: tuple[str, ...] = ()
     """Skills of the agent that the goal names."""
 
     @property
-    def is_good_enough(self) -> bool:
+    def meets_threshold(self) -> bool:
         """True if the score reaches the threshold."""
         return self.score >= self.threshold
 
@@ -66,7 +66,7 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     """Words or phrases; a goal that has one of them is delegated to nobody."""
 
 
-class Wish(Struct, frozen=True):
+class Requirements(Struct, frozen=True):
     """Requirements of a piece of work, by which an agent is chosen."""
 
     goal: str

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from dragoman.core.states.lease import Lease
     from dragoman.core.states.letter import Mail
     from dragoman.core.states.reservations import Reservations
-    from dragoman.core.states.standing import Standing
+    from dragoman.core.states.standing import Reputation
     from dragoman.core.states.task import Task
-    from dragoman.core.states.trace import Logged, Trace, TurnLog
-    from dragoman.core.states.wave import Happened, Wave
+    from dragoman.core.states.trace import RecordedEntry, Trace, TurnLog
+    from dragoman.core.states.wave import TimedEvent, Wave
     from dragoman.core.states.work_item import WorkItem
 
 
@@ -80,7 +80,7 @@ class Read(Protocol):
         """Open waves, oldest first."""
         ...
 
-    def history(self, stream: str) -> "Iterable[Happened]":
+    def history(self, stream: str) -> "Iterable[TimedEvent]":
         """All events of a stream with their times, in order."""
         ...
 
@@ -96,7 +96,7 @@ class Read(Protocol):
         """Id of the intent that has had a request with this id; empty: none has."""
         ...
 
-    def standing(self, name: str) -> "Standing | None":
+    def standing(self, name: str) -> "Reputation | None":
         """Capabilities and reputation of an agent."""
         ...
 
@@ -108,7 +108,7 @@ class Read(Protocol):
         """State of the turns of the task with this id."""
         ...
 
-    def logged(self, key: str) -> "Logged | None":
+    def logged(self, key: str) -> "RecordedEntry | None":
         """Position and digest of the recorded turn or trace event with this key."""
         ...
 
@@ -187,13 +187,13 @@ class Decision(Struct, frozen=True):
     """Refusal that is on record with its target: the events stand, and the caller is refused."""
 
 
-def receipt(task: "Task", status: Status, lease: "Lease | None" = None) -> Receipt:
+def task_receipt(task: "Task", status: Status, lease: "Lease | None" = None) -> Receipt:
     """Receipt of a command about an existing task."""
     expires_at = lease.expires_at if lease else 0
     return Receipt(task.id, status, task.attempts, task.fence, expires_at)
 
 
-def noted(stream: str, state: str, *events: "AnyEvent") -> Decision:
+def stream_decision(stream: str, state: str, *events: "AnyEvent") -> Decision:
     """Decision about one stream that is no task: its state, and the events."""
-    told = Receipt("", None, stream=stream, state=state)
-    return Decision(told, tuple((stream, event) for event in events))
+    receipt = Receipt("", None, stream=stream, state=state)
+    return Decision(receipt, tuple((stream, event) for event in events))

@@ -13,97 +13,99 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Receipt
-from dragoman.engine.ports import Answer
-from dragoman.engine.request import Accepted, Request
-from dragoman.engine.snapshots import Place
+from dragoman.engine.ports import IdempotencyRecord
+from dragoman.engine.request import Committed, Request
+from dragoman.engine.snapshots import AnswerKey
 from dragoman.text.digest import keyed_digest
 
 
-class _Declined(Struct, frozen=True, tag="declined"):
+class _DeclinedEffect(Struct, frozen=True, tag="declined"):
     """A refused effect, stored in place of the effect's receipts, with the reason."""
 
     code: str
     detail: str
 
 
-class _New(Struct, frozen=True):
+class _PendingAnswer(Struct, frozen=True):
     scope: int
     key: str
     request: Request
-    told: Accepted
+    outcome: Committed
 
 
 _position = attrgetter("position")
-_decoder = msgspec.json.Decoder(tuple[Receipt | _Declined, ...])
+_decoder = msgspec.json.Decoder(tuple[Receipt | _DeclinedEffect, ...])
 _encode = msgspec.json.Encoder().encode
 
 
-class Answers:
+class IdempotencyAnswers:
     """Stored answers by key, as far as this process has loaded or made them."""
 
-    def __init__(self, kept: dict[Place, Answer], secret: bytes) -> None:
+    def __init__(self, cache: dict[AnswerKey, IdempotencyRecord], secret: bytes) -> None:
         """`cache` lasts from batch to batch; fingerprints are keyed with `secret`."""
-        self._kept = kept
+        self._cache = cache
         self._secret = secret
-        self._new: dict[Place, _New] = {}
+        self._pending: dict[AnswerKey, _PendingAnswer] = {}
 
-    def learn(self, place: Place, answer: Answer) -> None:
+    def add_stored(self, key: AnswerKey, answer: IdempotencyRecord) -> None:
         """Add a record that was read from the store."""
-        self._kept[place] = answer
+        self._cache[key] = answer
 
-    def keep(self, place: Place, scope: int, request: Request, told: Accepted) -> None:
+    def add(self, key: AnswerKey, scope: int, request: Request, outcome: Committed) -> None:
         """Add the answer to this request; `scope` is the number of the stream in which its key is
         unique."""
-        self._new[place] = _New(scope, place[1], request, told)
+        self._pending[key] = _PendingAnswer(scope, key[1], request, outcome)
 
-    def find(self, place: Place) -> Answer | None:
+    def find(self, key: AnswerKey) -> IdempotencyRecord | None:
         """The answer that was given under this key."""
-        new = self._new.get(place)
-        return self._kept.get(place) if new is None else self._stored(new)
+        new = self._pending.get(key)
+        return self._cache.get(key) if new is None else self._to_record(new)
 
-    def fits(self, answer: Answer, request: Request) -> bool:
+    def matches(self, answer: IdempotencyRecord, request: Request) -> bool:
         """True if this request was answered, and not another one under the same key."""
         return answer.fingerprint == _fingerprint(request, self._secret)
 
-    def written(self) -> list[Answer]:
+    def take_pending(self) -> list[IdempotencyRecord]:
         """Take the records of the batch, to be stored; from now on they are cached."""
-        answers = [self._stored(new) for new in self._new.values()]
-        self._kept.update(zip(self._new, answers, strict=True))
+        answers = [self._to_record(new) for new in self._pending.values()]
+        self._cache.update(zip(self._pending, answers, strict=True))
         return answers
 
-    def _stored(self, new: _New) -> Answer:
+    def _to_record(self, new: _PendingAnswer) -> IdempotencyRecord:
         fingerprint = _fingerprint(new.request, self._secret)
-        return Answer(new.scope, new.key, fingerprint, _encode(_parts(new.told)))
+        return IdempotencyRecord(
+            new.scope, new.key, fingerprint, _encode(_answer_parts(new.outcome))
+        )
 
 
-def told_before(answer: Answer) -> Accepted:
+def decode_answer(answer: IdempotencyRecord) -> Committed:
     """Decode a stored answer."""
     parts = _decoder.decode(answer.answer)
-    declined = next((part for part in parts if isinstance(part, _Declined)), None)
-    return Accepted(
+    declined = next((part for part in parts if isinstance(part, _DeclinedEffect)), None)
+    return Committed(
         tuple(part for part in parts if isinstance(part, Receipt)),
         repeated=True,
         declined=declined and Refusal(declined.code, declined.detail),
     )
 
 
-def _parts(told: Accepted) -> Sequence[Receipt | _Declined]:
+def _answer_parts(outcome: Committed) -> Sequence[Receipt | _DeclinedEffect]:
     # The position is known only after the commit, and is looked up for a repeat.
-    receipts = told.receipts
+    receipts = outcome.receipts
     if any(map(_position, receipts)):
         receipts = tuple(replace(one, position=0) for one in receipts)
-    if told.declined is None:
+    if outcome.declined is None:
         return receipts
-    return (*receipts, _Declined(told.declined.code, told.declined.detail))
+    return (*receipts, _DeclinedEffect(outcome.declined.code, outcome.declined.detail))
 
 
 def _fingerprint(request: Request, secret: bytes) -> bytes:
     """Fingerprint that tells a repeat from a reuse of its key; keyed, so that it leaks nothing of a
     secret."""
-    return keyed_digest(secret, _encode((request.actor.label, _asked(request))))
+    return keyed_digest(secret, _encode((request.actor.label, _fingerprint_input(request))))
 
 
-def _asked(request: Request) -> object:
+def _fingerprint_input(request: Request) -> object:
     """The part of a request that a repeat has in common with the first one.
 
     A key that is made of the content is enough. Under a key of the caller's own the original text
@@ -112,6 +114,6 @@ def _asked(request: Request) -> object:
     """
     if request.per_attempt:
         return ()
-    if request.rest is not None:
-        return request.rest.said
-    return request.commands if request.said is msgspec.UNSET else request.said
+    if request.carry_over is not None:
+        return request.carry_over.text_digest
+    return request.commands if request.original_text is msgspec.UNSET else request.original_text

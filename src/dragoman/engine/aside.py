@@ -16,87 +16,98 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_PATIENCE_S = 0.003
+_MAX_IDLE_S = 0.003
 """After waiting so long a thread takes no further call of its tick."""
-_INSTEAD = 2
+_THREADS_INSTEAD = 2
 """The number of threads started in place of each one that has waited that long."""
-_LONG_S = 0.25
+_SLOW_CALL_S = 0.25
 """After so long on a single call, the calls behind it move to another thread. Much sooner, and a
 thread that only waits for its turn would count as slow."""
 
-Resolved = Iterable[tuple[asyncio.Future[Any], Any]]
+Outcomes = Iterable[tuple[asyncio.Future[Any], Any]]
 """Futures and their results; an exception is raised to the awaiting caller."""
-_Asked = deque[tuple[Callable[[], Any], asyncio.Future[Any]]]
+_PendingCalls = deque[tuple[Callable[[], Any], asyncio.Future[Any]]]
 
 
-def _idle() -> float:
+def _idle_seconds() -> float:
     """Seconds that this thread has not been running since it began."""
     return perf_counter() - thread_time()
 
 
-class Aside:
+class ThreadBatcher:
     """Runs blocking calls in threads. Several event loops may use it."""
 
-    def __init__(self, idle: Callable[[], float] = _idle, long: float = _LONG_S) -> None:
+    def __init__(
+        self, idle_seconds: Callable[[], float] = _idle_seconds, slow_call_s: float = _SLOW_CALL_S
+    ) -> None:
         """`idle_seconds`: for how many seconds the calling thread has not been running;
         `slow_call_s`: after how many seconds on one call the calls behind it are moved to another
         thread."""
-        self._gathered: dict[asyncio.AbstractEventLoop, _Asked] = {}
-        self._idle = idle
-        self._long = long
+        self._pending: dict[asyncio.AbstractEventLoop, _PendingCalls] = {}
+        self._idle_seconds = idle_seconds
+        self._slow_call_s = slow_call_s
 
-    async def look(self, up: Callable[[], T]) -> T:
+    async def run(self, call: Callable[[], T]) -> T:
         """Run a call in a thread; others of the same tick may run before it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        if loop not in self._gathered:
-            self._gathered[loop] = deque()
-            loop.call_soon(self._leave, loop)
-        self._gathered[loop].append((up, future))
+        if loop not in self._pending:
+            self._pending[loop] = deque()
+            loop.call_soon(self._flush, loop)
+        self._pending[loop].append((call, future))
         return await future
 
-    def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
-        asked = self._gathered.pop(loop)
-        self._send(loop, asked, 1)
-        self._watch(loop, asked)
+    def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
+        pending = self._pending.pop(loop)
+        self._start_threads(loop, pending, 1)
+        self._watch_progress(loop, pending)
 
-    def _watch(self, loop: asyncio.AbstractEventLoop, asked: _Asked) -> None:
-        if asked:
-            loop.call_later(self._long, self._overtake, loop, asked, len(asked))
+    def _watch_progress(self, loop: asyncio.AbstractEventLoop, pending: _PendingCalls) -> None:
+        if pending:
+            loop.call_later(
+                self._slow_call_s, self._overtake_slow_call, loop, pending, len(pending)
+            )
 
-    def _overtake(self, loop: asyncio.AbstractEventLoop, asked: _Asked, left: int) -> None:
-        if len(asked) == left:
-            self._send(loop, asked, 1)
-        self._watch(loop, asked)
-
-    def _send(self, loop: asyncio.AbstractEventLoop, asked: _Asked, ways: int) -> None:
-        for _ in range(min(ways, len(asked))):
-            try:
-                looked = loop.run_in_executor(None, self._look, asked)
-            except RuntimeError as error:  # the executor has shut down: fail the callers
-                resolve((future, error) for _, future in asked)
-                return
-            looked.add_done_callback(partial(self._tell, loop, asked))
-
-    def _tell(
-        self, loop: asyncio.AbstractEventLoop, asked: _Asked, looked: "asyncio.Future[Resolved]"
+    def _overtake_slow_call(
+        self, loop: asyncio.AbstractEventLoop, pending: _PendingCalls, remaining: int
     ) -> None:
-        resolve(looked.result())
-        self._send(loop, asked, _INSTEAD)
+        if len(pending) == remaining:
+            self._start_threads(loop, pending, 1)
+        self._watch_progress(loop, pending)
 
-    def _look(self, asked: _Asked) -> Resolved:
+    def _start_threads(
+        self, loop: asyncio.AbstractEventLoop, pending: _PendingCalls, count: int
+    ) -> None:
+        for _ in range(min(count, len(pending))):
+            try:
+                outcomes = loop.run_in_executor(None, self._run_calls, pending)
+            except RuntimeError as error:  # the executor has shut down: fail the callers
+                resolve_futures((future, error) for _, future in pending)
+                return
+            outcomes.add_done_callback(partial(self._finish_hop, loop, pending))
+
+    def _finish_hop(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        pending: _PendingCalls,
+        outcomes: "asyncio.Future[Outcomes]",
+    ) -> None:
+        resolve_futures(outcomes.result())
+        self._start_threads(loop, pending, _THREADS_INSTEAD)
+
+    def _run_calls(self, pending: _PendingCalls) -> Outcomes:
         """Run as many calls as one thread has patience for; another thread may take some of them at
         once."""
         outcomes = list[tuple[asyncio.Future[Any], Any]]()
-        end = self._idle() + _PATIENCE_S
+        end = self._idle_seconds() + _MAX_IDLE_S
         with suppress(IndexError):  # no calls are left
-            while not outcomes or self._idle() < end:
-                up, future = asked.popleft()
-                outcomes.append((future, _outcome(up)))
+            while not outcomes or self._idle_seconds() < end:
+                call, future = pending.popleft()
+                outcomes.append((future, _call_outcome(call)))
         return outcomes
 
 
-def resolve(outcomes: Resolved) -> None:
+def resolve_futures(outcomes: Outcomes) -> None:
     """Resolve futures; those whose caller has stopped waiting are skipped."""
     for future, outcome in outcomes:
         if future.done():
@@ -110,8 +121,8 @@ def resolve(outcomes: Resolved) -> None:
             future.set_exception(outcome)
 
 
-def _outcome(up: Callable[[], Any]) -> Any:
+def _call_outcome(call: Callable[[], Any]) -> Any:
     try:
-        return up()
+        return call()
     except Exception as error:  # noqa: BLE001  handed to the caller that asked for it
         return error

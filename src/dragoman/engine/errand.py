@@ -9,10 +9,10 @@ from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.events import MessageReceived
 from dragoman.core.reading import Receipt
-from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.plan import Accepted, Rejected
 
 
-class Do(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ForwardedCommands(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Commands that succeed together or not at all, and their actor."""
 
     actor: Actor
@@ -30,7 +30,7 @@ class Do(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Commands to run afterwards, all or none: if they are refused, the others stand."""
 
 
-class Done(Struct, frozen=True):
+class ForwardedResult(Struct, frozen=True):
     """A receipt for each command."""
 
     receipts: tuple[Receipt, ...]
@@ -41,7 +41,7 @@ class Done(Struct, frozen=True):
     """Warnings for the sender about secrets that only the hub recognised."""
 
 
-class Say(Struct, frozen=True):
+class ForwardedOperation(Struct, frozen=True):
     """An operation that the hub itself has to redact, by its name and message (JSON)."""
 
     actor: Actor
@@ -50,8 +50,8 @@ class Say(Struct, frozen=True):
     key: str = ""
 
 
-class Told(Struct, frozen=True, omit_defaults=True):
+class ForwardedReply(Struct, frozen=True, omit_defaults=True):
     """The reply to a forwarded operation: one of the two."""
 
-    taken: Taken | None = None
-    turned: Turned | None = None
+    taken: Accepted | None = None
+    turned: Rejected | None = None

@@ -10,139 +10,143 @@ from operator import attrgetter
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from dragoman.core.actors import ActorRecord, record_received, record_refusal
+from dragoman.core.actors import ActorRecord, record_received_message, record_refusal
 from dragoman.core.commands import AnyCommand, command_name
-from dragoman.core.decide import decide, renewal
+from dragoman.core.decide import decide, renewal_by_activity
 from dragoman.core.errors import Refusal
 from dragoman.core.events import MessageReceived
 from dragoman.core.ids import check_key
 from dragoman.core.reading import Decision, Receipt
-from dragoman.engine.answers import told_before
-from dragoman.engine.ports import Answer
-from dragoman.engine.request import SIGNED_KEY, Accepted, Outcome, Request
-from dragoman.engine.snapshots import Place
-from dragoman.engine.unit import Earlier, Unit
+from dragoman.engine.answers import decode_answer
+from dragoman.engine.ports import IdempotencyRecord
+from dragoman.engine.request import SIGNED_KEY_PREFIX, Committed, Outcome, Request
+from dragoman.engine.snapshots import AnswerKey
+from dragoman.engine.unit import EarlierAnswer, Unit
 
-_was_before = attrgetter("before")
+_is_repeat = attrgetter("before")
 
-_TRIED_BEFORE = Refusal(
+_EFFECT_ALREADY_TRIED = Refusal(
     "already_exists", "duplicate: its effect was tried the first time and is not tried again"
 )
 
-_COUNTED = "duplicate: already applied {then}, ignored"
+_ALREADY_COUNTED = "duplicate: already applied {then}, ignored"
 
 
 def execute(unit: Unit, request: Request, now: int) -> Outcome:
     """Decide and record a request."""
-    place = unit.begin(request)
-    answer = unit.answers.find(place)
+    answer_key = unit.begin_request(request)
+    answer = unit.answers.find(answer_key)
     if answer is not None:
-        return _repeat(unit, request, answer, now)
-    malformed = check_key(place[1])
-    if malformed is None and request.said is not UNSET:
-        malformed = unit.hear(request.said)
+        return _replay_if_same(unit, request, answer, now)
+    malformed = check_key(answer_key[1])
+    if malformed is None and request.original_text is not UNSET:
+        malformed = unit.set_original_text(request.original_text)
     if malformed is not None:
-        return _refused(unit, request, request.commands[0], malformed, now)
+        return _record_actor_refusal(unit, request, request.commands[0], malformed, now)
     sent_at = request.sent_at
-    earlier = None if sent_at is None else unit.answered_earlier(request, sent_at)
+    earlier = None if sent_at is None else unit.find_earlier_answer(request, sent_at)
     if earlier is not None:
-        unit.mark()
-    done = _carried_out(unit, request.commands, now)
-    if isinstance(done, _Stopped):
-        return _looked_up(unit, request, place, now) or _told_no(unit, request, done, now)
+        unit.set_undo_point()
+    executed = _run_commands(unit, request.commands, now)
+    if isinstance(executed, _RefusedCommand):
+        return _find_earlier_answer(unit, request, answer_key, now) or _record_refusal(
+            unit, request, executed, now
+        )
     if earlier is not None:
         unit.undo()
-        return _counted(unit, request, earlier, now)
-    receipts = done
-    was_said = receipts[0].before and all(map(_was_before, receipts))
-    declined = _effected(unit, request, receipts, now) if request.effect else None
-    if request.heard is not None and not was_said and not unit.has_recorded():
-        _received(unit, request, request.heard, now)
+        return _duplicate_of_attempt(unit, request, earlier, now)
+    receipts = executed
+    is_repeat = receipts[0].before and all(map(_is_repeat, receipts))
+    declined = _run_effect(unit, request, receipts, now) if request.effect else None
+    if request.receipt_event is not None and not is_repeat and not unit.has_recorded():
+        _record_receipt(unit, request, request.receipt_event, now)
     last = receipts[-1]
     if request.key and not request.per_attempt and last.task:
         # How far the streams of its task and of its subject have come, so that a repeat shows them
         # as they were.
-        reached = unit.version(last.stream) if last.stream else 0
-        receipts[-1] = replace(last, version=unit.version("task:" + last.task), reached=reached)
-    outcome = Accepted(tuple(receipts), was_said, declined)
+        version = unit.version(last.stream) if last.stream else 0
+        receipts[-1] = replace(last, version=unit.version("task:" + last.task), reached=version)
+    outcome = Committed(tuple(receipts), is_repeat, declined)
     if request.key or unit.has_recorded():
-        unit.remember(place, request, outcome)
+        unit.store_answer(answer_key, request, outcome)
     return outcome
 
 
-def _effected(unit: Unit, request: Request, receipts: list[Receipt], now: int) -> Refusal | None:
+def _run_effect(unit: Unit, request: Request, receipts: list[Receipt], now: int) -> Refusal | None:
     """Run the effect and add its receipts; or return the reason why there are none."""
-    if all(map(_was_before, receipts)) and not receipts[0].log:
+    if all(map(_is_repeat, receipts)) and not receipts[0].log:
         # An event of a trace is different: its answer is where its task is now.
-        return _TRIED_BEFORE
-    unit.mark()
-    followed = _carried_out(unit, request.effect, now)
-    if isinstance(followed, _Stopped):
-        return _told_no(unit, request, followed, now)
+        return _EFFECT_ALREADY_TRIED
+    unit.set_undo_point()
+    effect = _run_commands(unit, request.effect, now)
+    if isinstance(effect, _RefusedCommand):
+        return _record_refusal(unit, request, effect, now)
     if not unit.has_changed():
-        return _as_it_was(followed)
-    receipts += followed
+        return _nothing_changed(effect)
+    receipts += effect
     return None
 
 
-def _as_it_was(receipts: list[Receipt]) -> Refusal:
+def _nothing_changed(receipts: list[Receipt]) -> Refusal:
     """The refusal of an effect that was allowed but changed nothing."""
-    told = receipts[-1]
+    receipt = receipts[-1]
     # A receipt without a task is the answer to a letter, which somebody else has given first.
-    answered = f"letter {told.stream.partition(':')[2]} is already answered"
-    stand = f"{told.task} is already {told.status}" if told.task else answered
-    return Refusal("nothing_changed", f"no effect: {stand}")
+    answered = f"letter {receipt.stream.partition(':')[2]} is already answered"
+    state = f"{receipt.task} is already {receipt.status}" if receipt.task else answered
+    return Refusal("nothing_changed", f"no effect: {state}")
 
 
-class _Stopped(Struct, frozen=True):
+class _RefusedCommand(Struct, frozen=True):
     """The command that was refused; nothing of its request stands."""
 
     command: AnyCommand
     refusal: Refusal
-    recorded: Decision | None = None
+    decision: Decision | None = None
     """Set where the refusal is recorded with its subject, and not with its actor."""
 
 
-def _carried_out(
+def _run_commands(
     unit: Unit, commands: tuple[AnyCommand, ...], now: int
-) -> list[Receipt] | _Stopped:
+) -> list[Receipt] | _RefusedCommand:
     """Decide and record these commands: their receipts, or the refusal that undid all of them."""
     receipts: list[Receipt] = []
     for command in commands:
         decision = decide(command, unit, now)
         if isinstance(decision, Refusal):
             unit.undo()
-            return _Stopped(command, decision)
+            return _RefusedCommand(command, decision)
         if decision.refusal is not None:
             unit.undo()
-            return _Stopped(command, decision.refusal, decision)
+            return _RefusedCommand(command, decision.refusal, decision)
         unit.apply(decision)
-        told = decision.receipt
-        receipts.append(_placed(unit, told) if told.log else told)
+        receipt = decision.receipt
+        receipts.append(_with_position(unit, receipt) if receipt.log else receipt)
     return receipts
 
 
-def _placed(unit: Unit, receipt: Receipt) -> Receipt:
+def _with_position(unit: Unit, receipt: Receipt) -> Receipt:
     """The receipt of a turn or a trace event, with its position."""
-    known = unit.logged(receipt.log)
-    return receipt if known is None else replace(receipt, position=known.position)
+    logged = unit.logged(receipt.log)
+    return receipt if logged is None else replace(receipt, position=logged.position)
 
 
-def _looked_up(unit: Unit, request: Request, place: Place, now: int) -> Outcome | None:
+def _find_earlier_answer(
+    unit: Unit, request: Request, answer_key: AnswerKey, now: int
+) -> Outcome | None:
     """The stored answer, if a request that would be refused now was accepted before."""
     if not request.key:
         return None
-    unit.load_answers([place])
-    answer = unit.answers.find(place)
-    return _repeat(unit, request, answer, now) if answer else None
+    unit.load_answers([answer_key])
+    answer = unit.answers.find(answer_key)
+    return _replay_if_same(unit, request, answer, now) if answer else None
 
 
-def _repeat(unit: Unit, request: Request, answer: Answer, now: int) -> Outcome:
+def _replay_if_same(unit: Unit, request: Request, answer: IdempotencyRecord, now: int) -> Outcome:
     """The first answer to this key, renewing the lease (S-IDEM); or a refusal, if the request is
     another one."""
-    if not unit.answers.fits(answer, request):
-        key = answer.key.removeprefix(SIGNED_KEY)
-        return _refused(
+    if not unit.answers.matches(answer, request):
+        key = answer.key.removeprefix(SIGNED_KEY_PREFIX)
+        return _record_actor_refusal(
             unit,
             request,
             request.commands[0],
@@ -153,40 +157,42 @@ def _repeat(unit: Unit, request: Request, answer: Answer, now: int) -> Outcome:
             ),
             now,
         )
-    return _told_again(unit, request, answer, now)
+    return _replay_answer(unit, request, answer, now)
 
 
-def _counted(unit: Unit, request: Request, earlier: Earlier, now: int) -> Accepted:
+def _duplicate_of_attempt(
+    unit: Unit, request: Request, earlier: EarlierAnswer, now: int
+) -> Committed:
     """The answer that a message got for its attempt, with a remark that it counts for that one."""
-    told = _told_again(unit, request, earlier.answer, now)
-    first, *others = told.receipts
-    before = f"before attempt {earlier.present}"
+    replayed = _replay_answer(unit, request, earlier.answer, now)
+    first, *others = replayed.receipts
+    before = f"before attempt {earlier.current_attempt}"
     then = f"to attempt {earlier.attempt}" if earlier.attempt else before
-    remark = _COUNTED.format(then=then)
+    remark = _ALREADY_COUNTED.format(then=then)
     remarked = replace(first, remark="; ".join(filter(None, (first.remark, remark))))
-    return replace(told, receipts=(remarked, *others))
+    return replace(replayed, receipts=(remarked, *others))
 
 
-def _told_again(unit: Unit, request: Request, answer: Answer, now: int) -> Accepted:
+def _replay_answer(unit: Unit, request: Request, answer: IdempotencyRecord, now: int) -> Committed:
     """The stored answer; a repeat still renews the lease of its sender."""
     for command in (*request.commands, *request.effect):
-        lease = renewal(command, unit, now)
+        lease = renewal_by_activity(command, unit, now)
         if lease is not None:
-            unit.renew(lease)
-    told = told_before(answer)
-    receipts = tuple(_placed(unit, one) if one.log else one for one in told.receipts)
-    return replace(told, receipts=receipts)
+            unit.write_lease(lease)
+    stored = decode_answer(answer)
+    receipts = tuple(_with_position(unit, one) if one.log else one for one in stored.receipts)
+    return replace(stored, receipts=receipts)
 
 
-def _told_no(unit: Unit, request: Request, stopped: _Stopped, now: int) -> Refusal:
+def _record_refusal(unit: Unit, request: Request, refused: _RefusedCommand, now: int) -> Refusal:
     """Record a refusal where it belongs."""
-    if stopped.recorded is None:
-        return _refused(unit, request, stopped.command, stopped.refusal, now)
-    unit.apply(stopped.recorded)
-    return stopped.refusal
+    if refused.decision is None:
+        return _record_actor_refusal(unit, request, refused.command, refused.refusal, now)
+    unit.apply(refused.decision)
+    return refused.refusal
 
 
-def _refused(
+def _record_actor_refusal(
     unit: Unit, request: Request, command: AnyCommand, refusal: Refusal, now: int
 ) -> Refusal:
     """Record a refusal in the stream of its actor.
@@ -195,17 +201,19 @@ def _refused(
     for it, however alike they are.
     """
     stream = request.actor.stream
-    said = b"" if request.said is UNSET else bytes(request.said)
-    record = ActorRecord() if unit.has_recorded() else unit.record_of(stream)
-    event = record_refusal(record, command_name(command), command.about, refusal, now, said)
+    original_text = b"" if request.original_text is UNSET else bytes(request.original_text)
+    record = ActorRecord() if unit.has_recorded() else unit.actor_record(stream)
+    event = record_refusal(
+        record, command_name(command), command.target_task, refusal, now, original_text
+    )
     if event is not None:
         unit.record(stream, event)
     return refusal
 
 
-def _received(unit: Unit, request: Request, heard: MessageReceived, now: int) -> None:
+def _record_receipt(unit: Unit, request: Request, receipt: MessageReceived, now: int) -> None:
     """Record a message that changed nothing in the stream of its actor."""
     stream = request.actor.stream
-    event = record_received(unit.record_of(stream), heard, now)
+    event = record_received_message(unit.actor_record(stream), receipt, now)
     if event is not None:
         unit.record(stream, event)

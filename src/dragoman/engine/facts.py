@@ -8,9 +8,9 @@ from msgspec import Struct
 from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal
 from dragoman.core.states.task import Task
-from dragoman.engine.ports import BoardQuery, Store
+from dragoman.engine.ports import Store, TaskQuery
 from dragoman.engine.reads.ask import find_agent, find_task, list_tasks
-from dragoman.engine.reads.roster import Rosters
+from dragoman.engine.reads.roster import CandidateIndex
 
 _PAGE = 500
 
@@ -21,19 +21,19 @@ class StoreFacts(Struct, frozen=True, dict=True):
     store: Store
     has_file: Callable[[str, str], bool]
     """(AOF id of a task, path below its folder) -> True if there is such a file."""
-    look_at_runs: Callable[[], object] = lambda: None
+    scan_run_files: Callable[[], object] = lambda: None
     """Reads the run files of all tasks in progress, which other programs may have written."""
     now: Callable[[], int] = lambda: 0
     """The hub's clock; constant where nothing that is asked for depends on the time."""
 
     @property
-    def registry(self) -> Rosters:
+    def registry(self) -> CandidateIndex:
         """Candidates for a goal, cached."""
-        return self._rosters
+        return self._candidates
 
     @cached_property
-    def _rosters(self) -> Rosters:
-        return Rosters(self.store)
+    def _candidates(self) -> CandidateIndex:
+        return CandidateIndex(self.store)
 
     def task_exists(self, name: str) -> bool:
         """True if a task has this name."""
@@ -48,10 +48,10 @@ class StoreFacts(Struct, frozen=True, dict=True):
         """True if there is such a file in the folder of the task with this AOF id."""
         return self.has_file(task, ref)
 
-    def held_in(self, session: str, holder: str = "", task: str = "") -> list[str]:
+    def tasks_held_in_session(self, session: str, holder: str = "", task: str = "") -> list[str]:
         """The AOF ids of the tasks that are held in a session, by this agent or (empty) by any;
         only this task, if one is named."""
-        streams = self.store.sessions(session)
+        streams = self.store.streams_in_session(session)
         found = (find_task(self.store, stream.partition(":")[2]) for stream in streams)
         return [
             view.task.aof_id
@@ -62,17 +62,17 @@ class StoreFacts(Struct, frozen=True, dict=True):
             and task in ("", view.task.id)
         ]
 
-    def reported(self) -> list[str]:
+    def reported_tasks(self) -> list[str]:
         """The AOF ids of all tasks in progress whose attempt has reported an outcome."""
         return [task.aof_id for task in self._in_progress() if task.reported is not None]
 
-    def speaker(self, name: str, via: str) -> Actor:
+    def resolve_actor(self, name: str, via: str) -> Actor:
         """The actor of this name, in its registered role; unregistered names are agents."""
         known = find_agent(self.store, name)
         return Actor("agent" if known is None else known.role, name, via)
 
     def _in_progress(self) -> Iterator[Task]:
-        query = BoardQuery(status="in-progress", limit=_PAGE)
+        query = TaskQuery(status="in-progress", limit=_PAGE)
         while page := list_tasks(self.store, query):
             yield from (view.task for view in page)
-            query = BoardQuery(status="in-progress", before=page[-1].number, limit=_PAGE)
+            query = TaskQuery(status="in-progress", before=page[-1].number, limit=_PAGE)

@@ -18,21 +18,21 @@ class Fault(Struct, frozen=True):
     code: str
     reason: str
     path: str = ""
-    is_whole: bool = False
+    is_sentence: bool = False
     """True if the reason names its subject itself, so that the path is not put before it."""
 
     @property
     def detail(self) -> str:
         """The sentence for a person."""
-        return self.reason if self.is_whole or not self.path else f"{self.path}: {self.reason}"
+        return self.reason if self.is_sentence or not self.path else f"{self.path}: {self.reason}"
 
 
-def fault_of(refusal: Refusal, path: str = "") -> Fault:
+def fault_from_refusal(refusal: Refusal, path: str = "") -> Fault:
     """The fault that a refusal of the core stands for, perhaps of one field."""
-    return Fault(refusal.code, refusal.detail, path, is_whole=True)
+    return Fault(refusal.code, refusal.detail, path, is_sentence=True)
 
 
-def in_shape(value: Any, shape: Any, code: str = "invalid_field") -> Any:
+def validate_shape(value: Any, shape: Any, code: str = "invalid_field") -> Any:
     """Convert a parsed JSON value to its shape, or return the fault of it."""
     try:
         return msgspec.convert(value, shape)
@@ -41,16 +41,16 @@ def in_shape(value: Any, shape: Any, code: str = "invalid_field") -> Any:
         return Fault(code, fault.reason, fault.path)
 
 
-def not_empty(read: Any, field: str, kind: str) -> Any:
+def require_id(read: Any, field: str, kind: str) -> Any:
     """The parsed message, unless its id is empty: to have an id assigned, leave the field out."""
     if isinstance(read, Fault) or getattr(read, field) != "":
         return read
-    misnamed = check_id("", kind)
-    assert misnamed is not None, "an empty id is malformed"
-    return fault_of(misnamed, field)
+    malformed = check_id("", kind)
+    assert malformed is not None, "an empty id is malformed"
+    return fault_from_refusal(malformed, field)
 
 
-def json_fault(error: StrictJsonError) -> Fault:
+def fault_from_json_error(error: StrictJsonError) -> Fault:
     """The fault of a message that is not valid JSON."""
     code = "message_too_large" if error.too_large else "invalid_json"
     return Fault(code, error.reason, error.path)

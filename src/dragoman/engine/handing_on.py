@@ -11,101 +11,105 @@ from msgspec import Struct
 from dragoman.core.commands import AnyCommand, NoteHandoff, ReleaseWorkItem
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_id
-from dragoman.core.states.handoff import WORKQ_NOTE, Handoff
-from dragoman.core.states.handoff_items import items_of
+from dragoman.core.states.handoff import WORKQ_NOTE_KIND, Handoff
+from dragoman.core.states.handoff_items import work_items_of
 from dragoman.engine.ports import Store
-from dragoman.engine.workq import Moved, Workq, find_item
+from dragoman.engine.workq import TransferResult, WorkQueue, find_work_item
 
-Outcome = Literal["transferred", "degraded", "not_applicable", "returned", "not_returned"]
+TransferOutcome = Literal["transferred", "degraded", "not_applicable", "returned", "not_returned"]
 
 _Items = Mapping[str, Mapping[str, str]]
 """Item -> `outcome` and `detail` of its transfer."""
 
-_TROUBLE: Final = frozenset({"refused", "unavailable"})
+_FAILED: Final = frozenset({"refused", "unavailable"})
 
 
-class HandedOn(Struct, frozen=True):
+class ItemTransfer(Struct, frozen=True):
     """Result of transferring all items of a handoff."""
 
-    outcome: Outcome
+    outcome: TransferOutcome
     details: tuple[str, ...] = ()
     """Sentences about single items."""
     commands: tuple[AnyCommand, ...] = ()
     """Commands that record the transfer."""
 
 
-def hand_on(handoff: Handoff, workq: Workq, owner: str) -> HandedOn:
+def transfer_items(handoff: Handoff, workq: WorkQueue, owner: str) -> ItemTransfer:
     """Transfer the items to one side of the handoff, from the other; failures are noted."""
-    items, is_back = items_of(handoff.package), owner == handoff.sender
+    items, is_back = work_items_of(handoff.package), owner == handoff.sender
     if not items:
-        return HandedOn("not_applicable")
+        return ItemTransfer("not_applicable")
     former = handoff.recipient if is_back else handoff.sender
-    wanted = (
-        tuple(item for item in items if item not in _left_behind(handoff)) if is_back else items
+    to_transfer = (
+        tuple(item for item in items if item not in _items_never_transferred(handoff))
+        if is_back
+        else items
     )
-    moved = _all_moved(wanted, workq, former, owner)
-    outcome = _outcome(moved, is_back=is_back)
-    said: _Items = {
-        item: {"outcome": one.outcome, "detail": one.detail} for item, one in moved.items()
+    results = _transfer_all(to_transfer, workq, former, owner)
+    outcome = _overall_outcome(results, is_back=is_back)
+    noted_items: _Items = {
+        item: {"outcome": one.outcome, "detail": one.detail} for item, one in results.items()
     }
     orphaned: list[AnyCommand] = [
         ReleaseWorkItem(item, is_orphaned=True, sender=former)
-        for item, one in moved.items()
+        for item, one in results.items()
         if one.outcome == "unavailable"
     ]
-    noted = NoteHandoff(handoff.id, WORKQ_NOTE, outcome, {"items": dict(said)})
-    return HandedOn(outcome, _told(said), (*orphaned, noted))
+    note = NoteHandoff(handoff.id, WORKQ_NOTE_KIND, outcome, {"items": dict(noted_items)})
+    return ItemTransfer(outcome, _describe_failures(noted_items), (*orphaned, note))
 
 
-def workq_status(outcome: str) -> str:
+def protocol_status(outcome: str) -> str:
     """The outcome in the protocol's words, which do not tell a transfer back from one there."""
     return {"returned": "transferred", "not_returned": "degraded"}.get(outcome, outcome)
 
 
-def told_of_items(handoff: Handoff, but: Collection[str] = ()) -> tuple[str, ...]:
+def describe_failed_items(handoff: Handoff, except_items: Collection[str] = ()) -> tuple[str, ...]:
     """Sentences about items whose transfer failed, from the last note; except for these."""
-    return _told({item: one for item, one in _noted(handoff).items() if item not in but})
+    return _describe_failures(
+        {item: one for item, one in _noted_transfers(handoff).items() if item not in except_items}
+    )
 
 
-def in_place(store: Store, handoff: Handoff) -> frozenset[str]:
+def items_in_place(store: Store, handoff: Handoff) -> frozenset[str]:
     """The items that are where the work is by now, whoever has moved them, by our own queue."""
     owner = handoff.recipient if handoff.rejection is None else handoff.sender
-    return frozenset(item for item in _noted(handoff) if _is_with(store, item, owner))
+    return frozenset(item for item in _noted_transfers(handoff) if _is_owned_by(store, item, owner))
 
 
-def seen_outside(workq: Workq, handoff: Handoff) -> Mapping[str, bool]:
+def items_in_place_outside(workq: WorkQueue, handoff: Handoff) -> Mapping[str, bool]:
     """True or false for each item that an external queue answers for: is it where the work is? A
     queue that does not answer is not asked again."""
     owner = handoff.recipient if handoff.rejection is None else handoff.sender
-    seen = dict[str, bool]()
-    for item, one in _noted(handoff).items():
+    answers = dict[str, bool]()
+    for item, one in _noted_transfers(handoff).items():
         if one["outcome"] != "transferred":
             state = workq.item_status(item)
             if state is None and workq.item_exists(item) is None:
                 break
-            seen[item] = state is not None and state.owner == owner
-    return seen
+            answers[item] = state is not None and state.owner == owner
+    return answers
 
 
-def _is_with(store: Store, item: str, owner: str) -> bool:
-    found = find_item(store, item)
+def _is_owned_by(store: Store, item: str, owner: str) -> bool:
+    found = find_work_item(store, item)
     return not isinstance(found, Refusal) and found.owner == owner
 
 
-def _noted(handoff: Handoff) -> _Items:
+def _noted_transfers(handoff: Handoff) -> _Items:
     """The result of the last transfer of each item."""
-    notes = [note for note in handoff.notes if note.kind == WORKQ_NOTE]
+    notes = [note for note in handoff.notes if note.kind == WORKQ_NOTE_KIND]
     items = notes[-1].data.get("items") if notes else None
     return cast(_Items, items) if isinstance(items, dict) else {}
 
 
-def _left_behind(handoff: Handoff) -> frozenset[str]:
+def _items_never_transferred(handoff: Handoff) -> frozenset[str]:
     """The items that were never transferred: there is nothing to give back."""
-    noted = _noted(handoff).items()
+    noted = _noted_transfers(handoff).items()
     return frozenset(item for item, one in noted if one["outcome"] in ("refused", "missing"))
 
 
-def _told(items: _Items) -> tuple[str, ...]:
+def _describe_failures(items: _Items) -> tuple[str, ...]:
     """Each item that was not transferred, and the reason."""
     return tuple(
         f"{item}: {one['outcome']}" + (f", {one['detail']}" if one["detail"] else "")
@@ -114,27 +118,27 @@ def _told(items: _Items) -> tuple[str, ...]:
     )
 
 
-def _all_moved(
-    items: tuple[str, ...], workq: Workq, former: str, owner: str
-) -> Mapping[str, Moved]:
+def _transfer_all(
+    items: tuple[str, ...], workq: WorkQueue, former: str, owner: str
+) -> Mapping[str, TransferResult]:
     """Transfer the items; a queue that once gives no answer is not tried again: every try may take
     seconds."""
-    moved, silent = dict[str, Moved](), None
+    results, unavailable = dict[str, TransferResult](), None
     for item in items:
         malformed = check_id(item, "item id")
         if malformed is not None:
-            moved[item] = Moved("missing", malformed.detail)
-        elif silent is not None:
-            moved[item] = silent
+            results[item] = TransferResult("missing", malformed.detail)
+        elif unavailable is not None:
+            results[item] = unavailable
         else:
-            moved[item] = workq.transfer_ownership(item, former, owner)
-            silent = moved[item] if moved[item].outcome == "unavailable" else None
-    return moved
+            results[item] = workq.transfer_ownership(item, former, owner)
+            unavailable = results[item] if results[item].outcome == "unavailable" else None
+    return results
 
 
-def _outcome(moved: Mapping[str, Moved], *, is_back: bool) -> Outcome:
-    outcomes = {one.outcome for one in moved.values()}
-    if outcomes & _TROUBLE:
+def _overall_outcome(results: Mapping[str, TransferResult], *, is_back: bool) -> TransferOutcome:
+    outcomes = {one.outcome for one in results.values()}
+    if outcomes & _FAILED:
         return "not_returned" if is_back else "degraded"
     if "transferred" not in outcomes:
         return "not_applicable"

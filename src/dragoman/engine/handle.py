@@ -15,40 +15,40 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.errors import (
+    ActiveHandoffConflict,
     Refusal,
     StoreConflict,
     StoreCorrupt,
     StoreLost,
     StoreUnavailable,
-    TaskOnItsWay,
 )
 from dragoman.core.reading import Receipt
-from dragoman.engine.aside import resolve
+from dragoman.engine.aside import resolve_futures
 from dragoman.engine.execute import execute
-from dragoman.engine.ports import Changes, Clock, NewEntry, Session, Store
-from dragoman.engine.prepare import prepare
+from dragoman.engine.ports import Changes, Clock, NewEntry, Store, Transaction
+from dragoman.engine.prepare import preload
 from dragoman.engine.request import Outcome, Request
-from dragoman.engine.rests import Batch, RestsUnkept
-from dragoman.engine.snapshots import Cache
-from dragoman.engine.tail import Tail
+from dragoman.engine.rests import BatchCarryOvers, CarryOverNotStored
+from dragoman.engine.snapshots import StreamCache
+from dragoman.engine.tail import RecentEntries
 from dragoman.engine.unit import Unit
 from dragoman.text.digest import keyed_digest
 
-MOST_IN_BATCH = 1_024
-MOST_WAITING = 20_000
-_TRIES = 25
-_PROBE = "probe"
+MAX_BATCH = 1_024
+MAX_QUEUED = 20_000
+_MAX_TRIES = 25
+_PROBE_DAY = "probe"
 """Used in place of a day, on which no AOF number is given out; 0 and 1 alternate, so that something
 is written."""
 
 Failpoint = Callable[[str], None]
-OnLeases = Callable[[Collection[str]], None]
+OnLeaseChange = Callable[[Collection[str]], None]
 """Called after a commit with the tasks whose leases changed: heartbeats leave no entry to follow.
 """
 OnCommit = Callable[[Collection[str]], None]
 """Called after a commit with the streams that have new entries: a hint, in the thread that wrote
 them."""
-Waiting = tuple[Request, asyncio.Future[Outcome]]
+QueuedRequest = tuple[Request, asyncio.Future[Outcome]]
 """A request and the future of its caller."""
 
 
@@ -62,7 +62,7 @@ class Engine:
         secret: bytes,
         *,
         failpoint: Failpoint = lambda _: None,
-        on_leases: OnLeases = lambda _: None,
+        on_leases: OnLeaseChange = lambda _: None,
         on_commit: OnCommit = lambda _: None,
     ) -> None:
         self.store = store
@@ -71,20 +71,20 @@ class Engine:
         self._failpoint = failpoint
         self._on_leases = on_leases
         self._on_commit = on_commit
-        self.head: Callable[[], str] = lambda: ""
+        self.current_commit: Callable[[], str] = lambda: ""
         """Returns the commit that the repository has checked out; called before each batch."""
-        self.tail = Tail()
+        self.recent_entries = RecentEntries()
         """The newest committed entries, for readers that follow."""
-        self._cache = Cache()
-        self._writing = threading.Lock()
-        self._starting = threading.Lock()
-        self._fronts: dict[asyncio.AbstractEventLoop, _Front] = {}
-        self._queue: SimpleQueue[tuple[_Front, list[Waiting]] | None] = SimpleQueue()
+        self._cache = StreamCache()
+        self._write_lock = threading.Lock()
+        self._start_lock = threading.Lock()
+        self._loop_queues: dict[asyncio.AbstractEventLoop, _LoopQueue] = {}
+        self._queue: SimpleQueue[tuple[_LoopQueue, list[QueuedRequest]] | None] = SimpleQueue()
         self._writer: threading.Thread | None = None
 
     def handle_now(self, request: Request) -> Outcome:
         """Run one request in the caller's thread."""
-        outcome = self._run([request])[0]
+        outcome = self._run_batch([request])[0]
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -92,20 +92,20 @@ class Engine:
     def handle(self, request: Request) -> asyncio.Future[Outcome]:
         """Run a request together with those of other callers; await what this returns."""
         loop = asyncio.get_running_loop()
-        front = self._fronts.get(loop)
-        if front is None:
-            front = self._new_front(loop)
-        return front.submit(request)
+        loop_queue = self._loop_queues.get(loop)
+        if loop_queue is None:
+            loop_queue = self._new_loop_queue(loop)
+        return loop_queue.submit(request)
 
-    def probe(self) -> None:
+    def probe_write(self) -> None:
         """Check that the store takes writes, by one that changes no stream; StoreError."""
 
-        def work(session: Session) -> None:
+        def work(session: Transaction) -> None:
             # A unit drops its cache if other processes have written, as at every write.
             Unit(session, self._cache, self.clock.now())
-            session.write(Changes(numbers={_PROBE: 1 - session.last_number(_PROBE)}))
+            session.write(Changes(daily_numbers={_PROBE_DAY: 1 - session.last_number(_PROBE_DAY)}))
 
-        with self._writing:
+        with self._write_lock:
             self.store.transact(work)
 
     def digest(self, content: bytes) -> bytes:
@@ -114,49 +114,51 @@ class Engine:
 
     def close(self) -> None:
         """Finish all queued requests, then stop the writer. The store stays open."""
-        with self._starting:
+        with self._start_lock:
             writer, self._writer = self._writer, None
             if writer is not None:
                 self._queue.put(None)
         if writer is not None:
             writer.join()
 
-    def _new_front(self, loop: asyncio.AbstractEventLoop) -> "_Front":
-        with self._starting:
-            open_ones = {known: f for known, f in self._fronts.items() if not known.is_closed()}
-            front = open_ones[loop] = _Front(loop, self._send)
-            self._fronts = open_ones
-        return front
+    def _new_loop_queue(self, loop: asyncio.AbstractEventLoop) -> "_LoopQueue":
+        with self._start_lock:
+            open_queues = {
+                known: f for known, f in self._loop_queues.items() if not known.is_closed()
+            }
+            loop_queue = open_queues[loop] = _LoopQueue(loop, self._enqueue)
+            self._loop_queues = open_queues
+        return loop_queue
 
-    def _send(self, front: "_Front", gathered: list[Waiting]) -> None:
-        with self._starting:
+    def _enqueue(self, loop_queue: "_LoopQueue", requests: list[QueuedRequest]) -> None:
+        with self._start_lock:
             if self._writer is None:
                 self._writer = threading.Thread(
-                    target=self._write, name="dragoman-writer", daemon=True
+                    target=self._run_writer, name="dragoman-writer", daemon=True
                 )
                 self._writer.start()
-            self._queue.put((front, gathered))
+            self._queue.put((loop_queue, requests))
 
-    def _write(self) -> None:
+    def _run_writer(self) -> None:
         """The writer thread: batch after batch until close."""
         while (first := self._queue.get()) is not None:
             parts = [first]
             size = len(first[1])
-            while size < MOST_IN_BATCH and not self._queue.empty():
+            while size < MAX_BATCH and not self._queue.empty():
                 more = self._queue.get()
                 if more is None:
                     self._queue.put(None)
                     break
                 parts.append(more)
                 size += len(more[1])
-            outcomes = iter(self._run([request for _, part in parts for request, _ in part]))
-            for front, part in parts:
-                front.deliver([(future, next(outcomes)) for _, future in part])
+            outcomes = iter(self._run_batch([request for _, part in parts for request, _ in part]))
+            for loop_queue, part in parts:
+                loop_queue.deliver([(future, next(outcomes)) for _, future in part])
 
-    def _run(self, requests: Sequence[Request]) -> Sequence[Outcome | Exception]:
-        with self._writing:
+    def _run_batch(self, requests: Sequence[Request]) -> Sequence[Outcome | Exception]:
+        with self._write_lock:
             if len(requests) == 1:
-                return [self._run_alone(requests[0], rerun=False)]
+                return [self._run_single(requests[0], rerun=False)]
             lost: StoreLost | None = None
             for rerun in (False, True):
                 try:
@@ -165,15 +167,15 @@ class Engine:
                     continue
                 except StoreLost as error:
                     lost = error
-                except RestsUnkept:
+                except CarryOverNotStored:
                     break  # only requests with a carry-over depend on it: run each alone
                 except (StoreUnavailable, StoreCorrupt) as error:
                     return [lost or error] * len(requests)
                 except Exception:  # noqa: BLE001  it belongs to one request: find out to which
                     break
-            return [self._run_alone(request, rerun=True, lost=lost) for request in requests]
+            return [self._run_single(request, rerun=True, lost=lost) for request in requests]
 
-    def _run_alone(
+    def _run_single(
         self, request: Request, *, rerun: bool, lost: StoreLost | None = None
     ) -> Outcome | Exception:
         """Run one request, again while other writers are faster or the outcome is unknown."""
@@ -184,9 +186,13 @@ class Engine:
                 return self._commit([request], rerun=rerun)[0]
             except Exception as error:  # noqa: BLE001  handed to the caller that asked for it
                 lost = error if isinstance(error, StoreLost) else lost
-                if tries == _TRIES and isinstance(error, TaskOnItsWay) and lost is None:
+                if (
+                    tries == _MAX_TRIES
+                    and isinstance(error, ActiveHandoffConflict)
+                    and lost is None
+                ):
                     return Refusal("ownership_conflict", error.detail, "active_handoff")
-                if tries == _TRIES or not isinstance(error, StoreConflict | StoreLost):
+                if tries == _MAX_TRIES or not isinstance(error, StoreConflict | StoreLost):
                     # Whatever came later, the outcome of the lost try is still unknown.
                     return lost or error
                 rerun = True
@@ -194,103 +200,105 @@ class Engine:
     def _commit(self, requests: Sequence[Request], *, rerun: bool) -> list[Outcome]:
         """One transaction for these requests. On any failure the cache is dropped with it."""
         # Repository files are read before the transaction, so that no other writer waits for that.
-        now, commit = self.clock.now(), self.head()
+        now, commit = self.clock.now(), self.current_commit()
 
-        def work(session: Session) -> _Written:
+        def work(session: Transaction) -> _BatchResult:
             unit = Unit(session, self._cache, now, self._secret, commit)
-            prepare(unit, requests, now, rerun=rerun)
-            rests = Batch(lambda event: unit.logged(f"event:{event}") is not None)
-            outcomes = [_decided(unit, request, rests, now) for request in requests]
+            preload(unit, requests, now, rerun=rerun)
+            carry_overs = BatchCarryOvers(lambda event: unit.logged(f"event:{event}") is not None)
+            outcomes = [_execute_request(unit, request, carry_overs, now) for request in requests]
             self._failpoint("decided")
-            rests.keep()
+            carry_overs.save()
             changes = unit.changes()
             session.write(changes)
             self._failpoint("written")
-            return _Written(outcomes, unit, changes.entries, session, rests)
+            return _BatchResult(outcomes, unit, changes.entries, session, carry_overs)
 
         try:
-            done = self.store.transact(work)
+            result = self.store.transact(work)
         except BaseException:
             self._cache.clear()
             raise
         self._failpoint("committed")
-        done.rests.settle()
+        result.carry_overs.settle()
         self._cache.trim()
-        unit, first = done.unit, done.session.first
-        if done.entries:
-            self.tail.grow(first, unit.recorded_in, done.entries)
+        unit, first = result.unit, result.transaction.first_position
+        if result.entries:
+            self.recent_entries.append(first, unit.entry_streams, result.entries)
         if unit.leased:
             self._on_leases(unit.leased)
         if unit.changed:
             self._on_commit(unit.changed)
-        return _placed(done.outcomes, first) if unit.has_logged else done.outcomes
+        return _with_positions(result.outcomes, first) if unit.has_log_rows else result.outcomes
 
 
-class _Written(Struct, frozen=True):
+class _BatchResult(Struct, frozen=True):
     """The result of a transaction, reported once it is committed."""
 
     outcomes: list[Outcome]
     unit: Unit
     entries: Sequence[NewEntry]
-    session: Session
-    rests: Batch
+    transaction: Transaction
+    carry_overs: BatchCarryOvers
 
 
-def _decided(unit: Unit, request: Request, rests: Batch, now: int) -> Outcome:
+def _execute_request(
+    unit: Unit, request: Request, carry_overs: BatchCarryOvers, now: int
+) -> Outcome:
     """Execute a request; a chunk is reconciled with the carry-over of the requests before it."""
-    if request.rest is None:
+    if request.carry_over is None:
         return execute(unit, request, now)
-    rest = rests.level(request.rest)
-    if rest is not request.rest:
-        request = replace(request, commands=rest.commands)
+    carry_over = carry_overs.reconcile(request.carry_over)
+    if carry_over is not request.carry_over:
+        request = replace(request, commands=carry_over.commands)
     outcome = execute(unit, request, now)
     if isinstance(outcome, Refusal) or outcome.repeated:
-        rest.shelf.expect_no_more(rest)
+        carry_over.tracker.cancel(carry_over)
     else:
-        rests.leave(rest)
+        carry_overs.add(carry_over)
     return outcome
 
 
-def _placed(outcomes: list[Outcome], first: int) -> list[Outcome]:
+def _with_positions(outcomes: list[Outcome], first: int) -> list[Outcome]:
     """The outcomes of a committed batch, with the positions of what it has recorded."""
 
-    def placed(receipt: Receipt) -> Receipt:
+    def with_position(receipt: Receipt) -> Receipt:
         at = receipt.position
         return receipt if at >= 0 else replace(receipt, position=first - at - 1)
 
     return [
         outcome
         if isinstance(outcome, Refusal)
-        else replace(outcome, receipts=tuple(map(placed, outcome.receipts)))
+        else replace(outcome, receipts=tuple(map(with_position, outcome.receipts)))
         for outcome in outcomes
     ]
 
 
-class _Front:
+class _LoopQueue:
     """The queue of one event loop: collects the requests of one tick, and wakes their callers."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        send: "Callable[[_Front, list[Waiting]], None]",
+        send: "Callable[[_LoopQueue, list[QueuedRequest]], None]",
     ) -> None:
         self._loop = loop
         self._send = send
-        self._gathered: list[Waiting] = []
-        self._waiting = 0
+        self._pending: list[QueuedRequest] = []
+        self._queued = 0
 
     def submit(self, request: Request) -> asyncio.Future[Outcome]:
         """Queue a request with the others of this tick."""
         future: asyncio.Future[Outcome] = self._loop.create_future()
-        if self._waiting >= MOST_WAITING:
+        if self._queued >= MAX_QUEUED:
             future.set_result(
-                Refusal("overloaded", f"{self._waiting} requests are waiting; try again")
+                Refusal("overloaded", f"{self._queued} requests are waiting; try again")
             )
             return future
-        if not self._gathered:
-            self._loop.call_soon(self._leave)
-        self._gathered.append((request, future))
-        self._waiting += 1
+        if not self._pending:
+            self._loop.call_soon(self._flush)
+        self._pending.append((request, future))
+        self._queued += 1
         return future
 
     def deliver(self, answers: list[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
@@ -299,10 +307,10 @@ class _Front:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._resolve, answers)
 
-    def _leave(self) -> None:
-        gathered, self._gathered = self._gathered, []
-        self._send(self, gathered)
+    def _flush(self) -> None:
+        requests, self._pending = self._pending, []
+        self._send(self, requests)
 
     def _resolve(self, answers: list[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
-        self._waiting -= len(answers)
-        resolve(answers)
+        self._queued -= len(answers)
+        resolve_futures(answers)

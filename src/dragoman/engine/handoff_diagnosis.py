@@ -6,23 +6,23 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.authority import MAY_WRITE
-from dragoman.core.deciding.handoffs.work import MAKE_READY, check_beginning
+from dragoman.core.deciding.handoffs.work import READY_ROLES_TEXT, check_can_begin
 from dragoman.core.events import HandoffStatus
-from dragoman.core.moments import in_hours, to_rfc3339
-from dragoman.core.rules.handoff_chain import promised_to
+from dragoman.core.moments import format_hours, to_rfc3339
+from dragoman.core.rules.handoff_chain import pending_delegate
 from dragoman.core.states.agent import AgentRecord
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.task import Task
-from dragoman.engine.handing_on import told_of_items
-from dragoman.engine.handoff_surroundings import Surroundings, surroundings
-from dragoman.engine.operation import Outlook
+from dragoman.engine.handing_on import describe_failed_items
+from dragoman.engine.handoff_surroundings import HandoffContext, gather_context
+from dragoman.engine.operation import HandoffFindings
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.teamspaces import NO_TEAMS, Team
 
-NO_OUTLOOK: Final = Outlook()
+NO_FINDINGS: Final = HandoffFindings()
 
 
-class Step(Struct, frozen=True):
+class NextStep(Struct, frozen=True):
     """Something that one of these actors has to do so that the handoff goes on."""
 
     who: tuple[str, ...]
@@ -32,14 +32,14 @@ class Step(Struct, frozen=True):
     """The command line for it."""
 
 
-class Diagnosis(Struct, frozen=True):
+class HandoffDiagnosis(Struct, frozen=True):
     """The diagnosis of a handoff at one moment."""
 
     handoff_id: str
     status: HandoffStatus
     summary: str
     """One sentence: what the handoff waits for."""
-    steps: tuple[Step, ...]
+    steps: tuple[NextStep, ...]
     """Steps that would let it go on, the most likely first; empty: it is over."""
     due_by: str | None
     """The SLA deadline of its present state, which is past if it is late."""
@@ -48,87 +48,93 @@ class Diagnosis(Struct, frozen=True):
     """Further problems, present or to be expected."""
 
 
-def look_at(
+def diagnose_handoff(
     store: Store,
     handoff: Handoff,
     now: int,
     teams: Mapping[str, Team] = NO_TEAMS,
-    outlook: Outlook = NO_OUTLOOK,
-) -> Diagnosis:
+    findings: HandoffFindings = NO_FINDINGS,
+) -> HandoffDiagnosis:
     """Diagnose a handoff as it is now; `teams` are the teamspaces that have members, and `findings`
     come from outside of the ledger."""
-    return diagnose(handoff, surroundings(store, handoff, now, teams, outlook))
+    return diagnose_in_context(handoff, gather_context(store, handoff, now, teams, findings))
 
 
-def diagnose(handoff: Handoff, around: Surroundings) -> Diagnosis:
+def diagnose_in_context(handoff: Handoff, context: HandoffContext) -> HandoffDiagnosis:
     """Diagnose a handoff from its state and its context; pure."""
-    summary, steps = _WAITS[handoff.status](handoff, around)
-    if handoff.is_active and _can_do_nothing(around.recipient):
-        steps = _without_recipient(handoff, around, steps)
-    due_by = handoff.due_by
-    is_late = handoff.is_escalated or handoff.is_late(around.now)
+    summary, steps = _EXPLANATIONS[handoff.status](handoff, context)
+    if handoff.is_active and _is_read_only(context.recipient):
+        steps = _steps_without_recipient(handoff, context, steps)
+    due_by = handoff.stage_due_at
+    is_late = handoff.is_escalated or handoff.is_overdue(context.now)
     if is_late and handoff.is_active:
-        steps = (*steps, *_of_coordinators(handoff, around))
-    return Diagnosis(
+        steps = (*steps, *_coordinator_steps(handoff, context))
+    return HandoffDiagnosis(
         handoff_id=handoff.id,
         status=handoff.status,
         summary=summary,
         steps=tuple(dict.fromkeys(steps)),
         due_by=None if due_by is None else to_rfc3339(due_by),
         late=is_late,
-        findings=tuple(_findings(handoff, around)),
+        findings=tuple(_findings(handoff, context)),
     )
 
 
-Waits = tuple[str, tuple[Step, ...]]
-_WHY: Final = " --reason other --detail TEXT"
-_UNAPPROVED: Final = "a person has to approve this package"
+Explanation = tuple[str, tuple[NextStep, ...]]
+_REASON_FLAGS: Final = " --reason other --detail TEXT"
+_NEEDS_APPROVAL: Final = "a person has to approve this package"
 
 
-def _step(who: tuple[str, ...], action: str, handoff: Handoff, more: str = "") -> Step:
-    return Step(who, action, f"dragoman handoff {action} {handoff.id}{more}{_speaking(who)}")
+def _next_step(actors: tuple[str, ...], action: str, handoff: Handoff, flags: str = "") -> NextStep:
+    return NextStep(
+        actors, action, f"dragoman handoff {action} {handoff.id}{flags}{_as_flag(actors)}"
+    )
 
 
-def _speaking(who: tuple[str, ...]) -> str:
-    return f" --as {who[0]}" if who else ""
+def _as_flag(actors: tuple[str, ...]) -> str:
+    return f" --as {actors[0]}" if actors else ""
 
 
-def _draft(handoff: Handoff, around: Surroundings) -> Waits:
-    who, waits = (handoff.sender,), f"{handoff.sender} has not offered it yet"
-    discarding = _step(who, "discard", handoff)
-    if around.obstacles:
-        write = f"dragoman handoff draft FILE --id {handoff.id}{_speaking(who)}"
+def _explain_draft(handoff: Handoff, context: HandoffContext) -> Explanation:
+    actors, waits = (handoff.sender,), f"{handoff.sender} has not offered it yet"
+    discarding = _next_step(actors, "discard", handoff)
+    if context.obstacles:
+        write = f"dragoman handoff draft FILE --id {handoff.id}{_as_flag(actors)}"
         unfit = f"{waits}, and it cannot be offered as it stands"
-        return unfit, (Step(who, "draft", write), discarding)
-    return waits, (_step(who, "propose", handoff), discarding)
+        return unfit, (NextStep(actors, "draft", write), discarding)
+    return waits, (_next_step(actors, "propose", handoff), discarding)
 
 
-def _proposed(handoff: Handoff, around: Surroundings) -> Waits:
-    if around.obstacles:
-        return _unfit(handoff)
+def _explain_proposed(handoff: Handoff, context: HandoffContext) -> Explanation:
+    if context.obstacles:
+        return _explain_bad_artifact(handoff)
     if handoff.awaits_approval:
-        return f"{_UNAPPROVED}, then {handoff.recipient} has to accept it", _approving(handoff)
-    return f"{handoff.recipient} has to accept or reject it", _accepting(handoff)
+        return f"{_NEEDS_APPROVAL}, then {handoff.recipient} has to accept it", _approval_steps(
+            handoff
+        )
+    return f"{handoff.recipient} has to accept or reject it", _accept_steps(handoff)
 
 
-def _unfit(handoff: Handoff) -> Waits:
+def _explain_bad_artifact(handoff: Handoff) -> Explanation:
     """Explain that the artifacts have to be put right before acceptance, which would be refused
     until then."""
-    unapproved = f", and {_UNAPPROVED}" if handoff.awaits_approval else ""
+    unapproved = f", and {_NEEDS_APPROVAL}" if handoff.awaits_approval else ""
     summary = (
         f"an artifact is missing or has changed: {handoff.sender} has to correct it{unapproved}, "
         f"then {handoff.recipient} can accept it"
     )
-    others = _approving(handoff) if unapproved else (_rejecting(handoff),)
-    return summary, (_withdrawing(handoff), *others)
+    others = _approval_steps(handoff) if unapproved else (_reject_step(handoff),)
+    return summary, (_withdraw_step(handoff), *others)
 
 
-def _validating(handoff: Handoff, around: Surroundings) -> Waits:
-    if around.obstacles:
-        return _unfit(handoff)
+def _explain_validating(handoff: Handoff, context: HandoffContext) -> Explanation:
+    if context.obstacles:
+        return _explain_bad_artifact(handoff)
     if handoff.awaits_approval:
-        return f"{_UNAPPROVED}, then {handoff.recipient} accepts it again", _approving(handoff)
-    again = _accepting(handoff)
+        return f"{_NEEDS_APPROVAL}, then {handoff.recipient} accepts it again", _approval_steps(
+            handoff
+        )
+    again = _accept_steps(handoff)
     waiting = [note for note in handoff.notes if note.kind == "waiting"]
     if handoff.approval is not None and all(n.at <= handoff.approval.at for n in waiting):
         return f"a person has approved it; {handoff.recipient} can accept it now", again
@@ -137,77 +143,77 @@ def _validating(handoff: Handoff, around: Surroundings) -> Waits:
     return f"it was not accepted yet{because}; {handoff.recipient} may try again", again
 
 
-def _accepting(handoff: Handoff) -> tuple[Step, ...]:
-    return _step((handoff.recipient,), "accept", handoff), _rejecting(handoff)
+def _accept_steps(handoff: Handoff) -> tuple[NextStep, ...]:
+    return _next_step((handoff.recipient,), "accept", handoff), _reject_step(handoff)
 
 
-def _approving(handoff: Handoff) -> tuple[Step, ...]:
+def _approval_steps(handoff: Handoff) -> tuple[NextStep, ...]:
     """Approval steps that go before acceptance, which would be in vain until then."""
-    ways = (_step((), action, handoff) for action in ("approve", "deny"))
-    return (*ways, _rejecting(handoff))
+    steps = (_next_step((), action, handoff) for action in ("approve", "deny"))
+    return (*steps, _reject_step(handoff))
 
 
-def _accepted(handoff: Handoff, around: Surroundings) -> Waits:
-    if around.obstacles:
+def _explain_accepted(handoff: Handoff, context: HandoffContext) -> Explanation:
+    if context.obstacles:
         summary = (
             f"{handoff.recipient} has accepted it, and cannot begin: a verified artifact is "
             "missing or has changed; once it is rejected, it can be offered anew"
         )
-        return summary, (_rejecting(handoff), _withdrawing(handoff))
-    held_up = around.task and check_beginning(around.task)
+        return summary, (_reject_step(handoff), _withdraw_step(handoff))
+    held_up = context.task and check_can_begin(context.task)
     if held_up:
         summary = f"{handoff.recipient} has accepted it, and cannot begin yet: {held_up.detail}"
-        return summary, (*_making_ready(around), _rejecting(handoff))
-    steps = (_step((handoff.recipient,), "activate", handoff), _rejecting(handoff))
+        return summary, (*_ready_steps(context), _reject_step(handoff))
+    steps = (_next_step((handoff.recipient,), "activate", handoff), _reject_step(handoff))
     return f"{handoff.recipient} has accepted it and has to begin", steps
 
 
-def _activated(handoff: Handoff, around: Surroundings) -> Waits:
+def _explain_activated(handoff: Handoff, context: HandoffContext) -> Explanation:
     to = (handoff.recipient,)
-    if around.lease is not None and around.lease.is_live(around.now):
-        until = to_rfc3339(around.lease.expires_at)
-        steps = (_step(to, "complete", handoff), _rejecting(handoff))
+    if context.lease is not None and context.lease.is_valid(context.now):
+        until = to_rfc3339(context.lease.expires_at)
+        steps = (_next_step(to, "complete", handoff), _reject_step(handoff))
         return f"{handoff.recipient} works on it; its lease lasts until {until}", steps
-    again, others = _step(to, "activate", handoff), _of_coordinators(handoff, around)
-    held_up = around.task and check_beginning(around.task)
+    again, others = _next_step(to, "activate", handoff), _coordinator_steps(handoff, context)
+    held_up = context.task and check_can_begin(context.task)
     if held_up:
         return (
             f"{handoff.recipient} has it, and cannot go on: {held_up.detail}",
-            (*_making_ready(around), *others, _rejecting(handoff)),
+            (*_ready_steps(context), *others, _reject_step(handoff)),
         )
     return (
         f"{handoff.recipient} has no valid lease: it has to activate the handoff again, or is gone",
-        (again, *others, _rejecting(handoff)),
+        (again, *others, _reject_step(handoff)),
     )
 
 
-def _making_ready(around: Surroundings) -> tuple[Step, ...]:
+def _ready_steps(context: HandoffContext) -> tuple[NextStep, ...]:
     """The step that makes a blocked, deferred or given-up task ready; a task that waits for others
     has none."""
-    task = around.task
+    task = context.task
     if task is None or task.status not in ("blocked", "backlog", "deadletter"):
         return ()
     owner = (task.assignee,) if task.status == "blocked" and task.assignee else ()
-    who = (*owner, *around.coordinators)
-    return (Step(who, "ready", f"dragoman task move {task.id} ready{_speaking(who)}"),)
+    actors = (*owner, *context.coordinators)
+    return (NextStep(actors, "ready", f"dragoman task move {task.id} ready{_as_flag(actors)}"),)
 
 
-def _rejected(handoff: Handoff, around: Surroundings) -> Waits:
-    said = handoff.rejection
-    why = f" ({said.reason}: {said.detail})" if said else ""
-    close = _step((handoff.sender,), "close", handoff)
-    return f"it was rejected{why}: {_since_then(handoff, around)}", (close,)
+def _explain_rejected(handoff: Handoff, context: HandoffContext) -> Explanation:
+    rejection = handoff.rejection
+    why = f" ({rejection.reason}: {rejection.detail})" if rejection else ""
+    close = _next_step((handoff.sender,), "close", handoff)
+    return f"it was rejected{why}: {_describe_successor(handoff, context)}", (close,)
 
 
-def _since_then(handoff: Handoff, around: Surroundings) -> str:
+def _describe_successor(handoff: Handoff, context: HandoffContext) -> str:
     """The handoff that superseded it, and who has the work by now."""
     instead = f"{handoff.superseded_by} has taken its place; " if handoff.superseded_by else ""
-    return instead + _by_now(around)
+    return instead + _describe_owner_now(context)
 
 
-def _by_now(around: Surroundings) -> str:
+def _describe_owner_now(context: HandoffContext) -> str:
     """The owner of the work of a handoff that is over, and what that owner can do with it."""
-    task = around.task
+    task = context.task
     if task is None:
         return "its task does not exist"
     if task.is_final:
@@ -219,133 +225,136 @@ def _by_now(around: Surroundings) -> str:
         return has_it if under_way.is_taken else is_to_come
     if task.status == "review":
         return f"{task.id} waits for a review"
-    return _with_owner(task, around) if task.assignee else _nobodys(task)
+    return _describe_owner(task, context) if task.assignee else _describe_unowned(task)
 
 
-def _nobodys(task: Task) -> str:
+def _describe_unowned(task: Task) -> str:
     if task.status == "ready":
         return "nobody has the work, and whoever takes it may offer it anew"
     return f"nobody has the work, and {task.id} is {task.status}"
 
 
-def _with_owner(task: Task, around: Surroundings) -> str:
+def _describe_owner(task: Task, context: HandoffContext) -> str:
     is_resting = task.status not in ("ready", "in-progress")
     owner, state = task.assignee, f", which is {task.status}," if is_resting else ""
-    if promised_to(task, owner):
+    if pending_delegate(task, owner):
         return f"{owner} has the work" + (f", and {task.id} is {task.status}" if state else "")
-    anew = f"{owner} has the work{state} and may offer it anew"
-    if around.back is not None:
-        before, failed = around.back
-        anew = f"{anew}, also back to {before}, with --supersedes {failed}"
+    sentence = f"{owner} has the work{state} and may offer it anew"
+    if context.return_offer is not None:
+        before, failed = context.return_offer
+        sentence = f"{sentence}, also back to {before}, with --supersedes {failed}"
     if task.status == "deadletter":
-        anew = f"{anew}; nobody can begin before {MAKE_READY} has made it ready"
-    return anew
+        sentence = f"{sentence}; nobody can begin before {READY_ROLES_TEXT} has made it ready"
+    return sentence
 
 
-def _completed(handoff: Handoff, around: Surroundings) -> Waits:
-    how = f"{_done(handoff)}; {_by_now(around)}; the record of this handoff is still open"
-    return how, (_step((handoff.sender,), "close", handoff),)
+def _explain_completed(handoff: Handoff, context: HandoffContext) -> Explanation:
+    summary = (
+        f"{_describe_result(handoff)}; {_describe_owner_now(context)}; the record of this "
+        "handoff is still open"
+    )
+    return summary, (_next_step((handoff.sender,), "close", handoff),)
 
 
-def _done(handoff: Handoff) -> str:
-    if handoff.was_passed_on:
+def _describe_result(handoff: Handoff) -> str:
+    if handoff.was_redelegated:
         return f"{handoff.recipient} has passed the work on as {handoff.superseded_by}"
     return f"{handoff.recipient} has done its part"
 
 
-def _closed(handoff: Handoff, around: Surroundings) -> Waits:
-    said = handoff.rejection
-    if said is None:
-        return f"it is closed: {_done(handoff)}; {_by_now(around)}", ()
-    why = f"rejected by {said.by} ({said.reason}: {said.detail})"
-    return f"it is closed, {why}: {_since_then(handoff, around)}", ()
+def _explain_closed(handoff: Handoff, context: HandoffContext) -> Explanation:
+    rejection = handoff.rejection
+    if rejection is None:
+        return f"it is closed: {_describe_result(handoff)}; {_describe_owner_now(context)}", ()
+    why = f"rejected by {rejection.by} ({rejection.reason}: {rejection.detail})"
+    return f"it is closed, {why}: {_describe_successor(handoff, context)}", ()
 
 
-def _can_do_nothing(known: AgentRecord | None) -> bool:
+def _is_read_only(known: AgentRecord | None) -> bool:
     """True for a role that may only read."""
     return known is not None and known.role not in MAY_WRITE
 
 
-def _without_recipient(
-    handoff: Handoff, around: Surroundings, steps: tuple[Step, ...]
-) -> tuple[Step, ...]:
+def _steps_without_recipient(
+    handoff: Handoff, context: HandoffContext, steps: tuple[NextStep, ...]
+) -> tuple[NextStep, ...]:
     """Steps for others where the recipient can do nothing."""
     others = tuple(step for step in steps if step.who != (handoff.recipient,))
     is_begun = handoff.status == "activated"
-    back = () if is_begun else (_withdrawing(handoff),)
-    return (*others, *back, *_of_coordinators(handoff, around))
+    back = () if is_begun else (_withdraw_step(handoff),)
+    return (*others, *back, *_coordinator_steps(handoff, context))
 
 
-def _rejecting(handoff: Handoff) -> Step:
-    return _step((handoff.recipient,), "reject", handoff, _WHY)
+def _reject_step(handoff: Handoff) -> NextStep:
+    return _next_step((handoff.recipient,), "reject", handoff, _REASON_FLAGS)
 
 
-def _withdrawing(handoff: Handoff) -> Step:
-    return _step((handoff.sender,), "withdraw", handoff)
+def _withdraw_step(handoff: Handoff) -> NextStep:
+    return _next_step((handoff.sender,), "withdraw", handoff)
 
 
-def _of_coordinators(handoff: Handoff, around: Surroundings) -> tuple[Step, ...]:
-    who = around.coordinators
+def _coordinator_steps(handoff: Handoff, context: HandoffContext) -> tuple[NextStep, ...]:
+    actors = context.coordinators
     return (
-        _step(who, "extend", handoff, " --by 30m"),
-        _step(who, "reassign", handoff, " --to NAME"),
-        _step(who, "reject", handoff, _WHY),
+        _next_step(actors, "extend", handoff, " --by 30m"),
+        _next_step(actors, "reassign", handoff, " --to NAME"),
+        _next_step(actors, "reject", handoff, _REASON_FLAGS),
     )
 
 
-_WAITS: Final[Mapping[HandoffStatus, Callable[[Handoff, Surroundings], Waits]]] = {
-    "draft": _draft,
-    "proposed": _proposed,
-    "validating": _validating,
-    "accepted": _accepted,
-    "activated": _activated,
-    "rejected": _rejected,
-    "completed": _completed,
-    "closed": _closed,
+_EXPLANATIONS: Final[Mapping[HandoffStatus, Callable[[Handoff, HandoffContext], Explanation]]] = {
+    "draft": _explain_draft,
+    "proposed": _explain_proposed,
+    "validating": _explain_validating,
+    "accepted": _explain_accepted,
+    "activated": _explain_activated,
+    "rejected": _explain_rejected,
+    "completed": _explain_completed,
+    "closed": _explain_closed,
 }
 """State -> what it waits for, and who can end that."""
 
 
-def _findings(handoff: Handoff, around: Surroundings) -> Iterator[str]:
+def _findings(handoff: Handoff, context: HandoffContext) -> Iterator[str]:
     if handoff.status in ("completed", "closed"):
         return
-    yield from around.obstacles
-    yield from around.doubts
+    yield from context.obstacles
+    yield from context.risks
     yield from (f"check failed: {failed}" for failed in handoff.failed)
     if handoff.is_active:
-        yield from _about_people(handoff, around)
-        yield from _about_task(handoff, around)
+        yield from _people_findings(handoff, context)
+        yield from _task_findings(handoff, context)
     for told in handoff.escalations:
         who = told.to or "nobody"
         yield (
             f"{who} was told at {to_rfc3339(told.at)}: {told.trigger} in {told.stage} "
-            f"after {in_hours(told.elapsed_ms)}"
+            f"after {format_hours(told.elapsed_ms)}"
         )
-    for told in told_of_items(handoff, around.in_place):
+    for told in describe_failed_items(handoff, context.items_in_place):
         yield f"an item of the work queue was not moved with the work: {told}"
 
 
-def _about_people(handoff: Handoff, around: Surroundings) -> Iterator[str]:
-    name, known = handoff.recipient, around.recipient
-    is_late = handoff.is_escalated or handoff.is_late(around.now)
-    if known is None and handoff.status == "proposed" and (around.has_names or is_late):
+def _people_findings(handoff: Handoff, context: HandoffContext) -> Iterator[str]:
+    name, known = handoff.recipient, context.recipient
+    is_late = handoff.is_escalated or handoff.is_overdue(context.now)
+    if known is None and handoff.status == "proposed" and (context.sender_is_registered or is_late):
         yield f"nobody is registered under the name {name}: is it spelt as it should be?"
-    elif known is not None and _can_do_nothing(known):
+    elif known is not None and _is_read_only(known):
         yield (
             f"{name} is registered as {known.role}, and can do nothing about it: "
             f"`dragoman agent add {name} --role agent` would change that"
         )
-    elif known is not None and known.paused(around.now) is not None:
+    elif known is not None and known.active_pause(context.now) is not None:
         yield f"{name} is paused: `dragoman agent resume {name}`"
-    if handoff.is_escalated and not around.coordinators:
+    if handoff.is_escalated and not context.coordinators:
         yield (
             "nobody is registered as coordinator: "
             "`dragoman agent add NAME --role coordinator`, or act yourself"
         )
 
 
-def _about_task(handoff: Handoff, around: Surroundings) -> Iterator[str]:
-    task = around.task
+def _task_findings(handoff: Handoff, context: HandoffContext) -> Iterator[str]:
+    task = context.task
     if task is None:
         yield f"its task {handoff.task} does not exist"
     elif task.is_final or task.status == "deadletter":

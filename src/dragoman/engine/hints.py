@@ -9,7 +9,7 @@ from threading import Lock
 from dragoman.engine.handle import OnCommit
 
 
-class Heard:
+class DirtyStreams:
     """Streams that were reported as changed, until they are taken; any thread may add."""
 
     def __init__(self) -> None:
@@ -24,24 +24,24 @@ class Heard:
     def take(self) -> list[str]:
         """Take all of them once, sorted."""
         with self._lock:
-            taken, self._streams = self._streams, set[str]()
-        return sorted(taken)
+            streams, self._streams = self._streams, set[str]()
+        return sorted(streams)
 
 
-class Hints:
+class CommitHints:
     """Passes the engine's hints after a commit on to all subscribers; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._listeners: tuple[OnCommit, ...] = ()
 
-    def tell(self, streams: Collection[str]) -> None:
+    def notify(self, streams: Collection[str]) -> None:
         """Report that these streams have new entries. (An `OnCommit`, in the thread that wrote
         them.)"""
         for listener in self._listeners:
             listener(streams)
 
-    def listen(self, listener: OnCommit) -> Callable[[], None]:
+    def subscribe(self, listener: OnCommit) -> Callable[[], None]:
         """Call this listener with hints from now on; the returned function ends that."""
         with self._lock:
             self._listeners = (*self._listeners, listener)

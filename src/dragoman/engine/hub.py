@@ -11,22 +11,22 @@ from dragoman.core.commands import AnyCommand
 from dragoman.core.events import MessageReceived
 from dragoman.engine.handle import Engine
 from dragoman.engine.ports import Clock, Store
-from dragoman.engine.redaction import Redaction
-from dragoman.engine.request import Accepted, Outcome, Request, accepted
-from dragoman.engine.rests import Rest
+from dragoman.engine.redaction import RequestRedactor
+from dragoman.engine.request import Committed, Outcome, Request, committed_or_raise
+from dragoman.engine.rests import CarryOver
 from dragoman.text.redact import Redactor
 
 
-class How(TypedDict, total=False):
+class RequestOptions(TypedDict, total=False):
     """Optional fields of a request."""
 
     key: str
-    said: msgspec.Raw | msgspec.UnsetType
+    original_text: msgspec.Raw | msgspec.UnsetType
     per_attempt: bool
     sent_at: int | None
-    heard: MessageReceived | None
+    receipt_event: MessageReceived | None
     effect: tuple[AnyCommand, ...]
-    rest: Rest | None
+    carry_over: CarryOver | None
 
 
 class Hub:
@@ -36,17 +36,17 @@ class Hub:
         self,
         engine: Engine,
         new_id: Callable[[], str],
-        redaction: Redaction | None = None,
-        mark: str = "",
+        redaction: RequestRedactor | None = None,
+        via_suffix: str = "",
     ) -> None:
         """`redaction`: by default one that knows no values.
 
         `via_suffix`: added to the surface that every entry names, whoever its actor is.
         """
         self.engine = engine
-        self.redaction = redaction or Redaction(Redactor())
+        self.redaction = redaction or RequestRedactor(Redactor())
         self._new_id = new_id
-        self._mark = mark
+        self._via_suffix = via_suffix
 
     @property
     def store(self) -> Store:
@@ -58,28 +58,41 @@ class Hub:
         """The only clock that decides."""
         return self.engine.clock
 
-    def do(self, actor: Actor, *commands: AnyCommand, **how: Unpack[How]) -> Accepted:
+    def submit(
+        self, actor: Actor, *commands: AnyCommand, **options: Unpack[RequestOptions]
+    ) -> Committed:
         """Run commands, all or none; a refusal is raised as Refused."""
-        request = self.request(actor, *commands, **how)
-        return self._with_remarks(self.engine.handle_now(request), request)
+        request = self.make_request(actor, *commands, **options)
+        return self._with_redaction_warnings(self.engine.handle_now(request), request)
 
-    async def do_soon(self, actor: Actor, *commands: AnyCommand, **how: Unpack[How]) -> Accepted:
+    async def submit_async(
+        self, actor: Actor, *commands: AnyCommand, **options: Unpack[RequestOptions]
+    ) -> Committed:
         """Like `submit`, committed together with requests of other callers."""
-        request = self.request(actor, *commands, **how)
-        return self._with_remarks(await self.engine.handle(request), request)
+        request = self.make_request(actor, *commands, **options)
+        return self._with_redaction_warnings(await self.engine.handle(request), request)
 
-    def request(self, actor: Actor, *commands: AnyCommand, **how: Unpack[How]) -> Request:
+    def make_request(
+        self, actor: Actor, *commands: AnyCommand, **options: Unpack[RequestOptions]
+    ) -> Request:
         """Make a redacted request for these commands, with an id of its own."""
-        if self._mark and not actor.via.endswith(self._mark):
-            actor = replace(actor, via=f"{actor.via} {self._mark}".lstrip())
-        return self.redaction.of(Request(actor, commands, self._new_id(), **how))
+        if self._via_suffix and not actor.via.endswith(self._via_suffix):
+            actor = replace(actor, via=f"{actor.via} {self._via_suffix}".lstrip())
+        return self.redaction.redact(Request(actor, commands, self._new_id(), **options))
 
-    def _with_remarks(self, outcome: Outcome, request: Request) -> Accepted:
+    def _with_redaction_warnings(self, outcome: Outcome, request: Request) -> Committed:
         """The outcome with the redaction warnings of the request; its own go to `on_masked` too."""
-        yes = accepted(outcome)
-        for remark in yes.masked:
-            self.redaction.tell(remark)
-        return replace(yes, masked=(*request.masked, *yes.masked)) if request.masked else yes
+        committed = committed_or_raise(outcome)
+        for warning in committed.redaction_warnings:
+            self.redaction.on_masked(warning)
+        return (
+            replace(
+                committed,
+                redaction_warnings=(*request.redaction_warnings, *committed.redaction_warnings),
+            )
+            if request.redaction_warnings
+            else committed
+        )
 
     def content_key(self, content: bytes) -> str:
         """A key made of the content, for messages without an id of their own; it leaks nothing."""

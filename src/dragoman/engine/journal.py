@@ -8,19 +8,19 @@ from collections.abc import Mapping
 
 from dragoman.core.events import AnyEvent
 from dragoman.engine.ports import NewEntry
-from dragoman.engine.snapshots import Snapshot
+from dragoman.engine.snapshots import CachedStream
 from dragoman.ledger.chain import link_hash
 from dragoman.ledger.entry import Line, write_line
 
 
-class Journal(list[Line[AnyEvent]]):
+class PendingEntries(list[Line[AnyEvent]]):
     """The new entries of a batch, in order.
 
     They are encoded and hashed at the end of the batch, all in one go: between two decisions that
     would take twice as long, because the short steps evict each other from the processor's caches.
     """
 
-    def chained(self, known: Mapping[str, Snapshot]) -> tuple[list[NewEntry], dict[str, bytes]]:
+    def chain(self, known: Mapping[str, CachedStream]) -> tuple[list[NewEntry], dict[str, bytes]]:
         """Chain the entries: the rows to write, and the last hash of each stream; `known` has the
         hashes from before the batch."""
         entries: list[NewEntry] = []

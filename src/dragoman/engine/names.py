@@ -5,23 +5,23 @@ from collections.abc import Sequence
 from dragoman.core import missing
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_alias, check_task_id
-from dragoman.ledger.views import REQUEST
+from dragoman.ledger.views import REQUEST_ID
 
 
-def can_be_stored(name: str) -> bool:
+def is_storable_name(name: str) -> bool:
     """True for a name that every database can store."""
     return name.isascii() and name.isprintable()
 
 
-def pick(kind: str, named: Sequence[tuple[str, str]]) -> Sequence[str]:
+def streams_named(kind: str, aliases: Sequence[tuple[str, str]]) -> Sequence[str]:
     """The streams of the tasks that have this alias, of one kind or (empty) of any."""
-    if not named:
+    if not aliases:
         return ()
-    tasks = (stream for k, stream in named if k != REQUEST and kind in ("", k))
+    tasks = (stream for k, stream in aliases if k != REQUEST_ID and kind in ("", k))
     return tuple(dict.fromkeys(tasks))
 
 
-def unresolved(name: str, streams: Sequence[str]) -> Refusal:
+def unresolved_name(name: str, streams: Sequence[str]) -> Refusal:
     """The refusal of a name that does not lead to one task."""
     if streams:
         tasks = ", ".join(stream.partition(":")[2] for stream in streams)

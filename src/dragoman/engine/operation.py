@@ -15,42 +15,44 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Role
-from dragoman.core.offers import Candidate, Policy, Wish
+from dragoman.core.offers import Candidate, Policy, Requirements
 from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.standing import Standing
+from dragoman.core.states.standing import Reputation
 from dragoman.engine.faults import Fault
-from dragoman.engine.incoming import Incoming
+from dragoman.engine.incoming import RawMessage
 from dragoman.engine.ports import Store
-from dragoman.engine.request import Accepted
-from dragoman.engine.rests import Rest
-from dragoman.text.loose_json import loosely
-from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
+from dragoman.engine.request import Committed
+from dragoman.engine.rests import CarryOver
+from dragoman.text.loose_json import parse_loosely
+from dragoman.text.strict_json import MAX_BYTES, StrictJsonError
 
 Commands = tuple[AnyCommand, ...]
 
 
-class Registry(Protocol):
+class CandidateRegistry(Protocol):
     """Candidates for a goal, at one moment."""
 
     def rank(
-        self, wish: Wish, now: int, policy: Policy = ..., named: str = ...
+        self, wish: Requirements, now: int, policy: Policy = ..., named: str = ...
     ) -> tuple[Candidate, ...]:
         """All candidates, the most likely first, ranked by who may have it under this policy; where
         one is named, nobody else may."""
         ...
 
     def shortlist(
-        self, wish: Wish, policy: Policy, now: int, hands: Mapping[str, int] = ...
+        self, wish: Requirements, policy: Policy, now: int, capacities: Mapping[str, int] = ...
     ) -> tuple[Candidate, ...]:
         """Candidates to whom an intent is offered, and some to whom it is not; `capacities` is how
         many tasks some of them work on at a time."""
         ...
 
-    def vetoes(self, candidate: Candidate, wish: Wish, policy: Policy, now: int) -> tuple[str, ...]:
+    def vetoes(
+        self, candidate: Candidate, wish: Requirements, policy: Policy, now: int
+    ) -> tuple[str, ...]:
         """The reasons why a candidate may not have it now; none: it may."""
         ...
 
-    def standing(self, name: str, now: int) -> Standing | None:
+    def standing(self, name: str, now: int) -> Reputation | None:
         """The registry's record of one candidate."""
         ...
 
@@ -64,7 +66,7 @@ class Facts(Protocol):
         ...
 
     @property
-    def registry(self) -> Registry:
+    def registry(self) -> CandidateRegistry:
         """Candidates for a goal."""
         ...
 
@@ -81,7 +83,7 @@ class Facts(Protocol):
         ...
 
     @property
-    def look_at_runs(self) -> Callable[[], object]:
+    def scan_run_files(self) -> Callable[[], object]:
         """Reads the run files of all tasks in progress; reports problems, and stops nothing."""
         ...
 
@@ -90,17 +92,19 @@ class Facts(Protocol):
         """The hub's clock."""
         ...
 
-    def held_in(self, session: str, holder: str = "", task: str = "") -> Sequence[str]:
+    def tasks_held_in_session(
+        self, session: str, holder: str = "", task: str = ""
+    ) -> Sequence[str]:
         """The AOF ids of the tasks that are held in a session, by this agent or (empty) by any;
         only this task, if one is named.
         """
         ...
 
-    def speaker(self, name: str, via: str) -> Actor:
+    def resolve_actor(self, name: str, via: str) -> Actor:
         """The actor of this name, where there is no credential."""
         ...
 
-    def reported(self) -> Sequence[str]:
+    def reported_tasks(self) -> Sequence[str]:
         """The AOF ids of all tasks in progress whose attempt has reported an outcome."""
         ...
 
@@ -110,7 +114,7 @@ def no_task(_message: Any) -> str:
     return ""
 
 
-def nobody_else(_message: Any, _speaker: str) -> Fault | None:
+def no_identity_check(_message: Any, _speaker: str) -> Fault | None:
     """The identity check of an operation that names nobody."""
     return None
 
@@ -123,98 +127,98 @@ def _never(*_: Any) -> bool:
     return False
 
 
-class Bounds(Struct, frozen=True):
+class MessageLimits(Struct, frozen=True):
     """Limits of a message that differ from the usual ones (S-LIMIT)."""
 
-    most_bytes: int = MOST_BYTES
-    any_whole: bool = False
+    max_bytes: int = MAX_BYTES
+    allow_big_integers: bool = False
     """Accept integers beyond what every JSON reader keeps; the input type limits them."""
 
 
-USUAL = Bounds()
+DEFAULT_LIMITS = MessageLimits()
 
 
 class Operation(Struct, frozen=True):
     """One operation of a dialect: input type, commands and reply in one place."""
 
     name: str
-    shape: Any
+    input_type: Any
     """The msgspec type of its input, for surfaces that publish a JSON Schema."""
-    read: Callable[[Any], Any]
+    validate: Callable[[Any], Any]
     """Validate a parsed JSON value: the input, or its first Fault."""
     commands: Callable[[Any], Commands]
     """The commands for the core, all or none; pure."""
-    reply: Callable[[Any, Commands, Accepted], Any]
+    reply: Callable[[Any, Commands, Committed], Any]
     """The reply to the caller, in the dialect's own form."""
     roles: frozenset[Role]
-    about: Callable[[Any], str] = no_task
+    task_of: Callable[[Any], str] = no_task
     """The task that the message names; its existence is checked before authorization (S-AOF-2)."""
-    identity: Callable[[Any, str], Fault | None] = nobody_else
+    check_identity: Callable[[Any, str], Fault | None] = no_identity_check
     """Fault if the message speaks for somebody other than this sender (S-ROLE)."""
     gather: Callable[[Any, Actor, Facts], Commands | Fault] | None = None
     """Further commands that follow from facts outside of the transaction."""
     effect: Callable[[Any, Actor, Facts], Commands] | None = None
     """Commands to run if they are allowed: if they are refused, the others stand, and the reply
     says so."""
-    is_as_good: Callable[[Any, str], bool] = _never
+    effect_satisfied: Callable[[Any, str], bool] = _never
     """True if an effect that was refused with this code has nothing left to do, so that no warning
     is needed."""
-    ask: Callable[[Any, Actor, Facts], Any] | None = None
+    query: Callable[[Any, Actor, Facts], Any] | None = None
     """For an operation that only reads: the result, or the Fault; no commands."""
-    asks: Callable[[Any, Actor, Facts], Any] | None = None
+    maybe_query: Callable[[Any, Actor, Facts], Any] | None = None
     """For an operation that mostly writes: the result of a message that only reads, or the Fault;
     None if the message writes."""
-    after: Callable[[Any, Actor, Facts, Any], tuple[Commands, Any]] | None = None
+    follow_up: Callable[[Any, Actor, Facts, Any], tuple[Commands, Any]] | None = None
     """Work after the commit, outside of the transaction, which never undoes it: given the reply so
     far, it returns commands that record it, and the reply."""
-    masked: Callable[[Any], Sequence[str]] = lambda _: ()
+    redaction_warnings: Callable[[Any], Sequence[str]] = lambda _: ()
     """Warnings for the sender about secrets that `gather` has masked."""
-    rest: Callable[[Any], Rest | None] = lambda _: None
+    carry_over: Callable[[Any], CarryOver | None] = lambda _: None
     """The carry-over that `gather` holds back, if the message is a chunk of a text."""
-    odd: Callable[[Any], Iterable[str]] = lambda _: ()
+    warnings: Callable[[Any], Iterable[str]] = lambda _: ()
     """Warnings about an accepted message, from the reply to it."""
-    fields: Mapping[str, str] = {}
+    field_names: Mapping[str, str] = {}
     """The field that a refusal of the core is about -> its name in the message."""
-    looks: Callable[[Any], bool] = _always
+    needs_lookup: Callable[[Any], bool] = _always
     """True if `gather`, `effect` or `maybe_query` look something up for this message, so that the
     event loop should not wait for them."""
-    is_for_hub: bool = False
+    hub_only: bool = False
     """True if only the running hub may redact it, which knows all secrets; other processes forward
     it."""
-    lingers: Callable[[Any, Any], bool] = _always
+    blocking_after: Callable[[Any, Any], bool] = _always
     """True if `follow_up` blocks for this message and reply."""
-    no_in: Callable[[Any], Refusal | None] = lambda _: None
+    refusal_in_reply: Callable[[Any], Refusal | None] = lambda _: None
     """The refusal inside a reply: the request was recorded, but not granted."""
-    is_empty: Callable[[Any], bool] | None = None
+    is_empty_reply: Callable[[Any], bool] | None = None
     """True for a query result that is still empty, so that a caller may want to wait."""
-    wakes: str = ""
+    wakes_on: str = ""
     """The family of events after which the result may no longer be empty; empty: any."""
-    bounds: Bounds = USUAL
-    keeps_words: bool = True
+    limits: MessageLimits = DEFAULT_LIMITS
+    stores_text: bool = True
     """False if the ledger keeps only the resulting entries, without the original text."""
-    words: "Callable[[Incoming], msgspec.Raw] | None" = None
+    stored_text: "Callable[[RawMessage], msgspec.Raw] | None" = None
     """The text that the ledger keeps of a call; None: all of it (`stored_text`)."""
     summary: str = ""
     """When to use it, for surfaces that offer tools to agents; empty: not offered as one."""
 
-    def field(self, path: str) -> str:
+    def field_in_message(self, path: str) -> str:
         """The message's name of the field that a refusal of the core is about; empty: none."""
         name, bracket, index = path.partition("[")
-        called = self.fields.get(name, "")
-        return called and f"{called}{bracket}{index}"
+        field_name = self.field_names.get(name, "")
+        return field_name and f"{field_name}{bracket}{index}"
 
 
-def as_called(shape: type[Struct]) -> dict[str, str]:
+def same_field_names(shape: type[Struct]) -> dict[str, str]:
     """Field names of a shape that are the same in the core."""
     return {name: name for name in shape.__struct_fields__}
 
 
-class Heard(Struct, frozen=True):
+class ParsedMessage(Struct, frozen=True):
     """A message that a dialect has recognised, valid or not."""
 
     kind: str
     """The type of the message, as it states it."""
-    said: msgspec.Raw
+    original_text: msgspec.Raw
     sender: str = ""
     """The sender, as the message states it; empty: none that is valid."""
     target: str = ""
@@ -222,18 +226,18 @@ class Heard(Struct, frozen=True):
     operation: Operation | None = None
     message: Any = None
     """The input of `operation`."""
-    content: bytes = b""
+    dedup_content: bytes = b""
     """Content that identifies the message; empty: two equal ones are two messages."""
     sent_at: int | None = None
     """When it was sent, as it states."""
     fault: Fault | None = None
     """The reason why it is not accepted; without one there is an operation."""
-    line_up: str = ""
+    ordering_key: str = ""
     """Messages of one caller that share this keep their order; empty: those about the same task do,
     and a message without a task keeps its order with all."""
 
 
-class Linted(Struct, frozen=True):
+class LintResult(Struct, frozen=True):
     """The result of linting a message, which submits nothing."""
 
     ok: bool
@@ -245,21 +249,21 @@ class Linted(Struct, frozen=True):
     """The message type that was assumed; empty: its own `type`."""
 
 
-Linter = Callable[[Any, str, bool], Linted]
+Linter = Callable[[Any, str, bool], LintResult]
 """Takes a parsed JSON value, its required type (empty: any), and whether to be strict."""
-Listener = Callable[[Incoming], Heard | None]
+Parser = Callable[[RawMessage], ParsedMessage | None]
 Renderer = Callable[..., Any]
 """Takes an event, and what its dialect needs beside it."""
 
 
-class Outlook(Struct, frozen=True):
+class HandoffFindings(Struct, frozen=True):
     """Findings about a handoff that its entries do not have."""
 
     obstacles: tuple[str, ...] = ()
     """Problems of its next step: missing parts of a draft, missing files."""
-    doubts: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ()
     """Problems to be expected later, if nothing changes: files that a draft names."""
-    items: Mapping[str, bool] = {}
+    items_in_place: Mapping[str, bool] = {}
     """Item that an external work queue answers for -> True if it is where the work is."""
 
 
@@ -268,33 +272,33 @@ class Dialect(Struct, frozen=True):
 
     name: str
     operations: tuple[Operation, ...]
-    hear: Listener
+    parse: Parser
     """Parse a message of this dialect, valid or not; None: it is not of this dialect."""
     lint: Linter
-    refusals: Mapping[str, str]
+    refusal_codes: Mapping[str, str]
     """Our refusal code -> the dialect's own; complete."""
-    render: Mapping[type[AnyEvent], Renderer | None]
+    renderers: Mapping[type[AnyEvent], Renderer | None]
     """Event -> its rendering; complete. None: not rendered on purpose."""
-    kinds: tuple[str, ...] = ()
+    message_types: tuple[str, ...] = ()
     """Its message types, as `lint` takes them."""
-    carriers: Mapping[str, Operation] = {}
+    operation_of_type: Mapping[str, Operation] = {}
     """Message type -> the operation that takes it, where limits differ from the usual ones."""
-    is_lenient: bool = False
+    lints_any_text: bool = False
     """True if `lint`, unless it is strict, accepts any text and lists what cannot be parsed."""
-    says_no: Callable[[Any, Refusal, Actor, Facts], Any] | None = None
+    format_error: Callable[[Any, Refusal, Actor, Facts], Any] | None = None
     """Formats a refusal of a message (None: it could not be parsed) in the dialect's own form;
     None: every surface shows code and detail."""
     schema: Callable[[], Mapping[str, Any]] | None = None
     """The JSON Schema of the document that it transfers."""
-    bounds: Bounds = USUAL
+    limits: MessageLimits = DEFAULT_LIMITS
     """Limits of its largest message. `parse` is called for longer ones than usual too, and has to
     recognise its own cheaply."""
     prefix: bytes = b""
     """Bytes that may stand before the JSON of a message."""
-    known_by: str = ""
+    recognition_hint: str = ""
     """Criteria by which its messages are recognised, in a few words, for the sender of one that no
     dialect takes."""
-    outlook: Callable[[Handoff, Facts], Outlook] = lambda _, __: Outlook()
+    diagnose: Callable[[Handoff, Facts], HandoffFindings] = lambda _, __: HandoffFindings()
     """Findings about a handoff from outside of the ledger, for its diagnosis: files are read and
     external queues are asked."""
 
@@ -308,31 +312,31 @@ def find_operation(dialects: Sequence[Dialect], name: str) -> tuple[Dialect, Ope
     return None
 
 
-def longest_message(dialects: Sequence[Dialect]) -> int:
+def max_message_bytes(dialects: Sequence[Dialect]) -> int:
     """The longest message, in bytes, that any of these dialects takes."""
-    return max(dialect.bounds.most_bytes for dialect in dialects)
+    return max(dialect.limits.max_bytes for dialect in dialects)
 
 
-def lint_text(dialect: Dialect, text: bytes, kind: str, *, strict: bool) -> Linted:
+def lint_text(dialect: Dialect, text: bytes, kind: str, *, strict: bool) -> LintResult:
     """Lint one JSON value in bytes; invalid JSON is one issue."""
-    bounds = dialect.bounds
-    said = text.removeprefix(dialect.prefix)
-    incoming = Incoming(said, bounds.most_bytes, any_whole=bounds.any_whole)
-    value = incoming.value
+    limits = dialect.limits
+    body = text.removeprefix(dialect.prefix)
+    raw = RawMessage(body, limits.max_bytes, allow_big_integers=limits.allow_big_integers)
+    value = raw.value
     if not isinstance(value, StrictJsonError):
-        return _within_bounds(dialect, dialect.lint(value, kind, strict), incoming)
-    found = {"path": value.path, "reason": value.reason}
-    if strict or not dialect.is_lenient:
-        return Linted(False, "", None, (found,))
-    linted = dialect.lint(loosely(said, nothing={}), kind, False)
-    return replace(linted, issues=(found, *linted.issues))
+        return _check_size(dialect, dialect.lint(value, kind, strict), raw)
+    issue = {"path": value.path, "reason": value.reason}
+    if strict or not dialect.lints_any_text:
+        return LintResult(False, "", None, (issue,))
+    linted = dialect.lint(parse_loosely(body, default={}), kind, False)
+    return replace(linted, issues=(issue, *linted.issues))
 
 
-def _within_bounds(dialect: Dialect, linted: Linted, incoming: Incoming) -> Linted:
+def _check_size(dialect: Dialect, linted: LintResult, raw: RawMessage) -> LintResult:
     """Add an issue if a surface would refuse a message of this type for its length."""
-    carrier = dialect.carriers.get(linted.kind or linted.type)
-    most = dialect.bounds.most_bytes if carrier is None else carrier.bounds.most_bytes
-    if len(incoming.text) <= most:
+    operation = dialect.operation_of_type.get(linted.kind or linted.type)
+    max_bytes = dialect.limits.max_bytes if operation is None else operation.limits.max_bytes
+    if len(raw.text) <= max_bytes:
         return linted
-    found = {"path": "", "reason": f"it has more than {most} bytes, and no more are taken"}
-    return replace(linted, ok=False, issues=(*linted.issues, found))
+    issue = {"path": "", "reason": f"it has more than {max_bytes} bytes, and no more are taken"}
+    return replace(linted, ok=False, issues=(*linted.issues, issue))

@@ -13,10 +13,10 @@ from msgspec import Struct
 from dragoman.core.events import Status
 from dragoman.core.states.lease import Lease
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.logs import Log
-from dragoman.ledger.records import HandoffCourse, HandoffRecord
-from dragoman.ledger.views import Shelf
-from dragoman.text.words import Wanted, Words
+from dragoman.ledger.logs import LogRow
+from dragoman.ledger.records import HandoffRow, HandoffUpdate
+from dragoman.ledger.views import IndexRow
+from dragoman.text.words import SearchQuery, Words
 
 T = TypeVar("T")
 
@@ -29,21 +29,21 @@ class Clock(Protocol):
         ...
 
 
-class Row(Struct, frozen=True, gc=False):
+class StreamRow(Struct, frozen=True, gc=False):
     """A stream as it is stored: its head, its folded state, its lease, its index row."""
 
     number: int
     name: str
     version: int
     hash: bytes
-    fold: int
+    fold_version: int
     state: bytes
     """Empty for a stream without entries (an actor that was never refused)."""
     lease: Lease | None = None
-    shelf: Shelf = Shelf()
+    index: IndexRow = IndexRow()
 
 
-Columns = tuple[int, str, int, str, bytes, bytes, bytes]
+EntryColumns = tuple[int, str, int, str, bytes, bytes, bytes]
 """The fields of an entry, in their order, as a database gives them."""
 
 StreamHead = tuple[int, str, int, bytes]
@@ -61,7 +61,7 @@ class NewEntry(Struct, frozen=True, gc=False):
     hash: bytes
 
 
-class Answer(Struct, frozen=True, gc=False):
+class IdempotencyRecord(Struct, frozen=True, gc=False):
     """The stored answer to a request, so that a repeat gets the same one."""
 
     scope: int
@@ -71,12 +71,12 @@ class Answer(Struct, frozen=True, gc=False):
     answer: bytes
 
 
-class NewLog(Struct, frozen=True, gc=False):
+class NewLogRow(Struct, frozen=True, gc=False):
     """A row of the agent logs to write, beside the entry of a stream at a version."""
 
     stream: int
     version: int
-    log: Log
+    row: LogRow
 
 
 class ReadyKey(Struct, frozen=True, order=True, gc=False):
@@ -92,29 +92,29 @@ class Changes(Struct):
     """Everything that one transaction writes; each table is written once."""
 
     entries: list[NewEntry] = []
-    streams: list[Row] = []
+    streams: list[StreamRow] = []
     leases: list[tuple[int, Lease | None]] = []
     """Stream number and its lease; None ends it."""
-    names: list[tuple[str, str, int]] = []
+    aliases: list[tuple[str, str, int]] = []
     """Name, kind, and the number of the task's stream."""
-    answers: list[Answer] = []
-    numbers: dict[str, int] = {}
+    answers: list[IdempotencyRecord] = []
+    daily_numbers: dict[str, int] = {}
     """Day -> the last AOF number given out."""
-    listed: list[tuple[str, int]] = []
+    list_additions: list[tuple[str, int]] = []
     """Lists and the streams (by number) to add to them; the position of a stream on every list is
     that of its first entry."""
-    unlisted: list[tuple[str, int]] = []
+    list_removals: list[tuple[str, int]] = []
     """Lists and the streams to remove from them."""
-    courses: list[HandoffCourse] = []
+    handoff_updates: list[HandoffUpdate] = []
     """Updates of handoffs that have a row; written before the new ones, so that finished handoffs
     make room."""
-    handoffs: list[HandoffRecord] = []
+    new_handoffs: list[HandoffRow] = []
     """Finished ones before active ones: a task has one active handoff at most."""
-    logs: list[NewLog] = []
+    logs: list[NewLogRow] = []
     """Turns and events of traces, each beside its entry."""
 
 
-class Session(Protocol):
+class Transaction(Protocol):
     """One open writing transaction. It reads the state at its start, not yet what it will write."""
 
     @property
@@ -122,31 +122,31 @@ class Session(Protocol):
         """True if nobody else has written since this store's last transaction."""
         ...
 
-    def streams(self, names: Sequence[str]) -> list[Row]:
+    def streams(self, names: Sequence[str]) -> list[StreamRow]:
         """The rows of those streams that exist, with their leases, locked against other writers."""
         ...
 
-    def history(self, stream: str) -> list[bytes]:
+    def stream_lines(self, stream: str) -> list[bytes]:
         """The lines of one stream, for replaying its state."""
         ...
 
-    def new_stream(self) -> int:
+    def new_stream_number(self) -> int:
         """A stream number that is not in use."""
         ...
 
-    def named(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
+    def find_aliases(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
         """(name, kind, stream) of every task that has one of these names as an alias."""
         ...
 
-    def answered(self, keys: Sequence[tuple[int, str]]) -> list[Answer]:
+    def find_answers(self, keys: Sequence[tuple[int, str]]) -> list[IdempotencyRecord]:
         """The stored answers for these keys, each a scope and a key."""
         ...
 
-    def promote(self, now: int, limit: int) -> int:
+    def promote_due(self, now: int, limit: int) -> int:
         """Put at most `limit` tasks whose backoff is over into their queue; return their number."""
         ...
 
-    def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
+    def ready_page(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
         """A page of the queue, in order; several writers get different tasks."""
         ...
 
@@ -154,16 +154,16 @@ class Session(Protocol):
         """The last AOF number given out on this day."""
         ...
 
-    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
+    def find_log_rows(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
         """(Key, position, digest, masked) of those turns and events that are recorded already."""
         ...
 
-    def held(self, session: str, holder: str) -> list[str]:
+    def streams_held(self, session: str, holder: str) -> list[str]:
         """The streams of tasks held in this session; if there is none, of those held by this
         holder."""
         ...
 
-    def on_list(self, name: str) -> list[str]:
+    def list_members(self, name: str) -> list[str]:
         """The streams on this list, oldest first."""
         ...
 
@@ -173,12 +173,12 @@ class Session(Protocol):
         ...
 
     @property
-    def first(self) -> int:
+    def first_position(self) -> int:
         """The position of the first entry that was written, after the commit; 0: none was."""
         ...
 
 
-class BoardQuery(Struct, frozen=True):
+class TaskQuery(Struct, frozen=True):
     """A page of tasks, newest first."""
 
     status: Status | None = None
@@ -199,30 +199,30 @@ class ListQuery(Struct, frozen=True):
     limit: int = 50
 
 
-class Listed(Struct, frozen=True):
+class ListItem(Struct, frozen=True):
     """A stream and its position on a list, which is that of its first entry."""
 
     position: int
-    row: Row
+    row: StreamRow
 
 
-class KeptAnswer(Struct, frozen=True):
+class NamedIdempotencyRecord(Struct, frozen=True):
     """A stored answer, and the name of the stream in which its key is unique."""
 
     stream: str
-    answer: Answer
+    record: IdempotencyRecord
 
 
-class Inspection(Struct, frozen=True):
+class IntegrityReport(Struct, frozen=True):
     """The result of a database's own integrity check, page by page."""
 
     damage: tuple[str, ...] = ()
     """The first problems found, in the database's words."""
-    is_whole: bool = True
+    is_complete: bool = True
     """False if part of it was not checked, for lack of time or because the database cannot."""
 
 
-class Frozen(Protocol):
+class StoreSnapshot(Protocol):
     """A consistent view of a store at one moment, whatever is written to it meanwhile."""
 
     def head(self) -> int:
@@ -237,11 +237,11 @@ class Frozen(Protocol):
         """Entries by position."""
         ...
 
-    def held(self, after: int, limit: int) -> list[Row]:
+    def held_streams(self, after: int, limit: int) -> list[StreamRow]:
         """Streams of tasks that have a lease, by number."""
         ...
 
-    def answers(self, after: tuple[int, str], limit: int) -> list[KeptAnswer]:
+    def answers(self, after: tuple[int, str], limit: int) -> list[NamedIdempotencyRecord]:
         """All stored answers, by scope and key."""
         ...
 
@@ -249,7 +249,7 @@ class Frozen(Protocol):
 class Store(Protocol):
     """The contract of every store. Readers may be called from any thread."""
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a writing transaction: committed durably when this returns, or undone."""
         ...
 
@@ -261,7 +261,7 @@ class Store(Protocol):
         """The id that this ledger was given when it was created."""
         ...
 
-    def secret_mark(self, mine: str, *, anew: bool = False) -> str:
+    def secret_fingerprint(self, own: str, *, overwrite: bool = False) -> str:
         """The fingerprint of the secret that digests here are keyed with; `own` is stored if there
         is none yet, or to `overwrite` it."""
         ...
@@ -270,7 +270,7 @@ class Store(Protocol):
         """Entries by position."""
         ...
 
-    def columns(self, after: int, until: int, limit: int) -> Sequence[Columns]:
+    def entry_columns(self, after: int, until: int, limit: int) -> Sequence[EntryColumns]:
         """Entries by position, as rows of the database, for bulk readers."""
         ...
 
@@ -280,11 +280,11 @@ class Store(Protocol):
         """The entries of one stream after a version, up to a position."""
         ...
 
-    def stream(self, name: str) -> Row | None:
+    def stream(self, name: str) -> StreamRow | None:
         """One stream."""
         ...
 
-    def rows(self, after: int, limit: int) -> list[Row]:
+    def rows(self, after: int, limit: int) -> list[StreamRow]:
         """All streams by number."""
         ...
 
@@ -292,35 +292,35 @@ class Store(Protocol):
         """The heads of all streams by number, without their states."""
         ...
 
-    def kind(self, kind: str, after: str, limit: int) -> list[Row]:
+    def streams_of_kind(self, kind: str, after: str, limit: int) -> list[StreamRow]:
         """Streams of one kind (`agent`, for example) by name, after a given name."""
         ...
 
-    def names(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
+    def aliases(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
         """All aliases as (name, kind, stream), in order."""
         ...
 
-    def named(self, name: str) -> list[tuple[str, str]]:
+    def find_aliases(self, name: str) -> list[tuple[str, str]]:
         """(kind, stream) of every task that has this name as an alias."""
         ...
 
-    def board(self, query: BoardQuery) -> list[Row]:
+    def task_page(self, query: TaskQuery) -> list[StreamRow]:
         """A page of tasks."""
         ...
 
-    def counts(self) -> dict[str, int]:
+    def status_counts(self) -> dict[str, int]:
         """The number of tasks in each status."""
         ...
 
-    def expired(self, now: int, limit: int) -> list[str]:
+    def expired_leases(self, now: int, limit: int) -> list[str]:
         """Streams of tasks whose lease has expired, the longest ago first."""
         ...
 
-    def overdue(self, now: int, limit: int) -> list[str]:
+    def overdue_streams(self, now: int, limit: int) -> list[str]:
         """Streams whose deadline has passed and is not escalated yet, the longest ago first."""
         ...
 
-    def sessions(self, session: str) -> list[str]:
+    def streams_in_session(self, session: str) -> list[str]:
         """Streams of tasks held in this session; none for the empty session."""
         ...
 
@@ -328,19 +328,19 @@ class Store(Protocol):
         """The claims made in a session, ended ones too, by position."""
         ...
 
-    def claims_back(self, session: str, before: int, limit: int) -> list[Entry]:
+    def last_claims(self, session: str, before: int, limit: int) -> list[Entry]:
         """The last claims in a session before a position, the last one first."""
         ...
 
-    def listed(self, query: ListQuery) -> list[Listed]:
+    def list_page(self, query: ListQuery) -> list[ListItem]:
         """A page of a list."""
         ...
 
-    def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
+    def list_items(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
         """All list items as (list, position, stream), in order."""
         ...
 
-    def handoffs(self, after: str, limit: int) -> list[HandoffRecord]:
+    def handoffs(self, after: str, limit: int) -> list[HandoffRow]:
         """The rows of all proposed handoffs, by id, after a given id."""
         ...
 
@@ -348,27 +348,27 @@ class Store(Protocol):
         """The turns of an attempt on a task by index, after a given index."""
         ...
 
-    def turns_back(self, task: str, attempt: int, limit: int) -> list[Entry]:
+    def last_turns(self, task: str, attempt: int, limit: int) -> list[Entry]:
         """The last turns of an attempt on a task, the last one first."""
         ...
 
-    def traces(self, task: str, after: int, limit: int) -> list[Entry]:
+    def trace_events(self, task: str, after: int, limit: int) -> list[Entry]:
         """The trace events about a task, by position."""
         ...
 
-    def trace(self, event_id: str) -> Entry | None:
+    def trace_event(self, event_id: str) -> Entry | None:
         """The trace event with this id, in lower case."""
         ...
 
-    def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
+    def log_rows(self, after: int, until: int) -> list[tuple[int, LogRow]]:
         """All rows of the agent logs between two positions, the last one included."""
         ...
 
-    def indexed(self) -> int:
+    def indexed_position(self) -> int:
         """The position up to which texts are in the search index."""
         ...
 
-    def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
+    def index_texts(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
         """Add the texts at these positions to the search index, which is then complete up to
         `until`.
 
@@ -376,11 +376,11 @@ class Store(Protocol):
         """
         ...
 
-    def search(self, wanted: Wanted, before: int | None, limit: int) -> list[Listed]:
+    def search(self, query: SearchQuery, before: int | None, limit: int) -> list[ListItem]:
         """The streams whose indexed text matches the query, newest first."""
         ...
 
-    def inspect(self, seconds: float | None = None) -> Inspection:
+    def inspect(self, seconds: float | None = None) -> IntegrityReport:
         """Have the database check its integrity below rows and columns, for so many seconds:
         unreadable pages, indexes that differ from their tables, values of a wrong type."""
         ...
@@ -390,9 +390,9 @@ class Store(Protocol):
         ...
 
 
-class KeptStore(Store, Protocol):
+class DurableStore(Store, Protocol):
     """A store that outlives its process, and so can be backed up."""
 
-    def snapshot(self) -> AbstractContextManager[Frozen]:
+    def snapshot(self) -> AbstractContextManager[StoreSnapshot]:
         """The store as it is now, until the context ends; writers do not wait for it."""
         ...

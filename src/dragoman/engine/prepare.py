@@ -26,23 +26,23 @@ from dragoman.core.commands import (
 )
 from dragoman.core.ids import (
     agent_stream,
-    aof_id,
+    format_aof_id,
     handoff_stream,
     intent_stream,
     is_aof_id,
     mail_stream,
-    standing_stream,
+    reputation_stream,
     task_stream,
     trace_stream,
     turns_stream,
 )
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.intent import KIND as INTENT
+from dragoman.core.states.intent import INTENT_ALIAS_KIND as INTENT
 from dragoman.engine.request import Request
 from dragoman.engine.unit import Unit
 
 
-def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -> None:
+def preload(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -> None:
     """Load the streams and names that the requests refer to, and the ids that new tasks will get.
 
     This only saves time: whatever is not loaded is read when it is asked for. A rerun also loads
@@ -55,30 +55,30 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
     claims = 0
     for request in requests:
         for command in request.commands + request.effect:
-            named = _NAMED.get(type(command))
-            if named is None and (about := command.about):
+            streams_of = _STREAMS_OF_COMMAND.get(type(command))
+            if streams_of is None and (about := command.target_task):
                 streams["task:" + about] = None
                 continue
-            if named is not None:
-                streams.update(dict.fromkeys(named(command, request.id)))
+            if streams_of is not None:
+                streams.update(dict.fromkeys(streams_of(command, request.id)))
             if isinstance(command, ClaimTask):
                 claims += 1
             elif isinstance(command, CreateTask | DelegateIntent):
                 creations.append(command)
-                names += _request_id(command, request.id)
+                names += _delegation_request_id(command, request.id)
             elif isinstance(command, RecordTrace | RecordTurn):
                 streams[agent_stream(request.actor.name)] = None
-                logs += _keys(command)
-        if not request.commands[0].about:
+                logs += _log_keys(command)
+        if not request.commands[0].target_task:
             streams[request.actor.stream] = None
     new_ids = _new_ids(unit, creations, now)
     streams.update(dict.fromkeys(map(task_stream, new_ids)))
-    unit.expect_claims(claims)
+    unit.set_claim_count(claims)
     unit.load_streams(streams)
-    unit.load_names((*new_ids, *_aliases(streams), *names))
-    unit.load_logs(logs)
+    unit.load_aliases((*new_ids, *_alias_names(streams), *names))
+    unit.load_log_rows(logs)
     if rerun:
-        unit.load_answers(map(unit.answer_place, requests))
+        unit.load_answers(map(unit.answer_key, requests))
 
 
 def _new_ids(unit: Unit, creations: Sequence[CreateTask | DelegateIntent], now: int) -> list[str]:
@@ -91,17 +91,17 @@ def _new_ids(unit: Unit, creations: Sequence[CreateTask | DelegateIntent], now: 
                 new_ids.append(command.id)
             if not is_aof_id(command.id):
                 number += 1
-                new_ids.append(aof_id(day, number))
+                new_ids.append(format_aof_id(day, number))
     return new_ids
 
 
-def _request_id(command: CreateTask | DelegateIntent, cause: str) -> Iterator[str]:
+def _delegation_request_id(command: CreateTask | DelegateIntent, cause: str) -> Iterator[str]:
     """The id that the request of a delegation will get, if it is not in use."""
     if isinstance(command, DelegateIntent):
         yield command.request_id or f"{command.id or cause}.1"
 
 
-def _aliases(streams: Iterable[str]) -> Iterator[str]:
+def _alias_names(streams: Iterable[str]) -> Iterator[str]:
     """The names of tasks that are called KIND:NAME, by which aliases are looked up."""
     for stream in streams:
         if stream.startswith("task:") and stream.count(":") > 1:
@@ -112,79 +112,83 @@ def _aliases(streams: Iterable[str]) -> Iterator[str]:
 # made of it.
 
 
-def _of_adoption(command: AdoptTask, _: str) -> Iterator[str]:
+def _streams_of_adoption(command: AdoptTask, _: str) -> Iterator[str]:
     yield from map(task_stream, (command.name, f"{command.kind}:{command.name}"))
 
 
-def _of_offer(command: ProposeHandoff, cause: str) -> Iterator[str]:
+def _streams_of_proposal(command: ProposeHandoff, cause: str) -> Iterator[str]:
     yield task_stream(command.task)
     yield agent_stream(command.recipient)
     yield handoff_stream(command.id or cause)
     yield mail_stream(f"{cause}.handoff.initiate")
 
 
-def _of_handoff(command: HandoffCommand, cause: str) -> Iterator[str]:
+def _streams_of_handoff_command(command: HandoffCommand, cause: str) -> Iterator[str]:
     yield handoff_stream(command.handoff)
     if isinstance(command, AcceptHandoff | CompleteHandoff):
         yield mail_stream(f"{cause}.{command_name(command)}")
 
 
-def _of_event(command: RecordTrace, _: str) -> Iterator[str]:
+def _streams_of_trace_event(command: RecordTrace, _: str) -> Iterator[str]:
     yield trace_stream(command.session)
 
 
-def _of_turn(command: RecordTurn, _: str) -> Iterator[str]:
+def _streams_of_turn(command: RecordTurn, _: str) -> Iterator[str]:
     yield from (task_stream(command.task), turns_stream(command.task))
 
 
-def _keys(command: RecordTrace | RecordTurn) -> Iterator[str]:
+def _log_keys(command: RecordTrace | RecordTurn) -> Iterator[str]:
     """The keys of log rows that show a repeat; that of a turn is known only once its task is."""
     if isinstance(command, RecordTrace):
         yield f"event:{command.event_id.lower()}"
 
 
-_MarksLetter = ReadMail | AckMail | AnswerMail | EscalateMail
+_MailMark = ReadMail | AckMail | AnswerMail | EscalateMail
 
 
-def _of_letter(command: PostMail, cause: str) -> Iterator[str]:
+def _streams_of_mail(command: PostMail, cause: str) -> Iterator[str]:
     yield from map(agent_stream, (*command.to, *command.cc, *command.copied))
     yield from map(mail_stream, filter(None, (command.id or cause, command.reply_to)))
     if command.bead:
         yield task_stream(command.bead)
 
 
-def _of_mark(command: _MarksLetter, _: str) -> Iterator[str]:
+def _streams_of_mail_mark(command: _MailMark, _: str) -> Iterator[str]:
     yield mail_stream(command.mail)
 
 
-def _of_delegation(command: DelegateIntent, cause: str) -> Iterator[str]:
+def _streams_of_delegation(command: DelegateIntent, cause: str) -> Iterator[str]:
     id = command.id or cause
     yield from map(intent_stream, filter(None, (id, command.follows)))
     yield from map(task_stream, (id, f"{INTENT}:{id}"))
     for candidate in command.candidates[:1]:  # the others are rarely needed
         yield agent_stream(candidate.agent)
-        yield standing_stream(candidate.agent)
+        yield reputation_stream(candidate.agent)
 
 
-def _of_answer(command: ReceiveResult | UpdateIntent, _: str) -> Iterator[str]:
+def _streams_of_result(command: ReceiveResult | UpdateIntent, _: str) -> Iterator[str]:
     yield intent_stream(command.intent)
-    yield task_stream(command.about)
-    yield standing_stream(command.agent)
+    yield task_stream(command.target_task)
+    yield reputation_stream(command.agent)
 
 
-_NAMED: dict[type[AnyCommand], Callable[[Any, str], Iterator[str]]] = {
-    AdoptTask: _of_adoption,
-    ProposeHandoff: _of_offer,
-    PostMail: _of_letter,
-    ReadMail: _of_mark,
-    AckMail: _of_mark,
-    AnswerMail: _of_mark,
-    EscalateMail: _of_mark,
-    DelegateIntent: _of_delegation,
-    ReceiveResult: _of_answer,
-    UpdateIntent: _of_answer,
-    RecordTrace: _of_event,
-    RecordTurn: _of_turn,
-    **{one: _of_handoff for one in get_args(AnyCommand) if issubclass(one, HandoffCommand)},
+_STREAMS_OF_COMMAND: dict[type[AnyCommand], Callable[[Any, str], Iterator[str]]] = {
+    AdoptTask: _streams_of_adoption,
+    ProposeHandoff: _streams_of_proposal,
+    PostMail: _streams_of_mail,
+    ReadMail: _streams_of_mail_mark,
+    AckMail: _streams_of_mail_mark,
+    AnswerMail: _streams_of_mail_mark,
+    EscalateMail: _streams_of_mail_mark,
+    DelegateIntent: _streams_of_delegation,
+    ReceiveResult: _streams_of_result,
+    UpdateIntent: _streams_of_result,
+    RecordTrace: _streams_of_trace_event,
+    RecordTurn: _streams_of_turn,
+    **{
+        one: _streams_of_handoff_command
+        for one in get_args(AnyCommand)
+        if issubclass(one, HandoffCommand)
+    },
 }
 """Command -> the streams that it names or creates, where that is more than its task's."""

@@ -10,7 +10,7 @@ from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import MessageReceived
 from dragoman.core.reading import Receipt
-from dragoman.engine.rests import Rest
+from dragoman.engine.rests import CarryOver
 
 
 class Request(Struct, frozen=True):
@@ -22,7 +22,7 @@ class Request(Struct, frozen=True):
     """Made by the hub, unique; the `cause` of every entry that follows."""
     key: str = ""
     """The caller's idempotency key, if it has one."""
-    said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    original_text: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     """The sender's message, for the ledger."""
     per_attempt: bool = False
     """True if the key is made of the content and valid for the task's present attempt only: in a
@@ -30,13 +30,13 @@ class Request(Struct, frozen=True):
     sent_at: int | None = None
     """When such a message was sent, as its sender states it: what was applied to one attempt is not
     applied again to a later one."""
-    heard: MessageReceived | None = None
+    receipt_event: MessageReceived | None = None
     """Recorded for a message that changes nothing."""
     effect: tuple[AnyCommand, ...] = ()
     """Commands to run afterwards, all or none: if they are refused, the others stand."""
-    masked: tuple[str, ...] = ()
+    redaction_warnings: tuple[str, ...] = ()
     """Warnings for the sender about secrets that were masked."""
-    rest: Rest | None = None
+    carry_over: CarryOver | None = None
     """The carry-over of its only command, if that is a chunk of a text."""
 
     def __post_init__(self) -> None:
@@ -44,12 +44,12 @@ class Request(Struct, frozen=True):
             raise ValueError("A request asks for at least one command.")
 
 
-SIGNED_KEY: Final = "signed:"
+SIGNED_KEY_PREFIX: Final = "signed:"
 """Prefix of every key of a signed message, so that it differs from that of a message with a token.
 """
 
 
-class Accepted(Struct, frozen=True):
+class Committed(Struct, frozen=True):
     """The outcome of a request that was committed: a receipt for each command."""
 
     receipts: tuple[Receipt, ...]
@@ -57,7 +57,7 @@ class Accepted(Struct, frozen=True):
     """Answered before: nothing was recorded this time."""
     declined: Refusal | None = None
     """The reason why the effect was refused; without one, its receipts are the last ones."""
-    masked: tuple[str, ...] = ()
+    redaction_warnings: tuple[str, ...] = ()
     """Warnings for the sender about secrets that were masked."""
 
     @property
@@ -67,15 +67,15 @@ class Accepted(Struct, frozen=True):
         return tuple(one.remark for one in about_tasks if one.remark)
 
     @property
-    def name(self) -> str:
+    def subject_id(self) -> str:
         """The id of the last command's subject, where that is no task."""
         return self.receipts[-1].stream.partition(":")[2]
 
 
-Outcome = Accepted | Refusal
+Outcome = Committed | Refusal
 
 
-def accepted(outcome: Outcome) -> Accepted:
+def committed_or_raise(outcome: Outcome) -> Committed:
     """The committed outcome; a refusal is raised as Refused."""
     if isinstance(outcome, Refusal):
         raise Refused(outcome)

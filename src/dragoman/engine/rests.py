@@ -14,18 +14,18 @@ from msgspec import Struct
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import StoreUnavailable
 
-_MOST_EXPECTED: Final = 1_024
+_MAX_EXPECTED: Final = 1_024
 
-Recorded = Callable[[str], bool]
+IsRecorded = Callable[[str], bool]
 """Takes the id of an event, in lower case; True if it is recorded."""
 _NOTHING: Final = ("", "")
 
 
-class RestsUnkept(StoreUnavailable):
+class CarryOverNotStored(StoreUnavailable):
     """The carry-over cannot be stored, so nothing of its requests was written."""
 
 
-class Left(Struct, frozen=True):
+class StoredCarryOver(Struct, frozen=True):
     """The carry-over under a key, once an event is recorded."""
 
     key: str
@@ -35,43 +35,43 @@ class Left(Struct, frozen=True):
     after: str
 
 
-class Keeper(Protocol):
+class CarryOverStore(Protocol):
     """Durable storage of carry-overs; called by one thread at a time."""
 
-    def get(self, key: str, is_recorded: Recorded) -> str:
+    def get(self, key: str, is_recorded: IsRecorded) -> str:
         """The carry-over of the last chunk that is recorded; empty: none."""
         ...
 
-    def put(self, left: Sequence[Left]) -> None:
+    def put(self, updates: Sequence[StoredCarryOver]) -> None:
         """Store these durably, each for when its event is recorded; raises CarryOverNotStored."""
         ...
 
-    def settle(self, left: Sequence[Left]) -> None:
+    def settle(self, updates: Sequence[StoredCarryOver]) -> None:
         """Confirm that the events of these are recorded."""
         ...
 
 
-class Rest(Struct, frozen=True, eq=False):
+class CarryOver(Struct, frozen=True, eq=False):
     """The carry-over before and after one chunk of a text."""
 
-    shelf: "Shelf"
+    tracker: "CarryOverTracker"
     key: str
     event: str
-    said: str
+    text_digest: str
     """A digest of the chunk as received: the same, whatever carry-over it is redacted with."""
     before: str
     after: str
     commands: tuple[AnyCommand, ...]
     """The commands, if the chunk follows `before`."""
-    again: Callable[[str], "Rest"]
+    redo_with: Callable[[str], "CarryOver"]
     """Redacts the same chunk with another carry-over."""
 
 
-class Shelf:
+class CarryOverTracker:
     """A store of carry-overs, and the ones expected once all requests under way are recorded."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        self.keeper = keeper
+    def __init__(self, store: CarryOverStore) -> None:
+        self.store = store
         self._expected: dict[str, tuple[str, str]] = {}
         """Key -> the expected carry-over, and its event. A wrong or forgotten one only means that a
         chunk is redacted twice."""
@@ -80,51 +80,53 @@ class Shelf:
         """The carry-over that a new chunk will probably follow."""
         return self._expected.get(key, _NOTHING)[0]
 
-    def expect(self, rest: Rest) -> None:
+    def expect(self, carry_over: CarryOver) -> None:
         """Expect this one, which is under way."""
-        self._expected.pop(rest.key, None)
-        if rest.after:
-            self._expected[rest.key] = rest.after, rest.event
-            if len(self._expected) > _MOST_EXPECTED:
+        self._expected.pop(carry_over.key, None)
+        if carry_over.after:
+            self._expected[carry_over.key] = carry_over.after, carry_over.event
+            if len(self._expected) > _MAX_EXPECTED:
                 del self._expected[next(iter(self._expected))]
 
-    def expect_no_more(self, rest: Rest) -> None:
+    def cancel(self, carry_over: CarryOver) -> None:
         """Expect nothing of this one: it was refused, or is recorded already."""
-        if self._expected.get(rest.key, _NOTHING)[1] == rest.event:
-            del self._expected[rest.key]
+        if self._expected.get(carry_over.key, _NOTHING)[1] == carry_over.event:
+            del self._expected[carry_over.key]
 
 
-class Batch:
+class BatchCarryOvers:
     """The carry-overs of one transaction, whose requests are decided one after the other."""
 
-    def __init__(self, is_recorded: Recorded) -> None:
+    def __init__(self, is_recorded: IsRecorded) -> None:
         self._is_recorded = is_recorded
-        self._left: dict[Shelf, dict[str, Left]] = {}
+        self._stored: dict[CarryOverTracker, dict[str, StoredCarryOver]] = {}
 
-    def level(self, rest: Rest) -> Rest:
+    def reconcile(self, carry_over: CarryOver) -> CarryOver:
         """The chunk redacted with its true carry-over."""
-        last = self._left.get(rest.shelf, {}).get(rest.key)
-        held = last.after if last else rest.shelf.keeper.get(rest.key, self._is_recorded)
-        if held == rest.before:
-            return rest
-        anew = rest.again(held)
-        rest.shelf.expect(anew)
-        return anew
+        last = self._stored.get(carry_over.tracker, {}).get(carry_over.key)
+        stored = (
+            last.after if last else carry_over.tracker.store.get(carry_over.key, self._is_recorded)
+        )
+        if stored == carry_over.before:
+            return carry_over
+        redone = carry_over.redo_with(stored)
+        carry_over.tracker.expect(redone)
+        return redone
 
-    def leave(self, rest: Rest) -> None:
+    def add(self, carry_over: CarryOver) -> None:
         """Add one whose event this batch records; the batch is committed as a whole."""
-        first = self._left.get(rest.shelf, {}).get(rest.key)
-        if first or rest.before or rest.after:
-            before = first.before if first else rest.before
-            left = Left(rest.key, rest.event, before, rest.after)
-            self._left.setdefault(rest.shelf, {})[rest.key] = left
+        first = self._stored.get(carry_over.tracker, {}).get(carry_over.key)
+        if first or carry_over.before or carry_over.after:
+            before = first.before if first else carry_over.before
+            stored = StoredCarryOver(carry_over.key, carry_over.event, before, carry_over.after)
+            self._stored.setdefault(carry_over.tracker, {})[carry_over.key] = stored
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Store them durably, before the batch is recorded."""
-        for shelf, left in self._left.items():
-            shelf.keeper.put(tuple(left.values()))
+        for tracker, stored in self._stored.items():
+            tracker.store.put(tuple(stored.values()))
 
     def settle(self) -> None:
         """Confirm that the batch is recorded."""
-        for shelf, left in self._left.items():
-            shelf.keeper.settle(tuple(left.values()))
+        for tracker, stored in self._stored.items():
+            tracker.store.settle(tuple(stored.values()))

@@ -12,7 +12,7 @@ from msgspec import Struct
 SESSION_VARIABLE: Final = "DRAGOMAN_SESSION"
 """The environment variable with the session of the attempt, for every program that is started."""
 
-Hear = Callable[[bytes], Awaitable[str]]
+OnMessage = Callable[[bytes], Awaitable[str]]
 """Takes a message of the agent; returns a note about it, or an empty text."""
 
 
@@ -33,35 +33,35 @@ class Assignment(Struct, frozen=True):
     prompt: str
     must_report: bool = False
     """True if an end without a report is a failure, even with a good exit status."""
-    resume_from: str = ""
+    resume_commit: str = ""
     """The commit at which an earlier attempt stopped, as that one stated; empty: none."""
 
 
-class Ended(Struct, frozen=True):
+class RunExit(Struct, frozen=True):
     """The end of a run."""
 
     problem: str = ""
     """The error, for a person; empty: none."""
 
 
-class Running(Protocol):
+class Run(Protocol):
     """An agent that is running."""
 
     @property
-    def is_beating(self) -> bool:
+    def renews_lease(self) -> bool:
         """True if its being alive renews the lease; if not, it has to send heartbeats."""
         ...
 
     @property
-    def said(self) -> int:
+    def output_bytes(self) -> int:
         """Size of its output so far, in bytes."""
         ...
 
-    async def wait(self) -> Ended:
+    async def wait(self) -> RunExit:
         """Wait until it has ended, by itself or by `stop`, and all its messages were handled."""
         ...
 
-    async def stop(self, grace: float, why: str = "") -> None:
+    async def stop(self, grace: float, reason: str = "") -> None:
         """Ask it and all it has started to end, and kill them after so many seconds.
 
         `reason` goes to the log of the run.
@@ -76,6 +76,6 @@ class Running(Protocol):
 class Runner(Protocol):
     """Starts agents of one kind."""
 
-    async def start(self, assignment: Assignment, hear: Hear) -> Running:
+    async def start(self, assignment: Assignment, on_message: OnMessage) -> Run:
         """Start the agent."""
         ...

@@ -6,17 +6,17 @@ from typing import Any
 from msgspec import Struct
 
 from dragoman.core.states.lease import Lease
-from dragoman.engine.ports import Answer
+from dragoman.engine.ports import IdempotencyRecord
 from dragoman.ledger.chain import GENESIS
 
-MOST_CACHED = 20_000
+MAX_CACHED = 20_000
 """Limit of streams, and of stored answers, that are cached from batch to batch."""
 
-Place = tuple[str, str]
+AnswerKey = tuple[str, str]
 """The stream in which an idempotency key is unique, and the key."""
 
 
-class Snapshot(Struct, frozen=True, gc=False):
+class CachedStream(Struct, frozen=True, gc=False):
     """A stream at the point that the batch has reached."""
 
     number: int
@@ -30,15 +30,15 @@ class Snapshot(Struct, frozen=True, gc=False):
     lease: Lease | None = None
 
 
-class Cache:
+class StreamCache:
     """Recently used streams and stored answers, kept from batch to batch.
 
     It is dropped when anything fails or another process writes.
     """
 
     def __init__(self) -> None:
-        self.streams: dict[str, Snapshot] = {}
-        self.answers: dict[Place, Answer] = {}
+        self.streams: dict[str, CachedStream] = {}
+        self.answers: dict[AnswerKey, IdempotencyRecord] = {}
 
     def clear(self) -> None:
         """Drop everything."""
@@ -51,7 +51,7 @@ class Cache:
         _trim(self.answers)
 
 
-def _trim(kept: dict[Any, Any]) -> None:
-    if len(kept) > MOST_CACHED:
-        for oldest in list(islice(kept, len(kept) - MOST_CACHED * 3 // 4)):
-            del kept[oldest]
+def _trim(cache: dict[Any, Any]) -> None:
+    if len(cache) > MAX_CACHED:
+        for oldest in list(islice(cache, len(cache) - MAX_CACHED * 3 // 4)):
+            del cache[oldest]

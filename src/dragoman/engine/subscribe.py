@@ -17,7 +17,7 @@ class Gap(Struct, frozen=True):
     until: int
 
 
-def gap_at(store: Store, after: int) -> Gap | None:
+def find_gap(store: Store, after: int) -> Gap | None:
     """The gap of a cursor beyond the ledger's end, as after the restore of a backup.
 
     A reader that kept such a cursor would miss every entry up to it.

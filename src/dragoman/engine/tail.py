@@ -12,12 +12,12 @@ from threading import Lock
 from dragoman.engine.ports import NewEntry
 from dragoman.ledger.entry import Entry
 
-KEPT = 2_048
-KEPT_BYTES = 4 * 1024 * 1024
+MAX_RECENT = 2_048
+MAX_RECENT_BYTES = 4 * 1024 * 1024
 """Limits of the number of entries, and of their size."""
 
 
-class Tail:
+class RecentEntries:
     """The newest entries that this process has written, so that close followers need not read them
     back.
 
@@ -26,31 +26,31 @@ class Tail:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: deque[tuple[str, NewEntry]] = deque()
+        self._entries: deque[tuple[str, NewEntry]] = deque()
         self._bytes = 0
-        self._end = 0
+        self._last_position = 0
         """The position of the last one."""
 
-    def grow(self, first: int, streams: Iterable[str], written: Sequence[NewEntry]) -> None:
+    def append(self, first: int, streams: Iterable[str], written: Sequence[NewEntry]) -> None:
         """Append the entries that were committed, the first of them at this position."""
         with self._lock:
-            if first != self._end + 1:
+            if first != self._last_position + 1:
                 # Another process has written in between, and the cache must have no gaps.
-                self._drop(len(self._kept))
-            self._kept.extend(zip(streams, written, strict=True))
+                self._drop(len(self._entries))
+            self._entries.extend(zip(streams, written, strict=True))
             self._bytes += sum(len(one.line) for one in written)
-            self._end = first + len(written) - 1
-            self._drop(len(self._kept) - KEPT)
-            while self._bytes > KEPT_BYTES:
+            self._last_position = first + len(written) - 1
+            self._drop(len(self._entries) - MAX_RECENT)
+            while self._bytes > MAX_RECENT_BYTES:
                 self._drop(1)
 
     def after(self, position: int, limit: int) -> list[Entry]:
         """Up to `limit` entries after a position; none if they are not cached."""
         with self._lock:
-            start = position - self._end + len(self._kept)
+            start = position - self._last_position + len(self._entries)
             if start < 0:
                 return []
-            found = list(islice(self._kept, start, start + limit))
+            found = list(islice(self._entries, start, start + limit))
         return [
             Entry(at, stream, one.version, one.event, one.line, one.previous, one.hash)
             for at, (stream, one) in enumerate(found, position + 1)
@@ -58,4 +58,4 @@ class Tail:
 
     def _drop(self, count: int) -> None:
         for _ in range(count):
-            self._bytes -= len(self._kept.popleft()[1].line)
+            self._bytes -= len(self._entries.popleft()[1].line)

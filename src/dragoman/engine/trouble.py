@@ -3,23 +3,23 @@
 from msgspec import Struct
 
 from dragoman.core.errors import DragomanError, StoreError
-from dragoman.text.fault_words import in_words
+from dragoman.text.fault_words import describe_exception
 
 
-class Trouble(Struct, frozen=True):
+class HealthProblem(Struct, frozen=True):
     """The problem of a background service."""
 
-    words: str = ""
+    message: str = ""
     """The message; empty: no problem."""
     is_partial: bool = False
     """True if only a part of its work is not done, so that the hub is usable all the same."""
-    is_of_store: bool = False
+    is_store_failure: bool = False
     """True if it is the store's problem, and so that of every service."""
 
 
-NONE = Trouble()
+HEALTHY = HealthProblem()
 
 
-def trouble_of(error: DragomanError | OSError) -> Trouble:
+def problem_from_error(error: DragomanError | OSError) -> HealthProblem:
     """The health problem that an error stands for."""
-    return Trouble(in_words(error), is_of_store=isinstance(error, StoreError))
+    return HealthProblem(describe_exception(error), is_store_failure=isinstance(error, StoreError))

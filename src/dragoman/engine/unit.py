@@ -17,54 +17,54 @@ from dragoman.core.events import AnyEvent, TaskCreated
 from dragoman.core.reading import Decision, LeaseChange
 from dragoman.core.states.handoff import ALL_HANDOFFS, Handoff
 from dragoman.core.states.lease import Lease
-from dragoman.core.states.moves import MOVES
-from dragoman.core.states.trace import Logged
-from dragoman.core.states.wave import Happened
-from dragoman.engine.journal import Journal
-from dragoman.engine.ports import Answer, Changes, NewLog, Row, Session
-from dragoman.engine.request import Accepted, Request
-from dragoman.engine.snapshots import Cache, Place, Snapshot
-from dragoman.engine.view import View
-from dragoman.ledger.codec import CODEC, WRITTEN
+from dragoman.core.states.moves import STATUS_CHANGES
+from dragoman.core.states.trace import RecordedEntry
+from dragoman.core.states.wave import TimedEvent
+from dragoman.engine.journal import PendingEntries
+from dragoman.engine.ports import Changes, IdempotencyRecord, NewLogRow, StreamRow, Transaction
+from dragoman.engine.request import Committed, Request
+from dragoman.engine.snapshots import AnswerKey, CachedStream, StreamCache
+from dragoman.engine.view import BatchReads
+from dragoman.ledger.codec import CODEC, WRITTEN_AS
 from dragoman.ledger.entry import Line, read_line
-from dragoman.ledger.logs import LOGS
-from dragoman.ledger.records import course_of, in_order
+from dragoman.ledger.logs import LOG_ROWS
+from dragoman.ledger.records import handoff_update, order_handoff_rows
 from dragoman.ledger.views import (
-    EVOLVE,
-    FOLD,
-    NAMING,
+    ALIASES_BOUND_BY,
+    FOLD_VERSION,
+    FOLDS,
     encode_state,
+    index_row,
     lists_of,
-    shelve,
 )
 
 
-class _Undo(Struct):
+class _UndoPoint(Struct):
     """The state to return to when one of several commands is refused."""
 
-    first: int
-    bound: int
-    numbers: dict[str, int]
-    said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    before: dict[str, Snapshot] = {}
-    logs: int = 0
+    entry_count: int
+    alias_count: int
+    daily_numbers: dict[str, int]
+    original_text: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    streams_before: dict[str, CachedStream] = {}
+    log_count: int = 0
 
 
-class Earlier(Struct, frozen=True):
+class EarlierAnswer(Struct, frozen=True):
     """The answer that a message got in an earlier attempt."""
 
     attempt: int
-    present: int
-    answer: Answer
+    current_attempt: int
+    answer: IdempotencyRecord
 
 
-class Unit(View):
+class Unit(BatchReads):
     """Reads and writes of one batch."""
 
     def __init__(
         self,
-        session: Session,
-        cache: Cache,
+        session: Transaction,
+        cache: StreamCache,
         now: int,
         secret: bytes = b"",
         commit: str = "",
@@ -73,58 +73,62 @@ class Unit(View):
         out, recorded with moves of tasks."""
         super().__init__(session, cache, now, secret)
         self._commit = commit
-        self._journal = Journal()
-        self._bound: list[tuple[str, str, str]] = []
-        self._leases: dict[str, Lease | None] = {}
+        self._entries = PendingEntries()
+        self._new_aliases: list[tuple[str, str, str]] = []
+        self._leases_before: dict[str, Lease | None] = {}
         """Leases that the current request has changed, as they were before it."""
-        self._logs: list[NewLog] = []
+        self._new_log_rows: list[NewLogRow] = []
 
     # History for deciders
 
-    def history(self, stream: str) -> Iterator[Happened]:
+    def history(self, stream: str) -> Iterator[TimedEvent]:
         """All events of a stream, in order, including those of this batch."""
-        for stored in map(read_line, self._session.history(stream)):
+        for stored in map(read_line, self._session.stream_lines(stream)):
             yield CODEC.decode(stored.event, stored.v, stored.body), stored.at
-        yield from ((line.body, line.at) for line in self._journal if line.stream == stream)
+        yield from ((line.body, line.at) for line in self._entries if line.stream == stream)
 
     # Changes of one request
 
-    def begin(self, request: Request) -> Place:
+    def begin_request(self, request: Request) -> AnswerKey:
         """Begin a request, for which the unit reads and records from now on; returns its answer
         key."""
         self.actor = request.actor
         self.cause = request.id
-        self._said = msgspec.UNSET
-        self._first = len(self._journal)
-        self._leases.clear()
+        self._original_text = msgspec.UNSET
+        self._first_entry = len(self._entries)
+        self._leases_before.clear()
         # A single command that is refused has changed nothing, so there is nothing to undo.
-        self._undo = None
+        self._undo_point = None
         if len(request.commands) > 1:
-            self.mark()
-        return self.answer_place(request)
+            self.set_undo_point()
+        return self.answer_key(request)
 
-    def mark(self) -> None:
+    def set_undo_point(self) -> None:
         """Set the point that an undo returns to; earlier changes of the request stay."""
-        self._undo = _Undo(
-            len(self._journal), len(self._bound), self._numbers, self._said, logs=len(self._logs)
+        self._undo_point = _UndoPoint(
+            len(self._entries),
+            len(self._new_aliases),
+            self._daily_numbers,
+            self._original_text,
+            log_count=len(self._new_log_rows),
         )
 
-    def hear(self, said: msgspec.Raw) -> Refusal | None:
+    def set_original_text(self, original_text: msgspec.Raw) -> Refusal | None:
         """Keep the original text for the first entry, on one line; refused if it is not JSON."""
         try:
-            msgspec.json.decode(said)
-            self._said = msgspec.Raw(msgspec.json.format(bytes(said), indent=-1))
+            msgspec.json.decode(original_text)
+            self._original_text = msgspec.Raw(msgspec.json.format(bytes(original_text), indent=-1))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return Refusal("invalid_field", f"said is not JSON: {error}")
-        if self._undo is not None:
-            self._undo.said = self._said
+        if self._undo_point is not None:
+            self._undo_point.original_text = self._original_text
         return None
 
-    def answer_place(self, request: Request) -> Place:
+    def answer_key(self, request: Request) -> AnswerKey:
         """The stream in which a request's key is unique (its target, or else its actor), and the
         key; a request without a key has its own id."""
         key = request.key or request.id
-        about = request.commands[0].about
+        about = request.commands[0].target_task
         if about:
             task = self.task(about)
             if not isinstance(task, Refusal):
@@ -132,88 +136,94 @@ class Unit(View):
                 return place, f"{key}.{task.attempts}" if request.per_attempt else key
         return request.actor.stream, key
 
-    def answered_earlier(self, request: Request, sent_at: int) -> Earlier | None:
+    def find_earlier_answer(self, request: Request, sent_at: int) -> EarlierAnswer | None:
         """The answer to the same message in an earlier attempt, if it is dated before the task last
         moved (which was the claim, while the task is held).
 
         The credential of an attempt says itself which attempt it speaks for.
         """
-        about = request.commands[0].about
+        about = request.commands[0].target_task
         if not about or request.actor.task:
             return None
         task = self.task(about)
         if isinstance(task, Refusal) or not task.attempts or sent_at >= task.moved_at:
             return None
-        places = {n: ("task:" + task.id, f"{request.key}.{n}") for n in range(task.attempts)}
-        self.load_answers(places.values())
-        for attempt, place in places.items():
-            answer = self.answers.find(place)
-            if answer is not None and self.answers.fits(answer, request):
-                return Earlier(attempt, task.attempts, answer)
+        answer_keys = {n: ("task:" + task.id, f"{request.key}.{n}") for n in range(task.attempts)}
+        self.load_answers(answer_keys.values())
+        for attempt, answer_key in answer_keys.items():
+            answer = self.answers.find(answer_key)
+            if answer is not None and self.answers.matches(answer, request):
+                return EarlierAnswer(attempt, task.attempts, answer)
         return None
 
     @property
-    def has_logged(self) -> bool:
+    def has_log_rows(self) -> bool:
         """True if the batch has recorded a turn or a trace event."""
-        return bool(self._logs)
+        return bool(self._new_log_rows)
 
     @property
-    def recorded_in(self) -> Iterator[str]:
+    def entry_streams(self) -> Iterator[str]:
         """The stream of each entry of the batch, in order."""
-        return (line.stream for line in self._journal)
+        return (line.stream for line in self._entries)
 
     def has_recorded(self) -> bool:
         """True if the current request has added an entry."""
-        return len(self._journal) > self._first
+        return len(self._entries) > self._first_entry
 
     def has_changed(self) -> bool:
         """True if anything has changed since the undo point."""
-        return self._undo is not None and bool(self._undo.before)
+        return self._undo_point is not None and bool(self._undo_point.streams_before)
 
     def undo(self) -> None:
         """Undo everything since the undo point."""
-        undo = self._undo
+        undo = self._undo_point
         if undo is None:
             return
-        for name, kind, stream in self._bound[undo.bound :]:
+        for name, kind, stream in self._new_aliases[undo.alias_count :]:
             self._aliases[name].remove((kind, stream))
-        for new in self._logs[undo.logs :]:
-            self._logged[new.log.key] = None
-        del self._journal[undo.first :], self._bound[undo.bound :], self._logs[undo.logs :]
-        self._numbers = undo.numbers
-        self._said = undo.said
-        self._known.update(undo.before)
-        self._unqueued.update(dict.fromkeys(undo.before))
+        for new in self._new_log_rows[undo.log_count :]:
+            self._log_positions[new.row.key] = None
+        del (
+            self._entries[undo.entry_count :],
+            self._new_aliases[undo.alias_count :],
+            self._new_log_rows[undo.log_count :],
+        )
+        self._daily_numbers = undo.daily_numbers
+        self._original_text = undo.original_text
+        self._streams.update(undo.streams_before)
+        self._requeued.update(dict.fromkeys(undo.streams_before))
 
     def apply(self, decision: Decision) -> None:
         """Record a decision."""
         for stream, event in decision.events:
             self.record(stream, event)
         if decision.lease is not None:
-            self.renew(decision.lease)
+            self.write_lease(decision.lease)
         if decision.number is not None:
             day, number = decision.number
-            self._numbers = {**self._numbers, day: number}
+            self._daily_numbers = {**self._daily_numbers, day: number}
 
-    def renew(self, change: LeaseChange) -> None:
+    def write_lease(self, change: LeaseChange) -> None:
         """Write or end a lease, without an entry."""
         stream = "task:" + change.task
-        old, lease = self._known[stream], change.lease
-        if self._undo is not None:
-            self._undo.before.setdefault(stream, old)
-        lease = _with_one_beat(lease, self._leases.setdefault(stream, old.lease))
+        old, lease = self._streams[stream], change.lease
+        if self._undo_point is not None:
+            self._undo_point.streams_before.setdefault(stream, old)
+        lease = _with_one_heartbeat(lease, self._leases_before.setdefault(stream, old.lease))
         self.leased[stream] = None
-        self._known[stream] = Snapshot(old.number, stream, old.version, old.hash, old.state, lease)
+        self._streams[stream] = CachedStream(
+            old.number, stream, old.version, old.hash, old.state, lease
+        )
 
     def record(self, stream: str, event: AnyEvent) -> None:
         """Append an entry and fold it into the stream's state."""
-        old = self._to_be_written(stream)
+        old = self._stream_to_write(stream)
         event_type = type(event)
-        if self._commit and (event_type in MOVES or event_type is TaskCreated):
+        if self._commit and (event_type in STATUS_CHANGES or event_type is TaskCreated):
             event = self._with_commit(event)
         version = old.version + 1
-        name, shape = WRITTEN[event_type]
-        self._journal.append(
+        name, shape = WRITTEN_AS[event_type]
+        self._entries.append(
             Line(
                 stream,
                 version,
@@ -224,36 +234,40 @@ class Unit(View):
                 self.cause,
                 event,
                 self.actor.via,
-                self._said,
+                self._original_text,
             )
         )
-        self._said = msgspec.UNSET
-        state = EVOLVE[event_type](old.state, event, self._now)
-        self._known[stream] = Snapshot(old.number, stream, version, old.hash, state, old.lease)
-        if event_type in LOGS:
-            log = LOGS[event_type](event)
-            self._logs.append(NewLog(old.number, version, log))
-            self._logged[log.key] = Logged(-len(self._journal), log.digest, log.masked)
-        if event_type in NAMING:
-            self._bind(stream, NAMING[event_type](event))
+        self._original_text = msgspec.UNSET
+        state = FOLDS[event_type](old.state, event, self._now)
+        self._streams[stream] = CachedStream(
+            old.number, stream, version, old.hash, state, old.lease
+        )
+        if event_type in LOG_ROWS:
+            row = LOG_ROWS[event_type](event)
+            self._new_log_rows.append(NewLogRow(old.number, version, row))
+            self._log_positions[row.key] = RecordedEntry(
+                -len(self._entries), row.digest, row.masked
+            )
+        if event_type in ALIASES_BOUND_BY:
+            self._bind_aliases(stream, ALIASES_BOUND_BY[event_type](event))
 
     # Idempotency
 
-    def remember(self, place: Place, request: Request, told: Accepted) -> None:
+    def store_answer(self, answer_key: AnswerKey, request: Request, outcome: Committed) -> None:
         """Store the answer to a request for its repeats."""
-        scope = place[0]
-        number = self._read(scope).number or self._to_be_written(scope).number
-        self.answers.keep(place, number, request, told)
+        scope = answer_key[0]
+        number = self._stream(scope).number or self._stream_to_write(scope).number
+        self.answers.add(answer_key, number, request, outcome)
 
     # End of the batch
 
     def changes(self) -> Changes:
         """All changes to write, each table once. The unit must not be used after that."""
-        known = self._known
-        entries, hashes = self._journal.chained(known)
+        known = self._streams
+        entries, hashes = self._entries.chain(known)
         for name, digest in hashes.items():
             at = known[name]
-            known[name] = Snapshot(at.number, name, at.version, digest, at.state, at.lease)
+            known[name] = CachedStream(at.number, name, at.version, digest, at.state, at.lease)
         changes = Changes(
             entries=entries,
             leases=[
@@ -261,64 +275,72 @@ class Unit(View):
                 for name in self.leased
                 if known[name].number
             ],
-            names=[(name, kind, known[stream].number) for name, kind, stream in self._bound],
-            answers=self.answers.written(),
-            numbers=dict(self._numbers.items() - self._numbers_read.items()),
-            logs=self._logs,
+            aliases=[
+                (name, kind, known[stream].number) for name, kind, stream in self._new_aliases
+            ],
+            answers=self.answers.take_pending(),
+            daily_numbers=dict(self._daily_numbers.items() - self._daily_numbers_read.items()),
+            logs=self._new_log_rows,
         )
         self._add_streams(changes)
         return changes
 
     def _add_streams(self, changes: Changes) -> None:
         """Add the rows of changed streams, with their lists and tables."""
-        offered: list[Handoff] = []
+        new_handoffs: list[Handoff] = []
         for name, before in self.changed.items():
-            at = self._known[name]
+            at = self._streams[name]
             if not at.number:
                 continue
-            changes.streams.append(self._row(at))
+            changes.streams.append(self._stream_row(at))
             lists, lists_before = lists_of(at.state), lists_of(before)
             if lists != lists_before:
-                changes.listed += [(one, at.number) for one in lists if one not in lists_before]
-                changes.unlisted += [(one, at.number) for one in lists_before if one not in lists]
+                changes.list_additions += [
+                    (one, at.number) for one in lists if one not in lists_before
+                ]
+                changes.list_removals += [
+                    (one, at.number) for one in lists_before if one not in lists
+                ]
             if type(at.state) is Handoff:
                 # A handoff that was proposed before this batch has a row.
                 if ALL_HANDOFFS in lists_before:
-                    changes.courses.append(course_of(at.state))
+                    changes.handoff_updates.append(handoff_update(at.state))
                 else:
-                    offered.append(at.state)
-        changes.handoffs = in_order(offered)
+                    new_handoffs.append(at.state)
+        changes.new_handoffs = order_handoff_rows(new_handoffs)
 
     def _with_commit(self, event: Any) -> AnyEvent:
         """The event with the checked-out commit, unless it names one itself."""
         return event if event.commit else replace(event, commit=self._commit)
 
-    def _bind(self, stream: str, names: Iterable[tuple[str, str]]) -> None:
+    def _bind_aliases(self, stream: str, names: Iterable[tuple[str, str]]) -> None:
         for name, kind in names:
-            self.load_names((name,))
+            self.load_aliases((name,))
             self._aliases[name].append((kind, stream))
-            self._bound.append((name, kind, stream))
+            self._new_aliases.append((name, kind, stream))
 
-    def _to_be_written(self, stream: str) -> Snapshot:
+    def _stream_to_write(self, stream: str) -> CachedStream:
         """The stream with a number, remembered for an undo."""
-        old = self._known.get(stream) or self._read(stream)
-        if self._undo is not None:
-            self._undo.before.setdefault(stream, old)
+        old = self._streams.get(stream) or self._stream(stream)
+        if self._undo_point is not None:
+            self._undo_point.streams_before.setdefault(stream, old)
         self.changed.setdefault(stream, old.state)
-        self._unqueued[stream] = None
+        self._requeued[stream] = None
         if old.number:
             return old
-        numbered = Snapshot(self._session.new_stream(), stream)
-        self._known[stream] = numbered
+        numbered = CachedStream(self._session.new_stream_number(), stream)
+        self._streams[stream] = numbered
         return numbered
 
-    def _row(self, at: Snapshot) -> Row:
+    def _stream_row(self, at: CachedStream) -> StreamRow:
         state = b"" if at.state is None else encode_state(at.state)
-        shelf = shelve(at.state, self._now)
-        return Row(at.number, at.name, at.version, at.hash, FOLD, state, at.lease, shelf)
+        index = index_row(at.state, self._now)
+        return StreamRow(
+            at.number, at.name, at.version, at.hash, FOLD_VERSION, state, at.lease, index
+        )
 
 
-def _with_one_beat(lease: Lease | None, before: Lease | None) -> Lease | None:
+def _with_one_heartbeat(lease: Lease | None, before: Lease | None) -> Lease | None:
     """The lease after a request: one heartbeat, however many commands it has."""
     if lease is None:
         return None

@@ -7,7 +7,7 @@ from msgspec import Struct
 from dragoman.core.errors import Refusal
 from dragoman.core.states.work_item import WorkItem
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import find
+from dragoman.engine.reads.ask import find_by_id
 
 
 class ItemState(Struct, frozen=True):
@@ -18,17 +18,17 @@ class ItemState(Struct, frozen=True):
     owner: str = ""
 
 
-class Moved(Struct, frozen=True):
+class TransferResult(Struct, frozen=True):
     """The result of transferring an item."""
 
     outcome: Literal["transferred", "missing", "refused", "unavailable"]
     detail: str = ""
 
 
-class Workq(Protocol):
+class WorkQueue(Protocol):
     """A work queue; every problem is an outcome, never an exception."""
 
-    def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
+    def transfer_ownership(self, item: str, sender: str, recipient: str) -> TransferResult:
         """Transfer an item from one owner to the next."""
         ...
 
@@ -41,6 +41,6 @@ class Workq(Protocol):
         ...
 
 
-def find_item(store: Store, id: str) -> WorkItem | Refusal:
+def find_work_item(store: Store, id: str) -> WorkItem | Refusal:
     """The item of our own queue with this id."""
-    return find(store, id, WorkItem)
+    return find_by_id(store, id, WorkItem)

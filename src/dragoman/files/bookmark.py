@@ -7,13 +7,13 @@ from msgspec import Struct
 
 from dragoman.engine.ports import Store
 from dragoman.files.disk import Disk
-from dragoman.files.layout import CURSOR
-from dragoman.files.putting import put
-from dragoman.files.tasks.task_files import MOST_BYTES
+from dragoman.files.layout import CURSOR_FILE
+from dragoman.files.putting import write_if_changed
+from dragoman.files.tasks.task_files import MAX_FILE_BYTES
 from dragoman.ledger.entry import Entry
 
 
-class Mark(Struct, frozen=True, omit_defaults=True):
+class CursorRecord(Struct, frozen=True, omit_defaults=True):
     """Content of the cursor file: a position in a ledger."""
 
     ledger: str = ""
@@ -22,44 +22,44 @@ class Mark(Struct, frozen=True, omit_defaults=True):
     """Streams before the position whose files could not be written and are retried -> problem."""
 
 
-_marks: Final = msgspec.json.Decoder(Mark)
+_cursor_decoder: Final = msgspec.json.Decoder(CursorRecord)
 
 
-class Bookmark:
+class ProjectionCursor:
     """Position in the ledger up to which the files are written, saved in `projection.json`."""
 
     def __init__(self, store: Store, disk: Disk) -> None:
         self._store = store
         self._disk = disk
 
-    def read(self) -> Mark | None:
+    def load(self) -> CursorRecord | None:
         """Load the cursor, of whichever ledger; None when it is missing or cannot be decoded."""
-        data = self._disk.read(CURSOR, MOST_BYTES)
+        data = self._disk.read(CURSOR_FILE, MAX_FILE_BYTES)
         try:
-            return _marks.decode(data) if data else None
+            return _cursor_decoder.decode(data) if data else None
         except msgspec.MsgspecError:
             return None
 
-    def of_this_ledger(self) -> Mark | None:
+    def load_if_matching(self) -> CursorRecord | None:
         """Load the cursor, if it belongs to this ledger."""
-        mark = self.read()
-        return mark if mark is not None and self.fits(mark) else None
+        record = self.load()
+        return record if record is not None and self.matches(record) else None
 
-    def fits(self, mark: Mark) -> bool:
+    def matches(self, record: CursorRecord) -> bool:
         """True when it belongs to this ledger, and not to a longer copy of it."""
-        return mark.ledger == self._store.ledger_id() and mark.position <= self._store.head()
+        return record.ledger == self._store.ledger_id() and record.position <= self._store.head()
 
-    def put(self, position: int, behind: dict[str, str]) -> None:
+    def save(self, position: int, failed: dict[str, str]) -> None:
         """Save the cursor after making everything before its position durable."""
-        self._disk.settle()
-        mark = Mark(self._store.ledger_id(), position, behind)
-        put(self._disk, CURSOR, msgspec.json.encode(mark) + b"\n")
-        self._disk.settle()
+        self._disk.sync()
+        record = CursorRecord(self._store.ledger_id(), position, failed)
+        write_if_changed(self._disk, CURSOR_FILE, msgspec.json.encode(record) + b"\n")
+        self._disk.sync()
 
-    def last_shown(self) -> Entry | None:
+    def last_projected(self) -> Entry | None:
         """Last entry that the files show."""
-        mark = self.of_this_ledger()
-        if mark is None or not mark.position:
+        record = self.load_if_matching()
+        if record is None or not record.position:
             return None
-        (entry,) = self._store.entries(mark.position - 1, 1) or (None,)
+        (entry,) = self._store.entries(record.position - 1, 1) or (None,)
         return entry

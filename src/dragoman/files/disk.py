@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager
 from io import FileIO
 from typing import Literal, Protocol
 
-Kind = Literal["file", "folder", "link", "other"]
+FileKind = Literal["file", "folder", "link", "other"]
 
 
-class Look(Protocol):
+class FileInfo(Protocol):
     """Metadata of a path, without having been opened."""
 
     @property
@@ -21,7 +21,7 @@ class Look(Protocol):
         ...
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> FileKind:
         """Kind of file; a link is never followed."""
         ...
 
@@ -59,25 +59,25 @@ class Disk(Protocol):
     """File operations. A content is durable before `replace` gives it its name, a name after
     `sync`."""
 
-    def look(self, path: str) -> Look | None:
+    def stat(self, path: str) -> FileInfo | None:
         """Metadata of a path; None when there is nothing."""
         ...
 
-    def list(self, folder: str) -> Sequence[Look]:
+    def list(self, folder: str) -> Sequence[FileInfo]:
         """Entries of a folder by name; empty when there is no such folder."""
         ...
 
-    def read(self, path: str, most: int) -> bytes | None:
+    def read(self, path: str, max_bytes: int) -> bytes | None:
         """Content of a regular file; None when there is none, or when it is longer than
         `max_bytes`."""
         ...
 
-    def piece(self, path: str, start: int, most: int) -> bytes:
+    def read_at(self, path: str, start: int, max_bytes: int) -> bytes:
         """At most `max_bytes` of a regular file from an offset; empty when there is no such
         file."""
         ...
 
-    def opened(self, path: str) -> AbstractContextManager[tuple[FileIO, Look] | None]:
+    def open(self, path: str) -> AbstractContextManager[tuple[FileIO, FileInfo] | None]:
         """Open a regular file for reading, with its metadata; None when there is none."""
         ...
 
@@ -90,7 +90,7 @@ class Disk(Protocol):
         `replace`."""
         ...
 
-    def append(self, path: str, keep: int, data: bytes, mtime_ns: int | None = None) -> None:
+    def append(self, path: str, offset: int, data: bytes, mtime_ns: int | None = None) -> None:
         """Append to a file after its first `offset` bytes; what followed them is cut off."""
         ...
 
@@ -98,7 +98,7 @@ class Disk(Protocol):
         """Rename a file, replacing one of the new name."""
         ...
 
-    def swap(self, old: str, new: str, seen: Look | None) -> bool:
+    def replace_if_unchanged(self, old: str, new: str, expected: FileInfo | None) -> bool:
         """Rename a file to a name that is free, or under which there still is what was `expected`.
 
         False, with nothing changed, when somebody else was faster.
@@ -114,7 +114,7 @@ class Disk(Protocol):
         """Remove a file or a link; nothing happens when there is none."""
         ...
 
-    def discard(self, path: str, aside: str, seen: Look) -> bool:
+    def remove_if_unchanged(self, path: str, temporary: str, expected: FileInfo) -> bool:
         """Remove a file that still is as `expected`; it is checked once more under a temporary
         name.
 
@@ -134,11 +134,11 @@ class Disk(Protocol):
         """Create folders within one that exists, unless they exist."""
         ...
 
-    def keep(self, path: str) -> None:
+    def sync_later(self, path: str) -> None:
         """Make a name durable at the next `sync`, although it was not changed."""
         ...
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Make every name durable that was changed since the last time."""
         ...
 
@@ -146,11 +146,11 @@ class Disk(Protocol):
         """Hold an exclusive lock, waiting for it."""
         ...
 
-    def hold(self, path: str) -> AbstractContextManager[None]:
+    def lock_nested(self, path: str) -> AbstractContextManager[None]:
         """Hold a lock for a moment within a longer operation."""
         ...
 
-    def still(self, path: str) -> AbstractContextManager[None]:
+    def lock_to_read(self, path: str) -> AbstractContextManager[None]:
         """Like `lock`, for readers: it needs no lock file where none can be created, and raises
         StoreUnavailable at its end if a writer has begun meanwhile."""
         ...

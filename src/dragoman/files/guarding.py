@@ -8,7 +8,7 @@ from dragoman.core.errors import LedgerError, StoreUnavailable
 
 Warn = Callable[[str], None]
 
-_OF_THE_DISK: Final = (
+_DISK_ERRORS: Final = (
     errno.ENOSPC,
     errno.EDQUOT,
     errno.EROFS,
@@ -21,48 +21,48 @@ _OF_THE_DISK: Final = (
 R = TypeVar("R")
 
 
-def concerns_all(error: Exception) -> bool:
+def is_systemic(error: Exception) -> bool:
     """True when an error concerns the disk or the store, and not only one stream."""
     if isinstance(error, OSError):
-        return error.errno in _OF_THE_DISK
+        return error.errno in _DISK_ERRORS
     return isinstance(error, StoreUnavailable)
 
 
-class Guard:
+class ErrorIsolator:
     """Runs work per stream, and remembers streams whose files could not be written, to retry
     them."""
 
     def __init__(self, warn: Warn) -> None:
         self._warn = warn
-        self.behind: dict[str, str] = {}
+        self.failed: dict[str, str] = {}
         """Stream -> problem."""
 
-    def run(self, work: Callable[[], R], stream: str, what: str) -> R | None:
+    def run(self, work: Callable[[], R], stream: str, label: str) -> R | None:
         """Run the work and return its result; None, with a warning, when it failed for this stream
         only."""
         try:
             return work()
         except LedgerError as error:
-            words = f"{error.detail}; run `dragoman verify`"
-            self.fell_behind(stream, f"the files of {stream} could not be written: {words}")
+            problem = f"{error.detail}; run `dragoman verify`"
+            self.record_failure(stream, f"the files of {stream} could not be written: {problem}")
             return None
         except OSError as error:
-            if concerns_all(error):
+            if is_systemic(error):
                 raise
-            self.fell_behind(
+            self.record_failure(
                 stream,
-                f"the files of {what} ({stream}) could not be written: "
+                f"the files of {label} ({stream}) could not be written: "
                 f"{error.filename or 'its path'}: {error.strerror}; move away what is in the way, "
                 "or fix its permissions, then `dragoman tick` brings the files up to date",
             )
             return None
 
-    def fell_behind(self, stream: str, words: str) -> None:
+    def record_failure(self, stream: str, problem: str) -> None:
         """Remember that the files of a stream could not be written; the next scan retries."""
-        self.behind[stream] = words
-        self._warn(words)
+        self.failed[stream] = problem
+        self._warn(problem)
 
-    def trouble(self) -> str:
+    def failure_summary(self) -> str:
         """Short summary of the failures; empty when there are none."""
-        words, *more = self.behind.values() or ("",)
-        return words if not more else f"{words} (and the files of {len(more)} more)"
+        problem, *more = self.failed.values() or ("",)
+        return problem if not more else f"{problem} (and the files of {len(more)} more)"

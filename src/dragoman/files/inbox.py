@@ -16,47 +16,47 @@ from msgspec import Struct
 
 from dragoman.core.errors import DragomanError, Refusal
 from dragoman.core.ids import check_agent
-from dragoman.files.disk import Disk, Look
-from dragoman.files.guarding import Warn, concerns_all
-from dragoman.files.layout import INBOX, REASON, TAKING, WARNING, fitted
-from dragoman.files.putting import free_name, make_way, put, set_aside
+from dragoman.files.disk import Disk, FileInfo
+from dragoman.files.guarding import Warn, is_systemic
+from dragoman.files.layout import INBOX, INBOX_LOCK, REASON_SUFFIX, WARNING_SUFFIX, shorten_name
+from dragoman.files.putting import find_free_name, force_folder, move_aside, write_if_changed
 from dragoman.text.safe_text import safe_text
 
 PROCESSED: Final = "processed"
 REJECTED: Final = "rejected"
-_NO_MESSAGE: Final = re.compile(rf"({PROCESSED}|{REJECTED})(-found(-[0-9]+)?)?", re.ASCII)
+_RESULT_FOLDER: Final = re.compile(rf"({PROCESSED}|{REJECTED})(-found(-[0-9]+)?)?", re.ASCII)
 """Folders for results, and what was moved out of their way."""
 
-_UNFINISHED: Final = (".tmp", ".part")
-_TAKEN: Final = ".taken-"
+_TEMPORARY_SUFFIXES: Final = (".tmp", ".part")
+_CLAIMED_PREFIX: Final = ".taken-"
 """Prefix of a message's name while it is being sent."""
-_NOT_PLAIN: Final = {
+_NOT_A_FILE: Final = {
     "link": "it is a link",
     "folder": "it is a folder; an agent's folder stands directly in the inbox",
     "other": "it is a pipe, a socket or a device",
 }
 
-Answer = Refusal | Sequence[str]
+SendResult = Refusal | Sequence[str]
 """A refusal, or the warnings of an accepted message."""
 
-Send = Callable[[bytes, str | None], Answer]
+Send = Callable[[bytes, str | None], SendResult]
 """Sends a message on behalf of an agent, or (None) of the `fromAgent` that it names."""
 
 
-class _Letter(Struct, frozen=True):
+class _Message(Struct, frozen=True):
     folder: str
-    speaker: str | None
+    agent: str | None
     name: str
 
     @property
-    def dropped(self) -> str:
+    def path(self) -> str:
         """Path under which it was dropped."""
         return f"{self.folder}/{self.name}"
 
     @property
-    def taken(self) -> str:
+    def claimed_path(self) -> str:
         """Path while it is being sent."""
-        return f"{self.folder}/{_TAKEN}{fitted(self.name, len(_TAKEN))}"
+        return f"{self.folder}/{_CLAIMED_PREFIX}{shorten_name(self.name, len(_CLAIMED_PREFIX))}"
 
 
 class Inbox:
@@ -64,21 +64,21 @@ class Inbox:
 
     name = "inbox"
 
-    def __init__(self, disk: Disk, send: Send, most: int, warn: Warn) -> None:
+    def __init__(self, disk: Disk, send: Send, max_bytes: int, warn: Warn) -> None:
         self._disk = disk
         self._send = send
-        self._most = most
+        self._max_bytes = max_bytes
         self._warn = warn
-        self._left: list[str] = []
+        self._waiting: list[str] = []
         self._faults: list[Exception] = []
         """Unexpected errors: bugs of our own."""
         self.rejected = 0
         """Number of messages that the last run has rejected."""
 
-    def trouble(self) -> str:
+    def failure_summary(self) -> str:
         """Summary of messages that could not be processed; empty when there are none."""
-        words, *more = self._left or ("",)
-        return words if not more else f"{words} (and {len(more)} more)"
+        problem, *more = self._waiting or ("",)
+        return problem if not more else f"{problem} (and {len(more)} more)"
 
     def run_once(self, now: int) -> int:
         """Send every message once; returns their number.
@@ -87,94 +87,94 @@ class Inbox:
         reported.
         """
         del now
-        self.rejected, self._left, self._faults, done = 0, [], [], 0
-        with self._disk.lock(TAKING):
-            found = [look for look in self._disk.list(INBOX) if _is_finished(look)]
-            folders = [look for look in found if look.kind == "folder" and not _was_taken(look)]
-            done += self._take_all(INBOX, None, [one for one in found if one not in folders])
+        self.rejected, self._waiting, self._faults, done = 0, [], [], 0
+        with self._disk.lock(INBOX_LOCK):
+            found = [look for look in self._disk.list(INBOX) if _is_complete(look)]
+            folders = [look for look in found if look.kind == "folder" and not _is_claimed(look)]
+            done += self._process_all(INBOX, None, [one for one in found if one not in folders])
             for agent in folders:
                 folder = f"{INBOX}/{agent.name}"
-                with self._confined(f"messages wait in the inbox: {folder}"):
-                    inner = [look for look in self._disk.list(folder) if _is_finished(look)]
-                    done += self._take_all(folder, agent.name, inner)
-            self._disk.settle()
+                with self._isolated(f"messages wait in the inbox: {folder}"):
+                    inner = [look for look in self._disk.list(folder) if _is_complete(look)]
+                    done += self._process_all(folder, agent.name, inner)
+            self._disk.sync()
         for fault in self._faults[:1]:
             raise fault
         return done
 
-    def _take_all(self, folder: str, speaker: str | None, found: Sequence[Look]) -> int:
+    def _process_all(self, folder: str, agent: str | None, found: Sequence[FileInfo]) -> int:
         """Leftovers of a crash come first, because their names sort first."""
-        taken = 0
-        for look in found:
-            letter = _Letter(folder, speaker, look.name.removeprefix(_TAKEN))
-            with self._confined(f"a message waits in the inbox: {letter.dropped}"):
-                self._take(letter)
-                taken += 1
-        return taken
+        processed = 0
+        for info in found:
+            message = _Message(folder, agent, info.name.removeprefix(_CLAIMED_PREFIX))
+            with self._isolated(f"a message waits in the inbox: {message.path}"):
+                self._process(message)
+                processed += 1
+        return processed
 
     @contextmanager
-    def _confined(self, what: str) -> Generator[None]:
+    def _isolated(self, label: str) -> Generator[None]:
         """Report an error of one message or folder, and go on with the others."""
         try:
             yield
         except Exception as error:
-            if concerns_all(error):
+            if is_systemic(error):
                 raise
             if isinstance(error, OSError | DragomanError):
-                words = f"{what}: {_reason_of(error)}"
-                self._left.append(words)
-                self._warn(words)
+                problem = f"{label}: {_explain(error)}"
+                self._waiting.append(problem)
+                self._warn(problem)
             else:
                 self._faults.append(error)
 
-    def _take(self, letter: _Letter) -> None:
-        found = self._disk.look(letter.taken) or self._seize(letter)
+    def _process(self, message: _Message) -> None:
+        found = self._disk.stat(message.claimed_path) or self._claim(message)
         if found is None:  # its sender has removed it
             return
         try:
-            answer = self._answer(letter, found)
+            answer = self._submit(message, found)
         except PermissionError:
-            self._disk.move(letter.taken, letter.dropped)
+            self._disk.move(message.claimed_path, message.path)
             raise
-        if isinstance(answer, Refusal) and self._disk.look(letter.taken) != found:
+        if isinstance(answer, Refusal) and self._disk.stat(message.claimed_path) != found:
             return  # it was still being written: the next run reads it again
-        with self._confined(f"a message was sent, but cannot be filed: {letter.taken}"):
-            self._file(letter, answer)
+        with self._isolated(f"a message was sent, but cannot be filed: {message.claimed_path}"):
+            self._file_away(message, answer)
 
-    def _file(self, letter: _Letter, answer: Answer) -> None:
+    def _file_away(self, message: _Message, answer: SendResult) -> None:
         if isinstance(answer, Refusal):
-            end, mark, lines = REJECTED, REASON, (f"{answer.code}: {answer.detail}",)
+            end, note_suffix, lines = REJECTED, REASON_SUFFIX, (f"{answer.code}: {answer.detail}",)
         else:
-            end, mark, lines = PROCESSED, WARNING, answer
-        target = f"{letter.folder}/{end}"
-        make_way(self._disk, target)
-        kept = free_name(self._disk, f"{target}/{letter.name}", mark)
+            end, note_suffix, lines = PROCESSED, WARNING_SUFFIX, answer
+        target = f"{message.folder}/{end}"
+        force_folder(self._disk, target)
+        target_path = find_free_name(self._disk, f"{target}/{message.name}", note_suffix)
         self.rejected += end == REJECTED
         if lines:
-            put(self._disk, kept + mark, _note(lines))
-        set_aside(self._disk, letter.taken, kept)
+            write_if_changed(self._disk, target_path + note_suffix, _format_note(lines))
+        move_aside(self._disk, message.claimed_path, target_path)
 
-    def _seize(self, letter: _Letter) -> Look | None:
+    def _claim(self, message: _Message) -> FileInfo | None:
         """Rename a message, so that nobody writes another one under the name that is read."""
         try:
-            self._disk.move(letter.dropped, letter.taken)
+            self._disk.move(message.path, message.claimed_path)
         except FileNotFoundError:
             return None
-        return self._disk.look(letter.taken)
+        return self._disk.stat(message.claimed_path)
 
-    def _answer(self, letter: _Letter, found: Look) -> Answer:
+    def _submit(self, message: _Message, found: FileInfo) -> SendResult:
         """Send a message, or refuse it unread."""
-        wrong = check_agent(letter.speaker) if letter.speaker is not None else None
-        wrong = wrong or _unsafe(found, self._most)
-        if wrong:
-            return wrong
-        raw = self._disk.read(letter.taken, self._most)
+        refusal = check_agent(message.agent) if message.agent is not None else None
+        refusal = refusal or _check_file(found, self._max_bytes)
+        if refusal:
+            return refusal
+        raw = self._disk.read(message.claimed_path, self._max_bytes)
         if raw is None:
-            return Refusal("message_too_large", f"it is longer than {self._most} bytes")
-        return self._send(raw, letter.speaker)
+            return Refusal("message_too_large", f"it is longer than {self._max_bytes} bytes")
+        return self._send(raw, message.agent)
 
 
-def _reason_of(error: OSError | DragomanError) -> str:
+def _explain(error: OSError | DragomanError) -> str:
     if isinstance(error, OSError):
         return (
             f"{error.strerror or error}; move away what is in the way, or fix its permissions, "
@@ -183,33 +183,34 @@ def _reason_of(error: OSError | DragomanError) -> str:
     return f"{error.detail}; run `dragoman verify`"
 
 
-def _was_taken(look: Look) -> bool:
-    return look.name.startswith(_TAKEN) and look.name != _TAKEN
+def _is_claimed(info: FileInfo) -> bool:
+    return info.name.startswith(_CLAIMED_PREFIX) and info.name != _CLAIMED_PREFIX
 
 
-def _is_finished(look: Look) -> bool:
+def _is_complete(info: FileInfo) -> bool:
     """True for a complete message: one that is still being written has a name that says so."""
-    if _was_taken(look):
+    if _is_claimed(info):
         return True
-    if _NO_MESSAGE.fullmatch(look.name) or look.name.startswith("."):
+    if _RESULT_FOLDER.fullmatch(info.name) or info.name.startswith("."):
         return False
-    return not look.name.endswith(_UNFINISHED)
+    return not info.name.endswith(_TEMPORARY_SUFFIXES)
 
 
-def _unsafe(look: Look, most: int) -> Refusal | None:
+def _check_file(info: FileInfo, max_bytes: int) -> Refusal | None:
     """Refuse a file that must not be opened."""
-    if look.kind != "file":
-        return Refusal("invalid_envelope", f"a message is a plain file: {_NOT_PLAIN[look.kind]}")
-    if look.links > 1:
+    if info.kind != "file":
+        return Refusal("invalid_envelope", f"a message is a plain file: {_NOT_A_FILE[info.kind]}")
+    if info.links > 1:
         return Refusal(
             "invalid_envelope", "a message is a plain file: this one has a second hard link"
         )
-    if look.size > most:
+    if info.size > max_bytes:
         return Refusal(
-            "message_too_large", f"the message has {look.size} bytes; at most {most} are allowed"
+            "message_too_large",
+            f"the message has {info.size} bytes; at most {max_bytes} are allowed",
         )
     return None
 
 
-def _note(lines: Sequence[str]) -> bytes:
+def _format_note(lines: Sequence[str]) -> bytes:
     return "".join(safe_text(line, one_line=True) + "\n" for line in lines).encode()

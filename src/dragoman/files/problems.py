@@ -20,22 +20,22 @@ class BadArchive(DragomanError):
     code = "bad_archive"
 
 
-class PlaceTaken(DragomanError):
+class TargetTaken(DragomanError):
     """The target exists or is in use: nothing is replaced."""
 
     code = "place_taken"
 
 
-def at_line(number: int, problem: str) -> BadFile:
+def line_error(number: int, problem: str) -> BadFile:
     """Error in one line of a file, counted from 1."""
     return BadFile(f"line {number}: {problem}")
 
 
-def explained(error: BaseException, target: Path) -> BaseException:
+def explain_no_space(error: BaseException, path: Path) -> BaseException:
     """Replace an error about a full disk by a clearer one; return any other as it is."""
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         return StoreUnavailable(
-            f"there is no room for {target} ({error.strerror}); nothing was left there. Free some "
+            f"there is no room for {path} ({error.strerror}); nothing was left there. Free some "
             "space, or choose a path on another disk"
         )
     return error

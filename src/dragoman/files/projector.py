@@ -16,57 +16,57 @@ from dragoman.core.errors import DragomanError, LedgerError, Refusal
 from dragoman.core.events import Status
 from dragoman.core.ids import is_aof_id, task_stream
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import BoardQuery, Row
-from dragoman.engine.reads.ask import find_stream
-from dragoman.files.bookmark import Bookmark, Mark
-from dragoman.files.comparison import Difference, Sources, compare
-from dragoman.files.disk import Disk, Look
-from dragoman.files.event_log import RenderLines, event_log
-from dragoman.files.guarding import Guard, Warn
-from dragoman.files.handoffs.log import handoff_log
+from dragoman.engine.ports import StreamRow, TaskQuery
+from dragoman.engine.reads.ask import find_task_stream
+from dragoman.files.bookmark import CursorRecord, ProjectionCursor
+from dragoman.files.comparison import ComparisonSources, Difference, compare_files
+from dragoman.files.disk import Disk, FileInfo
+from dragoman.files.event_log import RenderLines, open_event_log
+from dragoman.files.guarding import ErrorIsolator, Warn
+from dragoman.files.handoffs.log import open_handoff_log
 from dragoman.files.layout import (
-    CURSOR,
+    CURSOR_FILE,
     EVENTS,
     INBOX,
-    LOCK,
-    REASON,
+    PROJECTION_LOCK,
+    REASON_SUFFIX,
     RUNS,
     STATUSES,
     TASKS,
-    has_stamp,
+    has_mtime_stamp,
     is_staged_task,
-    task_of_discarded,
-    task_of_file,
+    task_id_of_discarded,
+    task_id_of_file,
 )
-from dragoman.files.mail.letter_files import MailFiles
-from dragoman.files.putting import discard, put, set_aside
-from dragoman.files.tasks.leftovers import bring_back
-from dragoman.files.tasks.streams import TaskStreams
-from dragoman.files.tasks.task_file import is_untouched
-from dragoman.files.tasks.task_files import MOST_BYTES, TaskFiles
+from dragoman.files.mail.letter_files import MailProjector
+from dragoman.files.putting import move_aside, remove_if_unchanged, write_if_changed
+from dragoman.files.tasks.leftovers import recover_discarded
+from dragoman.files.tasks.streams import TaskSnapshots
+from dragoman.files.tasks.task_file import is_unedited
+from dragoman.files.tasks.task_files import MAX_FILE_BYTES, TaskProjector
 from dragoman.ledger.entry import Entry
 
-PERSON: Final = Actor("file", "files", via="files")
-TRUSTED: Final = Actor("trusted-file", "files", via="files")
+FILE_EDITOR: Final = Actor("file", "files", via="files")
+TRUSTED_FILE_EDITOR: Final = Actor("trusted-file", "files", via="files")
 """Actor of edited or moved task files; trusted if `files.trust_moves` is set."""
 
 _PAGE: Final = 1_000
 _FOLDERS: Final = (RUNS, EVENTS, INBOX, *(f"{TASKS}/{status}" for status in STATUSES))
 
-_PLACES: Final = {**dict.fromkeys((TASKS, *_FOLDERS), "folder"), CURSOR: "file"}
+_EXPECTED_KINDS: Final = {**dict.fromkeys((TASKS, *_FOLDERS), "folder"), CURSOR_FILE: "file"}
 """Path -> expected kind."""
 
 Progress = Callable[[int], None]
-_Survey = Mapping[Status, Sequence[Look]]
+_StatusFiles = Mapping[Status, Sequence[FileInfo]]
 """Files in the folder of each status."""
 
 
-class Behind(Struct, frozen=True):
+class StaleFiles(Struct, frozen=True):
     """Position that the files show, when later entries cannot be written."""
 
     position: int
     head: int
-    why: str
+    reason: str
 
 
 class Projector:
@@ -84,86 +84,90 @@ class Projector:
         self._hub = hub
         self._store = hub.store
         self._disk = disk
-        self._bookmark = Bookmark(hub.store, disk)
-        self._streams = TaskStreams(hub.store)
-        actor = TRUSTED if trust_moves else PERSON
+        self._cursor = ProjectionCursor(hub.store, disk)
+        self._snapshots = TaskSnapshots(hub.store)
+        actor = TRUSTED_FILE_EDITOR if trust_moves else FILE_EDITOR
         self._warn = warn
-        self._guard = Guard(warn)
-        self._files = TaskFiles(hub, disk, self._streams, actor, self._guard)
-        self._mail = MailFiles(hub.store, disk, self._guard)
+        self._isolator = ErrorIsolator(warn)
+        self._tasks = TaskProjector(hub, disk, self._snapshots, actor, self._isolator)
+        self._mail = MailProjector(hub.store, disk, self._isolator)
         self._logs = (
-            event_log(disk, render, self._streams.aof_id_of, self._bookmark.last_shown, warn),
-            handoff_log(hub.store, disk, warn),
+            open_event_log(
+                disk, render, self._snapshots.aof_id_of, self._cursor.last_projected, warn
+            ),
+            open_handoff_log(hub.store, disk, warn),
         )
-        self.behind: Behind | None = None
+        self.stale: StaleFiles | None = None
         """Entries that the last comparison could not project; None when there are none."""
 
-    def level(self, beaten: Iterable[str] = ()) -> int:
+    def catch_up(self, renewed: Iterable[str] = ()) -> int:
         """Project new entries; returns their number.
 
         `renewed` are the streams whose leases were renewed: heartbeats leave no entry.
         """
-        with self._disk.lock(LOCK):
-            done = self._follow()
-            self._files.beat(beaten)
-            self._disk.settle()
+        with self._disk.lock(PROJECTION_LOCK):
+            done = self._project_new_entries()
+            self._tasks.project_heartbeats(renewed)
+            self._disk.sync()
         return done
 
-    def sweep(self) -> int:
+    def scan(self) -> int:
         """Scan for edited, moved and late files; returns how many edits were answered."""
-        with self._disk.lock(LOCK):
+        with self._disk.lock(PROJECTION_LOCK):
             self._make_folders()
-            self._follow()
-            self._complete_logs()
-            survey = self._survey()
-            behind = self._forget_behind()
-            answered = self._look_at([*self._bring_back(survey), *self._suspects(survey)])
-            answered += self._files.bring(self._lost(survey))
-            answered += self._bring([s for s in behind if s not in self._guard.behind])
-            self._look_at_runs()
-            self._save_behind()
-            self._follow()
-            self._disk.settle()
+            self._project_new_entries()
+            self._backfill_logs()
+            files = self._list_status_folders()
+            failed = self._take_failed()
+            answered = self._process_edits(
+                [*self._recover_discarded(files), *self._find_touched(files)]
+            )
+            answered += self._tasks.project(self._find_missing(files))
+            answered += self._project_streams([s for s in failed if s not in self._isolator.failed])
+            self._check_runs()
+            self._save_failed()
+            self._project_new_entries()
+            self._disk.sync()
         return answered
 
-    def trouble(self) -> str:
+    def failure_summary(self) -> str:
         """Summary of failures with single tasks or letters; empty when there are none."""
-        return self._guard.trouble()
+        return self._isolator.failure_summary()
 
-    def look_at_runs(self) -> None:
+    def check_runs(self) -> None:
         """Check the run files of all tasks in progress."""
-        with self._disk.lock(LOCK):
-            self._look_at_runs()
-            self._disk.settle()
+        with self._disk.lock(PROJECTION_LOCK):
+            self._check_runs()
+            self._disk.sync()
 
     def rebuild(self, progress: Progress) -> int:
         """Rewrite every file that is missing or differs; returns the number of tasks."""
-        with self._disk.lock(LOCK):
-            self._bring_back(self._survey())
+        with self._disk.lock(PROJECTION_LOCK):
+            self._recover_discarded(self._list_status_folders())
             return self._rebuild(progress)
 
     def lag(self) -> tuple[int, Sequence[str]]:
         """Number of entries not projected yet, and streams whose files could not be written."""
-        mark = self._bookmark.read() or Mark()
-        return max(0, self._store.head() - mark.position), tuple(mark.behind)
+        cursor = self._cursor.load() or CursorRecord()
+        return max(0, self._store.head() - cursor.position), tuple(cursor.behind)
 
-    def has_begun(self) -> bool:
+    def has_cursor(self) -> bool:
         """True when the files were ever written completely: a restore may have been stopped."""
-        return self._bookmark.read() is not None
+        return self._cursor.load() is not None
 
-    def taken_places(self) -> Iterator[str]:
+    def list_blocked_paths(self) -> Iterator[str]:
         """Paths with another kind of file than expected; the next scan moves it aside."""
-        for place, kind in _PLACES.items():
-            found = self._disk.look(place)
+        for path, kind in _EXPECTED_KINDS.items():
+            found = self._disk.stat(path)
             if found is not None and found.kind != kind:
-                yield place
+                yield path
 
-    def leftovers(self) -> Iterator[str]:
+    def list_discarded(self) -> Iterator[str]:
         """Files whose removal was interrupted by a crash: the next scan repairs that."""
-        for status, look, _ in _discarded(self._survey()):
-            yield f"{TASKS}/{status}/{look.name}"
+        for status, info, _ in _find_discarded(self._list_status_folders()):
+            yield f"{TASKS}/{status}/{info.name}"
 
-    def changed_logs(self) -> Iterator[str]:
+    def list_changed_logs(self) -> Iterator[str]:
         """Line files that are not as they were left: lines may be missing."""
         for log in self._logs:
             yield from log.changed()
@@ -174,140 +178,147 @@ class Projector:
         Committed entries are projected first, and later ones wait for the lock: neither is a
         difference. Nor are entries that cannot be projected now; `stale` reports them.
         """
-        refused = self._catch_up()
-        with self._disk.still(LOCK):
-            mark, head = self._bookmark.of_this_ledger(), self._store.head()
-            level = mark.position if mark else head
-            self.behind = Behind(level, head, refused) if refused and level < head else None
-            sources = Sources(self._store, self._disk, self._streams, self._logs)
-            yield from compare(sources, level, progress)
+        problem = self._try_catch_up()
+        with self._disk.lock_to_read(PROJECTION_LOCK):
+            cursor, head = self._cursor.load_if_matching(), self._store.head()
+            position = cursor.position if cursor else head
+            self.stale = (
+                StaleFiles(position, head, problem) if problem and position < head else None
+            )
+            sources = ComparisonSources(self._store, self._disk, self._snapshots, self._logs)
+            yield from compare_files(sources, position, progress)
 
-    def _catch_up(self) -> str:
+    def _try_catch_up(self) -> str:
         """Project committed entries; returns the problem when that is not possible."""
         try:
-            with self._disk.lock(LOCK):
-                if self._bookmark.of_this_ledger() is not None:
-                    self._follow()
+            with self._disk.lock(PROJECTION_LOCK):
+                if self._cursor.load_if_matching() is not None:
+                    self._project_new_entries()
         except OSError as error:
             return error.strerror or f"{error}"
         except DragomanError as error:  # an edit in a file is submitted to the hub
             return error.detail
         return ""
 
-    def _look_at_runs(self) -> None:
-        self._files.beat(row.name for row in self._board("in-progress"))
+    def _check_runs(self) -> None:
+        self._tasks.project_heartbeats(row.name for row in self._list_tasks("in-progress"))
 
     # Following the ledger
 
-    def _follow(self) -> int:
-        mark = self._bookmark.read() or Mark(self._store.ledger_id())
-        if not self._bookmark.fits(mark):
+    def _project_new_entries(self) -> int:
+        cursor = self._cursor.load() or CursorRecord(self._store.ledger_id())
+        if not self._cursor.matches(cursor):
             # Another ledger, or an older copy of this one: the files show events that never
             # happened here.
             return self._rebuild(lambda _: None)
         # Up to the present head only, or other writers would keep this going for ever.
         done, head = 0, self._store.head()
-        self._guard.behind = {**mark.behind, **self._guard.behind}
-        for page in self._pages(head, mark.position):
-            self._take(page)
-            self._bookmark.put(page[-1].position, self._guard.behind)
+        self._isolator.failed = {**cursor.behind, **self._isolator.failed}
+        for page in self._read_pages(head, cursor.position):
+            self._project_page(page)
+            self._cursor.save(page[-1].position, self._isolator.failed)
             done += len(page)
         return done
 
-    def _forget_behind(self) -> list[str]:
+    def _take_failed(self) -> list[str]:
         """Clear the list of failed streams; those that fail again are added again."""
-        behind = list(self._guard.behind)
-        self._guard.behind.clear()
-        return behind
+        failed = list(self._isolator.failed)
+        self._isolator.failed.clear()
+        return failed
 
-    def _save_behind(self) -> None:
-        mark = self._bookmark.read()
-        if mark is not None and mark.behind != self._guard.behind:
-            self._bookmark.put(mark.position, self._guard.behind)
+    def _save_failed(self) -> None:
+        cursor = self._cursor.load()
+        if cursor is not None and cursor.behind != self._isolator.failed:
+            self._cursor.save(cursor.position, self._isolator.failed)
 
-    def _complete_logs(self) -> None:
+    def _backfill_logs(self) -> None:
         """Restore missing lines of line files, up to the cursor."""
-        mark = self._bookmark.of_this_ledger()
-        if mark is not None:
+        cursor = self._cursor.load_if_matching()
+        if cursor is not None:
             for log in self._logs:
-                log.complete(partial(self._pages, mark.position))
+                log.backfill(partial(self._read_pages, cursor.position))
 
-    def _take(self, page: list[Entry]) -> None:
+    def _project_page(self, page: list[Entry]) -> None:
         self._make_folders()
-        earlier = partial(self._pages, page[0].position - 1)
+        earlier = partial(self._read_pages, page[0].position - 1)
         for log in self._logs:
-            log.add(page, earlier)
-        self._bring([e.stream for e in page])
+            log.append_entries(page, earlier)
+        self._project_streams([e.stream for e in page])
 
-    def _bring(self, streams: Sequence[str]) -> int:
+    def _project_streams(self, streams: Sequence[str]) -> int:
         """Project these streams; returns how many edits were answered."""
-        answered = self._files.bring(s for s in streams if s.startswith(task_stream("")))
-        self._mail.bring(streams)
+        answered = self._tasks.project(s for s in streams if s.startswith(task_stream("")))
+        self._mail.project(streams)
         return answered
 
     def _rebuild(self, progress: Progress) -> int:
         head, tasks, after = self._store.head(), 0, 0
-        self._forget_behind()
+        self._take_failed()
         self._make_folders()
         for log in self._logs:
-            log.rewrite(self._pages(head, 0))
+            log.rewrite(self._read_pages(head, 0))
         while rows := self._store.rows(after, _PAGE):
             streams = [row.name for row in rows if row.name.startswith(task_stream(""))]
-            self._files.bring(streams)
+            self._tasks.project(streams)
             tasks += len(streams)
             after = rows[-1].number
             progress(len(streams))
-            self._disk.settle()
-        self._remove_strangers()
+            self._disk.sync()
+        self._remove_foreign_files()
         self._mail.rebuild()
-        self._bookmark.put(head, self._guard.behind)
+        self._cursor.save(head, self._isolator.failed)
         return tasks
 
-    def _remove_strangers(self) -> None:
+    def _remove_foreign_files(self) -> None:
         """Remove unedited task files of another ledger: none is an edit."""
         for status in STATUSES:
-            for look in self._disk.list(f"{TASKS}/{status}"):
-                task_id, path = task_of_file(look.name), f"{TASKS}/{status}/{look.name}"
-                if task_id is None or not isinstance(find_stream(self._store, task_id), Refusal):
+            for info in self._disk.list(f"{TASKS}/{status}"):
+                task_id, path = task_id_of_file(info.name), f"{TASKS}/{status}/{info.name}"
+                if task_id is None or not isinstance(
+                    find_task_stream(self._store, task_id), Refusal
+                ):
                     continue
-                data = self._disk.read(path, MOST_BYTES)
-                if data is not None and is_untouched(data):
-                    discard(self._disk, path, look)
+                data = self._disk.read(path, MAX_FILE_BYTES)
+                if data is not None and is_unedited(data):
+                    remove_if_unchanged(self._disk, path, info)
 
     def _make_folders(self) -> None:
-        for place in self.taken_places():
-            aside = set_aside(self._disk, place, f"{place}-found")
+        for path in self.list_blocked_paths():
+            aside = move_aside(self._disk, path, f"{path}-found")
             self._warn(
-                f"{place} was no {_PLACES[place]}: it is kept as {aside}, and a {_PLACES[place]} "
+                f"{path} was no {_EXPECTED_KINDS[path]}: it is kept as {aside}, and a "
+                f"{_EXPECTED_KINDS[path]} "
                 "is made in its place"
             )
         for folder in _FOLDERS:
             self._disk.make_folder(folder)
 
-    def _pages(self, head: int, after: int) -> Iterator[list[Entry]]:
+    def _read_pages(self, head: int, after: int) -> Iterator[list[Entry]]:
         while page := self._store.entries(after, _PAGE, until=head):
             yield page
             after = page[-1].position
 
     # Finding changes of others
 
-    def _survey(self) -> _Survey:
+    def _list_status_folders(self) -> _StatusFiles:
         return {status: self._disk.list(f"{TASKS}/{status}") for status in STATUSES}
 
-    def _bring_back(self, survey: _Survey) -> list[str]:
+    def _recover_discarded(self, files: _StatusFiles) -> list[str]:
         """Recover files whose removal was interrupted; returns the ids of their tasks."""
-        found = [*_discarded(survey)]
+        found = [*_find_discarded(files)]
         for status, look, task_id in found:
-            bring_back(self._disk, f"{TASKS}/{status}", look.name, task_id)
+            recover_discarded(self._disk, f"{TASKS}/{status}", look.name, task_id)
         return [task_id for _, _, task_id in found]
 
-    def _suspects(self, survey: _Survey) -> Iterator[str]:
+    def _find_touched(self, listing: _StatusFiles) -> Iterator[str]:
         """Ids of tasks whose file was touched, or whose folder stands apart from their file."""
-        for status, found in survey.items():
+        for status, found in listing.items():
             folder = f"{TASKS}/{status}"
-            files = {task_of_file(look.name): look for look in found if task_of_file(look.name)}
+            files = {
+                task_id_of_file(info.name): info for info in found if task_id_of_file(info.name)
+            }
             for task_id, look in files.items():
-                if task_id and not _is_ours(folder, look):
+                if task_id and not _is_unedited_file(folder, look):
                     yield task_id
             for look in found:
                 if is_aof_id(look.name) and look.name not in files:
@@ -315,67 +326,69 @@ class Projector:
                 elif is_staged_task(look.name) and look.kind != "folder":
                     self._disk.remove(f"{folder}/{look.name}")
 
-    def _lost(self, survey: _Survey) -> Iterator[str]:
+    def _find_missing(self, files: _StatusFiles) -> Iterator[str]:
         """Streams of tasks whose file is missing.
 
         Unedited files are counted first: names are compared only if there are fewer files than
         tasks.
         """
-        counts = self._store.counts()
-        for status, found in survey.items():
-            ours = sum(_is_ours(f"{TASKS}/{status}", look) for look in found)
-            if ours >= counts.get(status, 0):
+        counts = self._store.status_counts()
+        for status, found in files.items():
+            unedited = sum(_is_unedited_file(f"{TASKS}/{status}", look) for look in found)
+            if unedited >= counts.get(status, 0):
                 continue
             names = {look.name for look in found}
-            for row in self._board(status):
+            for row in self._list_tasks(status):
                 task_id = row.name.removeprefix(task_stream(""))
                 if f"{task_id}.md" not in names and not self._has_file(row, names):
                     yield row.name
 
-    def _has_file(self, row: Row, names: Collection[str]) -> bool:
+    def _has_file(self, row: StreamRow, names: Collection[str]) -> bool:
         """True when a task that may have another AOF id has its file among these."""
         try:
-            shown = self._streams.picture_of(row)
+            snapshot = self._snapshots.of_row(row)
         except LedgerError:
             return False  # reported when its files are projected
-        return shown is None or f"{shown.task.aof_id}.md" in names
+        return snapshot is None or f"{snapshot.task.aof_id}.md" in names
 
-    def _look_at(self, task_ids: Iterable[str]) -> int:
+    def _process_edits(self, task_ids: Iterable[str]) -> int:
         """Submit the edits in the files of these tasks."""
-        found = {task_id: find_stream(self._store, task_id) for task_id in task_ids}
+        found = {task_id: find_task_stream(self._store, task_id) for task_id in task_ids}
         known = [stream for stream in found.values() if not isinstance(stream, Refusal)]
-        strange = [task_id for task_id, stream in found.items() if isinstance(stream, Refusal)]
-        return self._files.bring(known) + sum(map(self._unknown, strange))
+        unknown = [task_id for task_id, stream in found.items() if isinstance(stream, Refusal)]
+        return self._tasks.project(known) + sum(map(self._note_unknown_task, unknown))
 
-    def _unknown(self, task_id: str) -> int:
+    def _note_unknown_task(self, task_id: str) -> int:
         """Leave a file without a task as it is, and write a note beside it."""
         noted = 0
         for status in STATUSES:
             path = f"{TASKS}/{status}/{task_id}.md"
-            if self._disk.look(path) and self._disk.look(path + REASON) is None:
+            if self._disk.stat(path) and self._disk.stat(path + REASON_SUFFIX) is None:
                 text = (
                     f"There is no task {task_id}. The file was left as it is.\n"
                     "A task is made with `dragoman task create`; then its file appears here.\n"
                 )
-                put(self._disk, path + REASON, text.encode())
+                write_if_changed(self._disk, path + REASON_SUFFIX, text.encode())
                 noted += 1
         return noted
 
-    def _board(self, status: Status) -> Iterator[Row]:
+    def _list_tasks(self, status: Status) -> Iterator[StreamRow]:
         before = None
-        while rows := self._store.board(BoardQuery(status, before=before, limit=_PAGE)):
+        while rows := self._store.task_page(TaskQuery(status, before=before, limit=_PAGE)):
             yield from rows
             before = rows[-1].number
 
 
-def _discarded(survey: _Survey) -> Iterator[tuple[Status, Look, str]]:
+def _find_discarded(files: _StatusFiles) -> Iterator[tuple[Status, FileInfo, str]]:
     """Task files whose removal was interrupted, each with its status and the task's id."""
-    for status, looks in survey.items():
-        for look in looks:
-            task_id = task_of_discarded(look.name) if look.kind == "file" else None
+    for status, looks in files.items():
+        for info in looks:
+            task_id = task_id_of_discarded(info.name) if info.kind == "file" else None
             if task_id is not None:
-                yield status, look, task_id
+                yield status, info, task_id
 
 
-def _is_ours(folder: str, look: Look) -> bool:
-    return look.kind == "file" and has_stamp(f"{folder}/{look.name}", look.size, look.mtime_ns)
+def _is_unedited_file(folder: str, info: FileInfo) -> bool:
+    return info.kind == "file" and has_mtime_stamp(
+        f"{folder}/{info.name}", info.size, info.mtime_ns
+    )

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from dragoman.core.errors import DragomanError
 from dragoman.core.moments import to_rfc3339
-from dragoman.ledger.tree import Tree, root
+from dragoman.ledger.tree import Tree, tree_root
 from dragoman.text.shape_words import shape_fault
 
 _DOMAIN: Final = b"dragoman checkpoint v1\n"
@@ -53,73 +53,73 @@ def key_id(public: Ed25519PublicKey) -> str:
     return sha256(public.public_bytes_raw()).hexdigest()[:_KEY_ID_LENGTH]
 
 
-def checkpoint_of(ledger: str, tree: Tree, at: int, public: Ed25519PublicKey) -> Checkpoint:
+def make_checkpoint(ledger: str, tree: Tree, at: int, public: Ed25519PublicKey) -> Checkpoint:
     """The checkpoint of this tree at this time, ready to be signed with the private key."""
     return Checkpoint(
         ledger=ledger,
         size=tree.size,
-        root=root(tree).hex(),
+        root=tree_root(tree).hex(),
         peaks=tuple(peak.hex() for peak in tree.peaks),
         at=to_rfc3339(at),
         key=key_id(public),
     )
 
 
-def sign(checkpoint: Checkpoint, private: Ed25519PrivateKey) -> bytes:
+def sign_checkpoint(checkpoint: Checkpoint, private: Ed25519PrivateKey) -> bytes:
     """The checkpoint as one signed JSON line, without the newline."""
     _check_key(checkpoint, private.public_key())
-    return _line(checkpoint, private.sign(_message(checkpoint)))
+    return _encode_line(checkpoint, private.sign(_signed_bytes(checkpoint)))
 
 
-def read(line: bytes, public: Ed25519PublicKey) -> Checkpoint:
+def read_checkpoint(line: bytes, public: Ed25519PublicKey) -> Checkpoint:
     """The checkpoint of a line, with its key, signature and tree verified."""
-    checkpoint, signature = _parse(line)
+    checkpoint, signature = _parse_line(line)
     _check_key(checkpoint, public)
     try:
-        public.verify(signature, _message(checkpoint))
+        public.verify(signature, _signed_bytes(checkpoint))
     except InvalidSignature:
         raise BadCheckpoint("The signature of the checkpoint is wrong.") from None
     # Signed fields in another spelling would be a second line for one checkpoint.
-    if line != _line(checkpoint, signature):
+    if line != _encode_line(checkpoint, signature):
         raise BadCheckpoint("The checkpoint is not in its canonical form.")
-    tree_of(checkpoint)
+    checkpoint_tree(checkpoint)
     return checkpoint
 
 
-class Spoiled(Struct, frozen=True):
+class BadLine(Struct, frozen=True):
     """A line that is not a valid checkpoint."""
 
     line: int
     """Counted from 1."""
-    why: str
+    reason: str
 
 
-def read_lines(
+def read_checkpoint_lines(
     lines: Iterable[bytes], public: Ed25519PublicKey
-) -> tuple[list[Checkpoint], list[Spoiled]]:
+) -> tuple[list[Checkpoint], list[BadLine]]:
     """The valid checkpoints: each line stands for itself, whatever the others are."""
-    holding: list[Checkpoint] = []
-    spoiled: list[Spoiled] = []
+    valid: list[Checkpoint] = []
+    bad_lines: list[BadLine] = []
     for number, line in enumerate(lines, 1):
         try:
-            holding.append(read(line, public))
+            valid.append(read_checkpoint(line, public))
         except BadCheckpoint as error:
-            spoiled.append(Spoiled(number, error.detail))
-    return holding, spoiled
+            bad_lines.append(BadLine(number, error.detail))
+    return valid, bad_lines
 
 
-def tree_of(checkpoint: Checkpoint) -> Tree:
+def checkpoint_tree(checkpoint: Checkpoint) -> Tree:
     """The tree from which the ledger can be verified onward."""
     try:
         tree = Tree(checkpoint.size, tuple(bytes.fromhex(peak) for peak in checkpoint.peaks))
     except ValueError as error:
         raise BadCheckpoint(f"The peaks of the checkpoint do not fit its size: {error}") from None
-    if root(tree).hex() != checkpoint.root:
+    if tree_root(tree).hex() != checkpoint.root:
         raise BadCheckpoint("The peaks of the checkpoint do not give its root.")
     return tree
 
 
-def _parse(line: bytes) -> tuple[Checkpoint, bytes]:
+def _parse_line(line: bytes) -> tuple[Checkpoint, bytes]:
     try:
         fields = asdict(_decoder.decode(line))
     except msgspec.ValidationError as error:
@@ -144,9 +144,9 @@ def _check_key(checkpoint: Checkpoint, public: Ed25519PublicKey) -> None:
         )
 
 
-def _message(checkpoint: Checkpoint) -> bytes:
+def _signed_bytes(checkpoint: Checkpoint) -> bytes:
     return _DOMAIN + _encoder.encode(checkpoint)
 
 
-def _line(checkpoint: Checkpoint, signature: bytes) -> bytes:
+def _encode_line(checkpoint: Checkpoint, signature: bytes) -> bytes:
     return _encoder.encode({**asdict(checkpoint), "signature": signature.hex()})

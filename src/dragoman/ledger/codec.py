@@ -47,7 +47,7 @@ class Codec(Struct, frozen=True):
 CODEC = Codec({name: event_type for event_type, name in EVENT_NAMES.items()}, UPCASTERS)
 """The codec of this release."""
 
-WRITTEN: dict[type[Event], tuple[str, int]] = {
+WRITTEN_AS: dict[type[Event], tuple[str, int]] = {
     event_type: (name, CODEC.version(name)) for event_type, name in EVENT_NAMES.items()
 }
 """Event type -> the name and version under which it is written."""

@@ -53,7 +53,7 @@ _decoder = msgspec.json.Decoder(Line[msgspec.Raw])
 write_line = msgspec.json.Encoder().encode
 
 
-def head_of_line(stream: str, version: int, event: str) -> bytes:
+def line_prefix(stream: str, version: int, event: str) -> bytes:
     """The beginning of a line with these columns, unless a name in it needs an escape."""
     return f'{{"stream":"{stream}","version":{version},"event":"{event}","v":'.encode()
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from dragoman.core.events import AnyEvent, TraceRecorded, TurnRecorded
 
 
-class Log(Struct, frozen=True, gc=False):
+class LogRow(Struct, frozen=True, gc=False):
     """The row of the agent logs that a turn or a trace event is found by.
 
     The entry has the text; the row has its unique key (S-SAOP-3), and its task.
@@ -35,27 +35,27 @@ class Log(Struct, frozen=True, gc=False):
         return f"turn:{self.task}/{self.attempt}/{self.turn_index}"
 
 
-LOGS: Final[dict[type[AnyEvent], Callable[[Any], Log]]] = {
-    TurnRecorded: lambda turn: Log(
+LOG_ROWS: Final[dict[type[AnyEvent], Callable[[Any], LogRow]]] = {
+    TurnRecorded: lambda turn: LogRow(
         turn.task, turn.attempt, turn.turn_index, None, turn.digest, turn.masked
     ),
-    TraceRecorded: lambda event: Log(
+    TraceRecorded: lambda event: LogRow(
         event.task, event.attempt, None, event.event_id, event.digest, event.masked
     ),
 }
 """Event -> its log row; other events have none."""
 
 
-def log_of(event: AnyEvent) -> Log | None:
+def log_row(event: AnyEvent) -> LogRow | None:
     """The row of an event, if it has one."""
-    made = LOGS.get(type(event))
-    return None if made is None else made(event)
+    row_of = LOG_ROWS.get(type(event))
+    return None if row_of is None else row_of(event)
 
 
-def split_key(key: str) -> tuple[str, int, int] | str:
+def parse_log_key(key: str) -> tuple[str, int, int] | str:
     """Parse a key: task, attempt and index of a turn, or the id of a trace event."""
-    kind, _, rest = key.partition(":")
+    kind, _, suffix = key.partition(":")
     if kind == "event":
-        return rest
-    task, attempt, index = rest.rsplit("/", 2)
+        return suffix
+    task, attempt, index = suffix.rsplit("/", 2)
     return task, int(attempt), int(index)

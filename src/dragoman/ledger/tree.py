@@ -25,51 +25,51 @@ class Tree(Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.size < 0:
             raise ValueError(f"A tree cannot have {self.size} leaves.")
-        wanted = self.size.bit_count()
-        if len(self.peaks) != wanted:
+        peak_count = self.size.bit_count()
+        if len(self.peaks) != peak_count:
             raise ValueError(
-                f"A tree of {self.size} leaves has {wanted} peaks, not {len(self.peaks)}."
+                f"A tree of {self.size} leaves has {peak_count} peaks, not {len(self.peaks)}."
             )
         if any(len(peak) != _HASH_BYTES for peak in self.peaks):
             raise ValueError(f"Each peak of a tree is a hash of {_HASH_BYTES} bytes.")
 
 
-EMPTY: Final = Tree(0, ())
+EMPTY_TREE: Final = Tree(0, ())
 
 
-def append(tree: Tree, leaf_data: bytes) -> Tree:
+def append_leaf(tree: Tree, leaf_data: bytes) -> Tree:
     """The tree with one more leaf."""
-    return extend(tree, (leaf_data,))
+    return extend_tree(tree, (leaf_data,))
 
 
-def extend(tree: Tree, leaves: Iterable[bytes]) -> Tree:
+def extend_tree(tree: Tree, leaves: Iterable[bytes]) -> Tree:
     """The tree with these leaves added in order."""
-    row = _hashed(_LEAF, leaves)
-    size, left = tree.size + len(row), tree.size
+    row = _hash_each(_LEAF, leaves)
+    size, left_size = tree.size + len(row), tree.size
     peaks, unpaired = list(tree.peaks), list[bytes]()
     # Level by level, as far up as new nodes reach: all nodes of a level at once.
     while row:
-        if left & 1:
+        if left_size & 1:
             row.insert(0, peaks.pop())
         if len(row) & 1:
             unpaired.append(row.pop())
-        row = _hashed(_NODE, map(add, row[::2], row[1::2]))
-        left >>= 1
+        row = _hash_each(_NODE, map(add, row[::2], row[1::2]))
+        left_size >>= 1
     return Tree(size, (*peaks, *reversed(unpaired)))
 
 
-def _hashed(tag: bytes, parts: Iterable[bytes]) -> list[bytes]:
+def _hash_each(tag: bytes, parts: Iterable[bytes]) -> list[bytes]:
     """The hash of each part after the tag."""
     # Copying a started hash is faster than starting a new one.
-    begin, hashes = sha256(tag).copy, list[bytes]()
+    copy_prefix, hashes = sha256(tag).copy, list[bytes]()
     for part in parts:
-        hashed = begin()
+        hashed = copy_prefix()
         hashed.update(part)
         hashes.append(hashed.digest())
     return hashes
 
 
-def join(left: Tree, right: Tree) -> Tree:
+def join_trees(left: Tree, right: Tree) -> Tree:
     """The tree of both, the right one's leaves after the left one's.
 
     The left one's size must be a multiple of the right one's largest complete subtree.
@@ -80,12 +80,12 @@ def join(left: Tree, right: Tree) -> Tree:
     for height, peak in zip(reversed(heights), right.peaks, strict=True):
         if size % (1 << height):
             raise ValueError(f"A subtree of {1 << height} leaves cannot follow {size}.")
-        _add(peaks, size >> height, peak)
+        _add_subtree(peaks, size >> height, peak)
         size += 1 << height
     return Tree(size, tuple(peaks))
 
 
-def _add(peaks: list[bytes], size: int, node: bytes) -> None:
+def _add_subtree(peaks: list[bytes], size: int, node: bytes) -> None:
     """Append a subtree after as many others of its height as there are."""
     # Each trailing one-bit of the size is a complete subtree that the new one completes.
     while size & 1:
@@ -94,7 +94,7 @@ def _add(peaks: list[bytes], size: int, node: bytes) -> None:
     peaks.append(node)
 
 
-def root(tree: Tree) -> bytes:
+def tree_root(tree: Tree) -> bytes:
     """The hash that fixes every leaf and its index; the empty tree has the hash of nothing."""
     if not tree.peaks:
         return sha256(b"").digest()

@@ -6,13 +6,13 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Struct
 
-from dragoman.core.actors import EVOLVE_ACTOR, ActorRecord
+from dragoman.core.actors import ACTOR_FOLDS, ActorRecord
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
     EVENT_NAMES,
     AgentAssigned,
     AgentDescribed,
-    AgentKeyed,
+    AgentKeySet,
     AgentPaused,
     AgentRated,
     AgentRegistered,
@@ -27,10 +27,10 @@ from dragoman.core.events import (
     HandoffDrafted,
     HandoffEscalated,
     HandoffExtended,
-    HandoffMoved,
     HandoffNoted,
     HandoffProposed,
     HandoffRejected,
+    HandoffTransitioned,
     HandoffVerified,
     IntentCreated,
     IntentDispatched,
@@ -56,24 +56,24 @@ from dragoman.core.events import (
     WaveCompleted,
     WaveStarted,
     WorkItemAdded,
-    WorkItemPassed,
+    WorkItemOwnerChanged,
 )
-from dragoman.core.states.agent import EVOLVE_AGENT, AgentRecord, lists_of_agent
-from dragoman.core.states.handoff import Handoff, lists_of_handoff
-from dragoman.core.states.handoff_fold import EVOLVE_HANDOFF
-from dragoman.core.states.intent import EVOLVE_INTENT, Intent, lists_of_intent
-from dragoman.core.states.letter import EVOLVE_MAIL, Mail, lists_of_mail
-from dragoman.core.states.reservations import EVOLVE_RESERVATIONS, Reservations
-from dragoman.core.states.standing import EVOLVE_STANDING, Standing, lists_of_standing
-from dragoman.core.states.task import PRIORITY_RANK, Task, lists_of_task
-from dragoman.core.states.task_fold import EVOLVE_TASK
-from dragoman.core.states.trace import EVOLVE_TRACE, EVOLVE_TURNS, Trace, TurnLog
-from dragoman.core.states.wave import EVOLVE_WAVE, Wave, lists_of_wave
-from dragoman.core.states.work_item import EVOLVE_WORK_ITEM, WorkItem
+from dragoman.core.states.agent import AGENT_FOLDS, AgentRecord, agent_list_keys
+from dragoman.core.states.handoff import Handoff, handoff_list_keys
+from dragoman.core.states.handoff_fold import HANDOFF_FOLDS
+from dragoman.core.states.intent import INTENT_FOLDS, Intent, intent_list_keys
+from dragoman.core.states.letter import MAIL_FOLDS, Mail, mail_list_keys
+from dragoman.core.states.reservations import RESERVATION_FOLDS, Reservations
+from dragoman.core.states.standing import REPUTATION_FOLDS, Reputation, reputation_list_keys
+from dragoman.core.states.task import PRIORITY_RANK, Task, task_list_keys
+from dragoman.core.states.task_fold import TASK_FOLDS
+from dragoman.core.states.trace import TRACE_FOLDS, TURN_FOLDS, Trace, TurnLog
+from dragoman.core.states.wave import WAVE_FOLDS, Wave, wave_list_keys
+from dragoman.core.states.work_item import WORK_ITEM_FOLDS, WorkItem
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 
-FOLD = 8
+FOLD_VERSION = 8
 """The version of the folds, raised when the same entries fold into another state; older state rows
 are replayed.
 
@@ -89,13 +89,13 @@ State = (
     | Reservations
     | Handoff
     | WorkItem
-    | Standing
+    | Reputation
     | Intent
     | Trace
     | TurnLog
 )
 
-_STATES: dict[str, msgspec.json.Decoder[Any]] = {
+_STATE_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
     "task": msgspec.json.Decoder(Task),
     "actor": msgspec.json.Decoder(ActorRecord),
     "agent": msgspec.json.Decoder(AgentRecord),
@@ -104,7 +104,7 @@ _STATES: dict[str, msgspec.json.Decoder[Any]] = {
     "workq": msgspec.json.Decoder(WorkItem),
     "wave": msgspec.json.Decoder(Wave),
     "reservations": msgspec.json.Decoder(Reservations),
-    "standing": msgspec.json.Decoder(Standing),
+    "standing": msgspec.json.Decoder(Reputation),
     "intent": msgspec.json.Decoder(Intent),
     "trace": msgspec.json.Decoder(Trace),
     "turns": msgspec.json.Decoder(TurnLog),
@@ -114,7 +114,7 @@ _STATES: dict[str, msgspec.json.Decoder[Any]] = {
 encode_state = msgspec.json.Encoder().encode
 
 
-class Shelf(Struct, frozen=True, gc=False):
+class IndexRow(Struct, frozen=True, gc=False):
     """The index row of a stream: status, ready queue, and times at which it is due."""
 
     status: Status | None = None
@@ -122,30 +122,30 @@ class Shelf(Struct, frozen=True, gc=False):
     """Its ready queue: an agent's own, or "" for everyone's; None: it is in none."""
     rank: int = 0
     since: int = 0
-    due: int | None = None
+    ready_at: int | None = None
     """When a service has to put it into its queue."""
     owner: str | None = None
     deadline: int | None = None
     """When a service has to escalate: a delegation, an ack, an answer, a result."""
 
 
-_NOWHERE = Shelf()
+_NOT_INDEXED = IndexRow()
 
 LISTS: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
-    Task: lists_of_task,
-    AgentRecord: lists_of_agent,
-    Mail: lists_of_mail,
-    Handoff: lists_of_handoff,
-    Wave: lists_of_wave,
-    Standing: lists_of_standing,
-    Intent: lists_of_intent,
+    Task: task_list_keys,
+    AgentRecord: agent_list_keys,
+    Mail: mail_list_keys,
+    Handoff: handoff_list_keys,
+    Wave: wave_list_keys,
+    Reputation: reputation_list_keys,
+    Intent: intent_list_keys,
 }
 """State -> the lists that its stream is on; other states are on none."""
 
-SHELVES: dict[type[Any], Callable[[Any], Shelf]] = {
-    Mail: lambda mail: Shelf(deadline=mail.deadline),
-    Handoff: lambda handoff: Shelf(deadline=handoff.deadline),
-    Intent: lambda intent: Shelf(deadline=intent.deadline),
+INDEX_ROWS: dict[type[Any], Callable[[Any], IndexRow]] = {
+    Mail: lambda mail: IndexRow(deadline=mail.deadline),
+    Handoff: lambda handoff: IndexRow(deadline=handoff.deadline),
+    Intent: lambda intent: IndexRow(deadline=intent.deadline),
 }
 """State -> its index row, where that does not depend on the time; a task's does."""
 
@@ -156,36 +156,36 @@ def lists_of(state: State | None) -> tuple[str, ...]:
     return () if lists is None else lists(state)
 
 
-EVOLVE: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
-    **EVOLVE_TASK,
-    **EVOLVE_ACTOR,
-    **EVOLVE_AGENT,
-    **EVOLVE_MAIL,
-    **EVOLVE_HANDOFF,
-    **EVOLVE_WORK_ITEM,
-    **EVOLVE_WAVE,
-    **EVOLVE_RESERVATIONS,
-    **EVOLVE_STANDING,
-    **EVOLVE_INTENT,
-    **EVOLVE_TRACE,
-    **EVOLVE_TURNS,
+FOLDS: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
+    **TASK_FOLDS,
+    **ACTOR_FOLDS,
+    **AGENT_FOLDS,
+    **MAIL_FOLDS,
+    **HANDOFF_FOLDS,
+    **WORK_ITEM_FOLDS,
+    **WAVE_FOLDS,
+    **RESERVATION_FOLDS,
+    **REPUTATION_FOLDS,
+    **INTENT_FOLDS,
+    **TRACE_FOLDS,
+    **TURN_FOLDS,
 }
 """Event -> its fold."""
 
 
 def fold(state: State | None, event: AnyEvent, at: int) -> State:
     """Fold one more stored entry into the state of a stream; LedgerError if it is misplaced."""
-    if type(state) not in FOLLOWS.get(type(event), (Task,)):
+    if type(state) not in ALLOWED_STATES.get(type(event), (Task,)):
         raise LedgerError(f"{EVENT_NAMES[type(event)]} is not allowed at this point of its stream")
-    return EVOLVE[type(event)](state, event, at)
+    return FOLDS[type(event)](state, event, at)
 
 
-FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
+ALLOWED_STATES: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
     TaskCreated: (type(None),),
     CommandRefused: (type(None), ActorRecord),
     MessageReceived: (type(None), ActorRecord),
     AgentRegistered: (type(None), AgentRecord),
-    AgentKeyed: (AgentRecord,),
+    AgentKeySet: (AgentRecord,),
     TokenIssued: (AgentRecord,),
     TokenRevoked: (AgentRecord,),
     AgentPaused: (AgentRecord,),
@@ -198,7 +198,7 @@ FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
     HandoffDrafted: (type(None), Handoff),
     HandoffDiscarded: (Handoff,),
     HandoffProposed: (type(None), Handoff),
-    HandoffMoved: (Handoff,),
+    HandoffTransitioned: (Handoff,),
     HandoffVerified: (Handoff,),
     HandoffRejected: (Handoff,),
     HandoffApproved: (Handoff,),
@@ -206,17 +206,17 @@ FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
     HandoffExtended: (Handoff,),
     HandoffNoted: (Handoff,),
     WorkItemAdded: (type(None),),
-    WorkItemPassed: (WorkItem,),
+    WorkItemOwnerChanged: (WorkItem,),
     WaveStarted: (type(None),),
     WaveBeadReleased: (Wave,),
     WaveCompleted: (Wave,),
     ReservationTaken: (type(None), Reservations),
     ReservationRenewed: (Reservations,),
     ReservationsEnded: (Reservations,),
-    AgentDescribed: (type(None), Standing),
-    AgentAssigned: (type(None), Standing),
-    AgentRelieved: (Standing,),
-    AgentRated: (Standing,),
+    AgentDescribed: (type(None), Reputation),
+    AgentAssigned: (type(None), Reputation),
+    AgentRelieved: (Reputation,),
+    AgentRated: (Reputation,),
     **dict.fromkeys(get_args(IntentEvent), (Intent,)),
     IntentCreated: (type(None),),
     TraceRecorded: (type(None), Trace),
@@ -231,7 +231,7 @@ FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
 def decode_state(stream: str, data: bytes) -> State:
     """The state of a stored row."""
     try:
-        return _STATES[stream.partition(":")[0]].decode(data)
+        return _STATE_DECODERS[stream.partition(":")[0]].decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
         raise LedgerError(f"the state of {stream} cannot be read: {error}") from error
 
@@ -241,50 +241,50 @@ def is_same_state(stream: str, one: bytes, other: bytes) -> bool:
 
     A state in memory may encode 3 where a decoded one encodes 3.0, and write out a default.
     """
-    return one == other or _as_read(stream, one) == _as_read(stream, other)
+    return one == other or _normalized(stream, one) == _normalized(stream, other)
 
 
-def _as_read(stream: str, data: bytes) -> bytes:
+def _normalized(stream: str, data: bytes) -> bytes:
     try:
         return encode_state(decode_state(stream, data))
     except LedgerError:
         return data
 
 
-def shelve(state: State | None, now: int) -> Shelf:
+def index_row(state: State | None, now: int) -> IndexRow:
     """The index row of a stream in this state at this time."""
     if not isinstance(state, Task):
-        shelf = SHELVES.get(type(state))
-        return _NOWHERE if shelf is None else shelf(state)
-    owner, deadline = state.assignee or None, state.delegation and state.deadline
+        row_of = INDEX_ROWS.get(type(state))
+        return _NOT_INDEXED if row_of is None else row_of(state)
+    owner, deadline = state.assignee or None, state.delegation and state.delegation_deadline
     if state.status != "ready" or state.open_blockers:
-        return Shelf(state.status, owner=owner, deadline=deadline)
+        return IndexRow(state.status, owner=owner, deadline=deadline)
     rank, since = PRIORITY_RANK[state.priority], state.created_at
     if state.not_before > now:
-        return Shelf("ready", None, rank, since, state.not_before, owner, deadline)
-    return Shelf("ready", state.reserved_for, rank, since, None, owner, deadline)
+        return IndexRow("ready", None, rank, since, state.not_before, owner, deadline)
+    return IndexRow("ready", state.reserved_for, rank, since, None, owner, deadline)
 
 
-REQUEST = "request id"
+REQUEST_ID = "request id"
 """The kind of name that the request of a delegation has, unique for ever. It cannot be the kind of
 a task's alias, which is one word."""
 
 
-def names_of(event: AnyEvent) -> tuple[tuple[str, str], ...]:
+def aliases_bound_by(event: AnyEvent) -> tuple[tuple[str, str], ...]:
     """The (name, kind) pairs that an event binds to its stream, beside the primary id."""
-    naming = NAMING.get(type(event))
-    return naming(event) if naming is not None else ()
+    aliases_of = ALIASES_BOUND_BY.get(type(event))
+    return aliases_of(event) if aliases_of is not None else ()
 
 
-def _names_at_birth(event: TaskCreated) -> tuple[tuple[str, str], ...]:
+def _aliases_at_creation(event: TaskCreated) -> tuple[tuple[str, str], ...]:
     own = () if event.aof_id == event.id else ((event.aof_id, "aof"),)
     return own + tuple(map(split_alias, event.aliases))
 
 
-NAMING: dict[type[AnyEvent], Callable[[Any], tuple[tuple[str, str], ...]]] = {
-    TaskCreated: _names_at_birth,
+ALIASES_BOUND_BY: dict[type[AnyEvent], Callable[[Any], tuple[tuple[str, str], ...]]] = {
+    TaskCreated: _aliases_at_creation,
     TaskAliased: lambda event: (split_alias(event.alias),),
-    IntentDispatched: lambda event: ((event.request_id, REQUEST),),
+    IntentDispatched: lambda event: ((event.request_id, REQUEST_ID),),
 }
 
 
@@ -294,7 +294,7 @@ def split_alias(alias: str) -> tuple[str, str]:
     return name, kind
 
 
-def refold(lines: Iterable[bytes]) -> State | None:
+def replay(lines: Iterable[bytes]) -> State | None:
     """Replay a stream's lines from the first one on."""
     state: State | None = None
     for data in lines:
@@ -303,12 +303,12 @@ def refold(lines: Iterable[bytes]) -> State | None:
     return state
 
 
-def current_state(
-    stream: str, fold_number: int, stored: bytes, lines: Iterable[bytes]
+def load_state(
+    stream: str, fold_version: int, stored: bytes, lines: Iterable[bytes]
 ) -> State | None:
     """The state of a stored row: decoded, or replayed if older folds made it."""
-    if fold_number != FOLD:
-        return refold(lines)
+    if fold_version != FOLD_VERSION:
+        return replay(lines)
     if not stored:
         return None
     return decode_state(stream, stored)

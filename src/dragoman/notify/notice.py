@@ -11,9 +11,13 @@ from msgspec import Struct
 from dragoman.core.errors import LedgerError, Refusal
 from dragoman.core.events import Status
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.moves import MOVE_NAMES, REPORTED_BLOCKED, move_of
+from dragoman.core.states.moves import (
+    REPORTED_BLOCKED_REASONS,
+    STATUS_CHANGE_NAMES,
+    status_change_of,
+)
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import decode, task_as_of
+from dragoman.engine.reads.ask import decode_event, task_as_of
 from dragoman.ledger.entry import Entry, read_line
 
 
@@ -27,7 +31,7 @@ class Notice(Struct, frozen=True):
     body: bytes
 
 
-class Body(Struct, frozen=True, rename={"task_id": "taskId", "from_": "from"}):
+class NoticeBody(Struct, frozen=True, rename={"task_id": "taskId", "from_": "from"}):
     """The JSON of a notice."""
 
     id: str
@@ -40,7 +44,7 @@ class Body(Struct, frozen=True, rename={"task_id": "taskId", "from_": "from"}):
     at: str
 
 
-class News:
+class NoticeBuilder:
     """Makes notices of entries."""
 
     def __init__(self, store: Store, statuses: Collection[Status]) -> None:
@@ -49,20 +53,24 @@ class News:
 
     def __call__(self, entry: Entry) -> Notice | None:
         """Make the notice of an entry; None if it needs none."""
-        move = move_of(decode(entry)) if entry.event in MOVE_NAMES else None
-        if move is None or move.to not in self._statuses:
+        transition = (
+            status_change_of(decode_event(entry)) if entry.event in STATUS_CHANGE_NAMES else None
+        )
+        if transition is None or transition.to not in self._statuses:
             return None
         task = task_as_of(self._store, entry.stream.partition(":")[2], entry.position)
         if isinstance(task, Refusal):
             raise LedgerError(f"entry {entry.position} is of a task that was never created")
         line, notice_id = read_line(entry.line), f"{self._store.ledger_id()}:{entry.position}"
-        body = Body(
+        body = NoticeBody(
             id=notice_id,
             task_id=task.aof_id,
             title=task.title,
-            from_=move.from_,
-            to=move.to,
-            reason=task.obstacle if move.reason in REPORTED_BLOCKED else move.reason,
+            from_=transition.from_,
+            to=transition.to,
+            reason=task.obstacle
+            if transition.reason in REPORTED_BLOCKED_REASONS
+            else transition.reason,
             actor=line.actor,
             at=to_rfc3339(line.at),
         )

@@ -9,20 +9,20 @@ from typing import Final
 from dragoman.core.errors import SettingsError
 from dragoman.notify.notice import Notice
 
-_ENCODED: Final = "whsec_"
-_SHORTEST: Final = 16
+_BASE64_PREFIX: Final = "whsec_"
+_MIN_SECRET_BYTES: Final = 16
 
 Post = Callable[[Mapping[str, str], bytes], int]
 """Posts headers and a body to a fixed URL; the status, or OSError."""
 
 
-class Webhook:
+class WebhookTarget:
     """Posts notices; any 2xx means that one has arrived."""
 
     name = "webhook"
 
     def __init__(self, secret: str, post: Post) -> None:
-        self._key = _key(secret)
+        self._key = _decode_secret(secret)
         self._post = post
 
     def deliver(self, notice: Notice, now: int) -> str:
@@ -33,7 +33,7 @@ class Webhook:
             "User-Agent": "dragoman",
             "webhook-id": notice.id,
             "webhook-timestamp": seconds,
-            "webhook-signature": signature(self._key, notice.id, seconds, notice.body),
+            "webhook-signature": sign_notice(self._key, notice.id, seconds, notice.body),
         }
         try:
             status = self._post(headers, notice.body)
@@ -46,23 +46,26 @@ class Webhook:
         return f"it answered {status}"
 
 
-def signature(key: bytes, notice_id: str, seconds: str, body: bytes) -> str:
+def sign_notice(key: bytes, notice_id: str, seconds: str, body: bytes) -> str:
     """Value of the header `webhook-signature`."""
     signed = b".".join((notice_id.encode(), seconds.encode(), body))
     return "v1," + b64encode(hmac.digest(key, signed, "sha256")).decode()
 
 
-def _key(secret: str) -> bytes:
+def _decode_secret(secret: str) -> bytes:
     try:
-        encoded = secret.startswith(_ENCODED)
-        key = b64decode(secret[len(_ENCODED) :], validate=True) if encoded else secret.encode()
+        encoded = secret.startswith(_BASE64_PREFIX)
+        key = (
+            b64decode(secret[len(_BASE64_PREFIX) :], validate=True) if encoded else secret.encode()
+        )
     except ValueError:
         raise SettingsError(
-            f"notify.webhook_secret begins with {_ENCODED}, but what follows is not Base64"
+            f"notify.webhook_secret begins with {_BASE64_PREFIX}, but what follows is not Base64"
         ) from None
-    if len(key) < _SHORTEST:
+    if len(key) < _MIN_SECRET_BYTES:
         raise SettingsError(
-            f"notify.webhook_url needs a secret of at least {_SHORTEST} bytes to sign with: set "
+            f"notify.webhook_url needs a secret of at least {_MIN_SECRET_BYTES} bytes to sign "
+            "with: set "
             "notify.webhook_secret_file to a file made with `openssl rand -hex 32`"
         )
     return key

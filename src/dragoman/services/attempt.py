@@ -12,139 +12,144 @@ from typing import Literal
 
 from msgspec import Struct
 
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.actors import HUB_ACTOR, Actor
 from dragoman.core.commands import (
     AnyCommand,
     EndAttempt,
-    KeepLease,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
+    SetLeaseDuration,
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import DragomanError, Refused, StoreError
 from dragoman.core.ids import agent_stream, task_stream
-from dragoman.core.limits import REASON
+from dragoman.core.limits import MAX_REASON
 from dragoman.core.reading import Receipt
 from dragoman.engine.hub import Hub
-from dragoman.engine.runner import Assignment, Ended, Runner, Running
-from dragoman.services.budgets import Begun
-from dragoman.services.rests import GivenBack
-from dragoman.services.standing import Record, Standing
-from dragoman.text.fault_words import in_words
+from dragoman.engine.runner import Assignment, Run, RunExit, Runner
+from dragoman.services.budgets import OpenAttempt
+from dragoman.services.rests import ReleaseEvent
+from dragoman.services.standing import AttemptRecord, AttemptStatus
+from dragoman.text.fault_words import describe_exception
 
 VIA = "runner"
 """The surface that messages of started agents come through."""
 
 OnStop = Literal["release", "keep"]
-Speak = Callable[[Actor, bytes], Awaitable[str]]
+SubmitMessage = Callable[[Actor, bytes], Awaitable[str]]
 """Submits a message of an agent; returns a note for its log, or nothing."""
 
-_BEATS_PER_LEASE = 3
-_STORE_REST_SECONDS = 1.0
+_HEARTBEATS_PER_LEASE = 3
+_STORE_RETRY_SECONDS = 1.0
 _OVERLOADED = "overloaded"
 
 
-class Terms(Struct, frozen=True):
+class RunPolicy(Struct, frozen=True):
     """Policy that holds for all runs."""
 
     backoff: Backoff
     stop_seconds: float
     on_stop: OnStop
-    leave_seconds: float = 60.0
+    exit_grace_seconds: float = 60.0
     """Time that a program may go on after its own report ended the attempt."""
     keep_ms: int = 3_600_000
     """Time that a kept attempt waits for the next start of the hub."""
 
 
-_OVER = frozenset((Standing.LEFT, Standing.LOST))
+_ENDED = frozenset((AttemptStatus.RELEASED, AttemptStatus.LOST))
 
 
-class _Stop(Struct, frozen=True):
+class _StopOrder(Struct, frozen=True):
     """An order to stop the agent."""
 
-    why: str
-    otherwise: AnyCommand | None = None
+    reason: str
+    fallback: AnyCommand | None = None
     """Command for the task if the agent has not reported; None: others decide."""
 
 
-class Spent(Struct, frozen=True):
+class RunResult(Struct, frozen=True):
     """Outcome of a run: what it used, and how it ended."""
 
     task: str
-    ms: int = 0
-    output: int = 0
+    elapsed_ms: int = 0
+    output_bytes: int = 0
     cost: float = 0
-    not_started: str = ""
+    start_problem: str = ""
     """Reason why the agent could not even be started; empty: it was."""
-    given_back: GivenBack | None = None
+    release: ReleaseEvent | None = None
     has_failed: bool = False
     is_kept: bool = False
     """True if it goes on under the next start of the hub."""
 
 
-class Attempt:
+class AgentRun:
     """Supervises an attempt that was claimed for an agent that is to be started."""
 
     def __init__(
-        self, hub: Hub, assignment: Assignment, runner: Runner, speak: Speak, terms: Terms
+        self,
+        hub: Hub,
+        assignment: Assignment,
+        runner: Runner,
+        submit_message: SubmitMessage,
+        policy: RunPolicy,
     ) -> None:
         self.assignment = assignment
         self.streams = frozenset((task_stream(assignment.task), agent_stream(assignment.agent)))
         """Streams whose entries may be about this attempt."""
         self._hub = hub
         self._runner = runner
-        self._speak = speak
-        self._terms = terms
+        self._submit_message = submit_message
+        self._policy = policy
         # Bound to the fencing token: a late message, of this process or another, is refused.
         self._actor = Actor("agent", assignment.agent, VIA, assignment.task, assignment.fence)
-        self._record = Record(hub.store, assignment, self._actor)
-        self._news = asyncio.Event()
-        self._news.set()  # entries written since the claim were reported to nobody
+        self._record = AttemptRecord(hub.store, assignment, self._actor)
+        self._changed = asyncio.Event()
+        self._changed.set()  # entries written since the claim were reported to nobody
         self._is_halted = False
         self._is_held = True
-        self._hurry = asyncio.Event()
-        self._begun = asyncio.get_running_loop().time()
-        self._running: Running | None = None
-        self._noted = ""
+        self._kill_requested = asyncio.Event()
+        self._started_at = asyncio.get_running_loop().time()
+        self._running: Run | None = None
+        self._last_note = ""
         """Note on the last of its messages that was refused or had warnings."""
 
     @property
-    def begun(self) -> Begun:
+    def open_attempt(self) -> OpenAttempt:
         """Identifies the attempt among all attempts."""
-        return Begun(self.assignment.task, self.assignment.attempt)
+        return OpenAttempt(self.assignment.task, self.assignment.attempt)
 
     @property
-    def ms(self) -> int:
+    def elapsed_ms(self) -> int:
         """Milliseconds since the start."""
-        return round((asyncio.get_running_loop().time() - self._begun) * 1_000)
+        return round((asyncio.get_running_loop().time() - self._started_at) * 1_000)
 
     @property
-    def said(self) -> int:
+    def output_bytes(self) -> int:
         """Bytes of output so far."""
-        return 0 if self._running is None else self._running.said
+        return 0 if self._running is None else self._running.output_bytes
 
     @property
-    def outlasts_hub(self) -> bool:
+    def survives_hub(self) -> bool:
         """True if the agent lives elsewhere, and goes on while the hub is away."""
         running = self._running
-        return self._terms.on_stop == "keep" and running is not None and not running.is_beating
+        return self._policy.on_stop == "keep" and running is not None and not running.renews_lease
 
-    def look(self) -> None:
+    def notify(self) -> None:
         """Wake up: the task or the agent has changed."""
-        self._news.set()
+        self._changed.set()
 
-    def halt(self) -> None:
+    def request_stop(self) -> None:
         """Stop waiting: the hub stops."""
         self._is_halted = True
-        self._news.set()
+        self._changed.set()
 
-    def hurry(self) -> None:
+    def request_kill(self) -> None:
         """Stop at once: the agent gets no time to clean up."""
-        self._hurry.set()
-        self.halt()
+        self._kill_requested.set()
+        self.request_stop()
 
-    async def live(self, limit_ms: int, before: Callable[[], Awaitable[None]]) -> Spent:
+    async def run(self, limit_ms: int, before_start: Callable[[], Awaitable[None]]) -> RunResult:
         """Run the attempt from start to settlement, in at most `limit_ms` milliseconds (0: no
         limit).
 
@@ -153,133 +158,137 @@ class Attempt:
         """
         task = self.assignment.task
         try:
-            await before()
-            running = self._running = await self._runner.start(self.assignment, self._hear)
+            await before_start()
+            running = self._running = await self._runner.start(
+                self.assignment, self._handle_message
+            )
         except OSError as error:
             if self._is_halted:  # the start was cancelled: the agent is not to blame
-                return Spent(task, self.ms, is_kept=await self._settle(self._at_stop()))
-            problem = in_words(error)
-            why = f"not started: {problem}"[:REASON]
-            await self._settle(ReleaseTask(task, why, self.assignment.fence, unstarted=True))
-            return Spent(task, not_started=problem, has_failed=True)
+                return RunResult(
+                    task, self.elapsed_ms, is_kept=await self._settle(self._hub_stop_command())
+                )
+            problem = describe_exception(error)
+            reason = f"not started: {problem}"[:MAX_REASON]
+            await self._settle(ReleaseTask(task, reason, self.assignment.fence, unstarted=True))
+            return RunResult(task, start_problem=problem, has_failed=True)
         ended = asyncio.ensure_future(running.wait())
         try:
             # A claim alone says nothing of an agent; the first heartbeat shows that there is one.
-            await self._beat()
-            stop = await self._watched(ended, running, self._begun + (limit_ms / 1_000 or inf))
-            if stop is None or ended.done():
-                otherwise = self._last_word((await ended).problem)
+            await self._heartbeat()
+            order = await self._watch(ended, running, self._started_at + (limit_ms / 1_000 or inf))
+            if order is None or ended.done():
+                fallback = self._unreported_outcome((await ended).problem)
             else:
-                otherwise = stop.otherwise
-                if not self._stays:
-                    await self._stop(running, stop.why)
+                fallback = order.fallback
+                if not self._keeps_running:
+                    await self._stop_agent(running, order.reason)
                     await ended
-            is_kept = await self._settle(otherwise)
+            is_kept = await self._settle(fallback)
         finally:
-            if not ended.done() and not self._stays:
+            if not ended.done() and not self._keeps_running:
                 await running.stop(0)
                 await ended
             ended.cancel()
             await asyncio.to_thread(running.forget)
         cost = await asyncio.to_thread(self._record.cost)
-        given_back = await asyncio.to_thread(self._record.given_back)
+        release = await asyncio.to_thread(self._record.find_release)
         has_failed = await asyncio.to_thread(self._record.has_failed)
-        return Spent(
+        return RunResult(
             task,
-            self.ms,
-            running.said,
+            self.elapsed_ms,
+            running.output_bytes,
             cost,
-            given_back=given_back,
+            release=release,
             has_failed=has_failed,
             is_kept=is_kept,
         )
 
-    async def _stop(self, running: Running, why: str) -> None:
+    async def _stop_agent(self, running: Run, reason: str) -> None:
         """Stop the agent; until nothing of it is left, it keeps the lease if it still has it."""
-        stopping = asyncio.ensure_future(running.stop(self._terms.stop_seconds, why))
-        hurried = asyncio.ensure_future(self._hurry.wait())
-        while not stopping.done() and not hurried.done():
+        stopping = asyncio.ensure_future(running.stop(self._policy.stop_seconds, reason))
+        killed = asyncio.ensure_future(self._kill_requested.wait())
+        while not stopping.done() and not killed.done():
             await asyncio.wait(
-                (stopping, hurried),
-                timeout=self._beat_seconds,
+                (stopping, killed),
+                timeout=self._heartbeat_seconds,
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            if not stopping.done() and self._is_held and running.is_beating:
-                self._is_held = await self._beat()
-        hurried.cancel()
+            if not stopping.done() and self._is_held and running.renews_lease:
+                self._is_held = await self._heartbeat()
+        killed.cancel()
         if not stopping.done():
             await running.stop(0)
         await stopping
 
     @property
-    def _stays(self) -> bool:
-        return self._is_halted and self.outlasts_hub
+    def _keeps_running(self) -> bool:
+        return self._is_halted and self.survives_hub
 
     @property
-    def _beat_seconds(self) -> float:
-        return self.assignment.ttl_ms / 1_000 / _BEATS_PER_LEASE
+    def _heartbeat_seconds(self) -> float:
+        return self.assignment.ttl_ms / 1_000 / _HEARTBEATS_PER_LEASE
 
-    async def _watched(
-        self, ended: "asyncio.Future[Ended]", running: Running, deadline: float
-    ) -> _Stop | None:
+    async def _watch(
+        self, ended: "asyncio.Future[RunExit]", running: Run, deadline: float
+    ) -> _StopOrder | None:
         """Watch the run until the agent has to be stopped; None: it has ended."""
         clock = asyncio.get_running_loop().time
-        next_beat = clock() + self._beat_seconds
+        next_heartbeat = clock() + self._heartbeat_seconds
         while not self._is_halted:
-            await self._next(ended, min(next_beat, deadline) - clock())
+            await self._wait_change(ended, min(next_heartbeat, deadline) - clock())
             if ended.done():
                 return None
             if clock() >= deadline:
                 if not self._is_held:
-                    return _Stop("the grace period after its report is over (leave_ms)")
-                too_long = "it took longer than an attempt may (attempt_ms)"
-                return _Stop(too_long, self._failed(too_long))
+                    return _StopOrder("the grace period after its report is over (leave_ms)")
+                reason = "it took longer than an attempt may (attempt_ms)"
+                return _StopOrder(reason, self._failure_report(reason))
             is_refused = False
-            if clock() >= next_beat:
-                next_beat = clock() + self._beat_seconds
-                is_refused = self._is_held and running.is_beating and not await self._beat()
-            standing = await asyncio.to_thread(self._record.standing, was_held=self._is_held)
-            why_not = await asyncio.to_thread(self._record.why_no_holder)
-            if standing is Standing.HELD and why_not:
+            if clock() >= next_heartbeat:
+                next_heartbeat = clock() + self._heartbeat_seconds
+                is_refused = self._is_held and running.renews_lease and not await self._heartbeat()
+            status = await asyncio.to_thread(self._record.status, was_held=self._is_held)
+            hold_problem = await asyncio.to_thread(self._record.check_may_hold)
+            if status is AttemptStatus.HELD and hold_problem:
                 self._is_held = False
                 task, fence = self.assignment.task, self.assignment.fence
-                return _Stop(why_not, ReleaseTask(task, why_not, fence))
-            if standing is Standing.LEFT and running.is_beating:
+                return _StopOrder(hold_problem, ReleaseTask(task, hold_problem, fence))
+            if status is AttemptStatus.RELEASED and running.renews_lease:
                 if self._is_held:
-                    deadline = min(deadline, clock() + self._terms.leave_seconds)
+                    deadline = min(deadline, clock() + self._policy.exit_grace_seconds)
                 self._is_held = False
-            elif standing in _OVER or is_refused or self._ends_by_word(standing, running):
-                self._is_held = standing is Standing.REPORTED and not is_refused
-                return _Stop("it no longer holds the task")
-        return _Stop("the hub stops", self._at_stop())
+            elif status in _ENDED or is_refused or self._ends_with_report(status, running):
+                self._is_held = status is AttemptStatus.REPORTED and not is_refused
+                return _StopOrder("it no longer holds the task")
+        return _StopOrder("the hub stops", self._hub_stop_command())
 
-    def _at_stop(self) -> KeepLease | ReleaseTask:
+    def _hub_stop_command(self) -> SetLeaseDuration | ReleaseTask:
         """Command for the task when the hub stops."""
         task, fence = self.assignment.task, self.assignment.fence
-        if self._terms.on_stop == "keep":
-            return KeepLease(task, fence, self._terms.keep_ms)
+        if self._policy.on_stop == "keep":
+            return SetLeaseDuration(task, fence, self._policy.keep_ms)
         return ReleaseTask(task, "hub_stopped", fence)
 
-    def _ends_by_word(self, standing: Standing, running: Running) -> bool:
+    def _ends_with_report(self, status: AttemptStatus, running: Run) -> bool:
         """Check whether the run ends with the report: nobody sees what a remote agent does after
         that.
         """
-        return standing is Standing.REPORTED and not running.is_beating
+        return status is AttemptStatus.REPORTED and not running.renews_lease
 
-    async def _next(self, ended: "asyncio.Future[Ended]", seconds: float) -> None:
+    async def _wait_change(self, ended: "asyncio.Future[RunExit]", seconds: float) -> None:
         """Wait until something has changed, or the time is over."""
-        news = asyncio.ensure_future(self._news.wait())
+        changed = asyncio.ensure_future(self._changed.wait())
         await asyncio.wait(
-            (ended, news), timeout=max(seconds, 0), return_when=asyncio.FIRST_COMPLETED
+            (ended, changed), timeout=max(seconds, 0), return_when=asyncio.FIRST_COMPLETED
         )
-        news.cancel()
+        changed.cancel()
         if not self._is_halted:
-            self._news.clear()
+            self._changed.clear()
 
-    async def _beat(self) -> bool:
+    async def _heartbeat(self) -> bool:
         """Send a heartbeat; False when the lease is lost."""
         try:
-            await self._hub.do_soon(
+            await self._hub.submit_async(
                 self._actor, RenewLease(self.assignment.task, self.assignment.fence)
             )
         except Refused as refused:
@@ -288,42 +297,42 @@ class Attempt:
             return True
         return True
 
-    def _last_word(self, problem: str) -> ReportOutcome:
+    def _unreported_outcome(self, problem: str) -> ReportOutcome:
         """Outcome to record for an agent that ended without a report."""
         task, fence = self.assignment.task, self.assignment.fence
         if self.assignment.must_report:
             # The reason why its output is no result explains more than that there was none.
-            why = problem or self._noted
-            return self._failed(f"it ended without a result{why and f': {why}'}")
+            reason = problem or self._last_note
+            return self._failure_report(f"it ended without a result{reason and f': {reason}'}")
         if problem:
-            return self._failed(f"{problem}, without a report")
+            return self._failure_report(f"{problem}, without a report")
         notes = "the agent exited with code 0, without a report: check its work"
         return ReportOutcome(task, "needs_review", notes, fence=fence, apply=True)
 
-    def _failed(self, why: str) -> ReportOutcome:
+    def _failure_report(self, reason: str) -> ReportOutcome:
         task, fence = self.assignment.task, self.assignment.fence
         return ReportOutcome(
-            task, "failed", why, fence=fence, apply=True, backoff=self._terms.backoff
+            task, "failed", reason, fence=fence, apply=True, backoff=self._policy.backoff
         )
 
-    async def _settle(self, otherwise: AnyCommand | None) -> bool:
+    async def _settle(self, fallback: AnyCommand | None) -> bool:
         """End the session: its report takes effect, otherwise `fallback` does; whether the task is
         kept for the next start.
         """
         assignment = self.assignment
-        end = EndAttempt(assignment.task, assignment.session, self._terms.backoff)
+        end = EndAttempt(assignment.task, assignment.session, self._policy.backoff)
         try:
-            receipt = await self._insist(end)
-            if receipt.status == "in-progress" and otherwise is not None:
+            receipt = await self._submit_with_retry(end)
+            if receipt.status == "in-progress" and fallback is not None:
                 # The hub decides about the task of an agent that reports nothing; the agent does
                 # not.
-                await self._insist(otherwise)
-                return isinstance(otherwise, KeepLease)
+                await self._submit_with_retry(fallback)
+                return isinstance(fallback, SetLeaseDuration)
         except Refused:
             pass  # the lease was lost meanwhile: another attempt decides about the task
         return False
 
-    async def _insist(self, command: AnyCommand) -> Receipt:
+    async def _submit_with_retry(self, command: AnyCommand) -> Receipt:
         """Submit a command until there is an answer; a store that is away when the hub stops is not
         awaited.
 
@@ -331,24 +340,24 @@ class Attempt:
         """
         while True:
             try:
-                return (await self._hub.do_soon(SYSTEM, command)).receipts[0]
+                return (await self._hub.submit_async(HUB_ACTOR, command)).receipts[0]
             except DragomanError as error:
-                is_passing = isinstance(error, StoreError) or error.code == _OVERLOADED
-                if not is_passing or self._is_halted:
+                is_transient = isinstance(error, StoreError) or error.code == _OVERLOADED
+                if not is_transient or self._is_halted:
                     raise
-            await asyncio.sleep(_STORE_REST_SECONDS)
+            await asyncio.sleep(_STORE_RETRY_SECONDS)
 
-    async def _hear(self, said: bytes) -> str:
+    async def _handle_message(self, message: bytes) -> str:
         """Submit a message of the agent, which waits while the store is unavailable."""
         while True:
             try:
-                noted = await self._speak(self._actor, said)
+                note = await self._submit_message(self._actor, message)
             except StoreError as error:
                 if not self._is_halted:
-                    await asyncio.sleep(_STORE_REST_SECONDS)
+                    await asyncio.sleep(_STORE_RETRY_SECONDS)
                     continue
-                noted = f"this message was lost: {error.detail}"
+                note = f"this message was lost: {error.detail}"
             except DragomanError as error:
-                noted = f"this message was not processed: {error}"
-            self._noted = noted or self._noted
-            return noted
+                note = f"this message was not processed: {error}"
+            self._last_note = note or self._last_note
+            return note

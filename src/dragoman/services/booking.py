@@ -16,41 +16,41 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from dragoman.core.actors import SYSTEM
-from dragoman.core.authority import why_no_holder
+from dragoman.core.actors import HUB_ACTOR
+from dragoman.core.authority import holder_objection
 from dragoman.core.commands import AnyCommand, PauseAgent, PostMail
 from dragoman.core.errors import Refused
 from dragoman.core.events import Role
 from dragoman.core.ids import agent_stream
-from dragoman.core.limits import RECIPIENTS
+from dragoman.core.limits import MAX_RECIPIENTS
 from dragoman.core.states.agent import AgentRecord, Pause
 from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import find_agent, names_in_role
 from dragoman.services.budgets import (
-    Begun,
     Budget,
-    Turn,
-    Used,
-    afresh,
-    begin,
-    close,
-    judge,
-    next_day,
-    nothing_owed,
-    of_today,
-    spend,
-    take_back,
-    used_up,
+    FairShare,
+    OpenAttempt,
+    Usage,
+    add_usage,
+    clear_debts,
+    exhaustion_message,
+    next_day_start,
+    record_end,
+    record_outcome,
+    record_start,
+    reset_usage,
+    undo_start,
+    usage_today,
 )
-from dragoman.services.costs import cost_of_attempt
+from dragoman.services.costs import attempt_cost
 
-_ASKED: tuple[Role, ...] = ("human", "orchestrator")
+_APPROVER_ROLES: tuple[Role, ...] = ("human", "orchestrator")
 """Roles that get the question whether an agent may go on: those who can resume it."""
-_IN_OTHER_WORDS = "key_reused"
+_KEY_REUSED = "key_reused"
 """Refusal code: another hub asked in the same moment, with figures of its own."""
 
 
-class UsageKeeper(Protocol):
+class UsageStore(Protocol):
     """Stores the usage of agents."""
 
     def load(self) -> bytes:
@@ -62,7 +62,7 @@ class UsageKeeper(Protocol):
         ...
 
 
-class Account(Protocol):
+class BudgetedAgent(Protocol):
     """An agent with a budget."""
 
     @property
@@ -76,140 +76,140 @@ class Account(Protocol):
         ...
 
 
-class Booking:
+class BudgetEnforcer:
     """Usage and pauses of all agents; use it in one event loop."""
 
-    def __init__(self, hub: Hub, usage: UsageKeeper, tell: Callable[[str], None]) -> None:
+    def __init__(self, hub: Hub, usage_store: UsageStore, warn: Callable[[str], None]) -> None:
         """`warn` shows a message at the hub's terminal."""
         self._hub = hub
-        self._keeper = usage
-        self._tell = tell
-        self._used = _decode_usage(usage.load())
-        self._kept = dict(self._used)
+        self._usage_store = usage_store
+        self._warn = warn
+        self._usage = _decode_usage(usage_store.load())
+        self._saved = dict(self._usage)
         self._pauses: Mapping[str, Pause] = {}
         self._versions: Mapping[str, int] = {}
         """Version of each agent's stream when its pause was read."""
-        self._saving = asyncio.Lock()
+        self._save_lock = asyncio.Lock()
 
-    def used(self, name: str) -> Used:
+    def usage(self, name: str) -> Usage:
         """Usage of today, by attempts that have ended."""
-        return of_today(self._used.get(name, Used()), self._hub.clock.now())
+        return usage_today(self._usage.get(name, Usage()), self._hub.clock.now())
 
-    def why_idle(self, account: Account, running: Used) -> str:
+    def idle_reason(self, agent: BudgetedAgent, running: Usage) -> str:
         """Reason why no attempt is started beside those that run: paused, or the day is used up."""
-        pause = self._pause_of(account)
-        return self._used_up(account, running) if pause is None else pause.reason
+        pause = self._current_pause(agent)
+        return self._exhaustion_message(agent, running) if pause is None else pause.reason
 
-    def turn(self, name: str) -> Turn:
+    def fair_share(self, name: str) -> FairShare:
         """Time of the last dispatch and recent failures."""
-        return self.used(name).turn
+        return self.usage(name).turn
 
-    def begin(self, name: str, one: Begun) -> None:
+    def record_start(self, name: str, attempt: OpenAttempt) -> None:
         """Count an attempt that starts or is resumed: at once, and only once; `save` stores it."""
-        turn = max((used.turn.number for used in self._used.values()), default=0) + 1
-        self._used[name] = begin(self.used(name), one, turn)
+        number = max((usage.turn.number for usage in self._usage.values()), default=0) + 1
+        self._usage[name] = record_start(self.usage(name), attempt, number)
 
-    def take_back(self, name: str) -> None:
+    def undo_start(self, name: str) -> None:
         """Discount an attempt that could not be started."""
-        self._used[name] = take_back(self.used(name))
+        self._usage[name] = undo_start(self.usage(name))
 
-    def spend(self, name: str, *, ms: int, output: int) -> None:
+    def add_usage(self, name: str, *, ms: int, output: int) -> None:
         """Add to the usage."""
-        self._used[name] = spend(self.used(name), ms=ms, output=output)
+        self._usage[name] = add_usage(self.usage(name), ms=ms, output=output)
 
-    def close(self, name: str, one: Begun, cost: float) -> None:
+    def record_end(self, name: str, attempt: OpenAttempt, cost: float) -> None:
         """Record the end of an attempt and its cost."""
-        self._used[name] = close(self.used(name), one, cost)
+        self._usage[name] = record_end(self.usage(name), attempt, cost)
 
-    def judge(self, name: str, *, has_failed: bool) -> None:
+    def record_outcome(self, name: str, *, has_failed: bool) -> None:
         """Record whether an attempt failed."""
-        self._used[name] = judge(self.used(name), has_failed=has_failed)
+        self._usage[name] = record_outcome(self.usage(name), has_failed=has_failed)
 
-    async def settle(self, under_way: Container[Begun]) -> None:
+    async def close_orphans(self, resumed: Container[OpenAttempt]) -> None:
         """Record the end of attempts that an earlier hub left open, except resumed ones."""
-        left = [(name, one) for name, used in self._used.items() for one in used.open]
-        for name, one in left:
-            if one not in under_way:
-                cost = await asyncio.to_thread(
-                    cost_of_attempt, self._hub.store, one.task, one.attempt
-                )
-                self.close(name, one, cost)
+        open_attempts = [
+            (name, attempt) for name, usage in self._usage.items() for attempt in usage.open
+        ]
+        for name, one in open_attempts:
+            if one not in resumed:
+                cost = await asyncio.to_thread(attempt_cost, self._hub.store, one.task, one.attempt)
+                self.record_end(name, one, cost)
         await self.save()
 
     async def save(self) -> None:
         """Save the usage of all agents: one without a budget may get one before the day ends."""
-        async with self._saving:  # one after the other, so that the newest remains
-            used = dict(self._used)
-            if used != self._kept:
-                await asyncio.to_thread(self._keeper.save, msgspec.json.encode(used))
-                self._kept = used
+        async with self._save_lock:  # one after the other, so that the newest remains
+            usage = dict(self._usage)
+            if usage != self._saved:
+                await asyncio.to_thread(self._usage_store.save, msgspec.json.encode(usage))
+                self._saved = usage
 
-    async def save_before(self, account: Account) -> None:
+    async def save_if_budgeted(self, agent: BudgetedAgent) -> None:
         """Save before an agent with a budget starts; one without need not wait."""
-        if account.budget != Budget():
+        if agent.budget != Budget():
             await self.save()
 
-    async def review(self, accounts: Collection[tuple[Account, Callable[[], Used]]]) -> None:
+    async def review(self, agents: Collection[tuple[BudgetedAgent, Callable[[], Usage]]]) -> None:
         """Read the pauses, and pause agents whose budget is exhausted.
 
         With each agent comes a function for the usage of its runs. It is called at the last moment:
         the usage of a run that has ended meanwhile is recorded already.
         """
-        names = [account.name for account, _ in accounts]
+        names = [agent.name for agent, _ in agents]
         # Read first, so that a later change is not missed.
         self._versions = await asyncio.to_thread(self._read_versions, names)
         self._pauses = await asyncio.to_thread(self._read_pauses, names)
-        for account, so_far in accounts:
-            running = so_far()
-            why = self._used_up(account, running)
-            if not why:
+        for account, running_usage in agents:
+            running = running_usage()
+            reason = self._exhaustion_message(account, running)
+            if not reason:
                 continue
-            used, pause = self.used(account.name), self._pause_of(account)
+            usage, pause = self.usage(account.name), self._current_pause(account)
             if pause is not None:
-                if pause.until is not None and not used.told:
-                    await self._note_told(account.name)  # already asked by another hub
-            elif used.told:
-                self._used[account.name] = afresh(used, running)
+                if pause.until is not None and not usage.told:
+                    await self._mark_notified(account.name)  # already asked by another hub
+            elif usage.told:
+                self._usage[account.name] = reset_usage(usage, running)
                 await self.save()
             else:
-                await self._pause(account, why)
+                await self._pause_agent(account, reason)
 
-    def _pause_of(self, account: Account) -> Pause | None:
+    def _current_pause(self, agent: BudgetedAgent) -> Pause | None:
         """The pause in effect, as of the last review."""
-        pause = self._pauses.get(account.name)
-        return pause if pause is not None and pause.lasts(self._hub.clock.now()) else None
+        pause = self._pauses.get(agent.name)
+        return pause if pause is not None and pause.is_active(self._hub.clock.now()) else None
 
-    def _used_up(self, account: Account, running: Used) -> str:
-        used = spend(self.used(account.name), ms=running.ms, output=running.output)
-        return used_up(account.name, account.budget, used)
+    def _exhaustion_message(self, agent: BudgetedAgent, running: Usage) -> str:
+        usage = add_usage(self.usage(agent.name), ms=running.ms, output=running.output)
+        return exhaustion_message(agent.name, agent.budget, usage)
 
-    async def _pause(self, account: Account, why: str) -> None:
+    async def _pause_agent(self, agent: BudgetedAgent, reason: str) -> None:
         now = self._hub.clock.now()
-        pause = Pause(why, now, next_day(now))
-        people = await asyncio.to_thread(self._people)
+        pause = Pause(reason, now, next_day_start(now))
+        approvers = await asyncio.to_thread(self._approvers)
         # Two hubs that saw the same figures use the same key, so that only one question is asked.
-        question = f"pause.{account.name}.{self._versions[account.name]}"
-        commands: list[AnyCommand] = [PauseAgent(account.name, pause.reason, pause.until)]
-        if people:
-            subject = f"{account.name} has used up its daily budget: resume it?"
-            commands.append(PostMail(people, subject, why, importance="high"))
+        key = f"pause.{agent.name}.{self._versions[agent.name]}"
+        commands: list[AnyCommand] = [PauseAgent(agent.name, pause.reason, pause.until)]
+        if approvers:
+            subject = f"{agent.name} has used up its daily budget: resume it?"
+            commands.append(PostMail(approvers, subject, reason, importance="high"))
         try:
-            await self._hub.do_soon(SYSTEM, *commands, key=question)
+            await self._hub.submit_async(HUB_ACTOR, *commands, key=key)
         except Refused as refused:
-            if refused.code != _IN_OTHER_WORDS:
+            if refused.code != _KEY_REUSED:
                 raise
-        self._tell(why)
-        self._pauses = {**self._pauses, account.name: pause}
-        await self._note_told(account.name)
+        self._warn(reason)
+        self._pauses = {**self._pauses, agent.name: pause}
+        await self._mark_notified(agent.name)
 
-    async def _note_told(self, name: str) -> None:
+    async def _mark_notified(self, name: str) -> None:
         """Remember that the question was asked; an agent that goes on after that was resumed."""
-        self._used[name] = replace(self.used(name), told=True)
+        self._usage[name] = replace(self.usage(name), told=True)
         await self.save()
 
-    def _people(self) -> tuple[str, ...]:
-        known = [name for role in _ASKED for name in names_in_role(self._hub.store, role)]
-        return tuple(known[:RECIPIENTS])
+    def _approvers(self) -> tuple[str, ...]:
+        names = [name for role in _APPROVER_ROLES for name in names_in_role(self._hub.store, role)]
+        return tuple(names[:MAX_RECIPIENTS])
 
     def _read_versions(self, names: Iterable[str]) -> dict[str, int]:
         found = ((name, self._hub.store.stream(agent_stream(name))) for name in names)
@@ -217,18 +217,18 @@ class Booking:
 
     def _read_pauses(self, names: Iterable[str]) -> dict[str, Pause]:
         found = ((name, find_agent(self._hub.store, name)) for name in names)
-        return {name: pause for name, known in found if known and (pause := _pause_in(known))}
+        return {name: pause for name, known in found if known and (pause := _recorded_pause(known))}
 
 
-def _pause_in(known: AgentRecord) -> Pause | None:
+def _recorded_pause(record: AgentRecord) -> Pause | None:
     """The pause on record; an agent that may hold no task counts as paused."""
-    cannot_hold = why_no_holder(known)
-    return Pause(cannot_hold, known.registered_at) if cannot_hold else known.pause
+    cannot_hold = holder_objection(record)
+    return Pause(cannot_hold, record.registered_at) if cannot_hold else record.pause
 
 
-def _decode_usage(data: bytes) -> dict[str, Used]:
+def _decode_usage(data: bytes) -> dict[str, Usage]:
     try:
-        used = msgspec.json.decode(data, type=dict[str, Used]) if data else {}
+        usage = msgspec.json.decode(data, type=dict[str, Usage]) if data else {}
     except msgspec.MsgspecError:  # damaged figures must not stop the work: start anew
         return {}
-    return {name: nothing_owed(one) for name, one in used.items()}
+    return {name: clear_debts(one) for name, one in usage.items()}

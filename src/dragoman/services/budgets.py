@@ -10,11 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.moments import to_rfc3339
-from dragoman.text.strict_json import field_of
+from dragoman.text.strict_json import get_field
 
 _MINUTE_MS = 60_000
 _DAY_MS = 86_400_000
-_MOST_COST = 1e12
+_MAX_COST = 1e12
 """Larger costs count as this one: no budget is larger."""
 _LARGE = 100_000
 
@@ -28,14 +28,14 @@ class Budget(Struct, frozen=True):
     cost: float = 0
 
 
-class Begun(Struct, frozen=True):
+class OpenAttempt(Struct, frozen=True):
     """An attempt, by its number on its task."""
 
     task: str
     attempt: int
 
 
-class Turn(Struct, frozen=True, omit_defaults=True):
+class FairShare(Struct, frozen=True, omit_defaults=True):
     """Fairness of dispatch: time of the last dispatch, and recent failures."""
 
     number: int = 0
@@ -44,7 +44,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     """Failed attempts of today since the last one that did not fail."""
 
 
-class Used(Struct, frozen=True, omit_defaults=True):
+class Usage(Struct, frozen=True, omit_defaults=True):
     """Usage of a day."""
 
     day: str = ""
@@ -54,11 +54,11 @@ class Used(Struct, frozen=True, omit_defaults=True):
     cost: float = 0
     told: bool = False
     """True if it was paused for its budget, and a person was asked."""
-    earlier: "Used | None" = None
+    earlier: "Usage | None" = None
     """Usage of the same day before a person resumed the agent; it counts no more."""
-    open: tuple[Begun, ...] = ()
+    open: tuple[OpenAttempt, ...] = ()
     """Started attempts, of any day, whose cost is not recorded yet."""
-    turn: Turn = Turn()
+    turn: FairShare = FairShare()
 
 
 def day_of(now: int) -> str:
@@ -66,121 +66,128 @@ def day_of(now: int) -> str:
     return to_rfc3339(now)[:10]
 
 
-def of_today(used: Used, now: int) -> Used:
+def usage_today(usage: Usage, now: int) -> Usage:
     """Usage of today; a new day keeps only open attempts, and forgets failures."""
     today = day_of(now)
-    if used.day == today:
-        return used
-    return Used(today, open=used.open, turn=replace(used.turn, failed=0))
+    if usage.day == today:
+        return usage
+    return Usage(today, open=usage.open, turn=replace(usage.turn, failed=0))
 
 
-def next_day(now: int) -> int:
+def next_day_start(now: int) -> int:
     """Timestamp of the next day's start."""
     return (now // _DAY_MS + 1) * _DAY_MS
 
 
-def begin(used: Used, one: Begun, turn: int = 0) -> Used:
+def record_start(usage: Usage, attempt: OpenAttempt, number: int = 0) -> Usage:
     """Count one more attempt; an open one that is resumed was counted when it started."""
-    if one in used.open:
-        return used
-    given = replace(used.turn, number=turn)
-    return replace(used, attempts=used.attempts + 1, open=(*used.open, one), turn=given)
+    if attempt in usage.open:
+        return usage
+    share = replace(usage.turn, number=number)
+    return replace(usage, attempts=usage.attempts + 1, open=(*usage.open, attempt), turn=share)
 
 
-def take_back(used: Used) -> Used:
+def undo_start(usage: Usage) -> Usage:
     """Discount an attempt whose agent could not be started."""
-    return replace(used, attempts=max(used.attempts - 1, 0))
+    return replace(usage, attempts=max(usage.attempts - 1, 0))
 
 
-def close(used: Used, one: Begun, cost: float = 0) -> Used:
+def record_end(usage: Usage, attempt: OpenAttempt, cost: float = 0) -> Usage:
     """Close an attempt and add its cost."""
-    left = tuple(begun for begun in used.open if begun != one)
-    return replace(used, cost=used.cost + cost, open=left)
+    open_attempts = tuple(other for other in usage.open if other != attempt)
+    return replace(usage, cost=usage.cost + cost, open=open_attempts)
 
 
-def judge(used: Used, *, has_failed: bool) -> Used:
+def record_outcome(usage: Usage, *, has_failed: bool) -> Usage:
     """Count a failed attempt; one that did not fail resets the count."""
-    failed = used.turn.failed + 1 if has_failed else 0
-    return replace(used, turn=replace(used.turn, failed=failed))
+    failed = usage.turn.failed + 1 if has_failed else 0
+    return replace(usage, turn=replace(usage.turn, failed=failed))
 
 
-def spend(used: Used, *, ms: int, output: int) -> Used:
+def add_usage(usage: Usage, *, ms: int, output: int) -> Usage:
     """Add time and output."""
-    return replace(used, ms=used.ms + max(ms, 0), output=used.output + output)
+    return replace(usage, ms=usage.ms + max(ms, 0), output=usage.output + output)
 
 
-def afresh(used: Used, running: Used) -> Used:
+def reset_usage(usage: Usage, running: Usage) -> Usage:
     """Reset the usage, although runs in progress have used something already.
 
     Their figures are added when they end; until then they are subtracted, so that only new usage
     counts.
     """
-    so_far = spend(whole(used), ms=running.ms, output=running.output)
-    earlier = replace(so_far, told=False, open=(), turn=Turn())
-    owed = Used(used.day, ms=-running.ms, output=-running.output, earlier=earlier)
-    return replace(owed, open=used.open, turn=used.turn)
+    so_far = add_usage(total_usage(usage), ms=running.ms, output=running.output)
+    earlier = replace(so_far, told=False, open=(), turn=FairShare())
+    owed = Usage(usage.day, ms=-running.ms, output=-running.output, earlier=earlier)
+    return replace(owed, open=usage.open, turn=usage.turn)
 
 
-def nothing_owed(used: Used) -> Used:
+def clear_debts(usage: Usage) -> Usage:
     """Usage without debts, for when nothing runs: a killed hub has not added the figures of its
     runs.
     """
-    return replace(used, ms=max(used.ms, 0), output=max(used.output, 0))
+    return replace(usage, ms=max(usage.ms, 0), output=max(usage.output, 0))
 
 
-def whole(used: Used) -> Used:
+def total_usage(usage: Usage) -> Usage:
     """Usage of the whole day, including what was reset."""
-    earlier = used.earlier
+    earlier = usage.earlier
     if earlier is None:
-        return used
+        return usage
     return replace(
-        used,
-        attempts=used.attempts + earlier.attempts,
-        ms=used.ms + earlier.ms,
-        output=used.output + earlier.output,
-        cost=used.cost + earlier.cost,
+        usage,
+        attempts=usage.attempts + earlier.attempts,
+        ms=usage.ms + earlier.ms,
+        output=usage.output + earlier.output,
+        cost=usage.cost + earlier.cost,
         earlier=None,
     )
 
 
-def used_up(agent: str, budget: Budget, used: Used) -> str:
+def exhaustion_message(agent: str, budget: Budget, usage: Usage) -> str:
     """Message for a person: what is exhausted and what can be done; empty: nothing is."""
-    return next(_used_up(agent, budget, used), "")
+    return next(_exhaustion_messages(agent, budget, usage), "")
 
 
-def cost_of(report: object, said: object) -> float:
+def parse_cost(report: object, original: object) -> float:
     """Parse the cost from a report; 0 if it has none.
 
     A dialect without a field for it has one that the sender added to the original text, beside the
     other fields or in the payload.
     """
-    places = (report, said, field_of(said, "payload"))
-    return next(filter(None, (_number(field_of(place, "cost")) for place in places)), 0.0)
+    candidates = (report, original, get_field(original, "payload"))
+    return next(
+        filter(None, (_number(get_field(candidate, "cost")) for candidate in candidates)), 0.0
+    )
 
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
-    return float(min(value, _MOST_COST)) if value > 0 else 0.0
+    return float(min(value, _MAX_COST)) if value > 0 else 0.0
 
 
-def _used_up(agent: str, budget: Budget, used: Used) -> Iterator[str]:
-    of_day = whole(used)
-    for key, most, spent, in_all in (
-        ("attempts_per_day", budget.attempts, used.attempts, of_day.attempts),
-        ("minutes_per_day", budget.minutes, used.ms / _MINUTE_MS, of_day.ms / _MINUTE_MS),
-        ("output_per_day", budget.output, used.output, of_day.output),
-        ("cost_per_day", budget.cost, used.cost, of_day.cost),
+def _exhaustion_messages(agent: str, budget: Budget, usage: Usage) -> Iterator[str]:
+    total = total_usage(usage)
+    for key, limit, current, day_total in (
+        ("attempts_per_day", budget.attempts, usage.attempts, total.attempts),
+        ("minutes_per_day", budget.minutes, usage.ms / _MINUTE_MS, total.ms / _MINUTE_MS),
+        ("output_per_day", budget.output, usage.output, total.output),
+        ("cost_per_day", budget.cost, usage.cost, total.cost),
     ):
-        if most and spent >= most:
-            since = f" since it was resumed, {_plain(in_all)} in all" if used.earlier else ""
+        if limit and current >= limit:
+            since = (
+                f" since it was resumed, {_format_number(day_total)} in all"
+                if usage.earlier
+                else ""
+            )
             yield (
-                f"{agent} has used {_plain(spent)} of {_plain(most)} ({key}){since} on {used.day} "
+                f"{agent} has used {_format_number(current)} of {_format_number(limit)} "
+                f"({key}){since} on {usage.day} "
                 f"and pauses until the next day (UTC); `dragoman agent resume {agent}` resumes it "
                 "now, with the same budget again"
             )
 
 
-def _plain(number: float) -> str:
+def _format_number(number: float) -> str:
     """Format a number for people: a large one without a fraction, and with all its digits."""
     return f"{number:g}" if number < _LARGE else f"{number:.0f}"

@@ -4,10 +4,10 @@ from typing import Protocol
 
 from dragoman.core.errors import LedgerError
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import entries
+from dragoman.engine.reads.ask import all_entries
 from dragoman.engine.verifying.verify import check_tail
-from dragoman.ledger.checkpoint import Checkpoint, tree_of
-from dragoman.ledger.tree import EMPTY, Tree, extend
+from dragoman.ledger.checkpoint import Checkpoint, checkpoint_tree
+from dragoman.ledger.tree import EMPTY_TREE, Tree, extend_tree
 
 
 class CheckpointLog(Protocol):
@@ -33,19 +33,19 @@ class Checkpointer:
 
     def run_once(self, now: int) -> int:
         """Sign what was added since the last checkpoint; the number of entries."""
-        before, store = self.check(), self._hub.store
-        tree = extend(before, (entry.hash for entry in entries(store, before.size)))
+        before, store = self.check_last_checkpoint(), self._hub.store
+        tree = extend_tree(before, (entry.hash for entry in all_entries(store, before.size)))
         if tree.size > before.size:
             self._log.add(store.ledger_id(), tree, now)
         return tree.size - before.size
 
-    def check(self) -> Tree:
+    def check_last_checkpoint(self) -> Tree:
         """Check the last checkpoint and return its tree; LedgerError if the ledger cannot have
         grown from it.
         """
         store, last = self._hub.store, self._log.last()
         if last is None:
-            return EMPTY
+            return EMPTY_TREE
         if last.ledger != store.ledger_id():
             raise LedgerError(
                 f"the checkpoints are of ledger {last.ledger}, not of {store.ledger_id()}: "
@@ -58,4 +58,4 @@ class Checkpointer:
             )
         for finding in check_tail(store, last):
             raise LedgerError(f"entry {finding.position}: {finding.problem}; run `dragoman verify`")
-        return tree_of(last)
+        return checkpoint_tree(last)

@@ -1,13 +1,13 @@
 """Indexing: letters can be searched for soon after they were sent; no search has to do it all."""
 
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.search import bring_level
+from dragoman.engine.reads.search import update_index
 
-_AT_ONCE = 5_000
+_BATCH = 5_000
 """Entries per run: a hub that stops does not wait for a long ledger."""
 
 
-class Indexer:
+class SearchIndexer:
     """Extends the search index towards the end of the ledger."""
 
     name = "search"
@@ -18,4 +18,4 @@ class Indexer:
     def run_once(self, now: int) -> int:
         """Index the next entries; the number of letters."""
         del now
-        return bring_level(self._hub.store, _AT_ONCE)
+        return update_index(self._hub.store, _BATCH)

@@ -14,21 +14,21 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core.deadlines import Backoff, rest_after
+from dragoman.core.deadlines import Backoff, backoff_delay
 from dragoman.core.errors import DragomanError
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import entries
-from dragoman.engine.trouble import NONE, Trouble
+from dragoman.engine.reads.ask import all_entries
+from dragoman.engine.trouble import HEALTHY, HealthProblem
 from dragoman.ledger.entry import Entry
 
-TRIES = 10
+MAX_TRIES = 10
 """A notice is given up after this many failures."""
 
-REST = Backoff(base_ms=5_000, cap_ms=3_600_000)
+RETRY_BACKOFF = Backoff(base_ms=5_000, cap_ms=3_600_000)
 """Delay before a target is tried again."""
 
-BUDGET_SECONDS = 5.0
+RUN_SECONDS = 5.0
 """After this time a run begins no further delivery, beyond the first to each target."""
 
 
@@ -66,7 +66,7 @@ class Target(Protocol[N_contra]):
 class Outbox(Protocol):
     """Port: durable storage of cursors and failed notices."""
 
-    def alone(self) -> AbstractContextManager[bool]:
+    def try_lock(self) -> AbstractContextManager[bool]:
         """Hold the lock while no other process delivers; False: another one does."""
         ...
 
@@ -78,15 +78,15 @@ class Outbox(Protocol):
         """Save the data."""
         ...
 
-    def damaged(self) -> DragomanError:
+    def damaged_error(self) -> DragomanError:
         """Error for saved data that cannot be read."""
         ...
 
-    def give_up(self, line: bytes) -> None:
+    def record_failed(self, line: bytes) -> None:
         """Add a notice that could not be delivered."""
         ...
 
-    def given_up(self) -> Iterable[bytes]:
+    def read_failed(self) -> Iterable[bytes]:
         """All notices that could not be delivered."""
         ...
 
@@ -100,14 +100,14 @@ class Progress(Struct, frozen=True, omit_defaults=True):
     problem: str = ""
 
 
-class Saved(Struct, omit_defaults=True):
+class OutboxState(Struct, omit_defaults=True):
     """Content of the outbox."""
 
     ledger: str = ""
     targets: dict[str, Progress] = {}
 
 
-class GivenUp(Struct, frozen=True):
+class FailedNotice(Struct, frozen=True):
     """A notice that was given up."""
 
     target: str
@@ -118,30 +118,32 @@ class GivenUp(Struct, frozen=True):
     notice: msgspec.Raw
 
 
-class Standing(Struct, frozen=True):
+class DeliveryStatus(Struct, frozen=True):
     """Delivery status of a target, for people."""
 
     target: str
     progress: Progress
-    given_up: int
+    failed_notices: int
     """Number of notices that it never got."""
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """Current problem; empty: none."""
         progress = self.progress
         if not progress.tries:
             return ""
         return (
-            f"{self.target}: {progress.problem} (tried {progress.tries} of {TRIES} times, "
+            f"{self.target}: {progress.problem} (tried {progress.tries} of {MAX_TRIES} times, "
             f"again after {to_rfc3339(progress.next_try)})"
         )
 
     @property
     def loss(self) -> str:
         """Lost notices; empty: none."""
-        notices = "1 notice was" if self.given_up == 1 else f"{self.given_up} notices were"
-        return f"{self.target}: {notices} given up" if self.given_up else ""
+        notices = (
+            "1 notice was" if self.failed_notices == 1 else f"{self.failed_notices} notices were"
+        )
+        return f"{self.target}: {notices} given up" if self.failed_notices else ""
 
 
 class Notifier(Generic[N]):
@@ -153,21 +155,21 @@ class Notifier(Generic[N]):
         self,
         hub: Hub,
         outbox: Outbox,
-        news: Callable[[Entry], N | None],
+        make_notice: Callable[[Entry], N | None],
         targets: Sequence[Target[N]],
-        stopwatch: Callable[[], float],
+        monotonic: Callable[[], float],
     ) -> None:
         self._store = hub.store
         self._clock = hub.clock
         self._outbox = outbox
-        self._news = news
+        self._make_notice = make_notice
         self._targets = targets
-        self._stopwatch = stopwatch
-        self.undone = NONE
+        self._monotonic = monotonic
+        self.last_problem = HEALTHY
         """Targets that cannot be reached; nothing else waits for them, so the hub can be relied
         on."""
 
-    def begin(self) -> None:
+    def register_targets(self) -> None:
         """Set the cursor of new targets to the end of the ledger, so that they get only later
         notices.
 
@@ -175,119 +177,134 @@ class Notifier(Generic[N]):
         written.
         """
         if self._targets:
-            with suppress(OSError, DragomanError), self._outbox.alone() as is_alone:
+            with suppress(OSError, DragomanError), self._outbox.try_lock() as is_alone:
                 if is_alone:
-                    self._load()
+                    self._load_state()
 
     def run_once(self, now: int) -> int:
         """Deliver to every target; the number of notices that have arrived."""
         if not self._targets:
             return 0
-        with self._outbox.alone() as is_alone:
+        with self._outbox.try_lock() as is_alone:
             if not is_alone:  # another process delivers just now; the next run delivers the rest
                 return 0
-            saved, started = self._load(), self._stopwatch()
-            arrived = sum(self._serve(target, saved, now, started) for target in self._targets)
-            self.undone = Trouble("; ".join(self._not_told(saved)), is_partial=True)
-            return arrived
+            state, started = self._load_state(), self._monotonic()
+            delivered = sum(
+                self._deliver_pending(target, state, now, started) for target in self._targets
+            )
+            self.last_problem = HealthProblem(
+                "; ".join(self._failing_targets(state)), is_partial=True
+            )
+            return delivered
 
-    def _not_told(self, saved: Saved) -> Iterator[str]:
+    def _failing_targets(self, saved: OutboxState) -> Iterator[str]:
         """Each failing target, in words that stay the same between tries."""
         for target in self._targets:
             progress = saved.targets[target.name]
             if progress.tries:
                 yield f"{target.name} cannot be notified, retrying: {progress.problem}"
 
-    def standings(self) -> list[Standing]:
+    def delivery_statuses(self) -> list[DeliveryStatus]:
         """Delivery status of each target; nothing is delivered or changed."""
         if not self._targets:
             return []
-        saved, lost = self._saved(), Counter(map(_target_of, self._outbox.given_up()))
+        state, failed_counts = (
+            self._read_state(),
+            Counter(map(_target_name, self._outbox.read_failed())),
+        )
         return [
-            Standing(target.name, saved.targets.get(target.name, Progress(0)), lost[target.name])
+            DeliveryStatus(
+                target.name, state.targets.get(target.name, Progress(0)), failed_counts[target.name]
+            )
             for target in self._targets
         ]
 
-    def trouble(self) -> str:
+    def problem_summary(self) -> str:
         """Current problems of the targets; `run_once` reports what cannot be read."""
         with suppress(OSError, DragomanError):
-            return "; ".join(filter(None, (each.trouble for each in self.standings())))
+            return "; ".join(filter(None, (each.problem for each in self.delivery_statuses())))
         return ""
 
-    def _saved(self) -> Saved:
-        stored, ledger = self._outbox.load(), self._store.ledger_id()
+    def _read_state(self) -> OutboxState:
+        data, ledger = self._outbox.load(), self._store.ledger_id()
         try:
-            saved = msgspec.json.decode(stored, type=Saved) if stored else Saved()
+            state = msgspec.json.decode(data, type=OutboxState) if data else OutboxState()
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise self._outbox.damaged() from None
-        return saved if saved.ledger == ledger else Saved(ledger)
+            raise self._outbox.damaged_error() from None
+        return state if state.ledger == ledger else OutboxState(ledger)
 
-    def _load(self) -> Saved:
+    def _load_state(self) -> OutboxState:
         """Read the cursors; a target without one starts at the end of the ledger."""
-        saved, head = self._saved(), self._store.head()
+        state, head = self._read_state(), self._store.head()
         for target in self._targets:
-            known = saved.targets.get(target.name)
+            known = state.targets.get(target.name)
             # Beyond the end: the ledger was restored from a backup.
             if known is None or known.after > head:
-                self._keep(saved, target, Progress(head))
-        return saved
+                self._save_progress(state, target, Progress(head))
+        return state
 
-    def _keep(self, saved: Saved, target: Target[N], progress: Progress) -> None:
-        saved.targets[target.name] = progress
-        self._outbox.save(msgspec.json.encode(saved))
+    def _save_progress(self, state: OutboxState, target: Target[N], progress: Progress) -> None:
+        state.targets[target.name] = progress
+        self._outbox.save(msgspec.json.encode(state))
 
-    def _serve(self, target: Target[N], saved: Saved, now: int, started: float) -> int:
+    def _deliver_pending(
+        self, target: Target[N], state: OutboxState, now: int, started: float
+    ) -> int:
         """Deliver to one target until it has caught up, fails, or the time is up."""
-        progress = saved.targets[target.name]
+        progress = state.targets[target.name]
         if not _is_due(progress, now):
             return 0
-        arrived, seen = 0, progress.after
-        for entry in entries(self._store, progress.after):
-            notice = self._news(entry)
+        delivered, read_up_to = 0, progress.after
+        for entry in all_entries(self._store, progress.after):
+            notice = self._make_notice(entry)
             if notice is not None:
-                if arrived and self._stopwatch() - started > BUDGET_SECONDS:
+                if delivered and self._monotonic() - started > RUN_SECONDS:
                     break
                 problem = target.deliver(notice, now)
                 if problem:
-                    progress = replace(progress, after=seen, problem=problem)
+                    progress = replace(progress, after=read_up_to, problem=problem)
                     # One that hangs has taken as long as the first delay: it is delayed all the
                     # same.
-                    failed = self._failed(target, notice, progress, entry, self._clock.now())
-                    self._keep(saved, target, failed)
-                    return arrived
-                arrived += 1
+                    retried = self._record_failure(
+                        target, notice, progress, entry, self._clock.now()
+                    )
+                    self._save_progress(state, target, retried)
+                    return delivered
+                delivered += 1
                 progress = Progress(entry.position)
-                self._keep(saved, target, progress)
-            seen = entry.position
-        if seen > progress.after:
-            self._keep(saved, target, Progress(seen))
-        return arrived
+                self._save_progress(state, target, progress)
+            read_up_to = entry.position
+        if read_up_to > progress.after:
+            self._save_progress(state, target, Progress(read_up_to))
+        return delivered
 
-    def _failed(
-        self, target: Target[N], notice: N, before: Progress, entry: Entry, now: int
+    def _record_failure(
+        self, target: Target[N], notice: N, progress: Progress, entry: Entry, now: int
     ) -> Progress:
         """Progress after a failure: the same notice later, or the next one."""
-        tries = before.tries + 1
-        if tries < TRIES:
-            return replace(before, tries=tries, next_try=now + rest_after(tries, REST))
+        tries = progress.tries + 1
+        if tries < MAX_TRIES:
+            return replace(
+                progress, tries=tries, next_try=now + backoff_delay(tries, RETRY_BACKOFF)
+            )
         body, at = msgspec.Raw(notice.body), to_rfc3339(now)
-        given_up = GivenUp(target.name, notice.id, at, tries, before.problem, body)
-        self._outbox.give_up(msgspec.json.encode(given_up))
+        failed = FailedNotice(target.name, notice.id, at, tries, progress.problem, body)
+        self._outbox.record_failed(msgspec.json.encode(failed))
         return Progress(entry.position)
 
 
-class _Addressed(Struct):
+class _NoticeTarget(Struct):
     target: str = ""
 
 
-def _target_of(line: bytes) -> str:
+def _target_name(line: bytes) -> str:
     """Target of a failed notice; empty for a line that a crash cut off."""
     try:
-        return msgspec.json.decode(line, type=_Addressed).target
+        return msgspec.json.decode(line, type=_NoticeTarget).target
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
 
 
 def _is_due(progress: Progress, now: int) -> bool:
     # A delay that is longer than the maximum was set by a clock that has been set back since.
-    return not now < progress.next_try <= now + REST.cap_ms
+    return not now < progress.next_try <= now + RETRY_BACKOFF.cap_ms

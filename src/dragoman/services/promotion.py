@@ -2,10 +2,10 @@
 
 from dragoman.engine.hub import Hub
 
-_AT_ONCE = 1_000
+_BATCH = 1_000
 
 
-class Promotion:
+class RetryPromotion:
     """Moves due tasks into their queues, a bounded number in each transaction."""
 
     name = "promotion"
@@ -17,7 +17,7 @@ class Promotion:
         """Promote every due task; their number."""
         promoted = 0
         while True:
-            some = self._hub.store.transact(lambda session: session.promote(now, _AT_ONCE))
-            promoted += some
-            if some < _AT_ONCE:
+            count = self._hub.store.transact(lambda session: session.promote_due(now, _BATCH))
+            promoted += count
+            if count < _BATCH:
                 return promoted

@@ -2,23 +2,23 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from dragoman.engine.ports import ReadyKey, Session, Store
-from dragoman.services.turns import task_of
+from dragoman.engine.ports import ReadyKey, Store, Transaction
+from dragoman.services.turns import task_id_of
 
-_PROMOTED_AT_ONCE = 100
+_PROMOTE_BATCH = 100
 
 
-def first_of(
-    store: Store, now: int, queues: Sequence[str], besides: Collection[str]
+def first_ready(
+    store: Store, now: int, queues: Sequence[str], excluded: Collection[str]
 ) -> Mapping[str, ReadyKey]:
     """First task of each queue, except excluded ones."""
 
-    def work(session: Session) -> dict[str, ReadyKey]:
-        session.promote(now, _PROMOTED_AT_ONCE)
+    def work(session: Transaction) -> dict[str, ReadyKey]:
+        session.promote_due(now, _PROMOTE_BATCH)
         found = dict[str, ReadyKey]()
         for queue in queues:
-            keys = session.ready(queue, None, len(besides) + 1)
-            wanted = next((key for key in keys if task_of(key) not in besides), None)
+            keys = session.ready_page(queue, None, len(excluded) + 1)
+            wanted = next((key for key in keys if task_id_of(key) not in excluded), None)
             if wanted is not None:
                 found[queue] = wanted
         return found

@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping
 
-from dragoman.core.actors import SYSTEM
+from dragoman.core.actors import HUB_ACTOR
 from dragoman.core.commands import ExpireLease
 from dragoman.core.deadlines import Backoff
 from dragoman.core.deciding.handoffs.common import COORDINATOR
 from dragoman.core.errors import LedgerError, Refusal
 from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.handoffs import told_of
+from dragoman.engine.reads.handoffs import escalation_recipients
 from dragoman.engine.reads.teamspaces import NO_TEAMS, Team
 
 _PAGE = 100
 
 
-class Recovery:
+class LeaseExpiry:
     """Ends every expired lease."""
 
     name = "recovery"
@@ -36,25 +36,27 @@ class Recovery:
 
     def run_once(self, now: int) -> int:
         """Expire leases; the number of recovered tasks."""
-        recovered, seen = 0, set[str]()
+        expired, seen = 0, set[str]()
         # A stream that comes up again could not be expired: the hub's own clock is behind `now`, or
         # a store has kept a lease that it should have ended.
-        while page := [one for one in self._hub.store.expired(now, _PAGE) if one not in seen]:
+        while page := [
+            one for one in self._hub.store.expired_leases(now, _PAGE) if one not in seen
+        ]:
             seen.update(page)
-            recovered += sum(self._recover(stream) for stream in page)
-        return recovered
+            expired += sum(self._expire(stream) for stream in page)
+        return expired
 
-    def _recover(self, stream: str) -> bool:
+    def _expire(self, stream: str) -> bool:
         """Expire one lease; True if it was ended. A task that cannot be read does not stop the
         others.
         """
         task, store = stream.partition(":")[2], self._hub.store
         try:
             found = find_task(store, task)
-            under_way = None if isinstance(found, Refusal) else found.task.handoff
-            id = under_way.id if under_way is not None else ""
-            told = told_of(self._teams, self._coordinator, store, id)
-            done = self._hub.do(SYSTEM, ExpireLease(task, self._backoff, told))
+            handoff = None if isinstance(found, Refusal) else found.task.handoff
+            handoff_id = handoff.id if handoff is not None else ""
+            recipients = escalation_recipients(self._teams, self._coordinator, store, handoff_id)
+            outcome = self._hub.submit(HUB_ACTOR, ExpireLease(task, self._backoff, recipients))
         except LedgerError:
             return False
-        return done.receipts[0].status != "in-progress"
+        return outcome.receipts[0].status != "in-progress"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
-from dragoman.core.deadlines import Backoff, rest_after
+from dragoman.core.deadlines import Backoff, backoff_delay
 from dragoman.core.errors import Refusal
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.task import Task
@@ -18,96 +18,96 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import find_task
 
 
-class GivenBack(Struct, frozen=True):
+class ReleaseEvent(Struct, frozen=True):
     """An agent's release of a task that could be claimed again at once."""
 
-    by: str
+    agent: str
     queue: str
     """Queue of the task: a name, or "" for anyone."""
-    at: int
+    released_at: int
     """Time of the release; the task has not moved since."""
 
 
-class Rest(Struct, frozen=True):
+class Cooldown(Struct, frozen=True):
     """Cooldown of a task."""
 
     task: str
-    given_back: GivenBack
-    times: int
+    release: ReleaseEvent
+    release_count: int
     """Consecutive releases."""
     until: float
 
-    def words(self, until: int) -> str:
+    def format(self, until: int) -> str:
         """Message for a person, with the end as a timestamp."""
-        often = f" {self.times} times" if self.times > 1 else ""
-        who = self.given_back.by
+        often = f" {self.release_count} times" if self.release_count > 1 else ""
+        who = self.release.agent
         return f"{self.task} is in cooldown until {to_rfc3339(until)}: {who} released it{often}"
 
 
-class Rests:
+class CooldownTable:
     """Consecutive releases of each task, and the end of its cooldown."""
 
     def __init__(self, backoff: Backoff) -> None:
         """`backoff` sets the lengths, as after failures."""
         self._backoff = backoff
-        self._rests: dict[str, Rest] = {}
+        self._cooldowns: dict[str, Cooldown] = {}
 
-    def note(self, task: str, now: float, given_back: GivenBack | None) -> float | None:
+    def record_end(self, task: str, now: float, release: ReleaseEvent | None) -> float | None:
         """Record the end of an attempt; the end of the cooldown, if one begins."""
-        before = self._rests.pop(task, None)
-        if given_back is None:
+        previous = self._cooldowns.pop(task, None)
+        if release is None:
             return None
-        times = 1 if before is None else before.times + 1
-        until = now + rest_after(times, self._backoff) / 1_000
-        self._rests[task] = Rest(task, given_back, times, until)
+        release_count = 1 if previous is None else previous.release_count + 1
+        until = now + backoff_delay(release_count, self._backoff) / 1_000
+        self._cooldowns[task] = Cooldown(task, release, release_count, until)
         return until
 
-    def end(self, task: str) -> None:
+    def clear(self, task: str) -> None:
         """Forget the cooldown and its count."""
-        self._rests.pop(task, None)
+        self._cooldowns.pop(task, None)
 
-    def resting(self, now: float) -> list[Rest]:
+    def active(self, now: float) -> list[Cooldown]:
         """Cooldowns in effect; those that ended long ago are forgotten."""
         longest = self._backoff.cap_ms / 1_000
-        self._rests = {
-            task: rest for task, rest in self._rests.items() if now < rest.until + longest
+        self._cooldowns = {
+            task: rest for task, rest in self._cooldowns.items() if now < rest.until + longest
         }
-        return [rest for rest in self._rests.values() if now < rest.until]
+        return [rest for rest in self._cooldowns.values() if now < rest.until]
 
 
-class LeftAlone:
+class Cooldowns:
     """Cooldowns of a hub's tasks, lifted when somebody writes about the task."""
 
-    def __init__(self, hub: Hub, backoff: Backoff, asked_at: Callable[[Task], int]) -> None:
+    def __init__(self, hub: Hub, backoff: Backoff, requested_at: Callable[[Task], int]) -> None:
         """`requested_at` returns when somebody last asked for a worker on a task."""
         self._hub = hub
-        self._rests = Rests(backoff)
-        self._asked_at = asked_at
+        self._table = CooldownTable(backoff)
+        self._requested_at = requested_at
 
-    def note(self, task: str, now: float, given_back: GivenBack | None) -> float | None:
+    def record_end(self, task: str, now: float, release: ReleaseEvent | None) -> float | None:
         """Record the end of an attempt; the end of the cooldown, if one begins."""
-        return self._rests.note(task, now, given_back)
+        return self._table.record_end(task, now, release)
 
-    async def tasks(self, now: float) -> set[str]:
+    async def active_tasks(self, now: float) -> set[str]:
         """Tasks that cool down now; a message about one since its release lifts the cooldown."""
-        rests = self._rests.resting(now)
-        if not rests:
+        cooldowns = self._table.active(now)
+        if not cooldowns:
             return set()
-        called = await asyncio.to_thread(lambda: set(filter(self._is_called_for, rests)))
-        for rest in called:
-            self._rests.end(rest.task)
-        return {rest.task for rest in rests if rest not in called}
+        lifted = await asyncio.to_thread(lambda: set(filter(self._is_lifted, cooldowns)))
+        for rest in lifted:
+            self._table.clear(rest.task)
+        return {rest.task for rest in cooldowns if rest not in lifted}
 
-    def words(self, queues: Collection[str], now: float) -> str:
+    def describe_next(self, queues: Collection[str], now: float) -> str:
         """Message about the first task of these queues whose cooldown ends; empty: none."""
-        rests = [one for one in self._rests.resting(now) if one.given_back.queue in queues]
-        if not rests:
+        cooldowns = [one for one in self._table.active(now) if one.release.queue in queues]
+        if not cooldowns:
             return ""
-        first = min(rests, key=lambda one: one.until)
-        return first.words(self._hub.clock.now() + round((first.until - now) * 1_000))
+        first = min(cooldowns, key=lambda one: one.until)
+        return first.format(self._hub.clock.now() + round((first.until - now) * 1_000))
 
-    def _is_called_for(self, rest: Rest) -> bool:
-        view, given_back_at = find_task(self._hub.store, rest.task), rest.given_back.at
-        if isinstance(view, Refusal) or view.task.moved_at != given_back_at:
+    def _is_lifted(self, cooldown: Cooldown) -> bool:
+        view, released_at = find_task(self._hub.store, cooldown.task), cooldown.release.released_at
+        if isinstance(view, Refusal) or view.task.moved_at != released_at:
             return True
-        return self._asked_at(view.task) >= given_back_at
+        return self._requested_at(view.task) >= released_at

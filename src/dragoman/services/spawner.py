@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.authority import why_no_holder
+from dragoman.core.authority import holder_objection
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     Status,
@@ -20,44 +20,44 @@ from dragoman.core.events import (
     TaskTransitioned,
 )
 from dragoman.core.ids import task_stream
-from dragoman.core.moments import duration
+from dragoman.core.moments import format_duration
 from dragoman.core.states.letter import Mail
 from dragoman.core.states.task import Task
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import (
     TaskView,
-    decode,
+    decode_event,
     find_agent,
     find_task,
-    history,
     names_in_role,
+    stream_entries,
 )
-from dragoman.engine.reads.mailbox import Letter, refusal_of, whole_list
+from dragoman.engine.reads.mailbox import Letter, all_mail, find_refusal
 from dragoman.ledger.entry import read_line
 
-_ON_ITS_WAY: Final[frozenset[Status]] = frozenset({"backlog", "ready"})
+_CLAIMABLE: Final[frozenset[Status]] = frozenset({"backlog", "ready"})
 """Statuses in which a task may still be claimed."""
-_BY_THE_HUB: Final = "system:"
+_SYSTEM_ACTOR: Final = "system:"
 """Actor of claims that precede the agent: the hub claims a task, and then starts an agent."""
 
 
-class Terms(Struct, frozen=True):
+class SpawnPolicy(Struct, frozen=True):
     """Policy for requests for workers, from the settings."""
 
-    name: str
+    spawner: str
     """Addressee of the requests; an agent registered under this name answers them itself."""
-    kind: str
+    letter_kind: str
     """Type of such a letter in its dialect."""
-    within_ms: int
+    timeout_ms: int
     """Time that a task may wait for a claim."""
-    takers: Mapping[str, tuple[str, ...]] = {}
+    agents_by_queue: Mapping[str, tuple[str, ...]] = {}
     """Queue -> agents that the hub can start for it; "" stands for tasks of anyone."""
-    is_shared: bool = False
+    is_shared_store: bool = False
     """True if other hubs may work on the store: the queues of their agents are not known here."""
 
 
-class Verdict(Struct, frozen=True):
+class SpawnResult(Struct, frozen=True):
     """Outcome of a request."""
 
     session: str = ""
@@ -66,45 +66,45 @@ class Verdict(Struct, frozen=True):
     """Reason why there is none."""
 
 
-class _Taken(Struct, frozen=True):
+class _Claims(Struct, frozen=True):
     """Claims of a task since the request; at most one field is set."""
 
     session: str = ""
     """Session of the last worker, or else its name."""
     starting: str = ""
     """Session that is being started."""
-    fault: str = ""
+    start_problem: str = ""
     """Reason why the last one could not be started."""
 
 
-def _after(taken: _Taken, event: object, *, is_hubs: bool) -> _Taken:
+def _fold_event(claims: _Claims, event: object, *, is_hub_claim: bool) -> _Claims:
     """Claims after one more event; an attempt without a sign of life has not begun."""
     if isinstance(event, TaskClaimed):
         name = event.session or event.agent
-        return _Taken(starting=name) if is_hubs else _Taken(name)
-    if not taken.starting:
-        return taken
+        return _Claims(starting=name) if is_hub_claim else _Claims(name)
+    if not claims.starting:
+        return claims
     if isinstance(event, TaskRequeued):
-        return _Taken()
+        return _Claims()
     if isinstance(event, TaskTransitioned) and event.unstarted:
-        return _Taken(fault=event.reason)
+        return _Claims(start_problem=event.reason)
     has_begun = isinstance(event, TaskTransitioned | TaskReported)
-    return _Taken(taken.starting) if has_begun else taken
+    return _Claims(claims.starting) if has_begun else claims
 
 
-def asked_at(store: Store, terms: Terms, task: Task) -> int:
+def spawn_requested_at(store: Store, policy: SpawnPolicy, task: Task) -> int:
     """Time of the last unanswered request for a worker on a task; 0: none."""
     return max(
         (
             letter.mail.posted_at
-            for letter in whole_list(store, f"asked:{terms.name}")
-            if letter.mail.kind == terms.kind and _is_about(store, letter.mail, task)
+            for letter in all_mail(store, f"asked:{policy.spawner}")
+            if letter.mail.kind == policy.letter_kind and _is_about_task(store, letter.mail, task)
         ),
         default=0,
     )
 
 
-def _is_about(store: Store, mail: Mail, task: Task) -> bool:
+def _is_about_task(store: Store, mail: Mail, task: Task) -> bool:
     found = find_task(store, mail.bead)
     return not isinstance(found, Refusal) and found.task.id == task.id
 
@@ -114,97 +114,99 @@ class Spawner:
 
     name = "spawner"
 
-    def __init__(self, hub: Hub, terms: Terms, answer: Callable[[Mail, Verdict], object]) -> None:
+    def __init__(
+        self, hub: Hub, policy: SpawnPolicy, post_answer: Callable[[Mail, SpawnResult], object]
+    ) -> None:
         """`post_answer` posts the letter with the outcome."""
         self._hub = hub
-        self._terms = terms
-        self._answer = answer
+        self._policy = policy
+        self._post_answer = post_answer
 
     def run_once(self, now: int) -> int:
         """Answer requests whose outcome is known; their number."""
-        store, terms = self._hub.store, self._terms
-        if find_agent(store, terms.name) is not None:
+        store, policy = self._hub.store, self._policy
+        if find_agent(store, policy.spawner) is not None:
             return 0
-        asked = list(whole_list(store, f"asked:{terms.name}"))
-        verdicts = [
-            (letter.mail, self._verdict(letter, now))
-            for letter in asked
-            if letter.mail.kind == terms.kind
+        letters = list(all_mail(store, f"asked:{policy.spawner}"))
+        results = [
+            (letter.mail, self._decide(letter, now))
+            for letter in letters
+            if letter.mail.kind == policy.letter_kind
         ]
-        for mail, verdict in verdicts:
-            if verdict is not None:
-                self._answer(mail, verdict)
-        return sum(verdict is not None for _, verdict in verdicts)
+        for mail, result in results:
+            if result is not None:
+                self._post_answer(mail, result)
+        return sum(verdict is not None for _, verdict in results)
 
-    def _verdict(self, letter: Letter, now: int) -> Verdict | None:
+    def _decide(self, letter: Letter, now: int) -> SpawnResult | None:
         """Outcome of a request; None: not known yet."""
-        view = self._asked_for(letter)
-        if isinstance(view, Verdict):
+        view = self._requested_task(letter)
+        if isinstance(view, SpawnResult):
             return view
-        taken = self._taken_since(view, letter)
-        if taken.session:
-            return Verdict(taken.session)
-        is_late = now >= letter.mail.posted_at + self._terms.within_ms
-        why = self._why_nobody(view.task, taken, is_late=is_late)
-        return Verdict(reason=why) if why else None
+        claims = self._claims_since(view, letter)
+        if claims.session:
+            return SpawnResult(claims.session)
+        is_late = now >= letter.mail.posted_at + self._policy.timeout_ms
+        reason = self._decline_reason(view.task, claims, is_late=is_late)
+        return SpawnResult(reason=reason) if reason else None
 
-    def _why_nobody(self, task: Task, taken: _Taken, *, is_late: bool) -> str:
+    def _decline_reason(self, task: Task, claims: _Claims, *, is_late: bool) -> str:
         """Reason why nobody will work on the task; empty: somebody may still begin."""
-        waited = duration(self._terms.within_ms)
-        if taken.starting:
-            late = f"{taken.starting} claimed {task.id}, but did not start within {waited}"
+        waited = format_duration(self._policy.timeout_ms)
+        if claims.starting:
+            late = f"{claims.starting} claimed {task.id}, but did not start within {waited}"
             return late if is_late else ""
         if task.status == "in-progress":
             return f"{task.assignee} works on {task.id} already"
-        if task.status not in _ON_ITS_WAY:
+        if task.status not in _CLAIMABLE:
             return f"{task.id} is {task.status} and cannot be claimed"
-        if taken.fault:
-            return f"{taken.fault}; {task.id} is {task.status}"
-        if no_taker := self._why_no_taker(task.reserved_for):
+        if claims.start_problem:
+            return f"{claims.start_problem}; {task.id} is {task.status}"
+        if no_taker := self._no_agent_reason(task.reserved_for):
             return no_taker
         return f"no agent claimed {task.id} within {waited}; it is {task.status}" if is_late else ""
 
-    def _asked_for(self, letter: Letter) -> TaskView | Verdict:
+    def _requested_task(self, letter: Letter) -> TaskView | SpawnResult:
         """Task of the request, or why there is none."""
         if not letter.mail.bead:
-            return Verdict(reason="the request names no bead: write Issue: ID in it")
-        refusal = refusal_of(self._hub.store, letter)
+            return SpawnResult(reason="the request names no bead: write Issue: ID in it")
+        refusal = find_refusal(self._hub.store, letter)
         if refusal:
-            return Verdict(reason=refusal)
+            return SpawnResult(reason=refusal)
         found = find_task(self._hub.store, letter.mail.bead)
-        return Verdict(reason=found.detail) if isinstance(found, Refusal) else found
+        return SpawnResult(reason=found.detail) if isinstance(found, Refusal) else found
 
-    def _taken_since(self, view: TaskView, letter: Letter) -> _Taken:
+    def _claims_since(self, view: TaskView, letter: Letter) -> _Claims:
         """Claims of the task since the request.
 
         Compared by ledger position: a millisecond holds many entries.
         """
-        task, taken = view.task, _Taken()
+        task, claims = view.task, _Claims()
         if task.updated_at < letter.mail.posted_at or not task.attempts:
-            return taken
-        for entry in history(self._hub.store, task_stream(task.id)):
+            return claims
+        for entry in stream_entries(self._hub.store, task_stream(task.id)):
             if entry.position > letter.position:
-                is_hubs = read_line(entry.line).actor.startswith(_BY_THE_HUB)
-                taken = _after(taken, decode(entry), is_hubs=is_hubs)
+                is_hub_claim = read_line(entry.line).actor.startswith(_SYSTEM_ACTOR)
+                claims = _fold_event(claims, decode_event(entry), is_hub_claim=is_hub_claim)
         # The claim is the first heartbeat; the next one is of an agent that has begun.
         has_begun = view.lease is not None and view.lease.beats > 1
-        return _Taken(taken.starting) if taken.starting and has_begun else taken
+        return _Claims(claims.starting) if claims.starting and has_begun else claims
 
-    def _why_no_taker(self, wanted: str) -> str:
+    def _no_agent_reason(self, queue: str) -> str:
         """Reason why no agent takes work of this queue; empty: one may.
 
         Candidates are agents that the hub starts for the queue, or that are registered.
         """
         store = self._hub.store
-        if not wanted and names_in_role(store, "agent"):
+        if not queue and names_in_role(store, "agent"):
             return ""
-        started = self._terms.takers.get(wanted, ())
-        known = {name: find_agent(store, name) for name in (*started, wanted) if name}
-        if wanted and known[wanted] is None and self._terms.is_shared:
+        startable = self._policy.agents_by_queue.get(queue, ())
+        known = {name: find_agent(store, name) for name in (*startable, queue) if name}
+        if queue and known[queue] is None and self._policy.is_shared_store:
             return ""
-        could = [name for name in known if name in started or known[name] is not None]
-        reasons = [why_no_holder(known[name]) for name in could]
+        candidates = [name for name in known if name in startable or known[name] is not None]
+        reasons = [holder_objection(known[name]) for name in candidates]
         if not all(reasons):
             return ""
-        whom = f"work for {wanted}" if wanted else "any work"
-        return "; ".join(reasons) or f"no agent is known here that takes {whom}"
+        kind_of_work = f"work for {queue}" if queue else "any work"
+        return "; ".join(reasons) or f"no agent is known here that takes {kind_of_work}"

@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol
 
-from dragoman.core.actors import SYSTEM
+from dragoman.core.actors import HUB_ACTOR
 from dragoman.core.commands import RecordTrace
 from dragoman.core.errors import Refused
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.traces import is_recorded
+from dragoman.engine.reads.traces import is_event_recorded
 
 
-class Tails(Protocol):
+class StaleCarryOver(Protocol):
     """Port: carry-over whose stream ended."""
 
-    def left(self, is_recorded: Callable[[str], bool]) -> Iterable[tuple[str, str]]:
+    def find_stale(self, is_recorded: Callable[[str], bool]) -> Iterable[tuple[str, str]]:
         """Key and text of each carry-over without a chunk for minutes, or without a stream to go
         on.
 
@@ -32,33 +32,36 @@ class Tails(Protocol):
         ...
 
 
-class Thoughts:
+class StaleStreamCloser:
     """Records the carry-over of stale streams."""
 
     name = "thoughts"
 
     def __init__(
-        self, hub: Hub, tails: Tails, end: Callable[[str, str], RecordTrace | None]
+        self,
+        hub: Hub,
+        carry_over: StaleCarryOver,
+        close_stream: Callable[[str, str], RecordTrace | None],
     ) -> None:
         """`close_stream` makes the last chunk of a key's text, if it is of a thought."""
         self._hub = hub
-        self._tails = tails
-        self._end = end
+        self._carry_over = carry_over
+        self._close_stream = close_stream
 
     def run_once(self, now: int) -> int:
         """Close stale streams; their number."""
         del now
-        ended = 0
-        for key, held in self._tails.left(partial(is_recorded, self._hub.store)):
-            last = self._end(key, held)
+        closed = 0
+        for key, text in self._carry_over.find_stale(partial(is_event_recorded, self._hub.store)):
+            last_chunk = self._close_stream(key, text)
             try:
-                if last is not None:
-                    self._hub.do(SYSTEM, last)
+                if last_chunk is not None:
+                    self._hub.submit(HUB_ACTOR, last_chunk)
             except Refused as refused:
                 if refused.code == "overloaded":
-                    return ended
+                    return closed
             else:
-                ended += last is not None
+                closed += last_chunk is not None
             # Recorded first, so that a crash in between doubles nothing and loses nothing.
-            self._tails.drop(key)
-        return ended
+            self._carry_over.drop(key)
+        return closed

@@ -2,22 +2,24 @@
 
 from dragoman.config import Settings
 from dragoman.engine.hub import Hub
-from dragoman.services.clockwork import Duty
-from dragoman.services.entropy import Entropy
-from dragoman.services.promotion import Promotion
-from dragoman.services.recovery import Recovery
-from dragoman.services.sla import Sla
-from dragoman.services.waves import Waves
+from dragoman.services.clockwork import Service
+from dragoman.services.entropy import EntropyService
+from dragoman.services.promotion import RetryPromotion
+from dragoman.services.recovery import LeaseExpiry
+from dragoman.services.sla import SlaService
+from dragoman.services.waves import WaveService
 
 
-def timely(hub: Hub, settings: Settings, *of_dialects: Duty) -> tuple[Duty, ...]:
+def time_driven_services(
+    hub: Hub, settings: Settings, *dialect_services: Service
+) -> tuple[Service, ...]:
     """Time-driven services in their order, including those of the dialects."""
     coordinator, teams = settings.handoffs.coordinator, settings.teamspaces
     return (
-        Recovery(hub, settings.retry, coordinator, teams),
-        Sla(hub, coordinator, teams, settings.agents),
-        Waves(hub),
-        Entropy(hub, settings.entropy),
-        *of_dialects,
-        Promotion(hub),
+        LeaseExpiry(hub, settings.retry, coordinator, teams),
+        SlaService(hub, coordinator, teams, settings.agents),
+        WaveService(hub),
+        EntropyService(hub, settings.entropy),
+        *dialect_services,
+        RetryPromotion(hub),
     )

@@ -13,25 +13,25 @@ from math import inf
 from dragoman.core.errors import DragomanError
 from dragoman.core.ids import agent_stream, task_stream
 from dragoman.engine.ports import Store
-from dragoman.services.attempt import Attempt
+from dragoman.services.attempt import AgentRun
 
-_PAUSE_SECONDS = 0.005
+_DEBOUNCE_SECONDS = 0.005
 """Pause between two rounds, so that a busy hub costs the dispatcher little."""
-_MATTERS = (task_stream(""), agent_stream(""))
+_RELEVANT_STREAMS = (task_stream(""), agent_stream(""))
 """Streams whose entries may mean that there is work to dispatch."""
 
 
-class Waking:
+class DispatchTriggers:
     """Wakes the dispatcher and its runs; use it in one event loop, except for hints."""
 
     def __init__(
-        self, store: Store, poll_seconds: float, attempts: Callable[[], Iterable[Attempt]]
+        self, store: Store, poll_seconds: float, runs: Callable[[], Iterable[AgentRun]]
     ) -> None:
         self._store = store
         self._poll_seconds = poll_seconds
-        self._attempts = attempts
+        self._runs = runs
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._woken = asyncio.Event()
+        self._wake_event = asyncio.Event()
 
     @property
     def now(self) -> float:
@@ -42,11 +42,11 @@ class Waking:
     def listening(self) -> Generator[None]:
         """Accept hints, and poll for entries of others, in this context."""
         self._loop = asyncio.get_running_loop()
-        following = asyncio.create_task(self._follow_others())
+        polling = asyncio.create_task(self._poll_ledger())
         try:
             yield
         finally:
-            following.cancel()
+            polling.cancel()
             self._loop = None
 
     def hint(self, streams: Collection[str]) -> None:
@@ -54,44 +54,44 @@ class Waking:
         loop = self._loop
         if loop is not None:
             with suppress(RuntimeError):  # the loop is closed: nobody listens any more
-                loop.call_soon_threadsafe(self._look_at, frozenset(streams))
+                loop.call_soon_threadsafe(self._notify_runs, frozenset(streams))
 
     def wake(self) -> None:
         """Wake the dispatcher."""
-        self._woken.set()
+        self._wake_event.set()
 
     def clear(self) -> None:
         """Reset before looking, so that later changes wake it again."""
-        self._woken.clear()
+        self._wake_event.clear()
 
-    async def woken(self) -> None:
+    async def wait(self) -> None:
         """Wait until there is something to do."""
-        await self._woken.wait()
+        await self._wake_event.wait()
 
-    async def rest(self) -> None:
+    async def wait_briefly(self) -> None:
         """Wait until there is something to do, or for one poll interval."""
-        await asyncio.sleep(_PAUSE_SECONDS)
+        await asyncio.sleep(_DEBOUNCE_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._poll_seconds):
-                await self._woken.wait()
+                await self._wake_event.wait()
 
-    def _look_at(self, streams: frozenset[str]) -> None:
-        for attempt in self._attempts():
-            if attempt.streams & streams:
-                attempt.look()
-        if any(stream.startswith(_MATTERS) for stream in streams):
-            self._woken.set()
+    def _notify_runs(self, streams: frozenset[str]) -> None:
+        for run in self._runs():
+            if run.streams & streams:
+                run.notify()
+        if any(stream.startswith(_RELEVANT_STREAMS) for stream in streams):
+            self._wake_event.set()
 
-    async def _follow_others(self) -> None:
+    async def _poll_ledger(self) -> None:
         """Notify runs when the ledger has grown."""
-        followed = 0
+        last_head = 0
         while True:
             await asyncio.sleep(self._poll_seconds)
-            if not any(self._attempts()):
+            if not any(self._runs()):
                 continue
             with suppress(DragomanError, OSError):  # retried at the next poll
                 head = await asyncio.to_thread(self._store.head)
-                if head != followed:
-                    followed = head
-                    for attempt in self._attempts():
-                        attempt.look()
+                if head != last_head:
+                    last_head = head
+                    for run in self._runs():
+                        run.notify()

@@ -4,14 +4,14 @@ All that matters is in the ledger: each round looks at it anew, so that a wave g
 hub or its orchestrator stopped.
 """
 
-from dragoman.core.actors import SYSTEM
+from dragoman.core.actors import HUB_ACTOR
 from dragoman.core.commands import AdvanceWave
 from dragoman.core.errors import LedgerError, Refusal, Refused
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.waves import find_wave, look_at_wave, open_waves
+from dragoman.engine.reads.waves import find_wave, open_wave_ids, wave_status
 
 
-class Waves:
+class WaveService:
     """Advances every open wave as far as possible."""
 
     name = "waves"
@@ -21,18 +21,18 @@ class Waves:
 
     def run_once(self, now: int) -> int:
         """Advance each open wave by one step; the number that moved."""
-        return sum(self._step(id, now) for id in list(open_waves(self._hub.store)))
+        return sum(self._advance(id, now) for id in list(open_wave_ids(self._hub.store)))
 
-    def _step(self, id: str, now: int) -> bool:
+    def _advance(self, id: str, now: int) -> bool:
         """Advance a wave; True if it moved. One that cannot be read does not stop the others."""
         try:
             wave = find_wave(self._hub.store, id)
             if isinstance(wave, Refusal):
                 return False
-            seen = look_at_wave(self._hub.store, wave, now)
-            if seen.plan.is_idle:
+            inspection = wave_status(self._hub.store, wave, now)
+            if inspection.plan.is_idle:
                 return False
-            self._hub.do(SYSTEM, AdvanceWave(wave.id, dict(seen.stuck)))
+            self._hub.submit(HUB_ACTOR, AdvanceWave(wave.id, dict(inspection.stuck_reasons)))
         except (LedgerError, Refused):
             return False
         return True

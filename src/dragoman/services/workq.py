@@ -1,10 +1,10 @@
 """The hub's own work queue, as handoffs use it."""
 
-from dragoman.core.actors import SYSTEM
+from dragoman.core.actors import HUB_ACTOR
 from dragoman.core.commands import ClaimWorkItem
 from dragoman.core.errors import DragomanError, Refusal
 from dragoman.engine.hub import Hub
-from dragoman.engine.workq import ItemState, Moved, find_item
+from dragoman.engine.workq import ItemState, TransferResult, find_work_item
 
 
 class HubWorkq:
@@ -13,25 +13,25 @@ class HubWorkq:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
 
-    def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
+    def transfer_ownership(self, item: str, sender: str, recipient: str) -> TransferResult:
         """Transfer an item from one owner to the next; one that a third owns stays where it is."""
-        asked = self._hub.request(SYSTEM, ClaimWorkItem(item, recipient, sender))
+        request = self._hub.make_request(HUB_ACTOR, ClaimWorkItem(item, recipient, sender))
         try:
-            outcome = self._hub.engine.handle_now(asked)
+            outcome = self._hub.engine.handle_now(request)
         except DragomanError as error:
-            return Moved("unavailable", error.detail)
+            return TransferResult("unavailable", error.detail)
         if not isinstance(outcome, Refusal):
-            return Moved("transferred")
+            return TransferResult("transferred")
         is_missing = outcome.code == "work_item_not_found"
-        return Moved("missing" if is_missing else "refused", outcome.detail)
+        return TransferResult("missing" if is_missing else "refused", outcome.detail)
 
     def item_exists(self, item: str) -> bool | None:
         """Check whether the item exists."""
-        return not isinstance(find_item(self._hub.store, item), Refusal)
+        return not isinstance(find_work_item(self._hub.store, item), Refusal)
 
     def item_status(self, item: str) -> ItemState | None:
         """Status of an item."""
-        found = find_item(self._hub.store, item)
+        found = find_work_item(self._hub.store, item)
         return (
             None if isinstance(found, Refusal) else ItemState(found.id, found.status, found.owner)
         )

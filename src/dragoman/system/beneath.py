@@ -13,112 +13,112 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
-from dragoman.system.eager_file import EagerFile
+from dragoman.system.eager_file import EarlyWritebackFile
 from dragoman.system.files import end_of_last_line, write_all
-from dragoman.system.lock_file import disturbed, locked, open_lock
+from dragoman.system.lock_file import changed_while_read, hold_flock, open_lock
 from dragoman.system.openat import (
     Appender,
-    Seen,
+    FileStat,
     Tail,
-    create,
-    discard,
-    move_to_free,
+    create_file,
     open_folder,
-    present,
-    read_from,
-    seen_as,
-    trade,
+    read_up_to,
+    remove_if_unchanged,
+    rename_noreplace,
+    replace_if_unchanged,
+    stat_entries,
+    to_file_stat,
 )
-from dragoman.system.plain_file import NotPlain
-from dragoman.system.syncing import sync_all
-from dragoman.system.walk import Walk, parts_of
+from dragoman.system.plain_file import NotRegularFile
+from dragoman.system.syncing import fsync_all
+from dragoman.system.walk import FolderWalker, split_path
 
-_FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_TAKEN: Final = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
-_MOST_UNSYNCED: Final = 128
-_NOT_THERE: Final = (FileNotFoundError, NotADirectoryError)
+_FILE_FLAGS: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NAME_TAKEN: Final = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
+_MAX_UNSYNCED: Final = 128
+_NOT_FOUND: Final = (FileNotFoundError, NotADirectoryError)
 """A path behind a symlink counts as missing, too."""
 
 
-class Beneath:
+class SafeDisk:
     """Implementation of the disk port, beneath a folder that exists."""
 
     def __init__(self, root: Path) -> None:
-        self._walk = Walk(root)
-        self._unsettled: dict[tuple[str, ...], None] = {}
-        self._unsynced: list[int] = []
+        self._walk = FolderWalker(root)
+        self._unsynced_folders: dict[tuple[str, ...], None] = {}
+        self._unsynced_files: list[int] = []
 
-    def look(self, path: str) -> Seen | None:
+    def stat(self, path: str) -> FileStat | None:
         """Kind, size and times of a path, without following a link; None when there is nothing."""
-        *above, name = parts_of(path)
+        *parents, name = split_path(path)
         try:
-            found = self._walk.stat(tuple(above), name)
-        except _NOT_THERE:
+            found = self._walk.stat(tuple(parents), name)
+        except _NOT_FOUND:
             return None
-        return seen_as(name, found)
+        return to_file_stat(name, found)
 
-    def list(self, folder: str) -> list[Seen]:
+    def list(self, folder: str) -> list[FileStat]:
         """Entries of a folder, sorted by name."""
         try:
             with (
-                self._walk.folder(parts_of(folder)) as descriptor,
+                self._walk.folder(split_path(folder)) as descriptor,
                 os.scandir(descriptor) as entries,
             ):
-                return sorted(present(entries), key=lambda seen: seen.name)
-        except _NOT_THERE:
+                return sorted(stat_entries(entries), key=lambda seen: seen.name)
+        except _NOT_FOUND:
             return []
 
-    def read(self, path: str, most: int) -> bytes | None:
+    def read(self, path: str, max_bytes: int) -> bytes | None:
         """Content of a regular file; None when there is none, or when it is longer than
         `max_bytes`."""
-        with self._file(path, os.O_RDONLY) as descriptor:
+        with self._open_regular(path, os.O_RDONLY) as descriptor:
             if descriptor is None:
                 return None
-            data = read_from(descriptor, most + 1)
-            return data if len(data) <= most else None
+            data = read_up_to(descriptor, max_bytes + 1)
+            return data if len(data) <= max_bytes else None
 
-    def piece(self, path: str, start: int, most: int) -> bytes:
+    def read_at(self, path: str, start: int, max_bytes: int) -> bytes:
         """At most `max_bytes` of a regular file from an offset; empty when there is no such
         file."""
-        with self._file(path, os.O_RDONLY) as descriptor:
+        with self._open_regular(path, os.O_RDONLY) as descriptor:
             if descriptor is None:
                 return b""
             os.lseek(descriptor, start, os.SEEK_SET)
-            return read_from(descriptor, most)
+            return read_up_to(descriptor, max_bytes)
 
     @contextmanager
-    def opened(self, path: str) -> Generator[tuple[FileIO, Seen] | None]:
+    def open(self, path: str) -> Generator[tuple[FileIO, FileStat] | None]:
         """Open a regular file for reading, with its FileStat; None when there is none."""
-        with self._file(path, os.O_RDONLY) as descriptor:
+        with self._open_regular(path, os.O_RDONLY) as descriptor:
             if descriptor is None:
                 yield None
                 return
             with FileIO(descriptor, "rb", closefd=False) as file:
-                yield file, seen_as(parts_of(path)[-1], os.fstat(descriptor))
+                yield file, to_file_stat(split_path(path)[-1], os.fstat(descriptor))
 
     @contextmanager
-    def created(self, path: str) -> Generator[FileIO]:
+    def create(self, path: str) -> Generator[FileIO]:
         """Create a file, replacing one of that name; durable when the context ends.
 
         Only its owner can read it: the original may not have been readable by everybody.
         """
         with self._walk.parent(path) as (folder, name):
-            descriptor = create(name, folder, 0o600)
-        with EagerFile(descriptor, "wb") as file:
+            descriptor = create_file(name, folder, 0o600)
+        with EarlyWritebackFile(descriptor, "wb") as file:
             yield file
             os.fsync(descriptor)
-        self.keep(path)
+        self.sync_later(path)
 
     def touch(self, path: str) -> bool:
         """Set the modification time of a regular file to now; False when there is none."""
-        with self._file(path, os.O_RDONLY) as descriptor:
+        with self._open_regular(path, os.O_RDONLY) as descriptor:
             if descriptor is not None:
                 os.utime(descriptor)
             return descriptor is not None
 
     def tail(self, path: str) -> Tail:
         """Find the last whole line of a file of lines."""
-        with self._file(path, os.O_RDONLY) as descriptor:
+        with self._open_regular(path, os.O_RDONLY) as descriptor:
             if descriptor is None:
                 return Tail()
             end = end_of_last_line(descriptor, os.fstat(descriptor).st_size)
@@ -129,41 +129,41 @@ class Beneath:
         """Create a file, replacing one of that name; its content is durable before the next
         `replace`."""
         with self._walk.parent(path) as (folder, name):
-            descriptor = create(name, folder)
+            descriptor = create_file(name, folder)
         # Many files are synced together, which takes a disk little longer than one.
-        self._unsynced.append(descriptor)
+        self._unsynced_files.append(descriptor)
         write_all(descriptor, data)
         if mtime_ns is not None:
             os.utime(descriptor, ns=(mtime_ns, mtime_ns))
-        if len(self._unsynced) >= _MOST_UNSYNCED:
+        if len(self._unsynced_files) >= _MAX_UNSYNCED:
             self._sync_contents()
 
-    def append(self, path: str, keep: int, data: bytes, mtime_ns: int | None = None) -> None:
+    def append(self, path: str, offset: int, data: bytes, mtime_ns: int | None = None) -> None:
         """Append to a file after its first `offset` bytes, durably."""
         with self._walk.parent(path) as (folder, name):
-            flags = _FILE | os.O_WRONLY | os.O_CREAT
+            flags = _FILE_FLAGS | os.O_WRONLY | os.O_CREAT
             descriptor = os.open(name, flags, 0o644, dir_fd=folder)
             try:
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise NotPlain(path)
-                os.ftruncate(descriptor, keep)
-                os.lseek(descriptor, keep, os.SEEK_SET)
+                    raise NotRegularFile(path)
+                os.ftruncate(descriptor, offset)
+                os.lseek(descriptor, offset, os.SEEK_SET)
                 write_all(descriptor, data)
                 if mtime_ns is not None:
                     os.utime(descriptor, ns=(mtime_ns, mtime_ns))
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-        self.keep(path)
+        self.sync_later(path)
 
-    def appender(self, path: str) -> Appender:
+    def open_append(self, path: str) -> Appender:
         """Open a regular file for appending; created when there is none."""
         with self._walk.parent(path) as (folder, name):
-            flags = _FILE | os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            flags = _FILE_FLAGS | os.O_WRONLY | os.O_APPEND | os.O_CREAT
             descriptor = os.open(name, flags, 0o644, dir_fd=folder)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise NotPlain(path)
+            raise NotRegularFile(path)
         return Appender(descriptor)
 
     def replace(self, old: str, new: str) -> None:
@@ -174,10 +174,10 @@ class Beneath:
             self._walk.parent(new) as (target, new_name),
         ):
             os.replace(old_name, new_name, src_dir_fd=source, dst_dir_fd=target)
-        self.keep(old)
-        self.keep(new)
+        self.sync_later(old)
+        self.sync_later(new)
 
-    def swap(self, old: str, new: str, seen: object) -> bool:
+    def replace_if_unchanged(self, old: str, new: str, expected: object) -> bool:
         """Rename a file to a name that is free, or under which there still is what was `expected`.
 
         False, with nothing changed, when somebody else was faster: what they wrote is not lost.
@@ -188,14 +188,14 @@ class Beneath:
             self._walk.parent(new) as (target, new_name),
         ):
             try:
-                if seen is None:
-                    move_to_free(old_name, new_name, source, target)
-                elif not trade(old_name, new_name, source, target, seen):
+                if expected is None:
+                    rename_noreplace(old_name, new_name, source, target)
+                elif not replace_if_unchanged(old_name, new_name, source, target, expected):
                     return False
             except (FileExistsError, FileNotFoundError):
                 return False
-        self.keep(old)
-        self.keep(new)
+        self.sync_later(old)
+        self.sync_later(new)
         return True
 
     def move(self, old: str, new: str) -> bool:
@@ -204,18 +204,18 @@ class Beneath:
             self._walk.parent(old) as (source, old_name),
             self._walk.parent(new) as (target, new_name),
         ):
-            what = os.stat(old_name, dir_fd=source, follow_symlinks=False)
+            found = os.stat(old_name, dir_fd=source, follow_symlinks=False)
             try:
-                if stat.S_ISDIR(what.st_mode):
+                if stat.S_ISDIR(found.st_mode):
                     os.rename(old_name, new_name, src_dir_fd=source, dst_dir_fd=target)
                 else:
-                    move_to_free(old_name, new_name, source, target)
+                    rename_noreplace(old_name, new_name, source, target)
             except OSError as error:
-                if error.errno in _TAKEN:
+                if error.errno in _NAME_TAKEN:
                     return False
                 raise
-        self.keep(old)
-        self.keep(new)
+        self.sync_later(old)
+        self.sync_later(new)
         return True
 
     def remove(self, path: str) -> None:
@@ -225,9 +225,9 @@ class Beneath:
                 os.unlink(name, dir_fd=folder)
         except FileNotFoundError:
             return
-        self.keep(path)
+        self.sync_later(path)
 
-    def discard(self, path: str, aside: str, seen: object) -> bool:
+    def remove_if_unchanged(self, path: str, temporary: str, expected: object) -> bool:
         """Remove a file that still is as `expected`; it is checked once more under a temporary
         name.
 
@@ -235,11 +235,11 @@ class Beneath:
         """
         with self._walk.parent(path) as (folder, name):
             try:
-                is_gone = discard(name, parts_of(aside)[-1], folder, seen)
+                is_removed = remove_if_unchanged(name, split_path(temporary)[-1], folder, expected)
             except (FileExistsError, FileNotFoundError):
                 return False
-        self.keep(path)
-        return is_gone
+        self.sync_later(path)
+        return is_removed
 
     def remove_folder(self, path: str) -> bool:
         """Remove a folder; False when it is not empty."""
@@ -249,10 +249,10 @@ class Beneath:
         except FileNotFoundError:
             return True
         except OSError as error:
-            if error.errno in _TAKEN:
+            if error.errno in _NAME_TAKEN:
                 return False
             raise
-        self.keep(path)
+        self.sync_later(path)
         return True
 
     def make_folder(self, path: str) -> None:
@@ -268,45 +268,45 @@ class Beneath:
             try:
                 os.mkdir(name, 0o755, dir_fd=folder)
             except FileExistsError:
-                os.close(open_folder(name, folder, parts_of(path)))
+                os.close(open_folder(name, folder, split_path(path)))
                 return
-        self.keep(path)
+        self.sync_later(path)
 
     def make_folders(self, path: str, names: Iterable[str]) -> None:
         """Create folders within one; their names need not survive a power cut."""
-        with self._walk.folder(parts_of(path)) as folder:
+        with self._walk.folder(split_path(path)) as folder:
             for name in names:
                 try:
                     os.mkdir(name, 0o755, dir_fd=folder)
                 except FileExistsError:
-                    os.close(open_folder(name, folder, (*parts_of(path), name)))
+                    os.close(open_folder(name, folder, (*split_path(path), name)))
 
-    def keep(self, path: str) -> None:
+    def sync_later(self, path: str) -> None:
         """Make this name durable at the next `sync`."""
-        self._unsettled[parts_of(path)[:-1]] = None
+        self._unsynced_folders[split_path(path)[:-1]] = None
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Make every changed name durable, and close cached folders."""
         try:
             self._sync_contents()
-            pending = list(self._unsettled)
-            for start in range(0, len(pending), _MOST_UNSYNCED):
-                self._sync_folders(pending[start : start + _MOST_UNSYNCED])
-            self._unsettled.clear()
+            pending = list(self._unsynced_folders)
+            for start in range(0, len(pending), _MAX_UNSYNCED):
+                self._sync_folders(pending[start : start + _MAX_UNSYNCED])
+            self._unsynced_folders.clear()
         finally:
             self.close()
 
     def close(self) -> None:
         """Close cached folders, and files whose sync is pending but not needed any more."""
         self._walk.close()
-        while self._unsynced:
-            os.close(self._unsynced.pop())
+        while self._unsynced_files:
+            os.close(self._unsynced_files.pop())
 
     def _sync_contents(self) -> None:
-        if self._unsynced:
-            sync_all(self._unsynced)
-            while self._unsynced:
-                os.close(self._unsynced.pop())
+        if self._unsynced_files:
+            fsync_all(self._unsynced_files)
+            while self._unsynced_files:
+                os.close(self._unsynced_files.pop())
 
     def _sync_folders(self, folders: Iterable[tuple[str, ...]]) -> None:
         with ExitStack() as opened:
@@ -315,10 +315,10 @@ class Beneath:
                 try:
                     with self._walk.folder(parts) as folder:
                         descriptors.append(os.dup(folder))
-                except _NOT_THERE:
+                except _NOT_FOUND:
                     continue  # moved or removed since: its parent is synced too
                 opened.callback(os.close, descriptors[-1])
-            sync_all(descriptors)
+            fsync_all(descriptors)
 
     @contextmanager
     def lock(self, path: str) -> Generator[None]:
@@ -327,40 +327,40 @@ class Beneath:
         Cached folders are closed at the end: later these names may belong to other folders.
         """
         try:
-            with self.hold(path):
+            with self.lock_nested(path):
                 yield
         finally:
             self.close()
 
     @contextmanager
-    def hold(self, path: str) -> Generator[None]:
+    def lock_nested(self, path: str) -> Generator[None]:
         """Hold a lock for a moment within a longer operation: cached folders stay open."""
         with self._walk.parent(path) as (folder, name):
             descriptor = open_lock(name, folder)
-        with locked(descriptor):
+        with hold_flock(descriptor):
             yield
 
     @contextmanager
-    def still(self, path: str) -> Generator[None]:
+    def lock_to_read(self, path: str) -> Generator[None]:
         """Like `lock`, for readers: on a read-only disk it goes without a lock file."""
         with self._walk.parent(path) as (folder, name):
-            descriptor = open_lock(name, folder, reads=True)
+            descriptor = open_lock(name, folder, reads_only=True)
         try:
-            with locked(descriptor):
+            with hold_flock(descriptor):
                 yield
-            if descriptor is None and self.look(path) is not None:
-                raise disturbed(path)
+            if descriptor is None and self.stat(path) is not None:
+                raise changed_while_read(path)
         finally:
             self.close()
 
     @contextmanager
-    def _file(self, path: str, flags: int) -> Generator[int | None]:
+    def _open_regular(self, path: str, flags: int) -> Generator[int | None]:
         """Open a regular file; None when there is none."""
         descriptor: int | None = None
         try:
             with self._walk.parent(path) as (folder, name):
-                descriptor = os.open(name, _FILE | flags, dir_fd=folder)
-        except _NOT_THERE:
+                descriptor = os.open(name, _FILE_FLAGS | flags, dir_fd=folder)
+        except _NOT_FOUND:
             pass
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENXIO):

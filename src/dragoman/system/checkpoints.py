@@ -5,16 +5,22 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint, checkpoint_of, read, sign
+from dragoman.ledger.checkpoint import (
+    BadCheckpoint,
+    Checkpoint,
+    make_checkpoint,
+    read_checkpoint,
+    sign_checkpoint,
+)
 from dragoman.ledger.tree import Tree
-from dragoman.system.files import append_line, lines_from_the_end, read_lines
-from dragoman.system.keys import LedgerKey, NoKeys
+from dragoman.system.files import append_line, read_lines, read_lines_reversed
+from dragoman.system.keys import LedgerKey, UnusableKeys
 
 
 class CheckpointFile:
     """Appends signed lines, and returns only those whose signature holds."""
 
-    def __init__(self, path: Path, key: LedgerKey | NoKeys) -> None:
+    def __init__(self, path: Path, key: LedgerKey | UnusableKeys) -> None:
         self.path = path
         self._key = key
 
@@ -24,12 +30,14 @@ class CheckpointFile:
         return self._key.public
 
     @property
-    def doubt(self) -> str:
+    def key_problem(self) -> str:
         """Reason why the private key does not prove the public key to be ours; empty when it
         does."""
         if isinstance(self._key, LedgerKey):
             return ""
-        return self._key.why.detail if self._key.is_private_there else "only the public key is here"
+        return (
+            self._key.reason.detail if self._key.has_private_file else "only the public key is here"
+        )
 
     def lines(self) -> list[bytes]:
         """All checkpoint lines as they were signed, unverified."""
@@ -40,28 +48,28 @@ class CheckpointFile:
 
         Skipping invalid lines at the end is no weakness: an attacker could as well remove them.
         """
-        return self._newest()[0]
+        return self._find_newest()[0]
 
-    def spoiled_at_the_end(self) -> int:
+    def invalid_lines_at_end(self) -> int:
         """Number of invalid lines after the newest valid checkpoint."""
-        return self._newest()[1]
+        return self._find_newest()[1]
 
     def add(self, ledger: str, tree: Tree, at: int) -> None:
         """Sign the present state of the ledger, durably."""
-        checkpoint = checkpoint_of(ledger, tree, at, self._key.public)
-        append_line(self.path, sign(checkpoint, self._key.private))
+        checkpoint = make_checkpoint(ledger, tree, at, self._key.public)
+        append_line(self.path, sign_checkpoint(checkpoint, self._key.private))
 
-    def _newest(self) -> tuple[Checkpoint | None, int]:
-        spoiled: list[str] = []
-        with closing(lines_from_the_end(self.path)) as lines:
+    def _find_newest(self) -> tuple[Checkpoint | None, int]:
+        problems: list[str] = []
+        with closing(read_lines_reversed(self.path)) as lines:
             for line in lines:
                 try:
-                    return read(line, self._key.public), len(spoiled)
+                    return read_checkpoint(line, self._key.public), len(problems)
                 except BadCheckpoint as error:
-                    spoiled.append(error.detail)
-        if spoiled:
+                    problems.append(error.detail)
+        if problems:
             raise BadCheckpoint(
-                f"No line of {self.path} is valid; the last one: {spoiled[0]} Restore the file "
+                f"No line of {self.path} is valid; the last one: {problems[0]} Restore the file "
                 "from a copy. If there is none, move it away: `dragoman tick` signs the ledger "
                 "from now on."
             )

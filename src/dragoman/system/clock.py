@@ -22,7 +22,7 @@ class FixedClock:
         return self._at
 
 
-class HandClock:
+class ManualClock:
     """Clock that moves only when it is advanced, for tests and simulations."""
 
     def __init__(self, start: int) -> None:

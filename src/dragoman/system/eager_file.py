@@ -8,18 +8,18 @@ from contextlib import suppress
 from io import FileIO
 from typing import Any, Final
 
-_LARGE: Final = 1 << 20
+_MIN_WRITEBACK_BYTES: Final = 1 << 20
 """Smaller writes are not worth starting a writeback of their own."""
 
 
-class EagerFile(FileIO):
+class EarlyWritebackFile(FileIO):
     """File whose writeback starts with every large write, so that the final sync is shorter."""
 
     def write(self, b: Any, /) -> int:
         """Write what the system takes at a time, and start its writeback."""
         start = self.tell()
         count = super().write(b)
-        if count >= _LARGE and hasattr(os, "posix_fadvise"):
+        if count >= _MIN_WRITEBACK_BYTES and hasattr(os, "posix_fadvise"):
             # Linux writes out pages that nobody needs in memory, and does not wait for it. File
             # systems may ignore the hint; write errors are reported by the later sync.
             with suppress(OSError):

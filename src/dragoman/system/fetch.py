@@ -19,10 +19,10 @@ from urllib.parse import SplitResult, urlsplit
 from dragoman.core.errors import SettingsError
 
 _PORTS: Final = {"http": 80, "https": 443}
-_SECONDS: Final = 5.0
-_MOST_BYTES: Final = 65_536
+_TIMEOUT_SECONDS: Final = 5.0
+_MAX_HEAD_BYTES: Final = 65_536
 
-_CLOSED: Final = tuple(
+_NON_PUBLIC: Final = tuple(
     (ip_network(network), kind)
     for network, kind in (
         ("0.0.0.0/8", "local"),
@@ -67,7 +67,7 @@ class ForbiddenAddress(PermissionError):
     """The host name resolves to an address that is not public."""
 
 
-class Endpoint:
+class SafeHttpClient:
     """HTTP client for one URL of the settings."""
 
     def __init__(
@@ -78,13 +78,13 @@ class Endpoint:
         *,
         resolve: Resolve = socket.getaddrinfo,
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
-        seconds: float = _SECONDS,
+        seconds: float = _TIMEOUT_SECONDS,
     ) -> None:
         """Parse the URL; `setting` names it in errors, since a URL can hold a secret."""
-        parts, self._host, self._port = _parsed(url, setting)
+        parts, self._host, self._port = _parse_url(url, setting)
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._host_header = parts.netloc
-        self._is_open = _plain(self._host) in map(_plain, allow_hosts)
+        self._is_allowed_host = _normalize_host(self._host) in map(_normalize_host, allow_hosts)
         self._setting = setting
         self._resolve = resolve
         self._tls = tls if parts.scheme == "https" else None
@@ -93,29 +93,33 @@ class Endpoint:
     def post(self, headers: Mapping[str, str], body: bytes) -> int:
         """Send a POST and return the status; OSError with a readable message when there was no
         answer."""
-        return self._ask(self._head("POST", headers, len(body)) + body, 0)[0]
+        return self._run_with_timeout(self._request_head("POST", headers, len(body)) + body, 0)[0]
 
-    def exchange(self, headers: Mapping[str, str], body: bytes, most: int) -> tuple[int, bytes]:
+    def post_and_read(
+        self, headers: Mapping[str, str], body: bytes, max_bytes: int
+    ) -> tuple[int, bytes]:
         """Send a POST and return status and body, at most `max_bytes` of it."""
-        return self._ask(self._head("POST", headers, len(body)) + body, most)
+        return self._run_with_timeout(
+            self._request_head("POST", headers, len(body)) + body, max_bytes
+        )
 
-    def get(self, headers: Mapping[str, str], most: int) -> tuple[int, bytes]:
+    def get(self, headers: Mapping[str, str], max_bytes: int) -> tuple[int, bytes]:
         """Send a GET and return status and body, at most `max_bytes` of it; OSError without an
         answer."""
-        return self._ask(self._head("GET", headers, 0), most)
+        return self._run_with_timeout(self._request_head("GET", headers, 0), max_bytes)
 
-    def _ask(self, message: bytes, most: int) -> tuple[int, bytes]:
-        call = _Call(self._seconds)
+    def _run_with_timeout(self, message: bytes, max_bytes: int) -> tuple[int, bytes]:
+        call = _Connection(self._seconds)
         answer: Future[tuple[int, bytes]] = Future()
 
-        def work() -> None:
+        def run() -> None:
             try:
-                answer.set_result(self._exchange(call, message, most))
+                answer.set_result(self._send_and_receive(call, message, max_bytes))
             except Exception as error:  # noqa: BLE001  raised again where the caller waits
                 answer.set_exception(error)
 
         # In a thread, because nothing else interrupts a resolver that does not answer.
-        Thread(target=work, name="fetch", daemon=True).start()
+        Thread(target=run, name="fetch", daemon=True).start()
         try:
             return answer.result(self._seconds)
         except TimeoutError:
@@ -123,40 +127,44 @@ class Endpoint:
         except HTTPException:
             raise ConnectionError("the answer is not HTTP") from None
         finally:
-            call.hang_up()
+            call.abort()
 
-    def _exchange(self, call: "_Call", message: bytes, most: int) -> tuple[int, bytes]:
-        tls, line = self._tls and self._tls(), self._reached(call)
-        with line if tls is None else call.encrypt(line, tls, self._host) as line:
-            line.sendall(message)
-            with _Answer(line, most) as answer:
+    def _send_and_receive(
+        self, call: "_Connection", message: bytes, max_bytes: int
+    ) -> tuple[int, bytes]:
+        tls, connection = self._tls and self._tls(), self._connect(call)
+        with (
+            connection if tls is None else call.start_tls(connection, tls, self._host) as connection
+        ):
+            connection.sendall(message)
+            with _LimitedResponse(connection, max_bytes) as answer:
                 answer.begin()
-                return answer.status, answer.read(most) if most else b""
+                return answer.status, answer.read(max_bytes) if max_bytes else b""
 
-    def _reached(self, call: "_Call") -> socket.socket:
+    def _connect(self, call: "_Connection") -> socket.socket:
         try:
-            return call.connect(self._addresses())
+            return call.connect(self._resolve_checked())
         except ForbiddenAddress:
             raise
         except OSError as error:
-            why = error.strerror or error
+            reason = error.strerror or error
             raise ConnectionError(
-                f"{self._host} port {self._port} cannot be reached: {why}"
+                f"{self._host} port {self._port} cannot be reached: {reason}"
             ) from None
 
-    def _head(self, method: str, headers: Mapping[str, str], length: int) -> bytes:
-        said = {"Host": self._host_header, "Content-Length": f"{length}", "Connection": "close"}
+    def _request_head(self, method: str, headers: Mapping[str, str], length: int) -> bytes:
+        defaults = {"Host": self._host_header, "Content-Length": f"{length}", "Connection": "close"}
         lines = [f"{method} {self._path} HTTP/1.1"]
-        lines += [f"{name}: {value}" for name, value in (said | dict(headers)).items()]
+        lines += [f"{name}: {value}" for name, value in (defaults | dict(headers)).items()]
         if not all(map(str.isprintable, lines)):
             raise ValueError("A header must not hold a line's end.")
         return "\r\n".join((*lines, "", "")).encode("ascii")
 
-    def _addresses(self) -> Sequence[tuple[Any, ...]]:
+    def _resolve_checked(self) -> Sequence[tuple[Any, ...]]:
         found = self._resolve(self._host, self._port, type=socket.SOCK_STREAM)
         # One private address among public ones is an attack too: none of them is called then.
-        for *_, (address, *_) in () if self._is_open else found:
-            kind = closed_kind(address)
+        for *_, (address, *_) in () if self._is_allowed_host else found:
+            kind = non_public_kind(address)
             if kind:
                 raise ForbiddenAddress(
                     f"{self._setting} leads to {address}, an address that is not public ({kind}); "
@@ -165,16 +173,16 @@ class Endpoint:
         return found
 
 
-def closed_kind(address: str) -> str:
+def non_public_kind(address: str) -> str:
     """Kind of a non-public address (`private`, `loopback`, ...), else ""."""
     ip = ip_address(address.partition("%")[0])
-    for network, kind in _CLOSED:
+    for network, kind in _NON_PUBLIC:
         if ip in network:
             return kind
     return "reserved" if ip.version == 6 and ip not in _GLOBAL_V6 else ""
 
 
-def _parsed(url: str, setting: str) -> tuple[SplitResult, str, int]:
+def _parse_url(url: str, setting: str) -> tuple[SplitResult, str, int]:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -190,76 +198,76 @@ def _parsed(url: str, setting: str) -> tuple[SplitResult, str, int]:
     return parts, host, _PORTS[parts.scheme] if port is None else port
 
 
-def _plain(host: str) -> str:
+def _normalize_host(host: str) -> str:
     return host.lower().strip("[]").removesuffix(".")
 
 
-class _Call:
+class _Connection:
     """Connection of one request, which another thread can abort."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._socket: socket.socket | None = None
-        self._is_over = False
+        self._is_aborted = False
 
     def connect(self, addresses: Sequence[tuple[Any, ...]]) -> socket.socket:
         """Connect to the first of these addresses that answers."""
         problem: OSError = ConnectionError("the name has no address")
         for family, kind, protocol, _, address in addresses:
-            line = socket.socket(family, kind, protocol)
-            self._use(line)
+            connection = socket.socket(family, kind, protocol)
+            self._replace_socket(connection)
             try:
-                line.settimeout(self._seconds)
-                line.connect(address)
+                connection.settimeout(self._seconds)
+                connection.connect(address)
             except OSError as error:
-                line.close()
+                connection.close()
                 problem = error
             else:
-                return line
+                return connection
         raise problem
 
-    def encrypt(self, plain: socket.socket, tls: ssl.SSLContext, host: str) -> ssl.SSLSocket:
+    def start_tls(self, plain: socket.socket, tls: ssl.SSLContext, host: str) -> ssl.SSLSocket:
         """Start TLS with a host that proves its name."""
         # The handshake comes after the socket is stored, so that a hanging one can be aborted too.
-        line = tls.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
-        self._use(line)
+        encrypted = tls.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+        self._replace_socket(encrypted)
         try:
-            line.do_handshake()
+            encrypted.do_handshake()
         except OSError:
-            line.close()
+            encrypted.close()
             raise
-        return line
+        return encrypted
 
-    def hang_up(self) -> None:
+    def abort(self) -> None:
         """Shut the connection down and wake the thread that reads or writes it."""
-        self._is_over = True
-        line = self._socket
-        if line is not None:
+        self._is_aborted = True
+        connection = self._socket
+        if connection is not None:
             with suppress(OSError):
                 # The method of the plain socket: that of SSLSocket also drops what the other thread
                 # is using.
-                socket.socket.shutdown(line, socket.SHUT_RDWR)
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
-    def _use(self, line: socket.socket) -> None:
-        self._socket = line
-        if self._is_over:
-            line.close()
+    def _replace_socket(self, connection: socket.socket) -> None:
+        self._socket = connection
+        if self._is_aborted:
+            connection.close()
             raise TimeoutError
 
 
-class _AtMost(io.RawIOBase):
+class _LimitedReader(io.RawIOBase):
     """Reads at most so many bytes of a socket, then reports its end."""
 
-    def __init__(self, raw: socket.SocketIO, most: int) -> None:
+    def __init__(self, raw: socket.SocketIO, max_bytes: int) -> None:
         self._raw = raw
-        self._left = most
+        self._remaining = max_bytes
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any, /) -> int | None:
-        count = self._raw.readinto(memoryview(buffer)[: self._left])
-        self._left -= count or 0
+        count = self._raw.readinto(memoryview(buffer)[: self._remaining])
+        self._remaining -= count or 0
         return count
 
     def close(self) -> None:
@@ -267,10 +275,12 @@ class _AtMost(io.RawIOBase):
         super().close()
 
 
-class _Answer(HTTPResponse):
+class _LimitedResponse(HTTPResponse):
     """Response whose head and body are limited in size."""
 
-    def __init__(self, line: socket.socket, most: int) -> None:
-        super().__init__(line)
+    def __init__(self, connection: socket.socket, max_bytes: int) -> None:
+        super().__init__(connection)
         self.fp.close()
-        self.fp = io.BufferedReader(_AtMost(line.makefile("rb", buffering=0), _MOST_BYTES + most))
+        self.fp = io.BufferedReader(
+            _LimitedReader(connection.makefile("rb", buffering=0), _MAX_HEAD_BYTES + max_bytes)
+        )

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from dragoman.system.plain_file import open_plain
+from dragoman.system.plain_file import open_regular
 
 _NEWLINE: Final = b"\n"
 _BLOCK: Final = 65_536
@@ -16,14 +16,14 @@ _BLOCK: Final = 65_536
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Replace a file by this content; a reader or a crash sees the old or the new, never a mix."""
-    with _temporary(path, data, mode) as temporary:
+    with _temporary_file(path, data, mode) as temporary:
         temporary.replace(path)
     sync_folder(path.parent)
 
 
 def create_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> bool:
     """Create a file with this content; False when somebody else was faster."""
-    with _temporary(path, data, mode) as temporary:
+    with _temporary_file(path, data, mode) as temporary:
         # A rename would replace what another process has just made; a link refuses.
         try:
             os.link(temporary, path, follow_symlinks=False)
@@ -36,7 +36,7 @@ def create_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> bool:
     return created
 
 
-def append_line(path: Path, line: bytes, *, follow: bool = True) -> None:
+def append_line(path: Path, line: bytes, *, follow_links: bool = True) -> None:
     """Append a line under a lock; a torn line that a crash has left is cut off first.
 
     `follow_links`: the path may be a link.
@@ -44,7 +44,7 @@ def append_line(path: Path, line: bytes, *, follow: bool = True) -> None:
     if _NEWLINE in line:
         raise ValueError("A line cannot hold a newline: write it as several lines.")
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-    descriptor = open_plain(path, flags if follow else flags | os.O_NOFOLLOW)
+    descriptor = open_regular(path, flags if follow_links else flags | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "r+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         _cut_torn_line(descriptor)
@@ -57,7 +57,7 @@ def read_lines(path: Path) -> list[bytes]:
     """All whole lines without their newlines; a torn last line is skipped, a missing file is
     empty."""
     try:
-        descriptor = open_plain(path, os.O_RDONLY)
+        descriptor = open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
         return []
     with os.fdopen(descriptor, "rb") as file:
@@ -66,10 +66,10 @@ def read_lines(path: Path) -> list[bytes]:
         return file.read().split(_NEWLINE)[:-1]
 
 
-def lines_from_the_end(path: Path) -> Generator[bytes]:
+def read_lines_reversed(path: Path) -> Generator[bytes]:
     """All whole lines without their newlines, last first, read lazily."""
     try:
-        descriptor = open_plain(path, os.O_RDONLY)
+        descriptor = open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
         return
     with os.fdopen(descriptor, "rb") as file:
@@ -91,7 +91,7 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _temporary(path: Path, data: bytes, mode: int) -> Generator[Path]:
+def _temporary_file(path: Path, data: bytes, mode: int) -> Generator[Path]:
     """Synced temporary file beside `path`, removed at the end unless it was renamed."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -109,16 +109,16 @@ def _temporary(path: Path, data: bytes, mode: int) -> Generator[Path]:
 
 def write_all(descriptor: int, data: bytes) -> None:
     """Write every byte, however few the system takes at a time."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
 
 
 def _cut_torn_line(descriptor: int) -> None:
     size = os.fstat(descriptor).st_size
-    whole = end_of_last_line(descriptor, size)
-    if whole < size:
-        os.ftruncate(descriptor, whole)
+    whole_lines_end = end_of_last_line(descriptor, size)
+    if whole_lines_end < size:
+        os.ftruncate(descriptor, whole_lines_end)
         os.fsync(descriptor)
 
 

@@ -6,17 +6,17 @@ is, and everyone waits for it.
 
 import gc
 
-_MANY_OBJECTS = 50_000
+_GC_THRESHOLD = 50_000
 """New objects before a collection. Loading the modules makes as many, and all of them stay: the
 default threshold costs a short command a tenth of its time."""
 
 
-def look_seldom() -> None:
+def tune_gc() -> None:
     """Raise the collection threshold, at process start."""
-    gc.set_threshold(_MANY_OBJECTS)
+    gc.set_threshold(_GC_THRESHOLD)
 
 
-def leave_what_is_there() -> None:
+def freeze_gc() -> None:
     """Exclude all present objects from later collections, once a long-lived process is loaded."""
     gc.collect()
     gc.freeze()

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.system.hub_lock import HubRunning, Works, holder
+from dragoman.system.hub_lock import HubConfig, HubRunning, find_lock_holder
 from dragoman.system.private_file import BadKey
-from dragoman.system.token_file import NAME as TOKEN
+from dragoman.system.token_file import CREDENTIAL_FILE as TOKEN
 from dragoman.system.token_file import load_token
 
 
@@ -15,26 +15,27 @@ class HubAddress(Struct, frozen=True):
 
     url: str
     token: str
-    works: Works = Works()
+    config: HubConfig = HubConfig()
 
 
-def clock_runs(running: HubAddress) -> HubRunning:
+def clock_override_error(address: HubAddress) -> HubRunning:
     """Error for `--now` while a hub runs."""
     return HubRunning(
-        f"a hub runs at {running.url}, and its clock decides: leave out --now, or stop it"
+        f"a hub runs at {address.url}, and its clock decides: leave out --now, or stop it"
     )
 
 
 def find_hub(data: Path) -> HubAddress | None:
     """Address of the hub that runs for this data directory; None when there is none."""
-    running = holder(data)
-    if running is None or not running.url:
+    lock_holder = find_lock_holder(data)
+    if lock_holder is None or not lock_holder.url:
         return None
     try:
         token = load_token(data).decode()
     except FileNotFoundError:
         raise BadKey(
-            f"The file {data / TOKEN} is gone, and a hub runs at {running.url} that is called with "
+            f"The file {data / TOKEN} is gone, and a hub runs at {lock_holder.url} that is "
+            "called with "
             "the token in it. Put it back, or start the hub again, which makes a new one."
         ) from None
-    return HubAddress(running.url, token, running.works)
+    return HubAddress(lock_holder.url, token, lock_holder.works)

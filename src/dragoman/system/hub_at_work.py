@@ -17,83 +17,97 @@ from msgspec.structs import asdict, replace
 
 from dragoman.core.errors import REFUSALS, Refusal, Refused, StoreUnavailable
 from dragoman.core.reading import Receipt
-from dragoman.engine.errand import Do, Done, Say, Told
-from dragoman.engine.handle import Engine, OnLeases
-from dragoman.engine.plan import Answer
+from dragoman.engine.errand import (
+    ForwardedCommands,
+    ForwardedOperation,
+    ForwardedReply,
+    ForwardedResult,
+)
+from dragoman.engine.handle import Engine, OnLeaseChange
+from dragoman.engine.plan import Reply
 from dragoman.engine.ports import Clock, Store
-from dragoman.engine.request import Accepted, Outcome, Request
+from dragoman.engine.request import Committed, Outcome, Request
 from dragoman.system.hub_address import HubAddress
-from dragoman.system.hub_call import call_hub, problem_in, unexpected
+from dragoman.system.hub_call import call_hub, parse_problem, unexpected_answer
 from dragoman.system.ids import new_id
 from dragoman.system.private_file import BadKey
 
-_SECONDS: Final = 30.0
-_TRIES: Final = 3
-_LEAVING_SECONDS: Final = 25.0
+_TIMEOUT_SECONDS: Final = 30.0
+_MAX_TRIES: Final = 3
+_SHUTDOWN_SECONDS: Final = 25.0
 """Limit for a hub that accepts no requests any more and still holds its data directory."""
 _PAUSE_SECONDS: Final = 0.05
 
 
-class Reach(Struct, frozen=True):
+class HubConnection(Struct, frozen=True):
     """Address of the hub, a way to find it again, and timeouts."""
 
-    first: HubAddress
-    seek: Callable[[], HubAddress | None]
+    address: HubAddress
+    find_again: Callable[[], HubAddress | None]
     """Finds the hub's present address, if it still runs."""
-    seconds: float = _SECONDS
-    leaving_seconds: float = _LEAVING_SECONDS
+    timeout_seconds: float = _TIMEOUT_SECONDS
+    shutdown_seconds: float = _SHUTDOWN_SECONDS
 
 
 class RemoteEngine(Engine):
     """Engine that has its requests run by the hub."""
 
     def __init__(
-        self, store: Store, clock: Clock, secret: bytes, reach: Reach, on_leases: OnLeases
+        self,
+        store: Store,
+        clock: Clock,
+        secret: bytes,
+        connection: HubConnection,
+        on_leases: OnLeaseChange,
     ) -> None:
         super().__init__(store, clock, secret, on_leases=on_leases)
-        self._reach = reach
-        self._hub: HubAddress | None = reach.first
-        self._told = on_leases
+        self._connection = connection
+        self._hub: HubAddress | None = connection.address
+        self._on_leases = on_leases
 
     def handle_now(self, request: Request) -> Outcome:
         """Have one request run by the hub; if it has stopped, run it here."""
         # With an idempotency key the request can be retried when its answer was lost.
         request = replace(request, key=request.key or new_id())
-        asked = Do(
+        command = ForwardedCommands(
             request.actor,
             request.commands,
             request.key,
-            request.said,
+            request.original_text,
             request.per_attempt,
             request.sent_at,
-            request.heard,
+            request.receipt_event,
             request.effect,
         )
-        answered = self._carried("/v1/do", msgspec.json.encode(asked))
-        return super().handle_now(request) if answered is None else self._outcome(*answered)
+        response = self._forward_to_hub("/v1/do", msgspec.json.encode(command))
+        return super().handle_now(request) if response is None else self._parse_outcome(*response)
 
-    def carry(self, say: Say) -> Answer | None:
+    def forward(self, message: ForwardedOperation) -> Reply | None:
         """Have the hub handle an operation, original text and all; None when no hub runs any
         more."""
-        actor = {name: value for name, value in asdict(say.actor).items() if value}
-        query = urlencode({"operation": say.operation, **actor})
-        answered = self._carried(f"/v1/say?{query}", say.words, key=say.key or new_id())
-        if answered is None:
+        actor = {name: value for name, value in asdict(message.actor).items() if value}
+        query = urlencode({"operation": message.operation, **actor})
+        response = self._forward_to_hub(
+            f"/v1/say?{query}", message.words, key=message.key or new_id()
+        )
+        if response is None:
             return None
-        url, status, answer = answered
+        url, status, answer = response
         if status != http.client.OK:
-            raise Refused(_refusal(url, status, answer))
-        told = msgspec.json.decode(answer, type=Told)
-        if told.taken is not None:
-            self._tell(told.taken.receipts)
-        return told.taken or told.turned
+            raise Refused(_parse_refusal(url, status, answer))
+        reply = msgspec.json.decode(answer, type=ForwardedReply)
+        if reply.taken is not None:
+            self._report_leases(reply.taken.receipts)
+        return reply.taken or reply.turned
 
-    def _carried(self, path: str, body: bytes, key: str = "") -> tuple[str, int, bytes] | None:
+    def _forward_to_hub(
+        self, path: str, body: bytes, key: str = ""
+    ) -> tuple[str, int, bytes] | None:
         """Address of the hub, status and body; None when no hub runs any more."""
-        deadline = time.monotonic() + self._reach.leaving_seconds
+        deadline = time.monotonic() + self._connection.shutdown_seconds
         while (hub := self._hub) is not None:
             try:
-                return hub.url, *self._ask(hub, path, body, key)
+                return hub.url, *self._post_with_retry(hub, path, body, key)
             except ConnectionRefusedError as error:
                 if time.monotonic() >= deadline:
                     raise StoreUnavailable(
@@ -101,27 +115,29 @@ class RemoteEngine(Engine):
                         "at its log, or stop it and try again"
                     ) from error
             time.sleep(_PAUSE_SECONDS)
-            self._hub = self._reach.seek()
+            self._hub = self._connection.find_again()
         return None
 
-    def _outcome(self, url: str, status: int, answer: bytes) -> Outcome:
+    def _parse_outcome(self, url: str, status: int, answer: bytes) -> Outcome:
         if status != http.client.OK:
-            return _refusal(url, status, answer)
-        done = msgspec.json.decode(answer, type=Done)
-        self._tell(done.receipts)
-        return Accepted(done.receipts, done.repeated, done.declined, done.masked)
+            return _parse_refusal(url, status, answer)
+        done = msgspec.json.decode(answer, type=ForwardedResult)
+        self._report_leases(done.receipts)
+        return Committed(done.receipts, done.repeated, done.declined, done.masked)
 
-    def _tell(self, receipts: tuple[Receipt, ...]) -> None:
-        self._told({"task:" + receipt.task for receipt in receipts if receipt.task})
+    def _report_leases(self, receipts: tuple[Receipt, ...]) -> None:
+        self._on_leases({"task:" + receipt.task for receipt in receipts if receipt.task})
 
     def handle(self, request: Request) -> asyncio.Future[Outcome]:
         """Like `handle_now`, without blocking the event loop."""
         return asyncio.get_running_loop().run_in_executor(None, self.handle_now, request)
 
-    def _ask(self, hub: HubAddress, path: str, body: bytes, key: str) -> tuple[int, bytes]:
+    def _post_with_retry(
+        self, hub: HubAddress, path: str, body: bytes, key: str
+    ) -> tuple[int, bytes]:
         """Status and body; ConnectionRefusedError when the hub accepts no connections."""
-        url, seconds = hub.url, self._reach.seconds
-        for left in reversed(range(_TRIES)):
+        url, seconds = hub.url, self._connection.timeout_seconds
+        for tries_left in reversed(range(_MAX_TRIES)):
             try:
                 return self._post(hub, path, body, key)
             except ConnectionRefusedError:
@@ -132,7 +148,7 @@ class RemoteEngine(Engine):
                     "carry out the request: check its effect before you repeat it"
                 ) from error
             except (OSError, http.client.HTTPException) as error:
-                if not left:
+                if not tries_left:
                     raise StoreUnavailable(
                         f"the hub at {url} closed the connection before it answered ({error}); the "
                         "request may have been done: check its effect before you repeat it"
@@ -144,11 +160,11 @@ class RemoteEngine(Engine):
             "Content-Type": "application/json",
             **({"Idempotency-Key": key} if key else {}),
         }
-        return call_hub(hub, "POST", path, self._reach.seconds, body, headers)
+        return call_hub(hub, "POST", path, self._connection.timeout_seconds, body, headers)
 
 
-def _refusal(url: str, status: int, answer: bytes) -> Refusal:
-    problem = problem_in(answer)
+def _parse_refusal(url: str, status: int, answer: bytes) -> Refusal:
+    problem = parse_problem(answer)
     if problem.code == "unauthenticated":
         raise BadKey(
             f"The hub that runs at {url} does not know the token of this data directory: its file "
@@ -156,4 +172,4 @@ def _refusal(url: str, status: int, answer: bytes) -> Refusal:
         )
     if problem.code in REFUSALS:
         return Refusal(problem.code, problem.detail)
-    raise unexpected(url, status, problem)
+    raise unexpected_answer(url, status, problem)

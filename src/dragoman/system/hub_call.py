@@ -10,13 +10,13 @@ from msgspec import Struct
 
 from dragoman.core.errors import StoreUnavailable
 from dragoman.system.hub_address import HubAddress
-from dragoman.system.trust import unchecked
-from dragoman.text.fault_words import in_words
+from dragoman.system.trust import unverified_context
+from dragoman.text.fault_words import describe_exception
 
 T = TypeVar("T")
 
-_MOST_BYTES: Final = 64 * 1024 * 1024
-_LOOK_SECONDS: Final = 3.0
+_MAX_REPLY_BYTES: Final = 64 * 1024 * 1024
+_READ_TIMEOUT_SECONDS: Final = 3.0
 """Timeout for callers that can do without the answer."""
 
 
@@ -38,15 +38,17 @@ def call_hub(
     """Send one request and return status and body; OSError or HTTPException without an answer."""
     connection = _connect(hub.url, seconds)
     try:
-        shown = {"Authorization": f"Bearer {hub.token}", **(headers or {})}
-        connection.request(method, path, body, shown)
+        all_headers = {"Authorization": f"Bearer {hub.token}", **(headers or {})}
+        connection.request(method, path, body, all_headers)
         response = connection.getresponse()
-        return response.status, response.read(_MOST_BYTES)
+        return response.status, response.read(_MAX_REPLY_BYTES)
     finally:
         connection.close()
 
 
-def read_hub(hub: HubAddress, path: str, shape: type[T], seconds: float = _LOOK_SECONDS) -> T:
+def get_from_hub(
+    hub: HubAddress, path: str, reply_type: type[T], seconds: float = _READ_TIMEOUT_SECONDS
+) -> T:
     """Get a resource of the hub, decoded; one try, and StoreUnavailable says what failed."""
     try:
         status, answer = call_hub(hub, "GET", path, seconds)
@@ -56,19 +58,19 @@ def read_hub(hub: HubAddress, path: str, shape: type[T], seconds: float = _LOOK_
         ) from error
     except (OSError, http.client.HTTPException) as error:
         raise StoreUnavailable(
-            f"the hub at {hub.url} cannot be asked ({in_words(error)})"
+            f"the hub at {hub.url} cannot be asked ({describe_exception(error)})"
         ) from error
     if status != http.client.OK:
-        raise unexpected(hub.url, status, problem_in(answer))
+        raise unexpected_answer(hub.url, status, parse_problem(answer))
     try:
-        return msgspec.json.decode(answer, type=shape)
+        return msgspec.json.decode(answer, type=reply_type)
     except msgspec.MsgspecError as error:
         raise StoreUnavailable(
             f"the hub at {hub.url} sent an answer that this version cannot read ({error})"
         ) from error
 
 
-def problem_in(answer: bytes) -> Problem:
+def parse_problem(answer: bytes) -> Problem:
     """Decode an error answer; an empty Problem when it is none of a hub's."""
     try:
         return msgspec.json.decode(answer, type=Problem)
@@ -76,7 +78,7 @@ def problem_in(answer: bytes) -> Problem:
         return Problem()
 
 
-def unexpected(url: str, status: int, problem: Problem) -> StoreUnavailable:
+def unexpected_answer(url: str, status: int, problem: Problem) -> StoreUnavailable:
     """Error for an answer of the hub that has no meaning here."""
     return StoreUnavailable(
         f"the hub at {url} answered {status} "
@@ -88,6 +90,6 @@ def _connect(url: str, seconds: float) -> Any:
     parts = urlsplit(url)
     if parts.scheme == "https":
         return http.client.HTTPSConnection(
-            parts.hostname or "", parts.port, timeout=seconds, context=unchecked()
+            parts.hostname or "", parts.port, timeout=seconds, context=unverified_context()
         )
     return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)

@@ -19,16 +19,16 @@ from dragoman.core.errors import DragomanError
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ports import Clock
 from dragoman.system.clock import SystemClock
-from dragoman.system.plain_file import open_plain
+from dragoman.system.plain_file import open_regular
 from dragoman.text.safe_text import safe_text
 
-_NAME: Final = "hub.lock"
-_MOST_BYTES: Final = 65_536
-_TRIES: Final = 1_000
+_LOCK_FILE: Final = "hub.lock"
+_MAX_BYTES: Final = 65_536
+_MAX_TRIES: Final = 1_000
 _PAUSE_SECONDS: Final = 0.001
 
 
-class Works(Struct, frozen=True, omit_defaults=True):
+class HubConfig(Struct, frozen=True, omit_defaults=True):
     """Configuration that a hub runs with: a process beside it must use the same."""
 
     store: str = ""
@@ -44,7 +44,7 @@ class Works(Struct, frozen=True, omit_defaults=True):
         return f"Works({self.ledger})"  # a URL and a variable may hold secrets
 
 
-class Holder(Struct, frozen=True, omit_defaults=True):
+class LockHolder(Struct, frozen=True, omit_defaults=True):
     """Holder of the lock; pid 0 for a process that has not yet written its name."""
 
     pid: int = 0
@@ -53,7 +53,7 @@ class Holder(Struct, frozen=True, omit_defaults=True):
     who: str = ""
     url: str = ""
     """URL of its API; empty when it has none, or none yet."""
-    works: Works = Works()
+    works: HubConfig = HubConfig()
 
 
 class HubRunning(DragomanError):
@@ -65,39 +65,39 @@ class HubRunning(DragomanError):
 class HubLock:
     """The right to be the hub of a data directory, until it is released or the process ends."""
 
-    def __init__(self, descriptor: int, mine: Holder) -> None:
+    def __init__(self, descriptor: int, mine: LockHolder) -> None:
         self._descriptor: int | None = descriptor
-        self._mine = mine
+        self._holder = mine
 
     @classmethod
     def acquire(cls, data: Path, who: str, *, clock: Clock | None = None) -> Self:
         """Acquire the lock without waiting, or raise HubRunning."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-        descriptor = open_plain(data / _NAME, flags, 0o600)
+        descriptor = open_regular(data / _LOCK_FILE, flags, 0o600)
         try:
             os.fchmod(descriptor, 0o600)  # its content may hold the password of a database
-            if not _take(descriptor):
-                raise _running(data, _read_holder(descriptor))
+            if not _try_lock_exclusive(descriptor):
+                raise _hub_running_error(data, _read_holder(descriptor))
             since = to_rfc3339((clock or SystemClock()).now())
-            mine = Holder(pid=os.getpid(), host=socket.gethostname(), since=since, who=who)
-            _write_holder(descriptor, mine)
+            own = LockHolder(pid=os.getpid(), host=socket.gethostname(), since=since, who=who)
+            _write_holder(descriptor, own)
         except BaseException:
             os.close(descriptor)
             raise
-        return cls(descriptor, mine)
+        return cls(descriptor, own)
 
-    def works_on(self, works: Works) -> None:
+    def announce_config(self, config: HubConfig) -> None:
         """Write the hub's configuration into the lock file."""
-        self._say(replace(self._mine, works=works))
+        self._write(replace(self._holder, works=config))
 
-    def announce(self, url: str) -> None:
+    def announce_url(self, url: str) -> None:
         """Write the hub's URL into the lock file: from now on commands go through it."""
-        self._say(replace(self._mine, url=url))
+        self._write(replace(self._holder, url=url))
 
-    def _say(self, mine: Holder) -> None:
+    def _write(self, holder: LockHolder) -> None:
         if self._descriptor is not None:
-            self._mine = mine
-            _write_holder(self._descriptor, mine)
+            self._holder = holder
+            _write_holder(self._descriptor, holder)
 
     def release(self) -> None:
         """Release the lock; releasing twice does nothing."""
@@ -115,33 +115,33 @@ class HubLock:
         self.release()
 
 
-def holder(data: Path) -> Holder | None:
+def find_lock_holder(data: Path) -> LockHolder | None:
     """Present holder of the lock; None when it is free, whatever the file still says."""
     try:
-        descriptor = open_plain(data / _NAME, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = open_regular(data / _LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
     try:
-        if _lock(descriptor, fcntl.LOCK_SH):
+        if _try_flock(descriptor, fcntl.LOCK_SH):
             return None
         return _read_holder(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _take(descriptor: int) -> bool:
+def _try_lock_exclusive(descriptor: int) -> bool:
     # A reader holds a shared lock for a moment: that must not turn a hub away.
-    for _ in range(_TRIES):
-        if _lock(descriptor, fcntl.LOCK_EX):
+    for _ in range(_MAX_TRIES):
+        if _try_flock(descriptor, fcntl.LOCK_EX):
             return True
-        if not _lock(descriptor, fcntl.LOCK_SH):
+        if not _try_flock(descriptor, fcntl.LOCK_SH):
             return False
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         time.sleep(_PAUSE_SECONDS)
     return False
 
 
-def _lock(descriptor: int, kind: int) -> bool:
+def _try_flock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -149,27 +149,27 @@ def _lock(descriptor: int, kind: int) -> bool:
     return True
 
 
-def _write_holder(descriptor: int, mine: Holder) -> None:
+def _write_holder(descriptor: int, holder: LockHolder) -> None:
     # Emptied first, so that the name of a crashed hub is never shown for the new one.
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, msgspec.json.encode(mine), 0)
+    os.pwrite(descriptor, msgspec.json.encode(holder), 0)
 
 
-def _read_holder(descriptor: int) -> Holder:
+def _read_holder(descriptor: int) -> LockHolder:
     try:
-        return msgspec.json.decode(os.pread(descriptor, _MOST_BYTES, 0), type=Holder)
+        return msgspec.json.decode(os.pread(descriptor, _MAX_BYTES, 0), type=LockHolder)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return Holder()
+        return LockHolder()
 
 
-def _running(data: Path, by: Holder) -> HubRunning:
-    named = (
-        f"{by.who} (process {by.pid} on {by.host}, since {by.since})"
-        if by.pid
+def _hub_running_error(data: Path, holder: LockHolder) -> HubRunning:
+    description = (
+        f"{holder.who} (process {holder.pid} on {holder.host}, since {holder.since})"
+        if holder.pid
         else "a process that has not written its name yet"
     )
-    named = safe_text(named, one_line=True)
+    description = safe_text(description, one_line=True)
     return HubRunning(
-        f"The data directory {data} already has a hub: {named} holds its {_NAME}. "
+        f"The data directory {data} already has a hub: {description} holds its {_LOCK_FILE}. "
         "Stop that hub first, or choose another directory with --data."
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from dragoman.system.files import create_atomically
 
 
-def hub_name(data: Path, new_id: Callable[[], str]) -> str:
+def load_or_create_hub_id(data: Path, new_id: Callable[[], str]) -> str:
     """Id of this hub, created once in `hub.id`; hubs that share their keys still have ids of their
     own."""
     path = data / "hub.id"

@@ -10,7 +10,7 @@ def new_id() -> str:
     return str(uuid_utils.uuid7())
 
 
-class CountingIds:
+class SequentialIds:
     """Ids in the form of a UUIDv7 that count 1, 2, 3 and so are the same in every run."""
 
     def __init__(self) -> None:

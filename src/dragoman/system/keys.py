@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.serialization import (
 
 from dragoman.ledger.checkpoint import key_id
 from dragoman.system.files import create_atomically, sync_folder
-from dragoman.system.plain_file import read_plain
-from dragoman.system.private_file import OURS_ALONE, BadKey, read_private_file
+from dragoman.system.plain_file import read_regular
+from dragoman.system.private_file import OWNER_ONLY, BadKey, read_private_file
 
-_FILES: Final = ("secret", "ledger.key", "ledger.pub")
+_KEY_FILES: Final = ("secret", "ledger.key", "ledger.pub")
 _SECRET_BYTES: Final = 32
 
 
@@ -45,12 +45,12 @@ class LedgerKey:
 
 
 @dataclass(frozen=True)
-class NoKeys:
+class UnusableKeys:
     """Stand-in for keys that cannot be loaded: at most the public key, for reading."""
 
-    why: BadKey
-    known: Ed25519PublicKey | None = None
-    is_private_there: bool = False
+    reason: BadKey
+    known_public: Ed25519PublicKey | None = None
+    has_private_file: bool = False
     """True when a private key exists, though it cannot be used."""
     secret: bytes = field(repr=False, default_factory=lambda: secrets.token_bytes(_SECRET_BYTES))
     """Random, so digests keyed with it mean nothing elsewhere; nothing is written with it."""
@@ -58,28 +58,28 @@ class NoKeys:
     @property
     def public(self) -> Ed25519PublicKey:
         """The public key; BadKey when it is missing too."""
-        if self.known is None:
-            raise self.why
-        return self.known
+        if self.known_public is None:
+            raise self.reason
+        return self.known_public
 
     @property
     def private(self) -> Ed25519PrivateKey:
         """BadKey: nothing can be signed."""
-        raise self.why
+        raise self.reason
 
 
-def load_to_read(folder: Path) -> LedgerKey | NoKeys:
+def load_keys_to_read(folder: Path) -> LedgerKey | UnusableKeys:
     """Load the keys for a reader that may need none: errors are raised when a key is used."""
     try:
-        return load(folder)
+        return load_keys(folder)
     except BadKey as error:
         keys = folder / "keys"
-        return NoKeys(error, _public_alone(keys), (keys / "ledger.key").exists())
+        return UnusableKeys(error, _load_public_only(keys), (keys / "ledger.key").exists())
     except OSError as error:
-        return NoKeys(BadKey(f"The file {error.filename} cannot be read: {error.strerror}."))
+        return UnusableKeys(BadKey(f"The file {error.filename} cannot be read: {error.strerror}."))
 
 
-def load(folder: Path) -> LedgerKey:
+def load_keys(folder: Path) -> LedgerKey:
     """Load the keys of a data directory that has some."""
     keys = folder / "keys"
     loaded = LedgerKey(
@@ -89,83 +89,83 @@ def load(folder: Path) -> LedgerKey:
     return loaded
 
 
-def are_made(folder: Path) -> bool:
+def has_keys(folder: Path) -> bool:
     """True when a data directory has had keys: the public key is written last."""
     return (folder / "keys" / "ledger.pub").exists()
 
 
-def are_any(keys: Path) -> bool:
+def has_any_key_file(keys: Path) -> bool:
     """True when any key file exists in the folder of keys."""
-    return any((keys / name).exists() for name in _FILES)
+    return any((keys / name).exists() for name in _KEY_FILES)
 
 
-def load_or_create(folder: Path) -> LedgerKey:
+def load_or_create_keys(folder: Path) -> LedgerKey:
     """Load the keys of a data directory; created on first use, the same for concurrent callers."""
     keys = folder / "keys"
     if not keys.is_dir():
         keys.mkdir(mode=0o700, parents=True, exist_ok=True)
         sync_folder(keys.parent)
-    if not are_made(folder):
-        create_atomically(keys / "secret", secrets.token_bytes(_SECRET_BYTES), mode=OURS_ALONE)
-        create_atomically(keys / "ledger.key", _new_private_pem(), mode=OURS_ALONE)
+    if not has_keys(folder):
+        create_atomically(keys / "secret", secrets.token_bytes(_SECRET_BYTES), mode=OWNER_ONLY)
+        create_atomically(keys / "ledger.key", _new_private_pem(), mode=OWNER_ONLY)
         private = _load_private(keys / "ledger.key")
         create_atomically(keys / "ledger.pub", _public_pem(private.public_key()))
-    return load(folder)
+    return load_keys(folder)
 
 
 def _load_private(path: Path) -> Ed25519PrivateKey:
-    pem = _read(path)
+    pem = _read_key_file(path)
     try:
         private = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise _damaged(path, "does not hold a private key that can be read") from None
+        raise _damaged_error(path, "does not hold a private key that can be read") from None
     if not isinstance(private, Ed25519PrivateKey):
-        raise _damaged(path, "does not hold an Ed25519 key")
+        raise _damaged_error(path, "does not hold an Ed25519 key")
     return private
 
 
 def _load_secret(path: Path) -> bytes:
-    secret = _read(path)
+    secret = _read_key_file(path)
     if len(secret) != _SECRET_BYTES:
-        raise _damaged(path, f"holds {len(secret)} bytes instead of {_SECRET_BYTES}")
+        raise _damaged_error(path, f"holds {len(secret)} bytes instead of {_SECRET_BYTES}")
     return secret
 
 
 def _check_public(path: Path, pem: bytes) -> None:
     try:
-        found = read_plain(path)
+        found = read_regular(path)
     except FileNotFoundError:
-        raise _derivable(path, "is missing") from None
+        raise _rederivable_error(path, "is missing") from None
     if found == pem:
         return
-    if _public_in(found) is None:
-        raise _derivable(path, "does not hold a public key")
+    if _parse_public(found) is None:
+        raise _rederivable_error(path, "does not hold a public key")
     raise BadKey(
         f"The public key {path} does not belong to the private key beside it, so one of them was "
-        f"replaced. {remedy(path.parent)}."
+        f"replaced. {keys_remedy(path.parent)}."
     )
 
 
-def _derivable(path: Path, what: str) -> BadKey:
+def _rederivable_error(path: Path, problem: str) -> BadKey:
     """Error about a public key that can be derived again from the private one."""
     private = path.with_name("ledger.key")
     return BadKey(
-        f"The file {path} {what}. It follows from the private key beside it: "
+        f"The file {path} {problem}. It follows from the private key beside it: "
         f"`openssl pkey -in {private} -pubout -out {path}`"
     )
 
 
-def _public_alone(keys: Path) -> Ed25519PublicKey | None:
+def _load_public_only(keys: Path) -> Ed25519PublicKey | None:
     """Public key when the others cannot be loaded; None if the private key contradicts it."""
     path = keys / "ledger.pub"
     if not path.is_file():
         return None
-    pem = read_plain(path)
-    public = _public_in(pem)
-    return None if public is None or _belies(keys, pem) else public
+    pem = read_regular(path)
+    public = _parse_public(pem)
+    return None if public is None or _contradicts_private(keys, pem) else public
 
 
-def _public_in(pem: bytes) -> Ed25519PublicKey | None:
+def _parse_public(pem: bytes) -> Ed25519PublicKey | None:
     try:
         public = load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm):
@@ -173,7 +173,7 @@ def _public_in(pem: bytes) -> Ed25519PublicKey | None:
     return public if isinstance(public, Ed25519PublicKey) else None
 
 
-def _belies(keys: Path, public: bytes) -> bool:
+def _contradicts_private(keys: Path, public: bytes) -> bool:
     """True when a private key exists that does not belong to this public key."""
     try:
         return _public_pem(_load_private(keys / "ledger.key").public_key()) != public
@@ -181,31 +181,34 @@ def _belies(keys: Path, public: bytes) -> bool:
         return False
 
 
-def _read(path: Path) -> bytes:
+def _read_key_file(path: Path) -> bytes:
     try:
-        return read_private_file(path, f"{remedy(path.parent)}.")
+        return read_private_file(path, f"{keys_remedy(path.parent)}.")
     except FileNotFoundError:
-        if not are_any(path.parent):
-            raise BadKey(f"There are no keys in {path.parent}. {remedy(path.parent)}.") from None
-        raise _damaged(path, "is missing although others beside it are there") from None
+        if not has_any_key_file(path.parent):
+            raise BadKey(
+                f"There are no keys in {path.parent}. {keys_remedy(path.parent)}."
+            ) from None
+        raise _damaged_error(path, "is missing although others beside it are there") from None
 
 
-def _damaged(path: Path, what: str) -> BadKey:
-    return BadKey(f"The file {path} {what}. {remedy(path.parent)}.")
+def _damaged_error(path: Path, problem: str) -> BadKey:
+    return BadKey(f"The file {path} {problem}. {keys_remedy(path.parent)}.")
 
 
-def remedy(keys: Path) -> str:
+def keys_remedy(keys: Path) -> str:
     """Advice on lost or damaged keys."""
     data = keys.parent
-    there = quote(str(data))
+    quoted_data = quote(str(data))
     return (
-        f"Take them out of a backup: `tar -xf BACKUP -C {there} --strip-components=1 files/keys`, "
+        f"Take them out of a backup: `tar -xf BACKUP -C {quoted_data} --strip-components=1 "
+        "files/keys`, "
         f"then `chmod -R go= {quote(str(keys))}`; or, if its store is shared (PostgreSQL), copy "
         "the folder keys from the data directory of a hub that works on it, in the place of "
         f"{keys}. If there is no copy, continue with new keys, which cannot verify the old "
         f"checkpoints: stop the hub if one runs, move {data / 'checkpoints.jsonl'} (while it is "
         f"there, no keys are made) and what is left of {keys} away, then run "
-        f"`dragoman --data {there} init --new-keys`"
+        f"`dragoman --data {quoted_data} init --new-keys`"
     )
 
 

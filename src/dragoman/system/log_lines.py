@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 
 
-class RedactedLines(logging.Formatter):
+class RedactingFormatter(logging.Formatter):
     """Formats a log record and redacts secrets in it."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
@@ -16,7 +16,7 @@ class RedactedLines(logging.Formatter):
         return self._redact(super().format(record))
 
 
-def redact_log_lines(redact: Callable[[str], str]) -> None:
+def redact_log(redact: Callable[[str], str]) -> None:
     """Redact everything that this process logs."""
     if logging.lastResort is not None:  # the handler that prints when logging is not configured
-        logging.lastResort.setFormatter(RedactedLines(redact))
+        logging.lastResort.setFormatter(RedactingFormatter(redact))

@@ -9,19 +9,19 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from dragoman.system.files import write_all
-from dragoman.system.renames import exchange, rename_to_free
+from dragoman.system.renames import try_rename_exchange, try_rename_noreplace
 
-Kind = Literal["file", "folder", "link", "other"]
+FileKind = Literal["file", "folder", "link", "other"]
 
-FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Seen(Struct, frozen=True):
+class FileStat(Struct, frozen=True):
     """Metadata of a name, without following a link."""
 
     name: str
-    kind: Kind
+    kind: FileKind
     size: int
     mtime_ns: int
     links: int
@@ -55,10 +55,10 @@ class Appender:
             os.close(descriptor)
 
 
-def open_folder(part: str, folder: int, parts: tuple[str, ...]) -> int:
+def open_folder(name: str, folder: int, parts: tuple[str, ...]) -> int:
     """Open a folder by name; `parts` is its whole path, for the error."""
     try:
-        return os.open(part, FOLDER, dir_fd=folder)
+        return os.open(name, FOLDER_FLAGS, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
             raise NotADirectoryError(
@@ -67,55 +67,55 @@ def open_folder(part: str, folder: int, parts: tuple[str, ...]) -> int:
         raise
 
 
-def create(name: str, folder: int, mode: int = 0o644) -> int:
+def create_file(name: str, folder: int, mode: int = 0o644) -> int:
     """Create a file, replacing one of that name."""
     try:
-        return os.open(name, _NEW, mode, dir_fd=folder)
+        return os.open(name, _CREATE_FLAGS, mode, dir_fd=folder)
     except FileExistsError:
         os.unlink(name, dir_fd=folder)
-        return os.open(name, _NEW, mode, dir_fd=folder)
+        return os.open(name, _CREATE_FLAGS, mode, dir_fd=folder)
 
 
-def move_to_free(old: str, new: str, source: int, target: int) -> None:
+def rename_noreplace(old: str, new: str, source: int, target: int) -> None:
     """Rename unless the new name is taken; processes that have the file open keep writing to it."""
-    if rename_to_free(old, new, source, target):
+    if try_rename_noreplace(old, new, source, target):
         return
-    if look_at(new, target) is not None:
+    if stat_or_none(new, target) is not None:
         raise FileExistsError(errno.EEXIST, "the name is taken", new)
     os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
 
 
-def trade(old: str, new: str, source: int, target: int, seen: object) -> bool:
+def replace_if_unchanged(old: str, new: str, source: int, target: int, expected: object) -> bool:
     """Replace a file, if it still is as expected."""
-    there = look_at(new, target)
-    if there is None or seen_as(new, there) != seen:
+    current = stat_or_none(new, target)
+    if current is None or to_file_stat(new, current) != expected:
         return False
-    if not exchange(old, new, source, target):
+    if not try_rename_exchange(old, new, source, target):
         os.replace(old, new, src_dir_fd=source, dst_dir_fd=target)
         return True
     # The displaced file is checked once more under its new name, where nobody writes: no edit is
     # lost.
-    gone = look_at(old, source)
-    if gone is not None and seen_as(new, gone) != seen:
-        exchange(old, new, source, target)
+    displaced = stat_or_none(old, source)
+    if displaced is not None and to_file_stat(new, displaced) != expected:
+        try_rename_exchange(old, new, source, target)
         return False
     os.unlink(old, dir_fd=source)
     return True
 
 
-def discard(name: str, aside: str, folder: int, seen: object) -> bool:
+def remove_if_unchanged(name: str, temporary: str, folder: int, expected: object) -> bool:
     """Remove a file, if it still is as expected."""
-    move_to_free(name, aside, folder, folder)
+    rename_noreplace(name, temporary, folder, folder)
     # Checked under a temporary name: whatever is saved from here on is another file.
-    gone = look_at(aside, folder)
-    if gone is None or seen_as(name, gone) != seen:
-        move_to_free(aside, name, folder, folder)
+    moved = stat_or_none(temporary, folder)
+    if moved is None or to_file_stat(name, moved) != expected:
+        rename_noreplace(temporary, name, folder, folder)
         return False
-    os.unlink(aside, dir_fd=folder)
+    os.unlink(temporary, dir_fd=folder)
     return True
 
 
-def look_at(name: str, folder: int) -> os.stat_result | None:
+def stat_or_none(name: str, folder: int) -> os.stat_result | None:
     """Stat a name without following a link; None when there is nothing."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -123,32 +123,32 @@ def look_at(name: str, folder: int) -> os.stat_result | None:
         return None
 
 
-def present(entries: Iterator[os.DirEntry[str]]) -> Iterator[Seen]:
+def stat_entries(entries: Iterator[os.DirEntry[str]]) -> Iterator[FileStat]:
     """Metadata of folder entries, except those that vanish meanwhile."""
     for entry in entries:
         try:
-            yield seen_as(entry.name, entry.stat(follow_symlinks=False))
+            yield to_file_stat(entry.name, entry.stat(follow_symlinks=False))
         except FileNotFoundError:
             continue
 
 
-_KINDS: Final[dict[int, Kind]] = {
+_KINDS: Final[dict[int, FileKind]] = {
     stat.S_IFREG: "file",
     stat.S_IFDIR: "folder",
     stat.S_IFLNK: "link",
 }
 
 
-def seen_as(name: str, found: os.stat_result) -> Seen:
+def to_file_stat(name: str, found: os.stat_result) -> FileStat:
     """Convert a stat result."""
     kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
-    return Seen(name, kind, found.st_size, found.st_mtime_ns, found.st_nlink, found.st_ino)
+    return FileStat(name, kind, found.st_size, found.st_mtime_ns, found.st_nlink, found.st_ino)
 
 
-def read_from(descriptor: int, most: int) -> bytes:
+def read_up_to(descriptor: int, max_bytes: int) -> bytes:
     """Read the next bytes, at most `max_bytes`."""
-    blocks, left = list[bytes](), most
-    while left and (block := os.read(descriptor, min(left, 1 << 20))):
+    blocks, remaining = list[bytes](), max_bytes
+    while remaining and (block := os.read(descriptor, min(remaining, 1 << 20))):
         blocks.append(block)
-        left -= len(block)
+        remaining -= len(block)
     return b"".join(blocks)

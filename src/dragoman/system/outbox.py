@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dragoman.core.errors import StoreCorrupt
 from dragoman.system.files import append_line, write_atomically
-from dragoman.system.plain_file import open_plain
+from dragoman.system.plain_file import open_regular
 
 
 class OutboxFiles:
@@ -24,9 +24,9 @@ class OutboxFiles:
         self._lock = data / "notify.lock"
 
     @contextmanager
-    def alone(self) -> Generator[bool]:
+    def try_lock(self) -> Generator[bool]:
         """Hold the notifier's lock if it is free; yields False when another process delivers."""
-        descriptor = open_plain(self._lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+        descriptor = open_regular(self._lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -39,32 +39,32 @@ class OutboxFiles:
 
     def load(self) -> bytes:
         """Saved cursor; empty before the first time."""
-        return _read(self._cursor)
+        return _read_without_links(self._cursor)
 
     def save(self, data: bytes) -> None:
         """Save the cursor, durably."""
         write_atomically(self._cursor, data)
 
-    def damaged(self) -> StoreCorrupt:
+    def damaged_error(self) -> StoreCorrupt:
         """Error for a saved cursor that cannot be decoded."""
         return StoreCorrupt(
             f"{self._cursor} is damaged, so no notifications are sent: restore it from a backup, "
             "or move it away, and notifications continue with what happens from then on"
         )
 
-    def give_up(self, line: bytes) -> None:
+    def record_failed(self, line: bytes) -> None:
         """Record a notice that could not be delivered."""
-        append_line(self._failed, line, follow=False)
+        append_line(self._failed, line, follow_links=False)
 
-    def given_up(self) -> list[bytes]:
+    def read_failed(self) -> list[bytes]:
         """All recorded notices that could not be delivered."""
-        return _read(self._failed).splitlines()
+        return _read_without_links(self._failed).splitlines()
 
 
-def _read(path: Path) -> bytes:
+def _read_without_links(path: Path) -> bytes:
     """Content of a file that is no link; empty when there is none."""
     try:
-        descriptor = open_plain(path, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = open_regular(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return b""
     with os.fdopen(descriptor, "rb") as file:

@@ -8,8 +8,8 @@ from typing import Final
 
 from dragoman.core.errors import DragomanError
 
-OURS_ALONE: Final = 0o600
-_MOST_BYTES: Final = 65_536
+OWNER_ONLY: Final = 0o600
+_MAX_BYTES: Final = 65_536
 
 
 class BadKey(DragomanError):
@@ -32,6 +32,6 @@ def read_private_file(path: Path, remedy: str) -> bytes:
                 f"The file {path} can be used by others on this machine (its mode is "
                 f"{stat.S_IMODE(mode):03o}). Make it yours alone with: chmod 600 {quote(str(path))}"
             )
-        return os.read(descriptor, _MOST_BYTES)
+        return os.read(descriptor, _MAX_BYTES)
     finally:
         os.close(descriptor)

@@ -11,40 +11,40 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-_NOREPLACE: Final = 1
-_EXCHANGE: Final = 2
-_UNKNOWN_HERE: Final = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
+_RENAME_NOREPLACE: Final = 1
+_RENAME_EXCHANGE: Final = 2
+_UNSUPPORTED: Final = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
-_Call = Callable[[int, bytes, int, bytes, int], int]
+_RenameCall = Callable[[int, bytes, int, bytes, int], int]
 
 
-def rename_to_free(old: str, new: str, source: int, target: int) -> bool:
+def try_rename_noreplace(old: str, new: str, source: int, target: int) -> bool:
     """Rename within open folders; FileExistsError when the new name is taken.
 
     False: this system cannot do it in one step, and nothing was done.
     """
-    return _rename(old, new, source, target, _NOREPLACE)
+    return _try_rename(old, new, source, target, _RENAME_NOREPLACE)
 
 
-def exchange(old: str, new: str, source: int, target: int) -> bool:
+def try_rename_exchange(old: str, new: str, source: int, target: int) -> bool:
     """Exchange two existing names; False as above."""
-    return _rename(old, new, source, target, _EXCHANGE)
+    return _try_rename(old, new, source, target, _RENAME_EXCHANGE)
 
 
-def _rename(old: str, new: str, source: int, target: int, how: int) -> bool:
+def _try_rename(old: str, new: str, source: int, target: int, flags: int) -> bool:
     call = _renameat2()
     if call is None:
         return False
-    failed = call(source, os.fsencode(old), target, os.fsencode(new), how)
-    if failed in _UNKNOWN_HERE:
+    error_number = call(source, os.fsencode(old), target, os.fsencode(new), flags)
+    if error_number in _UNSUPPORTED:
         return False
-    if failed:
-        raise OSError(failed, os.strerror(failed), old, None, new)
+    if error_number:
+        raise OSError(error_number, os.strerror(error_number), old, None, new)
     return True
 
 
 @cache
-def _renameat2() -> _Call | None:
+def _renameat2() -> _RenameCall | None:
     """The system call, which returns an error number (0 for success); None without it."""
     library = ctypes.CDLL(None, use_errno=True)
     if not hasattr(library, "renameat2"):

@@ -7,13 +7,13 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.engine.runner import SESSION_VARIABLE
-from dragoman.system.process import end_leftover
+from dragoman.system.process import kill_leftover
 
-_KIND: Final = ".json"
-_NEXT: Final = ".next"
+_SUFFIX: Final = ".json"
+_TEMPORARY_SUFFIX: Final = ".next"
 
 
-class Mark(Struct, frozen=True):
+class PidRecord(Struct, frozen=True):
     """A process that was started, or was about to be."""
 
     session: str
@@ -21,41 +21,41 @@ class Mark(Struct, frozen=True):
     started: str = ""
 
 
-class RunMarks:
+class PidFiles:
     """Pid files `agents/SESSION.json` in the data directory."""
 
     def __init__(self, data: Path) -> None:
         self._folder = data / "agents"
 
-    def put(self, session: str, pid: int = 0, started: str = "") -> None:
+    def write(self, session: str, pid: int = 0, started: str = "") -> None:
         """Record that a program of this session is about to start, or that it has this pid.
 
         Not synced: after a power cut there is no process left that it could name.
         """
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        path = self._folder / f"{session}{_KIND}"
-        beside = path.with_suffix(_NEXT)
-        beside.write_bytes(msgspec.json.encode(Mark(session, pid, started)))
-        beside.replace(path)
+        path = self._folder / f"{session}{_SUFFIX}"
+        temporary = path.with_suffix(_TEMPORARY_SUFFIX)
+        temporary.write_bytes(msgspec.json.encode(PidRecord(session, pid, started)))
+        temporary.replace(path)
 
     def remove(self, session: str) -> None:
         """Remove the file of a session of which no process is left."""
-        (self._folder / f"{session}{_KIND}").unlink(missing_ok=True)
+        (self._folder / f"{session}{_SUFFIX}").unlink(missing_ok=True)
 
-    def sweep(self) -> frozenset[str]:
+    def kill_leftovers(self) -> frozenset[str]:
         """Kill processes that an earlier hub has left running; return their sessions.
 
         Their files stay until they are removed: this hub may be killed during the cleanup, too.
         """
-        ended = frozenset(map(self._end, sorted(self._folder.glob(f"*{_KIND}"))))
-        for unfinished in self._folder.glob(f"*{_NEXT}"):
+        ended = frozenset(map(self._kill, sorted(self._folder.glob(f"*{_SUFFIX}"))))
+        for unfinished in self._folder.glob(f"*{_TEMPORARY_SUFFIX}"):
             unfinished.unlink()
         return ended
 
-    def _end(self, path: Path) -> str:
+    def _kill(self, path: Path) -> str:
         try:
-            mark = msgspec.json.decode(path.read_bytes(), type=Mark)
+            record = msgspec.json.decode(path.read_bytes(), type=PidRecord)
         except msgspec.MsgspecError:  # cut off by a power failure, which ended the program too
-            mark = Mark(path.stem)
-        end_leftover(mark.pid, mark.started, f"{SESSION_VARIABLE}={mark.session}")
-        return mark.session
+            record = PidRecord(path.stem)
+        kill_leftover(record.pid, record.started, f"{SESSION_VARIABLE}={record.session}")
+        return record.session

@@ -12,43 +12,43 @@ from typing import Final
 
 from msgspec import Struct
 
-_LOOK: Final = 0.05
+_POLL_SECONDS: Final = 0.05
 """Interval of checks for cancellation, and for a program that has ended while somebody else holds
 its output open."""
-_BLOCK: Final = 65_536
-_MOST_KEPT: Final = 4_096
+_READ_BYTES: Final = 65_536
+_MAX_OUTPUT_BYTES: Final = 4_096
 
-Program = subprocess.Popen[bytes]
+ChildProcess = subprocess.Popen[bytes]
 
 
-class Patience(Struct, frozen=True):
+class Timeouts(Struct, frozen=True):
     """Time limits of a program."""
 
-    seconds: float = 5.0
-    grace: float = 1.0
+    timeout_seconds: float = 5.0
+    grace_seconds: float = 1.0
     """Time to clean up between SIGTERM and SIGKILL."""
     is_over: Callable[[], bool] = lambda: False
     """Returns True when the result is not needed any more: then the program is ended early."""
 
 
-_USUAL: Final = Patience()
+_DEFAULT_TIMEOUTS: Final = Timeouts()
 
 
-def run(
-    words: Sequence[str],
-    data: bytes,
+def run_program(
+    args: Sequence[str],
+    stdin: bytes,
     variables: Mapping[str, str],
     folder: Path,
-    patience: Patience = _USUAL,
+    timeouts: Timeouts = _DEFAULT_TIMEOUTS,
 ) -> tuple[int, bytes]:
     """Run a program with this input; return its exit code and the end of its output.
 
     OSError when it cannot be started, TimeoutError when it did not end in time, InterruptedError
     when it was cancelled. Whatever it has started in its process group ends with it.
     """
-    deadline = time.monotonic() + patience.seconds
+    deadline = time.monotonic() + timeouts.timeout_seconds
     with subprocess.Popen(
-        words,
+        args,
         bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -58,49 +58,51 @@ def run(
         start_new_session=True,
     ) as program:
         try:
-            said = _talk(program, data, deadline, patience.is_over)
-            return program.wait(max(0.0, deadline - time.monotonic())), said
+            output = _communicate(program, stdin, deadline, timeouts.is_over)
+            return program.wait(max(0.0, deadline - time.monotonic())), output
         except (TimeoutError, subprocess.TimeoutExpired):
-            raise TimeoutError(f"it had not ended after {patience.seconds:g} s") from None
+            raise TimeoutError(f"it had not ended after {timeouts.timeout_seconds:g} s") from None
         finally:
-            _end_group(program, patience.grace)
+            _terminate_group(program, timeouts.grace_seconds)
 
 
-def _talk(program: Program, data: bytes, deadline: float, is_over: Callable[[], bool]) -> bytes:
+def _communicate(
+    program: ChildProcess, data: bytes, deadline: float, is_over: Callable[[], bool]
+) -> bytes:
     """Write and read at the same time, so that neither side blocks the other, until one has
     ended."""
     assert program.stdin is not None
     assert program.stdout is not None
-    unsent, said = memoryview(data), b""
-    with selectors.DefaultSelector() as waiting:
+    unsent, output = memoryview(data), b""
+    with selectors.DefaultSelector() as selector:
         for pipe, event in (
             (program.stdin, selectors.EVENT_WRITE),
             (program.stdout, selectors.EVENT_READ),
         ):
             os.set_blocking(pipe.fileno(), False)
-            waiting.register(pipe, event)
+            selector.register(pipe, event)
         while True:
             has_ended = program.poll() is not None
-            left = deadline - time.monotonic()
-            if left <= 0:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 raise TimeoutError
             if is_over():
                 raise InterruptedError("it was stopped early: its caller no longer waits for it")
-            for key, _ in waiting.select(0 if has_ended else min(left, _LOOK)):
+            for key, _ in selector.select(0 if has_ended else min(remaining, _POLL_SECONDS)):
                 if key.fileobj is program.stdin:
-                    unsent = _send(key.fd, unsent)
+                    unsent = _write_stdin(key.fd, unsent)
                     if not unsent:
-                        waiting.unregister(program.stdin)
+                        selector.unregister(program.stdin)
                         program.stdin.close()
-                elif piece := os.read(key.fd, _BLOCK):
-                    said = (said + piece)[-_MOST_KEPT:]
+                elif chunk := os.read(key.fd, _READ_BYTES):
+                    output = (output + chunk)[-_MAX_OUTPUT_BYTES:]
                 else:
-                    return said
+                    return output
             if has_ended:
-                return said
+                return output
 
 
-def _send(descriptor: int, unsent: memoryview) -> memoryview:
+def _write_stdin(descriptor: int, unsent: memoryview) -> memoryview:
     """Data left to send; empty when the program has closed its input."""
     try:
         return unsent[os.write(descriptor, unsent) :]
@@ -108,10 +110,10 @@ def _send(descriptor: int, unsent: memoryview) -> memoryview:
         return unsent[:0]
 
 
-def _end_group(program: Program, grace: float) -> None:
+def _terminate_group(program: ChildProcess, grace: float) -> None:
     """Send SIGTERM to the program's group, then SIGKILL."""
-    for demand, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, None)):
+    for signal_number, timeout in ((signal.SIGTERM, grace), (signal.SIGKILL, None)):
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(program.pid, demand)
+            os.killpg(program.pid, signal_number)
         with suppress(subprocess.TimeoutExpired):
-            program.wait(patience)
+            program.wait(timeout)

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-_FEW: Final = 2
-_AT_ONCE: Final = 8
+_MAX_SEQUENTIAL: Final = 2
+_THREADS: Final = 8
 
 
-def sync_all(descriptors: Sequence[int]) -> None:
+def fsync_all(descriptors: Sequence[int]) -> None:
     """Sync all files; many are synced in parallel."""
-    if len(descriptors) <= _FEW:
+    if len(descriptors) <= _MAX_SEQUENTIAL:
         for descriptor in descriptors:
             os.fsync(descriptor)
         return
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_THREADS) as pool:
         list(pool.map(os.fsync, descriptors))

@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Final
 
-from dragoman.core.tokens import digest_of, write_token
+from dragoman.core.tokens import digest_token, format_token
 
 _SECRET_BYTES: Final = 32
 _ID_BYTES: Final = 6
@@ -20,13 +20,13 @@ class NewToken:
     @property
     def digest(self) -> str:
         """Digest that the ledger keeps."""
-        return digest_of(self.text)
+        return digest_token(self.text)
 
 
 def new_token(agent: str) -> NewToken:
     """Create a token for an agent, with a secret of 256 bits."""
     token_id = secrets.token_hex(_ID_BYTES)
-    return NewToken(token_id, write_token(agent, token_id, new_secret()))
+    return NewToken(token_id, format_token(agent, token_id, new_secret()))
 
 
 def new_secret() -> str:

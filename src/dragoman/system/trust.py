@@ -3,7 +3,7 @@
 import ssl
 
 
-def unchecked() -> ssl.SSLContext:
+def unverified_context() -> ssl.SSLContext:
     """TLS without verification: for an address of this machine, found through its own lock file."""
     context = ssl.create_default_context()
     context.check_hostname = False
@@ -11,7 +11,7 @@ def unchecked() -> ssl.SSLContext:
     return context
 
 
-def only(certificate: str) -> ssl.SSLContext:
+def pinned_context(certificate: str) -> ssl.SSLContext:
     """TLS that accepts this certificate, or one signed by it, whatever the host name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dragoman.system.files import write_atomically
-from dragoman.system.plain_file import read_plain
+from dragoman.system.plain_file import read_regular
 
 
 class UsageFile:
@@ -15,7 +15,7 @@ class UsageFile:
     def load(self) -> bytes:
         """Saved content; empty before the first time."""
         try:
-            return read_plain(self._path)
+            return read_regular(self._path)
         except FileNotFoundError:
             return b""
 

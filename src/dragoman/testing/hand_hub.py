@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from dragoman.config import Settings
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
-    DEFAULT_TTL_MS,
+    DEFAULT_LEASE_MS,
     AnyCommand,
     ClaimTask,
     CreateTask,
@@ -29,21 +29,21 @@ from dragoman.core.states.task import Task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import entries, find_task
-from dragoman.engine.verifying.verify import Finding, check_ledger, check_views
+from dragoman.engine.reads.ask import all_entries, find_task
+from dragoman.engine.verifying.verify import Finding, check_ledger, check_stored_states
 from dragoman.ledger.entry import Line, read_line
 from dragoman.protocols import ccos
-from dragoman.services.timely import timely
+from dragoman.services.timely import time_driven_services
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
-from dragoman.testing.dispatch import Delegation, Worker
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
+from dragoman.testing.dispatch import AgentFunction, CcosOperations
 
 START = 1_770_670_500_000
 """Start time of the manual clock: 2026-02-09T20:55:00Z."""
 
-_PERSON = Actor("human", "tester", "testing")
+_TESTER = Actor("human", "tester", "testing")
 _DEFAULTS = ccos.Choices()
 
 
@@ -88,19 +88,19 @@ class HandHub:
     """A hub whose time passes only when a test says so."""
 
     def __init__(self, open_store: Callable[[], Store], choices: ccos.Choices = _DEFAULTS) -> None:
-        self.clock = HandClock(START)
-        self._ids = CountingIds()
+        self.clock = ManualClock(START)
+        self._ids = SequentialIds()
         self._open_store = open_store
         self._choices = choices
         self._hub = self._open()
-        self._delegation = Delegation(self._hub, choices)
+        self._ccos = CcosOperations(self._hub, choices)
 
     def create(self, title: str, *, ready: bool = True) -> str:
         """Create a task; give `do` a `CreateTask` for one with more to it."""
         return self.do(CreateTask(title, ready=ready)).task
 
     def claim(
-        self, task: str = "", *, agent: str, session: str = "", ttl_ms: int = DEFAULT_TTL_MS
+        self, task: str = "", *, agent: str, session: str = "", ttl_ms: int = DEFAULT_LEASE_MS
     ) -> Work:
         """Claim a task, or the next ready one."""
         receipt = self.do(ClaimTask(task, agent, session, ttl_ms), agent=agent)
@@ -112,17 +112,17 @@ class HandHub:
 
     def do(self, command: AnyCommand, *, agent: str = "", key: str = "") -> Receipt:
         """Run any command, as a person or as an agent; a refusal is raised as Refused."""
-        actor = Actor("agent", agent, "testing") if agent else _PERSON
-        return self._hub.do(actor, command, key=key).receipts[0]
+        actor = Actor("agent", agent, "testing") if agent else _TESTER
+        return self._hub.submit(actor, command, key=key).receipts[0]
 
     def call(self, operation: str, *, agent: str = "", **arguments: Any) -> Any:
         """Call an operation of CCOS, as a person or as an agent; a refusal is raised as Refused."""
-        actor = Actor("agent", agent, "testing") if agent else _PERSON
-        return self._delegation.call(operation, arguments, actor)
+        actor = Actor("agent", agent, "testing") if agent else _TESTER
+        return self._ccos.call(operation, arguments, actor)
 
-    def dispatch(self, workers: Mapping[str, Worker]) -> int:
+    def dispatch(self, workers: Mapping[str, AgentFunction]) -> int:
         """Dispatch every open request to its agent's function, submit the result; their number."""
-        return self._delegation.dispatch(workers)
+        return self._ccos.dispatch(workers)
 
     def task(self, name: str) -> Task:
         """The current task."""
@@ -138,23 +138,26 @@ class HandHub:
     def tick(self) -> None:
         """Run every time-driven service once, with the default settings."""
         now = self.clock.now()
-        for duty in timely(self._hub, Settings()):
+        for duty in time_driven_services(self._hub, Settings()):
             duty.run_once(now)
 
     def restart(self) -> None:
         """Restart the hub on what it had stored."""
         self.close()
         self._hub = self._open()
-        self._delegation = Delegation(self._hub, self._choices)
+        self._ccos = CcosOperations(self._hub, self._choices)
 
     def history(self) -> list[Line[Raw]]:
         """Every entry of the ledger, oldest first."""
-        return [read_line(entry.line) for entry in entries(self._hub.store)]
+        return [read_line(entry.line) for entry in all_entries(self._hub.store)]
 
     def verify(self) -> list[Finding]:
         """Problems of the ledger and its views; none, one hopes."""
         store = self._hub.store
-        return [*check_ledger(store, (), _quietly), *check_views(store, _quietly)]
+        return [
+            *check_ledger(store, (), _ignore_progress),
+            *check_stored_states(store, _ignore_progress),
+        ]
 
     def close(self) -> None:
         """Close the store."""
@@ -179,17 +182,20 @@ def hand_hub(
             hub.close()
 
 
-def _memory(_: Path) -> Callable[[], Store]:
+def _open_memory(_: Path) -> Callable[[], Store]:
     kept = MemoryStore("testing")
     return lambda: kept
 
 
-def _sqlite(folder: Path) -> Callable[[], Store]:
+def _open_sqlite(folder: Path) -> Callable[[], Store]:
     return lambda: SqliteStore.open(folder / "dragoman.db", lambda: "testing")
 
 
-_OPENERS: dict[str, Callable[[Path], Callable[[], Store]]] = {"memory": _memory, "sqlite": _sqlite}
+_OPENERS: dict[str, Callable[[Path], Callable[[], Store]]] = {
+    "memory": _open_memory,
+    "sqlite": _open_sqlite,
+}
 
 
-def _quietly(_: int) -> None:
+def _ignore_progress(_: int) -> None:
     """Ignore progress."""

@@ -11,11 +11,11 @@ _UPPER: Final = str.maketrans(ascii_lowercase, ascii_uppercase)
 _LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
-def upper(text: str) -> str:
+def ascii_upper(text: str) -> str:
     """Convert the letters a to z to upper case."""
     return text.upper() if text.isascii() else text.translate(_UPPER)
 
 
-def lower(text: str) -> str:
+def ascii_lower(text: str) -> str:
     """Convert the letters A to Z to lower case."""
     return text.lower() if text.isascii() else text.translate(_LOWER)

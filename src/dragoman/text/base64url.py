@@ -4,15 +4,15 @@ import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 
-def to_base64url(data: bytes) -> str:
+def encode_base64url(data: bytes) -> str:
     """Encode bytes."""
     return urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
-def from_base64url(text: str) -> bytes | None:
+def decode_base64url(text: str) -> bytes | None:
     """Decode a text; None unless it is the canonical spelling."""
     try:
         data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError):
         return None
-    return data if to_base64url(data) == text else None
+    return data if encode_base64url(data) == text else None

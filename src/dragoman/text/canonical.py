@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 import rfc8785
 
-_MOST: Final = 2**53 - 1
+_MAX_INTEGER: Final = 2**53 - 1
 
 _write: Final = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
@@ -22,39 +22,39 @@ def canonical_sha256(value: Mapping[str, Any]) -> str:
     """SHA-256 of a JSON object's canonical form, in lower-case hexadecimal; ValueError if it has
     none.
     """
-    return sha256(canonical(value)).hexdigest()
+    return sha256(canonical_json(value)).hexdigest()
 
 
-def canonical(value: Mapping[str, Any]) -> bytes:
+def canonical_json(value: Mapping[str, Any]) -> bytes:
     """Canonical form of a JSON object; ValueError if it has none."""
     try:
-        return _write(value).encode() if _is_plain(value) else rfc8785.dumps(cast(Any, value))
+        return _write(value).encode() if _is_simple(value) else rfc8785.dumps(cast(Any, value))
     except (rfc8785.CanonicalizationError, RecursionError) as error:
         raise ValueError(str(error)) from error
 
 
-def _is_plain(value: Mapping[str, Any]) -> bool:
+def _is_simple(value: Mapping[str, Any]) -> bool:
     """Check whether the standard library writes the canonical form of this value."""
-    left: list[Any] = [value]
-    for _ in range(_MOST_NODES):
-        if not left:
+    pending: list[Any] = [value]
+    for _ in range(_MAX_NODES):
+        if not pending:
             return True
-        one = left.pop()
-        kind: object = one.__class__
+        part = pending.pop()
+        kind: object = part.__class__
         if kind is dict:
-            if not all(type(key) is str and key.isascii() for key in one):
+            if not all(type(key) is str and key.isascii() for key in part):
                 return False
-            left.extend(one.values())
+            pending.extend(part.values())
         elif kind is list:
-            left.extend(one)
+            pending.extend(part)
         elif kind is int:
-            if not -_MOST <= one <= _MOST:
+            if not -_MAX_INTEGER <= part <= _MAX_INTEGER:
                 return False
-        elif kind not in _PLAIN:
+        elif kind not in _SIMPLE_TYPES:
             return False
     return False
 
 
-_PLAIN: Final[frozenset[object]] = frozenset({str, bool, type(None)})
-_MOST_NODES: Final = 100_000
+_SIMPLE_TYPES: Final[frozenset[object]] = frozenset({str, bool, type(None)})
+_MAX_NODES: Final = 100_000
 """Larger or recursive values are left to rfc8785, which checks the depth."""

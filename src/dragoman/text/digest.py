@@ -6,7 +6,7 @@ from hashlib import sha256
 _BLOCK = 64
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))
-_KEYS = 8
+_CACHED_KEYS = 8
 """Number of cached keys; a hub has one."""
 
 
@@ -15,14 +15,14 @@ def keyed_digest(key: bytes, data: bytes) -> bytes:
 
     The same as `hmac.digest`, in less than half of its time: the key is hashed once, not each time.
     """
-    inner, outer = _begun(key)
+    inner, outer = _keyed_states(key)
     inside, outside = inner.copy(), outer.copy()
     inside.update(data)
     outside.update(inside.digest())
     return outside.digest()[:16]
 
 
-@lru_cache(_KEYS)
-def _begun(key: bytes):
+@lru_cache(_CACHED_KEYS)
+def _keyed_states(key: bytes):
     block = (key if len(key) <= _BLOCK else sha256(key).digest()).ljust(_BLOCK, b"\0")
     return sha256(block.translate(_INNER)), sha256(block.translate(_OUTER))

@@ -12,44 +12,44 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from dragoman.text.safe_path import why_unsafe
+from dragoman.text.safe_path import check_path
 
 _ANY_PARTS: Final = "**"
 _ANY_TEXT: Final = "*"
 _ANY_ONE: Final = "?"
 _WILD: Final = frozenset({_ANY_TEXT, _ANY_ONE})
-MOST_PARTS: Final = 24
+MAX_PARTS: Final = 24
 """A path of more parts cannot be reserved: each is compared with those of all others."""
 
 T = TypeVar("T")
 
 
-def tidy_glob(glob: str) -> str:
+def normalize_glob(glob: str) -> str:
     """Normalize a glob for storing: no `./` at its beginning, and `**` behind a folder."""
     while glob.startswith("./"):
         glob = glob[2:]
     return glob + _ANY_PARTS if glob.endswith("/") else glob
 
 
-def why_no_glob(glob: str) -> str | None:
+def check_glob(glob: str) -> str | None:
     """Check a glob; the reason why it names no files of a repository, or None."""
     if any(_ANY_PARTS in part and part != _ANY_PARTS for part in glob.split("/")):
         return "** must stand alone between slashes, for example src/**/test_*.py"
     if "." in glob.split("/"):
         return "it has a part that is a single dot; write the path without it"
-    if glob.count("/") >= MOST_PARTS:
-        return f"it has more than {MOST_PARTS} parts; name a folder above it"
-    return why_unsafe(glob)
+    if glob.count("/") >= MAX_PARTS:
+        return f"it has more than {MAX_PARTS} parts; name a folder above it"
+    return check_path(glob)
 
 
-def names_nothing(glob: str) -> bool:
+def is_only_wildcards(glob: str) -> bool:
     """Check whether it has no letter of a name, so that it matches files of any name."""
     return not any(character not in "*?/." for character in glob)
 
 
-def overlap(one: str, other: str) -> bool:
+def globs_overlap(one: str, other: str) -> bool:
     """Check whether a file could match both globs."""
-    a, b = _shape(one), _shape(other)
+    a, b = _analyze(one), _analyze(other)
     within_a, within_b = b.head.startswith(a.head), a.head.startswith(b.head)
     if (within_a and a.is_plain) or (within_b and b.is_plain):
         return True
@@ -57,24 +57,24 @@ def overlap(one: str, other: str) -> bool:
     return (
         (within_a or within_b)
         and (a.tail.endswith(b.tail) or b.tail.endswith(a.tail))
-        and _meet(a.parts, b.parts, _ANY_PARTS, _parts_meet, _leads)
+        and _patterns_meet(a.parts, b.parts, _ANY_PARTS, _parts_meet, _matches_parts)
     )
 
 
-def means(glob: str, file: str) -> bool:
+def glob_matches(glob: str, file: str) -> bool:
     """Check whether a glob matches this file, which is no folder whatever its name."""
-    shape, path = _shape(glob), file + "/"
+    shape, path = _analyze(glob), file + "/"
     if shape.is_plain:
         return path.startswith(shape.head)
     parts = tuple(file.split("/"))
     return (
         path.startswith(shape.head)
         and path.endswith(shape.tail)
-        and _meet(shape.parts, parts, _ANY_PARTS, _parts_meet, _leads)
+        and _patterns_meet(shape.parts, parts, _ANY_PARTS, _parts_meet, _matches_parts)
     )
 
 
-class Overlaps(Generic[T]):
+class GlobIndex(Generic[T]):
     """Index of items by glob, to find those whose glob could overlap with another one."""
 
     def __init__(self) -> None:
@@ -85,20 +85,20 @@ class Overlaps(Generic[T]):
 
     def add(self, glob: str, item: T) -> None:
         """Add an item."""
-        folder = _shape(glob).folder
+        folder = _analyze(glob).folder
         self._at[folder].append(item)
         for size in range(len(folder) + 1):
             self._within[folder[:size]].append(item)
 
-    def near(self, glob: str) -> Iterator[T]:
+    def find_near(self, glob: str) -> Iterator[T]:
         """Items whose globs begin above, in or below the folder in which this glob begins."""
-        folder = _shape(glob).folder
+        folder = _analyze(glob).folder
         for size in range(len(folder)):
             yield from self._at.get(folder[:size], ())
         yield from self._within.get(folder, ())
 
 
-class _Shape(NamedTuple):
+class _GlobShape(NamedTuple):
     """A glob, prepared for comparison."""
 
     parts: tuple[str, ...]
@@ -111,16 +111,18 @@ class _Shape(NamedTuple):
 
 
 @lru_cache(maxsize=4_096)
-def _shape(glob: str) -> _Shape:
+def _analyze(glob: str) -> _GlobShape:
     parts = tuple(glob.split("/"))
     folder = tuple(takewhile(lambda part: not _is_wild(part), parts))
     path = glob + "/"
     if folder != parts:
         # `**` may match no part at all, and then there is no slash before what follows it.
         wild = [place for place, character in enumerate(path) if character in _WILD]
-        return _Shape(parts, folder, False, path[: wild[0]], path[wild[-1] + 1 :].removeprefix("/"))
+        return _GlobShape(
+            parts, folder, False, path[: wild[0]], path[wild[-1] + 1 :].removeprefix("/")
+        )
     is_file = "." in parts[-1][1:]
-    return _Shape(
+    return _GlobShape(
         parts if is_file else (*parts, _ANY_PARTS), folder, True, path, path if is_file else ""
     )
 
@@ -133,91 +135,95 @@ def _is_wild(part: str) -> bool:
 def _parts_meet(one: str, other: str) -> bool:
     if not _is_wild(one) and not _is_wild(other):
         return one == other
-    return _meet(one, other, _ANY_TEXT, _characters_meet, _spells)
+    return _patterns_meet(one, other, _ANY_TEXT, _characters_meet, _matches_characters)
 
 
 def _characters_meet(one: str, other: str) -> bool:
     return one == other or _ANY_ONE in (one, other)
 
 
-def _spells(pattern: str, row: str) -> bool:
+def _matches_characters(pattern: str, row: str) -> bool:
     """Match characters without `*` against a pattern: all positions at once, as bits.
 
     This takes as many steps as the text is long, whatever the pattern is.
     """
-    fits, loops, end = _places(pattern)
-    anywhere = fits.get(_ANY_ONE, 0)
+    positions_by_character, loops, end = _compile_characters(pattern)
+    anywhere = positions_by_character.get(_ANY_ONE, 0)
     at = 1
     for character in row:
-        here = -1 if character == _ANY_ONE else fits.get(character, anywhere)
+        here = -1 if character == _ANY_ONE else positions_by_character.get(character, anywhere)
         at = ((at & here) << 1) | (at & loops)
     return bool(at & end)
 
 
 @lru_cache(maxsize=4_096)
-def _places(pattern: str) -> tuple[dict[str, int], int, int]:
+def _compile_characters(pattern: str) -> tuple[dict[str, int], int, int]:
     """Character -> positions that it matches; the positions of `*`; the last position."""
     loops, place = 0, 1
-    fits: dict[str, int] = {}
+    positions_by_character: dict[str, int] = {}
     for character in pattern:
         if character == _ANY_TEXT:
             loops |= place
         else:
-            fits[character] = fits.get(character, 0) | place
+            positions_by_character[character] = positions_by_character.get(character, 0) | place
             place <<= 1
-    anywhere = fits.get(_ANY_ONE, 0)
-    return {character: places | anywhere for character, places in fits.items()}, loops, place
+    anywhere = positions_by_character.get(_ANY_ONE, 0)
+    return (
+        {character: places | anywhere for character, places in positions_by_character.items()},
+        loops,
+        place,
+    )
 
 
-def _meet(
+def _patterns_meet(
     a: Sequence[T],
     b: Sequence[T],
-    many: T,
-    fit: Callable[[T, T], bool],
-    describes: Callable[[Any, Any], bool],
+    wildcard: T,
+    fits: Callable[[T, T], bool],
+    matches: Callable[[Any, Any], bool],
 ) -> bool:
     """Check whether one sequence could match both patterns; `wildcard` matches any number of
     items."""
-    if many in a and many in b:
+    if wildcard in a and wildcard in b:
         # Each can match the other's middle, so that only the two ends can disagree.
-        return _ends_fit(a, b, many, fit) and _ends_fit(a[::-1], b[::-1], many, fit)
-    if many in a:
-        return describes(a, b)
-    if many in b:
-        return describes(b, a)
-    return len(a) == len(b) and all(map(fit, a, b))
+        return _ends_fit(a, b, wildcard, fits) and _ends_fit(a[::-1], b[::-1], wildcard, fits)
+    if wildcard in a:
+        return matches(a, b)
+    if wildcard in b:
+        return matches(b, a)
+    return len(a) == len(b) and all(map(fits, a, b))
 
 
-def _ends_fit(a: Sequence[T], b: Sequence[T], many: T, fit: Callable[[T, T], bool]) -> bool:
+def _ends_fit(a: Sequence[T], b: Sequence[T], wildcard: T, fits: Callable[[T, T], bool]) -> bool:
     for one, other in zip(a, b, strict=False):
-        if many in (one, other):
+        if wildcard in (one, other):
             return True
-        if not fit(one, other):
+        if not fits(one, other):
             return False
     return True
 
 
-def _leads(pattern: tuple[str, ...], row: tuple[str, ...]) -> bool:
+def _matches_parts(pattern: tuple[str, ...], row: tuple[str, ...]) -> bool:
     """Match parts without `**` against a pattern: its ends, and the runs in between."""
-    front, *between, back = _runs(pattern)
+    front, *between, back = _runs_between_stars(pattern)
     at, end = len(front), len(row) - len(back)
-    if at > end or not _fits(front, row, 0) or not _fits(back, row, end):
+    if at > end or not _run_fits(front, row, 0) or not _run_fits(back, row, end):
         return False
     for run in between:
         places = range(at, end - len(run) + 1)
-        found = next((place for place in places if _fits(run, row, place)), None)
+        found = next((place for place in places if _run_fits(run, row, place)), None)
         if found is None:
             return False
         at = found + len(run)
     return True
 
 
-def _fits(run: tuple[str, ...], row: tuple[str, ...], place: int) -> bool:
+def _run_fits(run: tuple[str, ...], row: tuple[str, ...], place: int) -> bool:
     return all(map(_parts_meet, run, row[place : place + len(run)]))
 
 
 @lru_cache(maxsize=4_096)
-def _runs(pattern: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+def _runs_between_stars(pattern: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """Split the parts at each `**`."""
     places = [place for place, part in enumerate(pattern) if part == _ANY_PARTS]
     starts, ends = [0, *(place + 1 for place in places)], [*places, len(pattern)]

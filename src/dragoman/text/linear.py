@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol, cast
 import re2 as untyped  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 _re2: Any = untyped
-_MOST_MEMORY: Final = 64 * 1024 * 1024
+_MAX_MEMORY: Final = 64 * 1024 * 1024
 """Memory limit of a compiled expression; beyond it a search goes on, slower."""
-_SHORT: Final = 1_024
+_SHORT_TEXT: Final = 1_024
 
 
 class Match(Protocol):
@@ -31,7 +31,7 @@ class Match(Protocol):
         ...
 
 
-class Linear:
+class LinearRegex:
     """A regular expression, compiled at its first use, because that takes time."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Linear:
         return _re2.compile(self.pattern, options)
 
 
-class Anywhere:
+class AnyRegex:
     """Several expressions; tests whether any of them matches anywhere in a text.
 
     In a short text a set takes a third of the time of a search. In a long one a search is faster,
@@ -80,44 +80,44 @@ class Anywhere:
     def __init__(self, *patterns: bytes) -> None:
         self._patterns = patterns
 
-    def is_in(self, text: bytes) -> bool:
+    def matches(self, text: bytes) -> bool:
         """Check whether any of them matches."""
         # No generator: it would take as long as a short text does.
-        for is_there in self._quick if len(text) < _SHORT else self._searches:
+        for is_there in self._sets if len(text) < _SHORT_TEXT else self._searches:
             if is_there(text):
                 return True
         return False
 
     @cached_property
     def _searches(self) -> list[Callable[[bytes], object]]:
-        return [Linear(pattern, captures=False).search for pattern in self._patterns]
+        return [LinearRegex(pattern, captures=False).search for pattern in self._patterns]
 
     @cached_property
-    def _quick(self) -> list[Callable[[bytes], object]]:
-        return list(map(_set_of, self._patterns))
+    def _sets(self) -> list[Callable[[bytes], object]]:
+        return list(map(_compile_set, self._patterns))
 
 
-def _set_of(pattern: bytes) -> Callable[[bytes], object]:
+def _compile_set(pattern: bytes) -> Callable[[bytes], object]:
     """Function that tests an expression; one that is too long for a set is searched."""
-    alone: Any = _re2.Set.SearchSet(_options(characters=False, captures=False))
-    alone.Add(pattern)
+    regex_set: Any = _re2.Set.SearchSet(_options(characters=False, captures=False))
+    regex_set.Add(pattern)
     try:
-        alone.Compile()
+        regex_set.Compile()
     except _re2.error:
-        return Linear(pattern, captures=False).search
-    return alone.Match
+        return LinearRegex(pattern, captures=False).search
+    return regex_set.Match
 
 
 def _options(*, characters: bool, captures: bool) -> Any:
     options: Any = _re2.Options()
     encodings = _re2.Options.Encoding
     options.encoding = encodings.UTF8 if characters else encodings.LATIN1
-    options.max_mem = _MOST_MEMORY
+    options.max_mem = _MAX_MEMORY
     options.never_capture = not captures
     options.log_errors = False
     return options
 
 
-def literally(text: bytes) -> bytes:
+def escape_regex(text: bytes) -> bytes:
     """Escape bytes, so that they match literally."""
     return cast(bytes, _re2.escape(text))

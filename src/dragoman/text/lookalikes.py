@@ -34,7 +34,7 @@ _LETTERS: Final = str.maketrans(
 """Confusable letter -> letter that it looks like. Both sides of a comparison are mapped."""
 
 
-class Seen(Struct, frozen=True, gc=False):
+class VisibleText(Struct, frozen=True, gc=False):
     """Visible words of a text, and all of its letters joined if a hidden character is within a
     word.
     """
@@ -43,19 +43,19 @@ class Seen(Struct, frozen=True, gc=False):
     letters: str = ""
 
 
-def seen(text: str) -> Seen:
+def visible_words(text: str) -> VisibleText:
     """Visible words of a text, for comparison."""
-    shown = text.casefold() if text.isascii() else _folded(text)
+    shown = text.casefold() if text.isascii() else _fold_confusables(text)
     words = tuple(_WORD.findall(_HIDDEN.sub("", shown)))
-    return Seen(words, "".join(words) if _WITHIN.search(shown) else "")
+    return VisibleText(words, "".join(words) if _WITHIN.search(shown) else "")
 
 
-def shows(text: str) -> bool:
+def has_visible_text(text: str) -> bool:
     """Check whether a text has any visible character."""
     return bool(_HIDDEN.sub("", text).strip())
 
 
-def _folded(text: str) -> str:
-    apart = unicodedata.normalize("NFKD", text).translate(_CAPITALS).casefold()
+def _fold_confusables(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text).translate(_CAPITALS).casefold()
     # Folding may add a mark to a letter that had none: decompose again.
-    return _MARKS.sub("", unicodedata.normalize("NFKD", apart)).translate(_LETTERS)
+    return _MARKS.sub("", unicodedata.normalize("NFKD", decomposed)).translate(_LETTERS)

@@ -10,19 +10,19 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dragoman.text.nearest import nearest_or_all
-from dragoman.text.shape_place import Place, place_of
+from dragoman.text.nearest import suggest_or_list
+from dragoman.text.shape_place import AllowedValues, find_allowed
 
 MISSING: Final = "it is missing"
 NO_OBJECT: Final = "it must be an object"
 
 # Patterns are compiled when something is wrong: every command would wait for it.
-_AT: Final = r"(?P<reason>.*?)(?: - at (?P<key>`key` in )?`\$\.?(?P<path>[^`]*)`)?"
-_STEP: Final = r"\[(?:\d+|\.{3})\]|[^.\[]+"
+_MESSAGE_FORM: Final = r"(?P<reason>.*?)(?: - at (?P<key>`key` in )?`\$\.?(?P<path>[^`]*)`)?"
+_PATH_STEP: Final = r"\[(?:\d+|\.{3})\]|[^.\[]+"
 _SHOWN: Final = 60
 """Longest part of a foreign value that is shown."""
 
-_KINDS: Final = {
+_TYPE_WORDS: Final = {
     "bool": "true or false",
     "str": "a text",
     "int": "a whole number",
@@ -31,10 +31,10 @@ _KINDS: Final = {
     "array": "a list",
     "null": "null",
 }
-_GIVEN: Final = _KINDS | {"float": "a number with a point"}
-_IN_JSON: Final = {"NoneType": "null", "list": "array", "dict": "object"}
+_GIVEN_TYPE_WORDS: Final = _TYPE_WORDS | {"float": "a number with a point"}
+_JSON_TYPE_NAMES: Final = {"NoneType": "null", "list": "array", "dict": "object"}
 """Name of a Python type -> name of the JSON type, where they differ."""
-_BOUNDS: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+_COMPARISONS: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 _PARTS: Final = {
     "str": ("character", "characters"),
     "array": ("entry", "entries"),
@@ -57,34 +57,34 @@ def shape_fault(error: Exception, shape: Any, *, is_text: bool = False) -> Shape
 
     `is_text`: the source has nothing but text, so that this need not be said.
     """
-    at = _match(_AT, str(error))
+    at = _match(_MESSAGE_FORM, str(error))
     assert at is not None, "the pattern takes any text"
-    said, path = at["reason"], at["path"] or ""
+    message, path = at["reason"], at["path"] or ""
     if is_text:
-        said = said.removesuffix(", got `str`")
-    steps = re.findall(_STEP, path) + ["[key]"] * bool(at["key"])
-    reason, name = _told(said, place_of(shape, steps))
-    return ShapeFault(f"a name in it: {reason}" if at["key"] else reason, below(path, name))
+        message = message.removesuffix(", got `str`")
+    steps = re.findall(_PATH_STEP, path) + ["[key]"] * bool(at["key"])
+    reason, name = _explain(message, find_allowed(shape, steps))
+    return ShapeFault(f"a name in it: {reason}" if at["key"] else reason, join_path(path, name))
 
 
-def kind_of(value: object) -> str:
+def describe_type(value: object) -> str:
     """Describe the type of a value."""
     name = type(value).__name__
-    return _GIVEN.get(_IN_JSON.get(name, name), f"a {name}")
+    return _GIVEN_TYPE_WORDS.get(_JSON_TYPE_NAMES.get(name, name), f"a {name}")
 
 
-def below(path: str, inner: str) -> str:
+def join_path(path: str, child: str) -> str:
     """Join two paths; either may be empty."""
-    dot = "." if path and inner and not inner.startswith("[") else ""
-    return f"{path}{dot}{inner}"
+    dot = "." if path and child and not child.startswith("[") else ""
+    return f"{path}{dot}{child}"
 
 
-def no_such_field(name: str, known: Iterable[str]) -> str:
+def unknown_field_message(name: str, known: Iterable[str]) -> str:
     """Message for an unknown field, with the nearest known one, or all of them."""
-    return f"there is no such field{nearest_or_all(name, known)}"
+    return f"there is no such field{suggest_or_list(name, known)}"
 
 
-def not_one_of(value: str, choices: Iterable[str]) -> str:
+def choice_message(value: str, choices: Iterable[str]) -> str:
     """Message for a value that is none of the choices."""
     shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
     known = list(choices)
@@ -93,78 +93,78 @@ def not_one_of(value: str, choices: Iterable[str]) -> str:
     return f"{shown} is not one of{': ' if known else ' its values'}{', '.join(known)}"
 
 
-def _told(said: str, place: Place) -> tuple[str, str]:
+def _explain(message: str, allowed: AllowedValues) -> tuple[str, str]:
     """Explain a message of msgspec; also the name of the field, if it is missing or unknown."""
-    for pattern, words in _OF_OBJECTS:
-        found = _match(pattern, said)
+    for pattern, format_problem in _FIELD_PATTERNS:
+        found = _match(pattern, message)
         if found is not None:
             name = found[1] if found[1].isprintable() else ascii(found[1])
-            return words(found[1], place), name[:_SHOWN]
-    value = _match(_NO_CHOICE, said)
+            return format_problem(found[1], allowed), name[:_SHOWN]
+    value = _match(_CHOICE_PATTERN, message)
     if value is not None:
-        return not_one_of(value[1], place.choices), ""
-    if place.words:
-        return f"it must be {place.words}", ""
-    for pattern, right in _OF_VALUES:
-        found = _match(pattern, said)
+        return choice_message(value[1], allowed.choices), ""
+    if allowed.requirement:
+        return f"it must be {allowed.requirement}", ""
+    for pattern, format_requirement in _VALUE_PATTERNS:
+        found = _match(pattern, message)
         if found is not None:
-            return f"it must be {right(found, place)}", ""
-    return said, ""
+            return f"it must be {format_requirement(found, allowed)}", ""
+    return message, ""
 
 
-def _missing(_: str, __: Place) -> str:
+def _format_missing(_: str, __: AllowedValues) -> str:
     return MISSING
 
 
-def _unknown(name: str, place: Place) -> str:
-    return no_such_field(name, place.names)
+def _format_unknown(name: str, place: AllowedValues) -> str:
+    return unknown_field_message(name, place.names)
 
 
-_OF_OBJECTS: Final[tuple[tuple[str, Callable[[str, Place], str]], ...]] = (
-    (r"Object missing required field `(.*)`", _missing),
-    (r"Object contains unknown field `(.*)`", _unknown),
+_FIELD_PATTERNS: Final[tuple[tuple[str, Callable[[str, AllowedValues], str]], ...]] = (
+    (r"Object missing required field `(.*)`", _format_missing),
+    (r"Object contains unknown field `(.*)`", _format_unknown),
 )
-_NO_CHOICE: Final = r"Invalid (?:enum )?value (.*)"
+_CHOICE_PATTERN: Final = r"Invalid (?:enum )?value (.*)"
 
 
-def _kind(found: re.Match[str], place: Place) -> str:
+def _format_type(found: re.Match[str], place: AllowedValues) -> str:
     if place.is_choice:
         return f"{'one of: ' * (len(place.choices) > 1)}{', '.join(place.choices)}"
-    given = f", not {_GIVEN.get(found[2], found[2])}" if found[2] else ""
-    return f"{_kinds(found[1])}{given}"
+    given = f", not {_GIVEN_TYPE_WORDS.get(found[2], found[2])}" if found[2] else ""
+    return f"{_type_words(found[1])}{given}"
 
 
-def _range(found: re.Match[str], _: Place) -> str:
-    return f"{_kinds(found[1])}, {_BOUNDS[found[2]]} {found[3]}"
+def _format_range(found: re.Match[str], _: AllowedValues) -> str:
+    return f"{_type_words(found[1])}, {_COMPARISONS[found[2]]} {found[3]}"
 
 
-def _length(found: re.Match[str], _: Place) -> str:
-    return f"{_kinds(found[1])} of {_BOUNDS[found[2]]} {_count(found[1], found[3])}"
+def _format_length(found: re.Match[str], _: AllowedValues) -> str:
+    return f"{_type_words(found[1])} of {_COMPARISONS[found[2]]} {_count_words(found[1], found[3])}"
 
 
-def _exact(found: re.Match[str], _: Place) -> str:
-    return f"{_kinds(found[1])} of {_count(found[1], found[2])}, not {found[3]}"
+def _format_exact_length(found: re.Match[str], _: AllowedValues) -> str:
+    return f"{_type_words(found[1])} of {_count_words(found[1], found[2])}, not {found[3]}"
 
 
-def _form(found: re.Match[str], _: Place) -> str:
-    return f"{_kinds(found[1])} of the form {found[2]}"
+def _format_regex(found: re.Match[str], _: AllowedValues) -> str:
+    return f"{_type_words(found[1])} of the form {found[2]}"
 
 
-_OF_VALUES: Final[tuple[tuple[str, Callable[[re.Match[str], Place], str]], ...]] = (
-    (r"Expected `([^`]*)`(?:, got `([^`]*)`)?", _kind),
-    (r"Expected `([^`]*)` ([<>]=?) (.*)", _range),
-    (r"Expected `([^`]*)` of length ([<>]=?) (\d+)", _length),
-    (r"Expected `([^`]*)` of length (\d+), got (\d+)", _exact),
-    (r"Expected `([^`]*)` matching regex (.*)", _form),
+_VALUE_PATTERNS: Final[tuple[tuple[str, Callable[[re.Match[str], AllowedValues], str]], ...]] = (
+    (r"Expected `([^`]*)`(?:, got `([^`]*)`)?", _format_type),
+    (r"Expected `([^`]*)` ([<>]=?) (.*)", _format_range),
+    (r"Expected `([^`]*)` of length ([<>]=?) (\d+)", _format_length),
+    (r"Expected `([^`]*)` of length (\d+), got (\d+)", _format_exact_length),
+    (r"Expected `([^`]*)` matching regex (.*)", _format_regex),
 )
 
 
-def _kinds(names: str) -> str:
+def _type_words(names: str) -> str:
     """Describe the types of a message: `int | null` -> a whole number or null."""
-    return " or ".join(_KINDS.get(one, one) for one in names.split(" | "))
+    return " or ".join(_TYPE_WORDS.get(one, one) for one in names.split(" | "))
 
 
-def _count(kind: str, count: str) -> str:
+def _count_words(kind: str, count: str) -> str:
     one, many = _PARTS.get(kind, ("part", "parts"))
     return f"{count} {one if count == '1' else many}"
 

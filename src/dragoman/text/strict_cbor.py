@@ -11,24 +11,24 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 from dragoman.text.strict_json import (
-    LARGEST_WHOLE,
-    LONGEST_KEY,
-    MOST_BYTES,
-    MOST_DEPTH,
-    MOST_NODES,
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_KEY_LENGTH,
+    MAX_NODES,
+    MAX_SAFE_INTEGER,
     StrictJsonError,
 )
 
-_WHOLE, _NEGATIVE, _BYTES, _TEXT, _LIST, _MAP, _TAG, _SIMPLE = range(8)
+_UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _LIST, _MAP, _TAG, _SIMPLE = range(8)
 _LENGTHS: Final = {24: 1, 25: 2, 26: 4, 27: 8}
 """Low five bits of a head -> length of the number that follows, in bytes."""
 _CONSTANTS: Final[dict[int, bool | None]] = {20: False, 21: True, 22: None}
 _FLOATS: Final = {25: ">e", 26: ">f", 27: ">d"}
-_REFUSED: Final = {
+_UNSUPPORTED: Final = {
     _BYTES: "a byte string, which JSON does not have: send text, or base64url as text",
     _TAG: "a tag: send the value without it",
 }
-_ENDLESS: Final = 31
+_INDEFINITE: Final = 31
 
 
 def is_cbor_map(data: bytes) -> bool:
@@ -36,14 +36,14 @@ def is_cbor_map(data: bytes) -> bool:
     return bool(data) and data[0] >> 5 == _MAP
 
 
-def parse_cbor(data: bytes, most_bytes: int = MOST_BYTES) -> Any:
+def parse_cbor(data: bytes, most_bytes: int = MAX_BYTES) -> Any:
     """Parse CBOR within all limits (S-LIMIT); else StrictJsonError."""
     if len(data) > most_bytes:
         raise StrictJsonError(
             f"it has more than {most_bytes} bytes, and no more are taken", too_large=True
         )
     try:
-        return _Reader(data).whole()
+        return _Reader(data).read_all()
     except StrictJsonError as error:
         raise StrictJsonError(f"it cannot be read as CBOR: {error.reason}", error.path) from None
 
@@ -54,133 +54,133 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._nodes = 0
-        self._at = 0
+        self._position = 0
 
-    def whole(self) -> Any:
+    def read_all(self) -> Any:
         """Read the value, and check that nothing follows."""
-        value = self.value("", 0)
-        if self._at != len(self._data):
-            raise StrictJsonError(f"something follows the value, from byte {self._at} on")
+        value = self.read_value("", 0)
+        if self._position != len(self._data):
+            raise StrictJsonError(f"something follows the value, from byte {self._position} on")
         return value
 
-    def value(self, path: str, depth: int) -> Any:
+    def read_value(self, path: str, depth: int) -> Any:
         """Read the value at the current position."""
         self._nodes += 1
-        if self._nodes > MOST_NODES:
-            raise StrictJsonError(f"it has more than {MOST_NODES} values", path)
-        major, low = divmod(self._take(1, path)[0], 32)
+        if self._nodes > MAX_NODES:
+            raise StrictJsonError(f"it has more than {MAX_NODES} values", path)
+        major, low = divmod(self._read_bytes(1, path)[0], 32)
         if major == _SIMPLE:
-            return self._simple(low, path)
-        if major in _REFUSED:
-            raise StrictJsonError(f"this is {_REFUSED[major]}", path)
-        number = self._number(low, path)
-        return self._OF[major](self, number, path, depth)
+            return self._read_simple(low, path)
+        if major in _UNSUPPORTED:
+            raise StrictJsonError(f"this is {_UNSUPPORTED[major]}", path)
+        number = self._read_number(low, path)
+        return self._READERS[major](self, number, path, depth)
 
-    def _take(self, count: int, path: str) -> bytes:
-        taken = self._data[self._at : self._at + count]
+    def _read_bytes(self, count: int, path: str) -> bytes:
+        taken = self._data[self._position : self._position + count]
         if len(taken) < count:
             raise StrictJsonError("it ends before it is complete", path)
-        self._at += count
+        self._position += count
         return taken
 
-    def _number(self, low: int, path: str) -> int:
+    def _read_number(self, low: int, path: str) -> int:
         if low < min(_LENGTHS):
             return low
-        if low == _ENDLESS:
+        if low == _INDEFINITE:
             raise StrictJsonError("its length is indefinite: send it with a definite length", path)
         if low not in _LENGTHS:
             raise StrictJsonError("it has a reserved initial byte", path)
-        return int.from_bytes(self._take(_LENGTHS[low], path))
+        return int.from_bytes(self._read_bytes(_LENGTHS[low], path))
 
-    def _simple(self, low: int, path: str) -> Any:
+    def _read_simple(self, low: int, path: str) -> Any:
         if low in _CONSTANTS:
             return _CONSTANTS[low]
         if low not in _FLOATS:
             raise StrictJsonError("this is a value that JSON does not have", path)
-        (number,) = struct.unpack(_FLOATS[low], self._take(_LENGTHS[low], path))
+        (number,) = struct.unpack(_FLOATS[low], self._read_bytes(_LENGTHS[low], path))
         if not math.isfinite(number):
             raise StrictJsonError(f"{number} is not a number in JSON", path)
         return number
 
-    def _whole(self, number: int, path: str, depth: int) -> int:
+    def _read_unsigned(self, number: int, path: str, depth: int) -> int:
         del depth
-        if number > LARGEST_WHOLE:
+        if number > MAX_SAFE_INTEGER:
             raise StrictJsonError(
-                f"the whole number is beyond ±{LARGEST_WHOLE}, where not every reader is exact",
+                f"the whole number is beyond ±{MAX_SAFE_INTEGER}, where not every reader is exact",
                 path,
             )
         return number
 
-    def _negative(self, number: int, path: str, depth: int) -> int:
-        return -self._whole(number + 1, path, depth)
+    def _read_negative(self, number: int, path: str, depth: int) -> int:
+        return -self._read_unsigned(number + 1, path, depth)
 
-    def _text(self, length: int, path: str, depth: int) -> str:
+    def _read_text(self, length: int, path: str, depth: int) -> str:
         del depth
         try:
-            return self._take(length, path).decode()
+            return self._read_bytes(length, path).decode()
         except UnicodeDecodeError as error:
             raise StrictJsonError(f"the text is not UTF-8: {error.reason}", path) from None
 
-    def _list(self, length: int, path: str, depth: int) -> list[Any]:
+    def _read_list(self, length: int, path: str, depth: int) -> list[Any]:
         self._check_depth(path, depth)
-        return [self.value(f"{path}[{index}]", depth + 1) for index in range(length)]
+        return [self.read_value(f"{path}[{index}]", depth + 1) for index in range(length)]
 
-    def _map(self, length: int, path: str, depth: int) -> dict[str, Any]:
+    def _read_map(self, length: int, path: str, depth: int) -> dict[str, Any]:
         self._check_depth(path, depth)
         found: dict[str, Any] = {}
         for _ in range(length):
-            key = self._key(path)
+            key = self._read_key(path)
             below = f"{path}.{key}" if path else key
             if key in found:
                 raise StrictJsonError("this key stands twice in its object", below)
-            found[key] = self.value(below, depth + 1)
+            found[key] = self.read_value(below, depth + 1)
         return found
 
-    def _key(self, path: str) -> str:
-        major, low = divmod(self._take(1, path)[0], 32)
+    def _read_key(self, path: str) -> str:
+        major, low = divmod(self._read_bytes(1, path)[0], 32)
         if major != _TEXT:
             raise StrictJsonError("a key is not a text", path)
-        key = self._text(self._number(low, path), path, 0)
-        if len(key) > LONGEST_KEY:
-            raise StrictJsonError(f"a key has more than {LONGEST_KEY} characters", path)
+        key = self._read_text(self._read_number(low, path), path, 0)
+        if len(key) > MAX_KEY_LENGTH:
+            raise StrictJsonError(f"a key has more than {MAX_KEY_LENGTH} characters", path)
         return key
 
     def _check_depth(self, path: str, depth: int) -> None:
-        if depth == MOST_DEPTH:
-            raise StrictJsonError(f"it is nested more than {MOST_DEPTH} deep", path)
+        if depth == MAX_DEPTH:
+            raise StrictJsonError(f"it is nested more than {MAX_DEPTH} deep", path)
 
-    _OF: Final[dict[int, Callable[["_Reader", int, str, int], Any]]] = {
-        _WHOLE: _whole,
-        _NEGATIVE: _negative,
-        _TEXT: _text,
-        _LIST: _list,
-        _MAP: _map,
+    _READERS: Final[dict[int, Callable[["_Reader", int, str, int], Any]]] = {
+        _UNSIGNED: _read_unsigned,
+        _NEGATIVE: _read_negative,
+        _TEXT: _read_text,
+        _LIST: _read_list,
+        _MAP: _read_map,
     }
 
 
-def to_cbor(value: object) -> bytes:
+def encode_cbor(value: object) -> bytes:
     """Encode a JSON value in deterministic CBOR."""
     if isinstance(value, bool) or value is None:
         low = next(low for low, constant in _CONSTANTS.items() if constant is value)
         return bytes((_SIMPLE << 5 | low,))
     if isinstance(value, int):
-        return _head(_NEGATIVE, -1 - value) if value < 0 else _head(_WHOLE, value)
+        return _encode_head(_NEGATIVE, -1 - value) if value < 0 else _encode_head(_UNSIGNED, value)
     if isinstance(value, float):
-        return _written_float(value)
+        return _encode_float(value)
     if isinstance(value, str):
         text = value.encode()
-        return _head(_TEXT, len(text)) + text
+        return _encode_head(_TEXT, len(text)) + text
     if isinstance(value, dict):
         items = cast(dict[str, object], value).items()
-        pairs = sorted((to_cbor(key), to_cbor(part)) for key, part in items)
-        return _head(_MAP, len(pairs)) + b"".join(key + part for key, part in pairs)
+        pairs = sorted((encode_cbor(key), encode_cbor(part)) for key, part in items)
+        return _encode_head(_MAP, len(pairs)) + b"".join(key + part for key, part in pairs)
     if isinstance(value, list | tuple):
-        parts = [to_cbor(part) for part in cast(Iterable[object], value)]
-        return _head(_LIST, len(parts)) + b"".join(parts)
+        parts = [encode_cbor(part) for part in cast(Iterable[object], value)]
+        return _encode_head(_LIST, len(parts)) + b"".join(parts)
     raise TypeError(f"{type(value).__name__} is no value of JSON")
 
 
-def _head(major: int, number: int) -> bytes:
+def _encode_head(major: int, number: int) -> bytes:
     if number < min(_LENGTHS):
         return bytes((major << 5 | number,))
     for low, length in _LENGTHS.items():
@@ -189,7 +189,7 @@ def _head(major: int, number: int) -> bytes:
     raise ValueError(f"{number} is too large for CBOR")
 
 
-def _written_float(number: float) -> bytes:
+def _encode_float(number: float) -> bytes:
     """Encode in the shortest of the three lengths that keeps the value."""
     if not math.isfinite(number):
         raise ValueError(f"{number} is not a number in JSON")

@@ -15,31 +15,33 @@ from typing import Any, Final, cast
 
 import msgspec
 
-MOST_BYTES: Final = 256 * 1024
-MOST_DEPTH: Final = 32
-MOST_NODES: Final = 10_000
-LONGEST_KEY: Final = 64
-LARGEST_WHOLE: Final = 2**53 - 1
+MAX_BYTES: Final = 256 * 1024
+MAX_DEPTH: Final = 32
+MAX_NODES: Final = 10_000
+MAX_KEY_LENGTH: Final = 64
+MAX_SAFE_INTEGER: Final = 2**53 - 1
 """Every JSON reader keeps whole numbers exactly up to here."""
-_MOST_READ: Final = 10 * MOST_NODES
+_MAX_COUNTED: Final = 10 * MAX_NODES
 """A text of far more values is not parsed, not even to locate the error: that would take a hundred
 times the memory of the text, and seconds."""
 
 _ESCAPED_COLON: Final = re.compile(rb"\\u003[aA]")
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
-_SIGN: Final = re.compile(rb'[,{\[]|"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+_STRUCTURE: Final = re.compile(rb'[,{\[]|"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 """A value has at most three of these: its key, itself or its start, and a comma behind it."""
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]')
-ESCAPED_HALF: Final = re.compile(
+ESCAPED_SURROGATE: Final = re.compile(
     rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F]\w\w)"
 )
 """An escaped backslash, a whole surrogate pair, or (group 1) half of one."""
-_HALF_IN_UTF8: Final = re.compile(rb"\xed[\xa0-\xbf]")
-_WORDS: Final = {"Input data was truncated": "it ends before it is complete"}
+_SURROGATE_IN_UTF8: Final = re.compile(rb"\xed[\xa0-\xbf]")
+_DECODER_MESSAGES: Final = {"Input data was truncated": "it ends before it is complete"}
 """Message of the decoder -> our message."""
-_HALF: Final = re.compile("[\ud800-\udfff]")
-_BEYOND: Final = f"the whole number is beyond ±{LARGEST_WHOLE}, where not every reader is exact"
-_SHOWN: Final = 40
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_INTEGER_MESSAGE: Final = (
+    f"the whole number is beyond ±{MAX_SAFE_INTEGER}, where not every reader is exact"
+)
+_MAX_SHOWN: Final = 40
 
 _decode = msgspec.json.Decoder().decode
 _write = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
@@ -55,28 +57,32 @@ class StrictJsonError(ValueError):
         self.too_large = too_large
 
 
-def parse_json(text: bytes | str, most_bytes: int = MOST_BYTES, *, any_whole: bool = False) -> Any:
+def parse_json(
+    text: bytes | str, max_bytes: int = MAX_BYTES, *, allow_big_integers: bool = False
+) -> Any:
     """Parse a JSON text within all limits (S-LIMIT); else StrictJsonError.
 
     `allow_big_integers`: whole numbers are unbounded here, for shapes that have limits of their
     own.
     """
-    data = _as_bytes(text, most_bytes)
-    if len(data) > most_bytes:
-        raise _too_large(most_bytes)
-    if len(data) > _MOST_READ and _is_of_far_too_many(data):
+    data = _as_bytes(text, max_bytes)
+    if len(data) > max_bytes:
+        raise _too_large(max_bytes)
+    if len(data) > _MAX_COUNTED and _has_far_too_many_values(data):
         raise _too_many()
     try:
         value = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _malformed(data, error) from None
-    keys, strings = _walk(value, None if any_whole else LARGEST_WHOLE)
-    if not _all_kept(data, keys, strings):
-        raise StrictJsonError("this key stands twice in its object", _second_key(data.decode()))
+        raise _syntax_error(data, error) from None
+    keys, strings = _collect_strings(value, None if allow_big_integers else MAX_SAFE_INTEGER)
+    if not _has_unique_keys(data, keys, strings):
+        raise StrictJsonError(
+            "this key stands twice in its object", _find_duplicate_key(data.decode())
+        )
     return value
 
 
-def to_json(value: object) -> bytes:
+def encode_json(value: object) -> bytes:
     """Encode a value that was parsed elsewhere as JSON, for `parse_json`; else StrictJsonError."""
     try:
         return _write(value).encode()
@@ -84,61 +90,61 @@ def to_json(value: object) -> bytes:
         raise StrictJsonError(f"this cannot be written as JSON: {error}") from None
 
 
-def check_sayable(value: Any) -> None:
+def check_encodable(value: Any) -> None:
     """Raise StrictJsonError for the first part of a value that JSON cannot express, or that not
     every reader keeps; its size is not checked.
     """
-    waiting: list[tuple[str, Any]] = [("", value)]
-    while waiting:
-        path, item = waiting.pop()
-        reason = _why_unsayable(item)
+    pending: list[tuple[str, Any]] = [("", value)]
+    while pending:
+        path, item = pending.pop()
+        reason = _encoding_problem(item)
         if reason:
             raise StrictJsonError(reason, path)
-        waiting += [(below(path, name), part) for name, part in reversed(_parts(item))]
+        pending += [(child_path(path, name), part) for name, part in reversed(_children(item))]
 
 
-def _why_unsayable(item: Any) -> str:
+def _encoding_problem(item: Any) -> str:
     """Problem of a part by itself; empty: none."""
     if isinstance(item, float) and not isfinite(item):
         return f"{item} is not a number in JSON"
-    if isinstance(item, int) and abs(item) > LARGEST_WHOLE:
-        return _BEYOND
+    if isinstance(item, int) and abs(item) > MAX_SAFE_INTEGER:
+        return _INTEGER_MESSAGE
     if isinstance(item, str) and not _is_utf8(item):
         return "it has half of a surrogate pair, which is no character"
     if isinstance(item, dict):
         keys = cast(dict[object, object], item)
-        odd = next((key for key in keys if not isinstance(key, str) or not _is_utf8(key)), None)
-        return "" if odd is None else f"the key {odd!a} is not a text"
+        bad_key = next((key for key in keys if not isinstance(key, str) or not _is_utf8(key)), None)
+        return "" if bad_key is None else f"the key {bad_key!a} is not a text"
     return ""
 
 
 def _is_utf8(text: str) -> bool:
-    return text.isascii() or not _HALF.search(text)
+    return text.isascii() or not _SURROGATE.search(text)
 
 
-def _too_large(most_bytes: int) -> StrictJsonError:
+def _too_large(max_bytes: int) -> StrictJsonError:
     """Error for a text that is too long to be parsed, and may not have been read to its end."""
     return StrictJsonError(
-        f"it has more than {most_bytes} bytes, and no more are taken", too_large=True
+        f"it has more than {max_bytes} bytes, and no more are taken", too_large=True
     )
 
 
 def _too_many(path: str = "") -> StrictJsonError:
-    return StrictJsonError(f"it has more than {MOST_NODES} values", path)
+    return StrictJsonError(f"it has more than {MAX_NODES} values", path)
 
 
-def _is_of_far_too_many(data: bytes) -> bool:
+def _has_far_too_many_values(data: bytes) -> bool:
     """Check whether a text has more tokens than one with the most values can have, if it is JSON at
     all.
     """
-    return next(islice(_SIGN.finditer(data), 3 * _MOST_READ, None), None) is not None
+    return next(islice(_STRUCTURE.finditer(data), 3 * _MAX_COUNTED, None), None) is not None
 
 
-def _as_bytes(text: bytes | str, most_bytes: int) -> bytes:
+def _as_bytes(text: bytes | str, max_bytes: int) -> bytes:
     if isinstance(text, bytes):
         return text
-    if len(text) > most_bytes:
-        raise _too_large(most_bytes)
+    if len(text) > max_bytes:
+        raise _too_large(max_bytes)
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -147,15 +153,15 @@ def _as_bytes(text: bytes | str, most_bytes: int) -> bytes:
         ) from None
 
 
-def _malformed(data: bytes, error: Exception) -> StrictJsonError:
+def _syntax_error(data: bytes, error: Exception) -> StrictJsonError:
     if isinstance(error, RecursionError):
-        return StrictJsonError(f"it is nested more than {MOST_DEPTH} deep")
+        return StrictJsonError(f"it is nested more than {MAX_DEPTH} deep")
     return StrictJsonError(
-        _why_no_text(data) or f"this is not JSON: {_WORDS.get(str(error), error)}"
+        _text_problem(data) or f"this is not JSON: {_DECODER_MESSAGES.get(str(error), error)}"
     )
 
 
-def _why_no_text(data: bytes) -> str:
+def _text_problem(data: bytes) -> str:
     """Problem of the bytes before parsing; empty: none."""
     if not data.strip():
         return "there is nothing in it"
@@ -164,17 +170,17 @@ def _why_no_text(data: bytes) -> str:
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        if _HALF_IN_UTF8.match(data, error.start):
+        if _SURROGATE_IN_UTF8.match(data, error.start):
             return f"byte {error.start} begins half of a surrogate pair, which is no character"
         return f"this is not UTF-8: {error.reason} (byte {error.start})"
-    for found in ESCAPED_HALF.finditer(data):
+    for found in ESCAPED_SURROGATE.finditer(data):
         if found[1]:
             half = found[1].decode()
             return f"{half} (byte {found.start()}) is half of a surrogate pair: it needs the other"
     return ""
 
 
-def _walk(value: Any, largest: int | None) -> tuple[list[str], list[str]]:
+def _collect_strings(value: Any, largest: int | None) -> tuple[list[str], list[str]]:
     """Collect all keys and all other strings of a value within the limits."""
     keys: list[str] = []
     strings: list[str] = []
@@ -189,97 +195,99 @@ def _walk(value: Any, largest: int | None) -> tuple[list[str], list[str]]:
             if kind is str:
                 strings.append(item)
             elif kind is dict or kind is list:
-                if depth == MOST_DEPTH or nodes + len(below) + len(item) > MOST_NODES:
-                    raise _excess(value)
+                if depth == MAX_DEPTH or nodes + len(below) + len(item) > MAX_NODES:
+                    raise _limit_error(value)
                 if kind is dict:
                     keys += item
                     below += item.values()
                 else:
                     below += item
             elif kind is int and largest is not None and not -largest <= item <= largest:
-                raise _excess(value)
+                raise _limit_error(value)
         level = below
         depth += 1
-    if keys and max(map(len, keys)) > LONGEST_KEY:
-        raise _excess(value)
+    if keys and max(map(len, keys)) > MAX_KEY_LENGTH:
+        raise _limit_error(value)
     return keys, strings
 
 
-def _all_kept(data: bytes, keys: list[str], strings: list[str]) -> bool:
+def _has_unique_keys(data: bytes, keys: list[str], strings: list[str]) -> bool:
     """Check whether no key of the text was lost because its object has it twice."""
     if b"\\u003" in data and _ESCAPED_COLON.search(data):
         return _STRING.sub(b"", data).count(b":") == len(keys)
     return data.count(b":") == len(keys) + "".join(keys).count(":") + "".join(strings).count(":")
 
 
-def _excess(value: Any) -> StrictJsonError:
+def _limit_error(value: Any) -> StrictJsonError:
     """Error for the first part, in reading order, that exceeds a limit."""
     nodes = 0
-    waiting: list[tuple[str, int, Any]] = [("", 1, value)]
-    while waiting:
-        path, depth, item = waiting.pop()
+    pending: list[tuple[str, int, Any]] = [("", 1, value)]
+    while pending:
+        path, depth, item = pending.pop()
         nodes += 1
-        if nodes > MOST_NODES:
+        if nodes > MAX_NODES:
             return _too_many(path)
-        if isinstance(item, int) and not -LARGEST_WHOLE <= item <= LARGEST_WHOLE:
-            return StrictJsonError(_BEYOND, path)
-        if isinstance(item, dict | list) and depth > MOST_DEPTH:
-            return StrictJsonError(f"it is nested more than {MOST_DEPTH} deep", path)
+        if isinstance(item, int) and not -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER:
+            return StrictJsonError(_INTEGER_MESSAGE, path)
+        if isinstance(item, dict | list) and depth > MAX_DEPTH:
+            return StrictJsonError(f"it is nested more than {MAX_DEPTH} deep", path)
         # Parts beyond the count limit cannot be reached.
-        for name, part in reversed(_parts(item, MOST_NODES - nodes + 1)):
-            if isinstance(name, str) and len(name) > LONGEST_KEY:
-                shown = below(path, name[:_SHOWN] + "…")
-                return StrictJsonError(f"a key has more than {LONGEST_KEY} characters", shown)
-            waiting.append((below(path, name), depth + 1, part))
+        for name, part in reversed(_children(item, MAX_NODES - nodes + 1)):
+            if isinstance(name, str) and len(name) > MAX_KEY_LENGTH:
+                shown = child_path(path, name[:_MAX_SHOWN] + "…")
+                return StrictJsonError(f"a key has more than {MAX_KEY_LENGTH} characters", shown)
+            pending.append((child_path(path, name), depth + 1, part))
     raise AssertionError("every bound is checked here that is checked in the walk")
 
 
-def _parts(item: Any, most: int | None = None) -> list[tuple[str | int, Any]]:
+def _children(item: Any, limit: int | None = None) -> list[tuple[str | int, Any]]:
     """Parts of a value, or the first ones."""
     if isinstance(item, dict):
-        return list(islice(cast(dict[str, Any], item).items(), most))
-    return list(islice(enumerate(cast(list[Any], item)), most)) if isinstance(item, list) else []
+        return list(islice(cast(dict[str, Any], item).items(), limit))
+    return list(islice(enumerate(cast(list[Any], item)), limit)) if isinstance(item, list) else []
 
 
-def below(path: str, name: str | int) -> str:
+def child_path(path: str, name: str | int) -> str:
     """Path of a part."""
     if isinstance(name, int):
         return f"{path}[{name}]"
     return f"{path}.{name}" if path else name
 
 
-class _Open:
+class _OpenContainer:
     """A container that is still open."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.keys: set[str] = set()
-        self.at: str | int = 0
+        self.next_key: str | int = 0
         """Key or index of the next value."""
 
 
-def _second_key(text: str) -> str:
+def _find_duplicate_key(text: str) -> str:
     """Path of the first key of a JSON text that its object has already."""
-    open_ones: list[_Open] = [_Open("")]
+    open_ones: list[_OpenContainer] = [_OpenContainer("")]
     previous = ""
-    for sign in _TOKEN.findall(text):
+    for mark in _TOKEN.findall(text):
         inner = open_ones[-1]
-        if sign == ":":
-            inner.at = key = str(json.loads(previous))
+        if mark == ":":
+            inner.next_key = key = str(json.loads(previous))
             if key in inner.keys:
                 break
             inner.keys.add(key)
-        elif sign == "," and isinstance(inner.at, int):
-            inner.at += 1
-        elif sign in ("{", "["):
+        elif mark == "," and isinstance(inner.next_key, int):
+            inner.next_key += 1
+        elif mark in ("{", "["):
             is_outermost = len(open_ones) == 1
-            open_ones.append(_Open("" if is_outermost else below(inner.path, inner.at)))
-        elif sign in ("}", "]"):
+            open_ones.append(
+                _OpenContainer("" if is_outermost else child_path(inner.path, inner.next_key))
+            )
+        elif mark in ("}", "]"):
             open_ones.pop()
-        previous = sign
-    return below(open_ones[-1].path, open_ones[-1].at)
+        previous = mark
+    return child_path(open_ones[-1].path, open_ones[-1].next_key)
 
 
-def field_of(value: Any, name: str) -> Any:
+def get_field(value: Any, name: str) -> Any:
     """Value of an object's field; None if it is missing, or if this is no object."""
     return cast(dict[str, Any], value).get(name) if isinstance(value, dict) else None

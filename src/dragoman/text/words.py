@@ -14,18 +14,18 @@ from itertools import islice
 
 from msgspec import Struct
 
-MOST_WORDS = 16_000
+MAX_WORDS = 16_000
 """Words of a text that are indexed, from its start: PostgreSQL counts no further."""
-MOST_BYTES = 900_000
+MAX_WORD_BYTES = 900_000
 """Size of all words of a text: with what PostgreSQL adds to each, the most that it can hold."""
-MOST_LETTERS = 64
+MAX_WORD_LENGTH = 64
 """Longer words are equal if they begin alike."""
-MOST_TIMES = 255
+MAX_OCCURRENCES = 255
 """Positions of a word that are indexed: PostgreSQL keeps no more."""
-MOST_ASKED = 32
+MAX_QUERY_WORDS = 32
 """Words in a query."""
 
-PASSED_OVER = "\ufffd"
+SKIPPED_WORD = "\ufffd"
 """Replaces a word that has occurred too often. No query can contain it."""
 
 _UNSPACED = (
@@ -34,72 +34,74 @@ _UNSPACED = (
 )
 """Characters of scripts that put no blanks between words: Han, and both kinds of kana."""
 _WORD = re.compile(rf"(?=[{_UNSPACED}])[^\W_]|[^\W_{_UNSPACED}]+")
-_PART = re.compile(r'(-?)"([^"]*)"?|(\S+)')
+_QUERY_PART = re.compile(r'(-?)"([^"]*)"?|(\S+)')
 
 Words = tuple[str, ...]
 
 
-class Term(Struct, frozen=True):
+class SearchTerm(Struct, frozen=True):
     """A word, or a phrase."""
 
     words: Words
     is_prefix: bool = False
     """True if the last word is a prefix."""
-    is_unwanted: bool = False
+    is_excluded: bool = False
 
 
-Wanted = tuple[tuple[Term, ...], ...]
+SearchQuery = tuple[tuple[SearchTerm, ...], ...]
 """Groups of which one must match, with all of its terms. Every group has a term that is not
 excluded."""
 
 
-def words_of(text: str) -> Words:
+def extract_words(text: str) -> Words:
     """Words of a text for comparison: letters and digits, case folded.
 
     A change of this function needs a migration of the stores, so that all is indexed anew.
     """
-    found = _split(text, MOST_WORDS)
-    if len(found) <= MOST_TIMES:
+    found = _split_words(text, MAX_WORDS)
+    if len(found) <= MAX_OCCURRENCES:
         return found
     words: list[str] = []
-    room = MOST_BYTES
-    times = Counter[str]()
+    room = MAX_WORD_BYTES
+    counts = Counter[str]()
     for word in found:
         room -= len(word.encode())
         if room < 0:
             break
-        times[word] += 1
-        words.append(word if times[word] <= MOST_TIMES else PASSED_OVER)
+        counts[word] += 1
+        words.append(word if counts[word] <= MAX_OCCURRENCES else SKIPPED_WORD)
     return tuple(words)
 
 
-def wanted(query: str) -> Wanted | str:
+def parse_query(query: str) -> SearchQuery | str:
     """Parse a query; a message for a person if nothing can match it."""
-    groups: list[list[Term]] = [[]]
-    asked = 0
-    for match in _PART.finditer(query):
+    groups: list[list[SearchTerm]] = [[]]
+    word_count = 0
+    for match in _QUERY_PART.finditer(query):
         minus, phrase, bare = match.groups()
         if bare == "OR":
             groups.append([])
             continue
         if bare is not None:
             minus, phrase = ("-", bare[1:]) if bare.startswith("-") else ("", bare)
-        words = _split(phrase, MOST_ASKED + 1)
-        asked += len(words)
-        if asked > MOST_ASKED:
-            return f"a search names at most {MOST_ASKED} words; leave out those that matter least"
+        words = _split_words(phrase, MAX_QUERY_WORDS + 1)
+        word_count += len(words)
+        if word_count > MAX_QUERY_WORDS:
+            return (
+                f"a search names at most {MAX_QUERY_WORDS} words; leave out those that matter least"
+            )
         if words:
             is_prefix = bare is not None and bare.endswith("*")
-            groups[-1].append(Term(words, is_prefix, minus == "-"))
-    if not all(any(not term.is_unwanted for term in group) for group in groups):
+            groups[-1].append(SearchTerm(words, is_prefix, minus == "-"))
+    if not all(any(not term.is_excluded for term in group) for group in groups):
         if len(groups) > 1:
             return "on each side of OR stands a word that is wanted, for example: auth OR login"
         return 'name at least one word that is wanted, for example: auth "token expired" -draft'
     return tuple(map(tuple, groups))
 
 
-def _split(text: str, most: int) -> Words:
+def _split_words(text: str, limit: int) -> Words:
     # Folding may decompose a character that normalizing had composed: hence twice.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    found = islice(_WORD.finditer(folded), most)
-    return tuple(match[0][:MOST_LETTERS] for match in found)
+    found = islice(_WORD.finditer(folded), limit)
+    return tuple(match[0][:MAX_WORD_LENGTH] for match in found)

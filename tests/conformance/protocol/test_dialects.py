@@ -6,12 +6,12 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from dragoman.bootstrap import dialects
+from dragoman.bootstrap import build_dialects
 from dragoman.core.errors import REFUSALS
 from dragoman.core.events import EVENT_NAMES
-from dragoman.core.offers import Spoken
+from dragoman.core.offers import DialectName
 from dragoman.engine.operation import Dialect
-from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.plan import Accepted, Rejected
 from tests.conformance.protocol.cases import CASES
 from tests.conformance.surface.surfaces import AGENTS, HubDirect, Operation
 from tests.engine.lab import HUMAN
@@ -20,18 +20,18 @@ from tests.surfaces.http.hub_server import HubServer
 
 pytestmark = proves("DIALECT-COMPLETE")
 
-DIALECTS = dialects()
+DIALECTS = build_dialects()
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 
 
 @each_dialect
 def test_every_refusal_and_every_event_is_mapped(dialect: Dialect) -> None:
-    assert set(dialect.refusals) == set(REFUSALS)
-    assert set(dialect.render) == set(EVENT_NAMES)
+    assert set(dialect.refusal_codes) == set(REFUSALS)
+    assert set(dialect.renderers) == set(EVENT_NAMES)
 
 
 def test_agents_can_register_for_each_dialect_and_no_other() -> None:
-    assert set(get_args(Spoken)) == {dialect.name for dialect in DIALECTS}
+    assert set(get_args(DialectName)) == {dialect.name for dialect in DIALECTS}
 
 
 def test_operation_names_are_unique() -> None:
@@ -42,7 +42,7 @@ def test_operation_names_are_unique() -> None:
 @each_dialect
 def test_every_shape_has_a_json_schema(dialect: Dialect) -> None:
     for operation in dialect.operations:
-        schema = msgspec.json.schema(operation.shape)
+        schema = msgspec.json.schema(operation.input_type)
         assert "$defs" in schema or schema["type"] == "object", operation.name
 
 
@@ -76,14 +76,14 @@ def test_created_objects_get_an_id_and_empty_ids_are_refused(
     server = HubServer()
     for agent, role in AGENTS.items():
         server.add_agent(agent, role)
-    interpreter = server.deps.interpreter
+    interpreter = server.deps.router
 
     empty = interpreter.call(name, {**arguments, field: ""}, HUMAN)
-    assert isinstance(empty, Turned)
+    assert isinstance(empty, Rejected)
     assert (empty.ours or empty.code, field in empty.path) == ("invalid_id", True)
     assert "'' is not a valid" in empty.detail
     generated = interpreter.call(name, {**arguments, field: None}, HUMAN)
-    assert isinstance(generated, Taken), generated
+    assert isinstance(generated, Accepted), generated
     assert generated.reply[field]
 
 
@@ -91,10 +91,10 @@ def test_created_objects_get_an_id_and_empty_ids_are_refused(
 def test_every_operation_refuses_malformed_arguments_with_a_code_of_its_dialect(
     dialect: Dialect,
 ) -> None:
-    interpreter = HubServer().deps.interpreter
+    interpreter = HubServer().deps.router
     for operation in dialect.operations:
         for nonsense in ("[]", '"words"', "7", '{"a":'):
             answer = interpreter.call(operation.name, nonsense, HUMAN)
-            assert isinstance(answer, Turned), (operation.name, nonsense, answer)
-            assert answer.code in dialect.refusals.values(), (operation.name, nonsense, answer)
+            assert isinstance(answer, Rejected), (operation.name, nonsense, answer)
+            assert answer.code in dialect.refusal_codes.values(), (operation.name, nonsense, answer)
             assert answer.detail, (operation.name, nonsense)

@@ -6,15 +6,15 @@ from dragoman.core.states.agent import AgentRecord
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.letter import Mail
 from dragoman.core.states.task import Delegation, Task
-from dragoman.engine.ports import Changes, NewEntry, Row, Session, Store
+from dragoman.engine.ports import Changes, NewEntry, Store, StreamRow, Transaction
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.views import FOLD, Shelf, State, encode_state, shelve
+from dragoman.ledger.views import FOLD_VERSION, IndexRow, State, encode_state, index_row
 
 Shown = tuple[
     int,
     list[Entry],
-    list[Row],
+    list[StreamRow],
     list[tuple[str, str, str]],
     dict[str, int],
     list[tuple[str, int, str]],
@@ -30,9 +30,11 @@ def make_entry(stream: int, version: int, previous: bytes = GENESIS, text: str =
     return NewEntry(stream, version, "test.happened", line, previous, link_hash(previous, line))
 
 
-def make_row(number: int, name: str, version: int = 1, index: Shelf | None = None) -> Row:
+def make_row(number: int, name: str, version: int = 1, index: IndexRow | None = None) -> StreamRow:
     """Make a row that only the store interprets."""
-    return Row(number, name, version, GENESIS, FOLD, b"state", None, index or Shelf())
+    return StreamRow(
+        number, name, version, GENESIS, FOLD_VERSION, b"state", None, index or IndexRow()
+    )
 
 
 def make_lease(
@@ -50,8 +52,8 @@ def write(store: Store, changes: Changes) -> None:
 def begin_stream(store: Store, name: str) -> int:
     """Create a stream with one entry, and return its number."""
 
-    def work(session: Session) -> int:
-        number = session.new_stream()
+    def work(session: Transaction) -> int:
+        number = session.new_stream_number()
         session.write(Changes(entries=[make_entry(number, 1)], streams=[make_row(number, name)]))
         return number
 
@@ -74,12 +76,12 @@ def fill_before_lists(store: Store) -> None:
         "mail:about-nothing": letter,
     }
 
-    def work(session: Session) -> None:
+    def work(session: Transaction) -> None:
         changes = Changes()
         for name, state in states.items():
-            number = session.new_stream()
+            number = session.new_stream_number()
             changes.entries.append(make_entry(number, 1))
-            row = make_row(number, name, index=shelve(state, 1))
+            row = make_row(number, name, index=index_row(state, 1))
             changes.streams.append(replace(row, state=encode_state(state)))
         session.write(changes)
 
@@ -100,7 +102,7 @@ def everything(store: Store) -> Shown:
         store.head(),
         store.entries(0, 1_000),
         store.rows(0, 1_000),
-        store.names(("", ""), 1_000),
-        store.counts(),
-        store.places(("", 0), 1_000),
+        store.aliases(("", ""), 1_000),
+        store.status_counts(),
+        store.list_items(("", 0), 1_000),
     )

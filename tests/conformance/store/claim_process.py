@@ -4,8 +4,8 @@ import sys
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask
-from dragoman.engine.request import Accepted
-from dragoman.system.clock import HandClock
+from dragoman.engine.request import Committed
+from dragoman.system.clock import ManualClock
 from tests.conformance.store.hubs import NOW, Hub
 from tests.conformance.store.storages import open_at
 
@@ -13,11 +13,11 @@ from tests.conformance.store.storages import open_at
 def main(kind: str, location: str, agent: str, task: str) -> None:
     """Print "prepared", wait for a line, claim the task, and print the outcome."""
     store = open_at(kind, location)
-    hub = Hub(store, HandClock(NOW))
+    hub = Hub(store, ManualClock(NOW))
     print_line("prepared")
     sys.stdin.readline()
     outcome = hub.ask(Actor("agent", agent), ClaimTask(task, agent))
-    print_line("claimed" if isinstance(outcome, Accepted) else outcome.code)
+    print_line("claimed" if isinstance(outcome, Committed) else outcome.code)
     store.close()
 
 

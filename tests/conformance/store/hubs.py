@@ -7,8 +7,8 @@ from dragoman.core.commands import AnyCommand
 from dragoman.core.reading import Receipt
 from dragoman.engine.handle import Engine, Failpoint
 from dragoman.engine.ports import Store
-from dragoman.engine.request import Outcome, Request, accepted
-from dragoman.system.clock import HandClock
+from dragoman.engine.request import Outcome, Request, committed_or_raise
+from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id
 
 NOW = 1_770_647_400_000
@@ -31,7 +31,7 @@ class Hub:
     """Engine with one-line helpers for requests."""
 
     def __init__(
-        self, store: Store, clock: HandClock, new_request_id: Callable[[], str] = new_id
+        self, store: Store, clock: ManualClock, new_request_id: Callable[[], str] = new_id
     ) -> None:
         self.store = store
         self.clock = clock
@@ -52,14 +52,14 @@ class Hub:
 
     def do(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Receipt:
         """Submit a request and return its last receipt; a refusal is raised."""
-        return accepted(self.ask(actor, *commands, key=key)).receipts[-1]
+        return committed_or_raise(self.ask(actor, *commands, key=key)).receipts[-1]
 
 
 class Hubs:
     """Any number of hubs; those that share a memory store also share its engine."""
 
     def __init__(self, open_store: Callable[[], Store]) -> None:
-        self.clock = HandClock(NOW)
+        self.clock = ManualClock(NOW)
         self._open_store = open_store
         self._hubs: dict[int, Hub] = {}
 

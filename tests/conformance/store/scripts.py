@@ -18,7 +18,6 @@ from dragoman.core.commands import (
     EscalateDelegation,
     ExpireLease,
     IssueToken,
-    KeyAgent,
     LinkTask,
     MoveTask,
     NoteTask,
@@ -30,6 +29,7 @@ from dragoman.core.commands import (
     ReportOutcome,
     RequestDelegation,
     RevokeToken,
+    SetAgentKey,
     UpdateTask,
     WarnTask,
 )
@@ -81,7 +81,9 @@ SCRIPT: Sequence[Step] = (
     step(ANN, MoveTask("e", "cancelled", "not needed"), then_wait=1),
     step(ANN, RegisterAgent("alice", speaks=("aof",)), then_wait=1),
     step(ANN, RegisterAgent("a.b@host"), RegisterAgent("Zoe"), RegisterAgent("a-b")),
-    step(ANN, IssueToken("alice", "0" * 12, "0" * 64, NOW + 90 * TTL), KeyAgent("Zoe", "A" * 43)),
+    step(
+        ANN, IssueToken("alice", "0" * 12, "0" * 64, NOW + 90 * TTL), SetAgentKey("Zoe", "A" * 43)
+    ),
     step(ANN, RevokeToken("alice"), then_wait=1),
     step(ANN, RequestDelegation("d", "b", "alice", NOW + 60 * TTL, ("tested",)), then_wait=1),
     step(ANN, RequestDelegation("b", "e", "alice", NOW), then_wait=1),

@@ -3,8 +3,15 @@
 import pytest
 
 from dragoman.core.errors import StoreConflict
-from dragoman.engine.ports import Answer, Changes, NewEntry, Row, Session, Store
-from dragoman.ledger.views import Shelf
+from dragoman.engine.ports import (
+    Changes,
+    IdempotencyRecord,
+    NewEntry,
+    Store,
+    StreamRow,
+    Transaction,
+)
+from dragoman.ledger.views import IndexRow
 from tests.conformance.store.changes import (
     EMPTY,
     begin_stream,
@@ -29,9 +36,9 @@ def test_empty_store_has_nothing(store: Store) -> None:
     assert everything(store) == EMPTY
     assert store.stream("task:a") is None
     assert store.history("task:a", 0, 10) == []
-    assert store.named("a") == []
-    assert store.expired(10**15, 10) == []
-    assert store.sessions("s") == []
+    assert store.find_aliases("a") == []
+    assert store.expired_leases(10**15, 10) == []
+    assert store.streams_in_session("s") == []
 
 
 @proves("LEDGER-POSITION")
@@ -64,8 +71,8 @@ def test_every_byte_is_read_back(store: Store) -> None:
     number = begin_stream(store, "task:a")
     line, state = bytes(range(256)) * 4_000, bytes(range(255, -1, -1)) * 4_000
     entry = NewEntry(number, 2, "test.happened", line, b"\0" * 32, b"\xff" * 32)
-    shelf = Shelf("ready", "", 3, -1, 2**53, "alice")
-    row = Row(number, "task:a", 2, b"\x80" * 32, 7, state, make_lease(), shelf)
+    shelf = IndexRow("ready", "", 3, -1, 2**53, "alice")
+    row = StreamRow(number, "task:a", 2, b"\x80" * 32, 7, state, make_lease(), shelf)
 
     write(store, Changes(entries=[entry], streams=[row], leases=[(number, row.lease)]))
 
@@ -84,29 +91,29 @@ def test_entry_at_the_wrong_version_is_a_conflict_and_changes_nothing(
     before = everything(store)
     changes = Changes(
         entries=[make_entry(number, version)],
-        streams=[make_row(number, "task:a", version, Shelf("done"))],
+        streams=[make_row(number, "task:a", version, IndexRow("done"))],
         leases=[(number, make_lease())],
-        names=[("other", "bead", number)],
-        answers=[Answer(number, "key", b"f", b"a")],
-        numbers={"2026-02-09": 7},
+        aliases=[("other", "bead", number)],
+        answers=[IdempotencyRecord(number, "key", b"f", b"a")],
+        daily_numbers={"2026-02-09": 7},
     )
 
     with pytest.raises(StoreConflict):
         write(store, changes)
 
     assert everything(store) == before
-    assert store.transact(lambda session: session.answered([(number, "key")])) == []
+    assert store.transact(lambda session: session.find_answers([(number, "key")])) == []
     assert store.transact(lambda session: session.last_number("2026-02-09")) == 0
 
 
 @proves("STORE-ATOMIC", "NAME-ALIAS")
 def test_taken_alias_is_a_conflict_and_changes_nothing(store: Store) -> None:
     first, second = begin_stream(store, "task:a"), begin_stream(store, "task:b")
-    write(store, Changes(names=[("name", "bead", first)]))
+    write(store, Changes(aliases=[("name", "bead", first)]))
     before = everything(store)
 
     with pytest.raises(StoreConflict):
-        write(store, Changes([make_entry(second, 2)], names=[("name", "bead", second)]))
+        write(store, Changes([make_entry(second, 2)], aliases=[("name", "bead", second)]))
 
     assert everything(store) == before
 
@@ -115,10 +122,10 @@ def test_taken_alias_is_a_conflict_and_changes_nothing(store: Store) -> None:
 def test_name_may_have_several_kinds(store: Store) -> None:
     first, second = begin_stream(store, "task:a"), begin_stream(store, "task:b")
 
-    write(store, Changes(names=[("name", "jira", second), ("name", "bead", first)]))
+    write(store, Changes(aliases=[("name", "jira", second), ("name", "bead", first)]))
 
-    assert store.named("name") == [("bead", "task:a"), ("jira", "task:b")]
-    assert sorted(store.transact(lambda session: session.named(["name", "none"]))) == [
+    assert store.find_aliases("name") == [("bead", "task:a"), ("jira", "task:b")]
+    assert sorted(store.transact(lambda session: session.find_aliases(["name", "none"]))) == [
         ("name", "bead", "task:a"),
         ("name", "jira", "task:b"),
     ]
@@ -127,7 +134,7 @@ def test_name_may_have_several_kinds(store: Store) -> None:
 @proves("STORE-ATOMIC", "IDEM-SCOPE")
 def test_answered_key_is_a_conflict_within_its_scope_only(store: Store) -> None:
     first, second = begin_stream(store, "task:a"), begin_stream(store, "task:b")
-    answer = Answer(first, "schlüssel 🔑", b"\0f", b"\xffa")
+    answer = IdempotencyRecord(first, "schlüssel 🔑", b"\0f", b"\xffa")
     write(store, Changes(answers=[answer]))
     before = everything(store)
 
@@ -135,19 +142,19 @@ def test_answered_key_is_a_conflict_within_its_scope_only(store: Store) -> None:
         write(store, Changes([make_entry(first, 2)], answers=[answer]))
 
     assert everything(store) == before
-    other = Answer(second, answer.key, b"other", b"answer")
+    other = IdempotencyRecord(second, answer.key, b"other", b"answer")
     write(store, Changes(answers=[other]))
     requested = [(second, answer.key), (first, "unknown"), (first, answer.key)]
-    found = store.transact(lambda session: session.answered(requested))
+    found = store.transact(lambda session: session.find_answers(requested))
     assert sorted(found, key=lambda found: found.scope) == [answer, other]
 
 
 @proves("NAME-AOF-ID")
 def test_daily_numbers_are_kept_by_day(store: Store) -> None:
-    write(store, Changes(numbers={"2026-02-09": 7}))
-    write(store, Changes(numbers={"2026-02-09": 8, "2026-02-10": 1}))
+    write(store, Changes(daily_numbers={"2026-02-09": 7}))
+    write(store, Changes(daily_numbers={"2026-02-09": 8, "2026-02-10": 1}))
 
-    def last_numbers(session: Session) -> list[int]:
+    def last_numbers(session: Transaction) -> list[int]:
         days = ("2026-02-09", "2026-02-10", "2026-02-11")
         return [session.last_number(day) for day in days]
 
@@ -171,16 +178,16 @@ def test_lease_is_written_renewed_and_ended_without_an_entry(store: Store) -> No
 
 @proves("STORE-ATOMIC")
 def test_transaction_that_fails_after_its_write_leaves_nothing(store: Store) -> None:
-    def work(session: Session) -> None:
-        number = session.new_stream()
+    def work(session: Transaction) -> None:
+        number = session.new_stream_number()
         session.write(
             Changes(
                 entries=[make_entry(number, 1)],
                 streams=[make_row(number, "task:a")],
                 leases=[(number, make_lease())],
-                names=[("name", "bead", number)],
-                answers=[Answer(number, "key", b"f", b"a")],
-                numbers={"2026-02-09": 7},
+                aliases=[("name", "bead", number)],
+                answers=[IdempotencyRecord(number, "key", b"f", b"a")],
+                daily_numbers={"2026-02-09": 7},
             )
         )
         raise Interrupted
@@ -195,7 +202,7 @@ def test_transaction_that_fails_after_its_write_leaves_nothing(store: Store) -> 
 
 @proves("STORE-ATOMIC")
 def test_read_only_transaction_leaves_the_store_usable(store: Store) -> None:
-    def only_read(session: Session) -> int:
+    def only_read(session: Transaction) -> int:
         session.streams(["task:a"])
         return session.last_number("2026-02-09")
 
@@ -208,7 +215,7 @@ def test_existing_streams_are_returned_and_missing_ones_omitted(store: Store) ->
     for name in ("task:a", "task:b", "task:c"):
         begin_stream(store, name)
 
-    def work(session: Session) -> list[str]:
+    def work(session: Transaction) -> list[str]:
         requested = ["task:c", "task:none", "task:a"]
         return [row.name for row in session.streams(requested)]
 
@@ -223,10 +230,12 @@ def test_readers_see_only_committed_data(open_store: OpenStore) -> None:
     before = everything(reader)
     seen: list[object] = []
 
-    def work(session: Session) -> None:
+    def work(session: Transaction) -> None:
         session.write(
             Changes(
-                [make_entry(number, 2)], [make_row(number, "task:a", 2)], names=[("n", "k", number)]
+                [make_entry(number, 2)],
+                [make_row(number, "task:a", 2)],
+                aliases=[("n", "k", number)],
             )
         )
         seen.append(everything(reader))

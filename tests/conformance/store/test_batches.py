@@ -9,9 +9,9 @@ import pytest
 from dragoman.core.commands import CreateTask, NoteTask
 from dragoman.core.errors import StoreLost
 from dragoman.engine.handle import Engine
-from dragoman.engine.ports import Changes, Session, Store
-from dragoman.engine.request import Accepted, Outcome, Request, accepted
-from dragoman.system.clock import HandClock
+from dragoman.engine.ports import Changes, Store, Transaction
+from dragoman.engine.request import Committed, Outcome, Request, committed_or_raise
+from dragoman.system.clock import ManualClock
 from tests.conformance.store.hubs import ANN, BOB, NOW, SECRET, Hub, Hubs
 from tests.requirements import proves
 
@@ -27,7 +27,7 @@ class Poisoned(Exception):
 class PoisonedSession:
     """Session that cannot write one request."""
 
-    def __init__(self, session: Session, cause: str) -> None:
+    def __init__(self, session: Transaction, cause: str) -> None:
         self._session = session
         self._cause = cause.encode()
 
@@ -52,11 +52,11 @@ class PoisonedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         """Run the work in a poisoned session."""
         self.transactions += 1
         return self._store.transact(
-            lambda session: work(cast(Session, PoisonedSession(session, self._cause)))
+            lambda session: work(cast(Transaction, PoisonedSession(session, self._cause)))
         )
 
 
@@ -70,7 +70,7 @@ class LosingStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         """Commit, and lose the answer the first time."""
         result = self._store.transact(work)
         if not self.has_lost_answer:
@@ -95,17 +95,17 @@ def test_poisoned_request_fails_alone(hubs: Hubs) -> None:
         hub.request(ANN, NoteTask("a", "last")),
     ]
     store = PoisonedStore(hub.store, requests[2].id)
-    engine = Engine(cast(Store, store), HandClock(NOW), SECRET)
+    engine = Engine(cast(Store, store), ManualClock(NOW), SECRET)
 
     outcomes = asyncio.run(handle_all(engine, requests))
     engine.close()
 
     assert [type(outcome) for outcome in outcomes] == [
-        Accepted,
-        Accepted,
+        Committed,
+        Committed,
         Poisoned,
-        Accepted,
-        Accepted,
+        Committed,
+        Committed,
     ]
     assert store.transactions == 1 + len(requests)
     lines = [entry.line for entry in hub.store.entries(1, 100)]
@@ -118,7 +118,7 @@ def test_batch_after_a_poisoned_one_sees_only_written_data(hubs: Hubs) -> None:
     hub = hubs.new()
     hub.do(ANN, CreateTask("a task", "a"))
     poison = hub.request(ANN, NoteTask("a", "poison"), CreateTask("poisoned", "b"))
-    engine = Engine(cast(Store, PoisonedStore(hub.store, poison.id)), HandClock(NOW), SECRET)
+    engine = Engine(cast(Store, PoisonedStore(hub.store, poison.id)), ManualClock(NOW), SECRET)
     asyncio.run(handle_all(engine, [poison, poison]))
 
     outcomes = asyncio.run(
@@ -126,7 +126,7 @@ def test_batch_after_a_poisoned_one_sees_only_written_data(hubs: Hubs) -> None:
     )
     engine.close()
 
-    assert [type(outcome) for outcome in outcomes] == [Accepted]
+    assert [type(outcome) for outcome in outcomes] == [Committed]
     assert [entry.version for entry in hub.store.history("task:a", 0, 10)] == [1, 2]
 
 
@@ -142,7 +142,7 @@ def test_large_batch_needs_one_transaction_and_answers_each_caller(
     engine.close()
 
     tasks = [
-        accepted(outcome).receipts[0].task
+        committed_or_raise(outcome).receipts[0].task
         for outcome in outcomes
         if not isinstance(outcome, BaseException)
     ]
@@ -163,6 +163,6 @@ def test_commit_with_a_lost_answer_is_found_and_not_repeated(hubs: Hubs, size: i
     engine.close()
 
     assert store.has_lost_answer
-    assert [type(outcome) for outcome in outcomes] == [Accepted] * size
+    assert [type(outcome) for outcome in outcomes] == [Committed] * size
     streams = [entry.stream for entry in hub.store.entries(0, 100)]
     assert streams == [f"task:t{n}" for n in range(size)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask
-from dragoman.engine.request import Accepted, Outcome
+from dragoman.engine.request import Committed, Outcome
 from tests.conformance.store.hubs import ANN, Hub, Hubs
 from tests.conformance.store.storages import Storage
 from tests.conformance.store.threads import TIMEOUT_S, run_concurrently
@@ -29,7 +29,7 @@ def claim_call(hub: Hub, agent: str, task: str) -> Callable[[], Outcome]:
 def codes(outcomes: list[Outcome]) -> Counter[str]:
     """Count the outcomes."""
     return Counter(
-        "claimed" if isinstance(outcome, Accepted) else outcome.code for outcome in outcomes
+        "claimed" if isinstance(outcome, Committed) else outcome.code for outcome in outcomes
     )
 
 
@@ -87,7 +87,7 @@ def test_next_task_is_never_claimed_twice_and_none_is_skipped(hubs: Hubs) -> Non
         # A hub may find no task while others hold the last ones for a moment.
         while len(claimed) < TASKS:
             outcome = claim_call(hub, agent, "")()
-            if isinstance(outcome, Accepted):
+            if isinstance(outcome, Committed):
                 mine.append(outcome.receipts[0].task)
                 claimed.append(mine[-1])
         return mine
@@ -102,4 +102,4 @@ def test_next_task_is_never_claimed_twice_and_none_is_skipped(hubs: Hubs) -> Non
     assert sorted(task for mine in claimed_by_hub for task in mine) == sorted(
         f"t{n}" for n in range(TASKS)
     )
-    assert both[0].store.counts() == {"in-progress": TASKS}
+    assert both[0].store.status_counts() == {"in-progress": TASKS}

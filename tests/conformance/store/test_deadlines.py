@@ -17,9 +17,9 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal, Refused
-from dragoman.engine.ports import Changes, Row, Session, Store
+from dragoman.engine.ports import Changes, Store, StreamRow, Transaction
 from dragoman.engine.reads.ask import find_task
-from dragoman.ledger.views import FOLD
+from dragoman.ledger.views import FOLD_VERSION
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, Hubs
 from tests.requirements import proves
 
@@ -31,13 +31,13 @@ BACKOFF = Backoff(base_ms=5_000)
 
 def ready(store: Store, queue: str = "") -> list[str]:
     """List the streams in a queue."""
-    keys = store.transact(lambda session: session.ready(queue, None, 100))
+    keys = store.transact(lambda session: session.ready_page(queue, None, 100))
     return [key.name for key in keys]
 
 
 def promote(store: Store, now: int, limit: int = 100) -> int:
     """Promote tasks whose delay is over."""
-    return store.transact(lambda session: session.promote(now, limit))
+    return store.transact(lambda session: session.promote_due(now, limit))
 
 
 @proves("LEASE-RECOVERY", "LEASE-LOST")
@@ -48,17 +48,17 @@ def test_expired_lease_is_found_and_recovered(hubs: Hubs) -> None:
         hub.do(ALICE, ClaimTask(name, "alice", ttl_ms=ttl))
     now = hubs.clock.now()
 
-    assert other.store.expired(now + TTL - 1, 10) == []
-    assert other.store.expired(now + TTL, 10) == ["task:early"]
-    assert other.store.expired(now + 9 * TTL, 2) == ["task:early", "task:middle"]
+    assert other.store.expired_leases(now + TTL - 1, 10) == []
+    assert other.store.expired_leases(now + TTL, 10) == ["task:early"]
+    assert other.store.expired_leases(now + 9 * TTL, 2) == ["task:early", "task:middle"]
 
     hubs.clock.advance(TTL)
     other.do(HUB, ExpireLease("early", BACKOFF))
-    assert other.store.expired(hubs.clock.now(), 10) == []
+    assert other.store.expired_leases(hubs.clock.now(), 10) == []
     with pytest.raises(Refused, match="lease_lost"):
         hub.do(ALICE, RenewLease("early", fence=1))
     hub.do(ALICE, RenewLease("middle", fence=1))
-    assert other.store.expired(now + 9 * TTL, 10) == ["task:late", "task:middle"]
+    assert other.store.expired_leases(now + 9 * TTL, 10) == ["task:late", "task:middle"]
 
 
 @proves("DELEGATION-SLA")
@@ -71,16 +71,16 @@ def test_overdue_delegation_is_found_until_escalated(hubs: Hubs) -> None:
         hub.do(ANN, RequestDelegation(name, "p", "bob", now + due))
 
     hub.do(BOB, RejectDelegation("never"))
-    assert other.store.overdue(now + TTL - 1, 10) == []
-    assert other.store.overdue(now + TTL, 10) == ["task:early"]
-    assert other.store.overdue(now + 9 * TTL, 2) == ["task:early", "task:middle"]
+    assert other.store.overdue_streams(now + TTL - 1, 10) == []
+    assert other.store.overdue_streams(now + TTL, 10) == ["task:early"]
+    assert other.store.overdue_streams(now + 9 * TTL, 2) == ["task:early", "task:middle"]
 
     hubs.clock.advance(2 * TTL)
     other.do(HUB, EscalateDelegation("early"))
     hub.do(ANN, MoveTask("middle", "cancelled"))
-    assert other.store.overdue(now + 9 * TTL, 10) == ["task:late"]
+    assert other.store.overdue_streams(now + 9 * TTL, 10) == ["task:late"]
     hub.do(ANN, RequestDelegation("early", "p", "bob", now + 4 * TTL))
-    assert other.store.overdue(now + 9 * TTL, 10) == ["task:late", "task:early"]
+    assert other.store.overdue_streams(now + 9 * TTL, 10) == ["task:late", "task:early"]
 
 
 @proves("DELEGATION-SLA", "RETRY-BACKOFF")
@@ -96,7 +96,7 @@ def test_promoted_task_keeps_its_deadline(hubs: Hubs) -> None:
     assert promote(hub.store, now + 5_000) == 1
 
     assert ready(hub.store) == ["task:a"]
-    assert hub.store.overdue(now + TTL, 10) == ["task:a"]
+    assert hub.store.overdue_streams(now + TTL, 10) == ["task:a"]
 
 
 @proves("RETRY-BACKOFF", "TASK-READY")
@@ -133,12 +133,12 @@ def test_claim_of_the_next_task_promotes_due_tasks(hubs: Hubs) -> None:
     assert other.do(ALICE, ClaimTask("", "alice")).task == "a"
 
 
-def make_old(store: Store, name: str) -> Row:
+def make_old(store: Store, name: str) -> StreamRow:
     """Store a row of an older fold, and return the current one."""
 
-    def work(session: Session) -> Row:
+    def work(session: Transaction) -> StreamRow:
         (row,) = session.streams([name])
-        old = replace(row, fold=FOLD - 1, state=b'{"of":"another time"}')
+        old = replace(row, fold_version=FOLD_VERSION - 1, state=b'{"of":"another time"}')
         session.write(Changes(streams=[old]))
         return row
 
@@ -160,7 +160,7 @@ def test_row_of_an_older_fold_is_refolded_when_read_and_written(hubs: Hubs) -> N
     hub.do(ALICE, NoteTask("a", "still mine"))
     row = hub.store.stream("task:a")
     assert row is not None
-    assert (row.fold, row.version) == (FOLD, 3)
+    assert (row.fold_version, row.version) == (FOLD_VERSION, 3)
     after = find_task(hub.store, "a")
     assert not isinstance(after, Refusal)
     assert after.task == replace(before.task, notes=1, updated_at=after.task.updated_at)

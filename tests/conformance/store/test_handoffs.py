@@ -18,12 +18,12 @@ from dragoman.core.commands import (
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.errors import Refusal, TaskOnItsWay
+from dragoman.core.errors import ActiveHandoffConflict, Refusal
 from dragoman.core.states.handoff import Handoff
 from dragoman.engine.ports import Changes, Store
-from dragoman.engine.reads.ask import state_of
-from dragoman.engine.request import Accepted, Outcome
-from dragoman.ledger.records import HandoffRecord, record_of
+from dragoman.engine.reads.ask import stream_state
+from dragoman.engine.request import Committed, Outcome
+from dragoman.ledger.records import HandoffRow, handoff_row
 from tests.conformance.store.changes import write
 from tests.conformance.store.hubs import ALICE, ANN, BOB, Hub, Hubs, no_failure
 from tests.conformance.store.storages import Storage
@@ -37,9 +37,9 @@ WORKERS = 8
 TRIALS = 100
 
 
-def make_handoff_row(id: str, task: str = "T", status: str = "proposed") -> HandoffRecord:
+def make_handoff_row(id: str, task: str = "T", status: str = "proposed") -> HandoffRow:
     """Make a row by hand."""
-    return HandoffRecord(id, "th", task, "a", "b", "t", "r", "{}", status, "{}", "{}", "2026")
+    return HandoffRow(id, "th", task, "a", "b", "t", "r", "{}", status, "{}", "{}", "2026")
 
 
 def rows(store: Store) -> list[tuple[str, str]]:
@@ -51,7 +51,7 @@ def handoff(store: Store, id: str = "H") -> Handoff:
     """Load the handoff from its stream."""
     row = store.stream(f"handoff:{id}")
     assert row is not None
-    state = state_of(store, row)
+    state = stream_state(store, row)
     assert isinstance(state, Handoff)
     return state
 
@@ -63,7 +63,7 @@ def create_task(hub: Hub) -> None:
 
 def test_rows_are_kept_by_id_and_only_their_course_is_updated(store: Store) -> None:
     first, second = make_handoff_row("a"), make_handoff_row("b", "U")
-    write(store, Changes(handoffs=[second, first]))
+    write(store, Changes(new_handoffs=[second, first]))
     assert store.handoffs("", 9) == [first, second]
     assert store.handoffs("a", 9) == [second]
     assert store.handoffs("", 1) == [first]
@@ -74,22 +74,24 @@ def test_rows_are_kept_by_id_and_only_their_course_is_updated(store: Store) -> N
         resolved_at="2027",
         resolution_notes='{"b":"\N{SNOWMAN}"}',
     )
-    write(store, Changes(handoffs=[later]))
+    write(store, Changes(new_handoffs=[later]))
     assert store.handoffs("", 9) == [later, second]
 
 
 def test_task_has_one_active_handoff(store: Store) -> None:
-    write(store, Changes(handoffs=[make_handoff_row("a")]))
+    write(store, Changes(new_handoffs=[make_handoff_row("a")]))
     for status in ("proposed", "validating", "accepted", "activated"):
-        with pytest.raises(TaskOnItsWay, match="under way"):
-            write(store, Changes(handoffs=[make_handoff_row("b", status=status)]))
+        with pytest.raises(ActiveHandoffConflict, match="under way"):
+            write(store, Changes(new_handoffs=[make_handoff_row("b", status=status)]))
     assert rows(store) == [("a", "proposed")]
     for n, status in enumerate(("rejected", "completed", "closed")):
-        write(store, Changes(handoffs=[make_handoff_row(f"c{n}", status=status)]))
-    write(store, Changes(handoffs=[make_handoff_row("a", status="closed"), make_handoff_row("b")]))
-    with pytest.raises(TaskOnItsWay):
-        write(store, Changes(handoffs=[make_handoff_row("d"), make_handoff_row("e")]))
-    write(store, Changes(handoffs=[make_handoff_row("b", status="activated")]))
+        write(store, Changes(new_handoffs=[make_handoff_row(f"c{n}", status=status)]))
+    write(
+        store, Changes(new_handoffs=[make_handoff_row("a", status="closed"), make_handoff_row("b")])
+    )
+    with pytest.raises(ActiveHandoffConflict):
+        write(store, Changes(new_handoffs=[make_handoff_row("d"), make_handoff_row("e")]))
+    write(store, Changes(new_handoffs=[make_handoff_row("b", status="activated")]))
     assert dict(rows(store))["b"] == "activated"
 
 
@@ -104,7 +106,7 @@ def test_table_follows_the_ledger(hubs: Hubs) -> None:
     hub.do(BOB, offer("carol", "H2", supersedes="H"))
     assert rows(hub.store) == [("H", "completed"), ("H2", "proposed")]
     for record in hub.store.handoffs("", 9):
-        assert record == record_of(handoff(hub.store, record.id))
+        assert record == handoff_row(handoff(hub.store, record.id))
 
 
 def test_withdrawn_offer_is_replaced_within_one_request(hubs: Hubs) -> None:
@@ -119,7 +121,7 @@ def test_withdrawn_offer_is_replaced_within_one_request(hubs: Hubs) -> None:
 def test_conflicting_row_refuses_the_offer(hubs: Hubs) -> None:
     hub = hubs.new()
     create_task(hub)
-    write(hub.store, Changes(handoffs=[make_handoff_row("from-elsewhere")]))
+    write(hub.store, Changes(new_handoffs=[make_handoff_row("from-elsewhere")]))
     answer = hub.ask(ALICE, offer())
     assert isinstance(answer, Refusal)
     assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
@@ -154,7 +156,7 @@ def test_crash_between_gate_and_commit_leaves_the_offer(hubs: Hubs, point: str) 
 
 def outcome_text(outcome: Outcome) -> str:
     """Return "yes", or the code and kind of the refusal."""
-    return "yes" if isinstance(outcome, Accepted) else f"{outcome.code} {outcome.kind}".strip()
+    return "yes" if isinstance(outcome, Committed) else f"{outcome.code} {outcome.kind}".strip()
 
 
 @proves("ACP-RACE", "ACP-ONE-ACTIVE")
@@ -208,7 +210,7 @@ def test_concurrent_accept_and_reject_have_one_winner(hubs: Hubs) -> None:
         after = handoff(both[0].store, offered.id)
         # In either order the rejection counts: an accepted handoff can still be rejected.
         assert after.status == "rejected"
-        was_accepted = after.step("accepted") is not None
+        was_accepted = after.find_step("accepted") is not None
         first = "yes" if was_accepted else "invalid_transition"
         assert list(map(outcome_text, answers)) == [first, "yes"]
         assert len(after.steps) == (4 if was_accepted else 2)

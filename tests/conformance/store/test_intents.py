@@ -10,11 +10,11 @@ from dragoman.core.commands import (
     RegisterAgent,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.offers import Policy, Wish
+from dragoman.core.offers import Policy, Requirements
 from dragoman.core.states.intent import Intent
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.reads.ask import state_of
-from dragoman.engine.reads.roster import Rosters
+from dragoman.engine.reads.ask import stream_state
+from dragoman.engine.reads.roster import CandidateIndex
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, NOW, Hub, Hubs
 from tests.requirements import proves
 
@@ -24,30 +24,30 @@ GOAL = "Write python tests"
 DONE = ReceiveResult("i", "alice", success=True, output={"naïve": [1, None, 2.5]})
 
 
-def register_agents(hub: Hub) -> Rosters:
+def register_agents(hub: Hub) -> CandidateIndex:
     """Register alice and bob with the skills for the goal."""
     for name in ("alice", "bob"):
         hub.do(ANN, RegisterAgent(name), DescribeAgent(name, ("python", "tests"), cost=0.5))
-    return Rosters(hub.store)
+    return CandidateIndex(hub.store)
 
 
-def delegate(hub: Hub, rosters: Rosters, id: str = "i", **more: object) -> None:
+def delegate(hub: Hub, rosters: CandidateIndex, id: str = "i", **more: object) -> None:
     """Delegate an intent of a plan, which the best candidate is asked for."""
-    found = rosters.shortlist(Wish(GOAL), Policy(), NOW)
+    found = rosters.shortlist(Requirements(GOAL), Policy(), NOW)
     command = DelegateIntent(GOAL, id, {"é": 1}, plan="p", patience_ms=60_000, candidates=found)
     hub.do(ANN, replace(command, **more))
 
 
 def streams_on_list(store: Store, name: str) -> list[str]:
     """List the streams on a list."""
-    return [item.row.name for item in store.listed(ListQuery(name))]
+    return [item.row.name for item in store.list_page(ListQuery(name))]
 
 
 def intent(store: Store, id: str = "i") -> Intent:
     """Load the stored intent."""
     row = store.stream(f"intent:{id}")
     assert row is not None
-    state = state_of(store, row)
+    state = stream_state(store, row)
     assert isinstance(state, Intent)
     return state
 
@@ -86,12 +86,12 @@ def test_overdue_intents_are_found_and_retried(hubs: Hubs) -> None:
     delegate(hub, rosters, "j", follows="i", patience_ms=90_000)
     store = hub.store
     assert streams_on_list(store, "follows:i") == ["intent:j"]
-    assert store.overdue(NOW + 59_999, 10) == []
-    assert store.overdue(NOW + 60_000, 10) == ["intent:i"]
+    assert store.overdue_streams(NOW + 59_999, 10) == []
+    assert store.overdue_streams(NOW + 60_000, 10) == ["intent:i"]
     hubs.clock.advance(60_000)
     hub.do(HUB, ExpireRequest("i"))
-    assert store.overdue(NOW + 60_000, 10) == []
-    assert store.overdue(NOW + 120_000, 10) == ["intent:j", "intent:i"]
+    assert store.overdue_streams(NOW + 60_000, 10) == []
+    assert store.overdue_streams(NOW + 120_000, 10) == ["intent:j", "intent:i"]
     request = intent(store).request
     assert request is not None
     assert (request.agent, request.deadline) == ("bob", NOW + 120_000)

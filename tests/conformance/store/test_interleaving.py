@@ -21,8 +21,8 @@ from dragoman.core.commands import (
     RequestDelegation,
 )
 from dragoman.core.errors import Refusal, StoreConflict
-from dragoman.engine.ports import Changes, Session, Store
-from dragoman.engine.request import Accepted, Outcome, accepted
+from dragoman.engine.ports import Changes, Store, Transaction
+from dragoman.engine.request import Committed, Outcome, committed_or_raise
 from dragoman.ledger.chain import GENESIS, link_hash
 from tests.conformance.store.changes import begin_stream, make_entry, make_row
 from tests.conformance.store.conftest import OpenStore
@@ -161,7 +161,7 @@ def test_compatible_requests_both_succeed(hubs: Hubs) -> None:
 
     outcomes = interleave(first, second, race)
 
-    tasks = [accepted(outcome).receipts[0].task for outcome in outcomes]
+    tasks = [committed_or_raise(outcome).receipts[0].task for outcome in outcomes]
     assert sorted(tasks) == ["TASK-2026-02-09-001", "TASK-2026-02-09-002"]
     assert_sound(first.store)
 
@@ -174,7 +174,7 @@ def test_one_request_through_two_hubs_runs_once(hubs: Hubs) -> None:
 
     outcomes = interleave(first, second, Race([], same, same, frozenset[str]()))
 
-    answers = [accepted(outcome) for outcome in outcomes]
+    answers = [committed_or_raise(outcome) for outcome in outcomes]
     assert [answer.repeated for answer in answers].count(True) == 1
     assert answers[0].receipts == answers[1].receipts
     assert first.store.head() == 2
@@ -188,7 +188,9 @@ def test_one_offer_through_two_hubs_is_made_once(hubs: Hubs) -> None:
 
     outcomes = interleave(first, second, Race([], same, same, frozenset[str]()))
 
-    assert [accepted(outcome).receipts[0].stream for outcome in outcomes] == ["handoff:H"] * 2
+    assert [committed_or_raise(outcome).receipts[0].stream for outcome in outcomes] == [
+        "handoff:H"
+    ] * 2
     assert_sound(first.store)
 
 
@@ -206,9 +208,9 @@ def test_report_that_waited_for_a_claim_sees_its_lease(hubs: Hubs) -> None:
     claimed, reported = interleave(first, second, race)
 
     # Before the claim the task has no holder, after it Bob holds it; there is no state between.
-    assert isinstance(claimed, Accepted)
-    assert isinstance(reported, Accepted) or reported.code in race.refusals
-    accepted(second.ask(BOB, RenewLease("a", fence=1)))
+    assert isinstance(claimed, Committed)
+    assert isinstance(reported, Committed) or reported.code in race.refusals
+    committed_or_raise(second.ask(BOB, RenewLease("a", fence=1)))
     assert_sound(first.store)
 
 
@@ -219,7 +221,7 @@ def test_second_writer_of_a_version_gets_a_conflict(open_store: OpenStore) -> No
     waiting: list[Future[str]] = []
 
     def append(store: Store, text: str, wait_for: threading.Event | None) -> str:
-        def work(session: Session) -> str:
+        def work(session: Transaction) -> str:
             (row,) = session.streams(["task:a"])
             if row.version > 1:
                 return "too late"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from dragoman.core.errors import StoreConflict
-from dragoman.engine.ports import Changes, Listed, ListQuery, Row, Session, Store
+from dragoman.engine.ports import Changes, ListItem, ListQuery, Store, StreamRow, Transaction
 from dragoman.store.memory import MemoryStore
-from dragoman.store.readers import NO_LIMIT
+from dragoman.store.readers import MAX_POSITION
 from tests.conformance.store.changes import begin_stream, make_entry, make_lease, make_row, write
 from tests.conformance.store.conftest import OpenStore
 from tests.conformance.store.storages import Storages
@@ -31,12 +31,14 @@ class Interrupted(Exception):
 
 def list_members(store: Store, name: str) -> list[tuple[int, str]]:
     """Read the whole list."""
-    return [(found.position, found.row.name) for found in store.listed(ListQuery(name, limit=ALL))]
+    return [
+        (found.position, found.row.name) for found in store.list_page(ListQuery(name, limit=ALL))
+    ]
 
 
 def all_list_items(store: Store) -> list[tuple[str, int, str]]:
     """Read the items of all lists."""
-    return store.places(("", 0), ALL)
+    return store.list_items(("", 0), ALL)
 
 
 def begin_streams(store: Store, *names: str) -> list[int]:
@@ -52,19 +54,19 @@ def grow(store: Store, number: int, name: str, version: int) -> None:
 def test_empty_store_has_no_lists(store: Store) -> None:
     assert all_list_items(store) == []
     assert list_members(store, "in:bob") == []
-    assert store.listed(ListQuery("in:bob", before=NO_LIMIT)) == []
+    assert store.list_page(ListQuery("in:bob", before=MAX_POSITION)) == []
 
 
 def test_new_stream_is_listed_at_its_first_entry(store: Store) -> None:
     begin_stream(store, "task:before")
 
-    def work(session: Session) -> None:
-        first, second = session.new_stream(), session.new_stream()
+    def work(session: Transaction) -> None:
+        first, second = session.new_stream_number(), session.new_stream_number()
         session.write(
             Changes(
                 entries=[make_entry(second, 1), make_entry(first, 1), make_entry(second, 2)],
                 streams=[make_row(first, "mail:1"), make_row(second, "mail:2", 2)],
-                listed=[("in:bob", first), ("in:bob", second), ("from:ann", first)],
+                list_additions=[("in:bob", first), ("in:bob", second), ("from:ann", first)],
             )
         )
 
@@ -76,11 +78,11 @@ def test_new_stream_is_listed_at_its_first_entry(store: Store) -> None:
 
 def test_transaction_sees_the_members_of_a_list(store: Store) -> None:
     numbers = begin_streams(store, "mail:1", "mail:2", "mail:3")
-    write(store, Changes(listed=[("waves:open", number) for number in reversed(numbers)]))
-    write(store, Changes(unlisted=[("waves:open", numbers[1])]))
-    found = store.transact(lambda session: session.on_list("waves:open"))
+    write(store, Changes(list_additions=[("waves:open", number) for number in reversed(numbers)]))
+    write(store, Changes(list_removals=[("waves:open", numbers[1])]))
+    found = store.transact(lambda session: session.list_members("waves:open"))
     assert found == ["mail:1", "mail:3"]
-    assert store.transact(lambda session: session.on_list("waves")) == []
+    assert store.transact(lambda session: session.list_members("waves")) == []
 
 
 def test_late_listed_stream_keeps_the_position_of_its_first_entry(store: Store) -> None:
@@ -88,7 +90,7 @@ def test_late_listed_stream_keeps_the_position_of_its_first_entry(store: Store) 
     grow(store, one, "mail:1", 2)
 
     for number in (three, one, two):
-        write(store, Changes(listed=[("overdue", number)]))
+        write(store, Changes(list_additions=[("overdue", number)]))
 
     assert list_members(store, "overdue") == [(1, "mail:1"), (2, "mail:2"), (3, "mail:3")]
 
@@ -98,23 +100,23 @@ def test_late_listed_stream_keeps_the_position_of_its_first_entry(store: Store) 
 def test_list_is_paged_both_ways(store: Store, limit: int) -> None:
     numbers = begin_streams(store, *STREAMS)
     other = begin_stream(store, "mail:other")
-    write(store, Changes(listed=[("in:bob", number) for number in reversed(numbers)]))
-    write(store, Changes(listed=[("in:bo", other), ("in:bobby", other)]))
+    write(store, Changes(list_additions=[("in:bob", number) for number in reversed(numbers)]))
+    write(store, Changes(list_additions=[("in:bo", other), ("in:bobby", other)]))
 
     forth = pages(store, ListQuery("in:bob", limit=limit), "after")
-    back = pages(store, ListQuery("in:bob", before=NO_LIMIT, limit=limit), "before")
+    back = pages(store, ListQuery("in:bob", before=MAX_POSITION, limit=limit), "before")
 
     assert [found.row.name for found in forth] == [*STREAMS]
     assert [found.position for found in forth] == [1, 2, 3, 4, 5]
     assert back == forth[::-1]
-    between = store.listed(ListQuery("in:bob", after=1, before=5, limit=limit))
+    between = store.list_page(ListQuery("in:bob", after=1, before=5, limit=limit))
     assert [found.position for found in between] == [4, 3, 2][:limit]
 
 
-def pages(store: Store, query: ListQuery, cursor: str) -> list[Listed]:
+def pages(store: Store, query: ListQuery, cursor: str) -> list[ListItem]:
     """Read page after page until one is empty."""
-    found: list[Listed] = []
-    while page := store.listed(query):
+    found: list[ListItem] = []
+    while page := store.list_page(query):
         assert len(page) <= query.limit
         found += page
         query = replace(query, **{cursor: page[-1].position})
@@ -123,27 +125,30 @@ def pages(store: Store, query: ListQuery, cursor: str) -> list[Listed]:
 
 def test_page_shows_current_streams(store: Store) -> None:
     (number,) = begin_streams(store, "mail:1")
-    write(store, Changes(listed=[("in:bob", number)]))
+    write(store, Changes(list_additions=[("in:bob", number)]))
     grow(store, number, "mail:1", 2)
     write(store, Changes(leases=[(number, make_lease())]))
 
-    (found,) = store.listed(ListQuery("in:bob"))
+    (found,) = store.list_page(ListQuery("in:bob"))
 
-    assert found == Listed(1, replace(make_row(number, "mail:1", 2), lease=make_lease()))
+    assert found == ListItem(1, replace(make_row(number, "mail:1", 2), lease=make_lease()))
     assert found.row == store.stream("mail:1")
 
 
 def test_stream_removed_from_a_list_stays_on_the_others(store: Store) -> None:
     one, two = begin_streams(store, "mail:1", "mail:2")
     write(
-        store, Changes(listed=[(name, n) for name in ("in:bob", "unread:bob") for n in (one, two)])
+        store,
+        Changes(
+            list_additions=[(name, n) for name in ("in:bob", "unread:bob") for n in (one, two)]
+        ),
     )
 
-    write(store, Changes([make_entry(one, 2)], unlisted=[("unread:bob", one)]))
+    write(store, Changes([make_entry(one, 2)], list_removals=[("unread:bob", one)]))
 
     assert list_members(store, "unread:bob") == [(2, "mail:2")]
     assert list_members(store, "in:bob") == [(1, "mail:1"), (2, "mail:2")]
-    write(store, Changes(unlisted=[("unread:bob", two)], listed=[("unread:bob", one)]))
+    write(store, Changes(list_removals=[("unread:bob", two)], list_additions=[("unread:bob", one)]))
     assert list_members(store, "unread:bob") == [(1, "mail:1")]
 
 
@@ -151,21 +156,21 @@ def test_repeated_list_changes_are_harmless(store: Store) -> None:
     (number,) = begin_streams(store, "mail:1")
 
     for _ in range(2):
-        write(store, Changes(listed=[("in:bob", number), ("in:bob", number)]))
+        write(store, Changes(list_additions=[("in:bob", number), ("in:bob", number)]))
         assert all_list_items(store) == [("in:bob", 1, "mail:1")]
     for _ in range(2):
-        write(store, Changes(unlisted=[("in:bob", number), ("nowhere", number)]))
+        write(store, Changes(list_removals=[("in:bob", number), ("nowhere", number)]))
         assert all_list_items(store) == []
 
 
 def test_last_change_in_a_transaction_wins(store: Store) -> None:
     stays, goes, both = begin_streams(store, "mail:stays", "mail:goes", "mail:both")
-    write(store, Changes(listed=[("in:bob", stays)]))
+    write(store, Changes(list_additions=[("in:bob", stays)]))
 
-    def work(session: Session) -> None:
-        session.write(Changes(unlisted=[("in:bob", stays)], listed=[("in:bob", goes)]))
-        session.write(Changes(unlisted=[("in:bob", goes)], listed=[("in:bob", stays)]))
-        session.write(Changes(unlisted=[("in:bob", both)], listed=[("in:bob", both)]))
+    def work(session: Transaction) -> None:
+        session.write(Changes(list_removals=[("in:bob", stays)], list_additions=[("in:bob", goes)]))
+        session.write(Changes(list_removals=[("in:bob", goes)], list_additions=[("in:bob", stays)]))
+        session.write(Changes(list_removals=[("in:bob", both)], list_additions=[("in:bob", both)]))
 
     store.transact(work)
 
@@ -173,11 +178,11 @@ def test_last_change_in_a_transaction_wins(store: Store) -> None:
 
 
 def test_stream_created_and_unlisted_at_once_has_no_item(store: Store) -> None:
-    def work(session: Session) -> None:
-        number = session.new_stream()
+    def work(session: Transaction) -> None:
+        number = session.new_stream_number()
         born = Changes([make_entry(number, 1)], [make_row(number, "mail:1")])
-        session.write(replace(born, listed=[("unread:bob", number), ("in:bob", number)]))
-        session.write(Changes(unlisted=[("unread:bob", number)]))
+        session.write(replace(born, list_additions=[("unread:bob", number), ("in:bob", number)]))
+        session.write(Changes(list_removals=[("unread:bob", number)]))
 
     store.transact(work)
 
@@ -185,30 +190,32 @@ def test_stream_created_and_unlisted_at_once_has_no_item(store: Store) -> None:
 
 
 def test_stream_without_entries_has_no_item(store: Store) -> None:
-    def work(session: Session) -> int:
-        number = session.new_stream()
-        session.write(Changes(streams=[make_row(number, "actor:a", 0)], listed=[("all", number)]))
+    def work(session: Transaction) -> int:
+        number = session.new_stream_number()
+        session.write(
+            Changes(streams=[make_row(number, "actor:a", 0)], list_additions=[("all", number)])
+        )
         return number
 
     number = store.transact(work)
 
-    write(store, Changes(unlisted=[("all", number)]))
+    write(store, Changes(list_removals=[("all", number)]))
     assert all_list_items(store) == []
 
 
 @proves("STORE-ATOMIC")
 def test_rolled_back_list_changes_leave_nothing(store: Store) -> None:
     (number,) = begin_streams(store, "mail:1")
-    write(store, Changes(listed=[("in:bob", number)]))
+    write(store, Changes(list_additions=[("in:bob", number)]))
     before = all_list_items(store)
     changes = Changes(
         entries=[make_entry(number, 2)],
         streams=[make_row(number, "mail:1", 2)],
-        listed=[("read:bob", number)],
-        unlisted=[("in:bob", number)],
+        list_additions=[("read:bob", number)],
+        list_removals=[("in:bob", number)],
     )
 
-    def fail(session: Session) -> None:
+    def fail(session: Transaction) -> None:
         session.write(changes)
         raise Interrupted
 
@@ -226,11 +233,11 @@ def test_rolled_back_list_changes_leave_nothing(store: Store) -> None:
 def test_all_items_are_shown_in_order(store: Store, limit: int) -> None:
     numbers = begin_streams(store, "mail:1", "mail:2")
     names = ("b", "a", "a'; DROP TABLE lists; --", '"\\%_', "é", "🚀", "x" * 500, "B", "a ")
-    write(store, Changes(listed=[(name, number) for name in names for number in numbers]))
+    write(store, Changes(list_additions=[(name, number) for name in names for number in numbers]))
 
     found: list[tuple[str, int, str]] = []
     after = ("", 0)
-    while page := store.places(after, limit):
+    while page := store.list_items(after, limit):
         found += page
         after = page[-1][:2]
 
@@ -252,7 +259,7 @@ def test_reader_continuing_from_its_position_misses_nothing(open_store: OpenStor
         is_last = False
         while True:
             after = seen[-1] if seen else 0
-            page = reader.listed(ListQuery("in:bob", after=after, limit=7))
+            page = reader.list_page(ListQuery("in:bob", after=after, limit=7))
             seen.extend(found.position for found in page)
             if not page and is_last:
                 return
@@ -268,32 +275,34 @@ def test_reader_continuing_from_its_position_misses_nothing(open_store: OpenStor
     tailing.result(TIMEOUT_S)
 
     assert len(seen) == 80
-    assert seen == [found.position for found in reader.listed(ListQuery("in:bob", limit=ALL))]
+    assert seen == [found.position for found in reader.list_page(ListQuery("in:bob", limit=ALL))]
     assert seen == [entry.position for entry in reader.entries(0, ALL) if entry.version == 1]
 
 
-def letter(session: Session, name: str) -> None:
+def letter(session: Transaction, name: str) -> None:
     """Create a stream of two entries on a list."""
-    number = session.new_stream()
+    number = session.new_stream_number()
     entries = [make_entry(number, 1), make_entry(number, 2)]
-    session.write(Changes(entries, [make_row(number, name, 2)], listed=[("in:bob", number)]))
+    session.write(
+        Changes(entries, [make_row(number, name, 2)], list_additions=[("in:bob", number)])
+    )
 
 
 @proves("STORE-INTERLEAVE")
 def test_concurrent_writers_change_lists_consistently(open_store: OpenStore) -> None:
     stores = open_store(), open_store()
     numbers = begin_streams(stores[0], *STREAMS)
-    write(stores[0], Changes(listed=[("unread:bob", number) for number in numbers]))
+    write(stores[0], Changes(list_additions=[("unread:bob", number) for number in numbers]))
 
     def read(store: Store, number: int, name: str, box: str) -> None:
-        def work(session: Session) -> None:
+        def work(session: Transaction) -> None:
             (row,) = session.streams([name])
             session.write(
                 Changes(
                     entries=[make_entry(number, row.version + 1)],
                     streams=[replace(row, version=row.version + 1)],
-                    unlisted=[("unread:bob", number)],
-                    listed=[(box, number)],
+                    list_removals=[("unread:bob", number)],
+                    list_additions=[(box, number)],
                 )
             )
 
@@ -340,13 +349,15 @@ def test_any_changes_give_the_same_lists_in_every_store(
         assert all_list_items(store) == all_list_items(oracle)
 
 
-def play(batches: Sequence[Sequence[Move]], store: Store) -> list[list[tuple[int, Row]]]:
+def play(batches: Sequence[Sequence[Move]], store: Store) -> list[list[tuple[int, StreamRow]]]:
     """Apply the changes batch by batch, and return the lists."""
     numbers = begin_streams(store, *STREAMS)
     for batch in batches:
         changes = Changes()
         for is_put, name, stream in batch:
-            (changes.listed if is_put else changes.unlisted).append((name, numbers[stream]))
+            (changes.list_additions if is_put else changes.list_removals).append(
+                (name, numbers[stream])
+            )
         write(store, changes)
     queries = [
         query
@@ -354,6 +365,6 @@ def play(batches: Sequence[Sequence[Move]], store: Store) -> list[list[tuple[int
         for query in (ListQuery(name), ListQuery(name, before=4), ListQuery(name, after=2, limit=1))
     ]
     return [
-        [(found.position, replace(found.row, number=0)) for found in store.listed(query)]
+        [(found.position, replace(found.row, number=0)) for found in store.list_page(query)]
         for query in queries
     ]

@@ -19,12 +19,12 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import StoreConflict
 from dragoman.core.events import Status
-from dragoman.engine.ports import Changes, NewEntry, NewLog, Row, Session, Store
-from dragoman.engine.reads.traces import events_of
-from dragoman.engine.request import accepted
+from dragoman.engine.ports import Changes, NewEntry, NewLogRow, Store, StreamRow, Transaction
+from dragoman.engine.reads.traces import trace_page
+from dragoman.engine.request import committed_or_raise
 from dragoman.ledger.chain import GENESIS
-from dragoman.ledger.logs import Log
-from dragoman.ledger.views import FOLD
+from dragoman.ledger.logs import LogRow
+from dragoman.ledger.views import FOLD_VERSION
 from dragoman.store.postgres.connect import connect, parse_url
 from dragoman.store.sqlite.driver import open_database
 from tests.conformance.store.conftest import OpenStore
@@ -62,25 +62,25 @@ def test_turns_and_events_are_found_in_order(hubs: Hubs) -> None:
     assert [(one.position, one.masked) for one in again] == [(7, False), (8, True), (9, False)]
     assert [entry.position for entry in store.turns("one", 1, -1, 10)] == [4, 6, 3, 5]
     assert [entry.position for entry in store.turns("one", 1, 0, 2)] == [6, 3]
-    assert [entry.position for entry in store.turns_back("one", 1, 2)] == [5, 3]
+    assert [entry.position for entry in store.last_turns("one", 1, 2)] == [5, 3]
     assert store.turns("one", 2, -1, 10) == []
-    assert [entry.position for entry in store.traces("one", 7, 10)] == [8, 9]
-    assert [entry.position for entry in store.traces("one", 0, 1)] == [7]
-    assert store.traces("", 0, 10) == []
-    assert store.trace(trace(2).event_id) == store.entries(7, 1)[0]
-    assert store.trace(trace(4).event_id) is None
-    assert store.logs(6, 8) == [
-        (7, Log("one", 1, None, trace(1).event_id, "e1", False)),
-        (8, Log("one", 1, None, trace(2).event_id, "e2", True)),
+    assert [entry.position for entry in store.trace_events("one", 7, 10)] == [8, 9]
+    assert [entry.position for entry in store.trace_events("one", 0, 1)] == [7]
+    assert store.trace_events("", 0, 10) == []
+    assert store.trace_event(trace(2).event_id) == store.entries(7, 1)[0]
+    assert store.trace_event(trace(4).event_id) is None
+    assert store.log_rows(6, 8) == [
+        (7, LogRow("one", 1, None, trace(1).event_id, "e1", False)),
+        (8, LogRow("one", 1, None, trace(2).event_id, "e2", True)),
     ]
-    assert store.logs(2, 3) == [(3, Log("one", 1, 2, None, "d2", False))]
+    assert store.log_rows(2, 3) == [(3, LogRow("one", 1, 2, None, "d2", False))]
 
 
 def test_batch_sees_its_own_log_rows(hubs: Hubs) -> None:
     hub = hubs.new()
     hub.do(DEVELOPER, turn(0))
     outcome = hub.ask(DEVELOPER, trace(1), trace(2), trace(1), turn(1), turn(1))
-    receipts = accepted(outcome).receipts
+    receipts = committed_or_raise(outcome).receipts
 
     assert [one.position for one in receipts] == [4, 5, 4, 6, 6]
     assert hub.store.head() == 6
@@ -88,24 +88,27 @@ def test_batch_sees_its_own_log_rows(hubs: Hubs) -> None:
 
 @pytest.mark.parametrize(
     "log",
-    [Log("one", 1, 0, None, "other", False), Log("two", 9, None, trace(1).event_id, "x", False)],
+    [
+        LogRow("one", 1, 0, None, "other", False),
+        LogRow("two", 9, None, trace(1).event_id, "x", False),
+    ],
 )
-def test_unique_log_row_cannot_be_stored_twice(open_store: OpenStore, log: Log) -> None:
+def test_unique_log_row_cannot_be_stored_twice(open_store: OpenStore, log: LogRow) -> None:
     store = open_store()
     stored = [
-        Log("one", 1, 0, None, "d", False),
-        Log("one", 1, None, trace(1).event_id, "e", False),
+        LogRow("one", 1, 0, None, "d", False),
+        LogRow("one", 1, None, trace(1).event_id, "e", False),
     ]
     _write(store, *stored)
     with pytest.raises(StoreConflict):
         _write(store, log)
-    assert len(store.logs(0, 10)) == 2
+    assert len(store.log_rows(0, 10)) == 2
 
 
 def test_views_have_the_columns_of_the_seed(database: Storage) -> None:
     hubs = Hubs(database.open)
     hub = hubs.new()
-    hub.engine.head = lambda: "f" * 40
+    hub.engine.current_commit = lambda: "f" * 40
     hub.do(DEVELOPER, turn(3))
     hub.do(DEVELOPER, replace(trace(1), envelope={"event_id": "x"}))
 
@@ -138,17 +141,17 @@ def test_agent_log_view_lists_moves_as_the_trace_does_and_requested_moves(
 ) -> None:
     hubs = Hubs(database.open)
     hub = hubs.new()
-    hub.engine.head = lambda: "f" * 40
+    hub.engine.current_commit = lambda: "f" * 40
     statuses: tuple[Status, ...] = ("in-progress", "done", "review")
     for number, to in enumerate(statuses, 1):
         request = hub.request(DEVELOPER, _move_request(number, to))
         effect = RequestTransition("one", to, trace(number).event_id, session="s-1")
-        accepted(hub.engine.handle_now(replace(request, effect=(effect,))))
+        committed_or_raise(hub.engine.handle_now(replace(request, effect=(effect,))))
     hub.do(DEVELOPER, _move_request(4, "elsewhere"))
     hub.do(HUMAN, MoveTask("one", "ready", "again"))
     hub.do(DEVELOPER, ClaimTask("one", "developer", "s-2"))
     hub.do(DEVELOPER, ReportOutcome("one", "failed", apply=True))
-    trace_events = [one for one in events_of(hub.store).events if one.type == "TASK_TRANSITION"]
+    trace_events = [one for one in trace_page(hub.store).events if one.type == "TASK_TRANSITION"]
     logged = rows(database, f"{_COLUMNS} WHERE type = 'TASK_TRANSITION' ORDER BY id")
     moves = [
         (position, task, event_id, session, msgspec.json.decode(envelope))
@@ -200,16 +203,16 @@ def _payload(to: str) -> dict[str, str]:
     return {"type": "TASK_TRANSITION", "task_id": "one", "from_state": "x", "to_state": to}
 
 
-def _write(store: Store, *logs: Log) -> None:
-    def work(session: Session) -> None:
-        number = session.new_stream()
+def _write(store: Store, *logs: LogRow) -> None:
+    def work(session: Transaction) -> None:
+        number = session.new_stream_number()
         name = f"turns:{number}"
         entries = [
             NewEntry(number, version, "turn.recorded", b"{}", GENESIS, GENESIS)
             for version in range(1, len(logs) + 1)
         ]
-        row = Row(number, name, len(logs), GENESIS, FOLD, b"{}")
-        new = [NewLog(number, version, log) for version, log in enumerate(logs, 1)]
+        row = StreamRow(number, name, len(logs), GENESIS, FOLD_VERSION, b"{}")
+        new = [NewLogRow(number, version, log) for version, log in enumerate(logs, 1)]
         session.write(Changes(entries=entries, streams=[row], logs=new))
 
     store.transact(work)

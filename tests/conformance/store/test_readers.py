@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from hypothesis import given
 
-from dragoman.engine.ports import Inspection, Store
+from dragoman.engine.ports import IntegrityReport, Store
 from dragoman.engine.request import Outcome
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.store.memory import MemoryStore
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
 from tests.conformance.store.changes import begin_stream
 from tests.conformance.store.hubs import NOW, Hub
 from tests.conformance.store.oracle import compare
@@ -22,7 +22,7 @@ pytestmark = proves("STORE-CONTRACT")
 
 def play(script: Sequence[Step], store: Store) -> tuple[list[Outcome], int]:
     """Run a script; equal ids and times give equal bytes on every store."""
-    hub = Hub(store, HandClock(NOW), CountingIds())
+    hub = Hub(store, ManualClock(NOW), SequentialIds())
     outcomes: list[Outcome] = []
     for step in script:
         outcomes.append(hub.ask(step.actor, *step.commands, key=step.key))
@@ -38,11 +38,11 @@ def test_script_leaves_the_same_data_in_every_reader(store: Store) -> None:
     assert (outcomes, now) == play(SCRIPT, oracle)
     compare(store, oracle, AGENTS, now)
     assert store.head() >= 30
-    assert set(store.counts()) == {"done", "cancelled", "in-progress", "ready"}
-    assert store.sessions("s-bob") != []
-    assert store.overdue(now, 9) == ["task:X-1"]
-    assert store.overdue(now + 90 * TTL, 9) == ["task:X-1", "task:d"]
-    known = [row.name for row in store.kind("agent", "", 9)]
+    assert set(store.status_counts()) == {"done", "cancelled", "in-progress", "ready"}
+    assert store.streams_in_session("s-bob") != []
+    assert store.overdue_streams(now, 9) == ["task:X-1"]
+    assert store.overdue_streams(now + 90 * TTL, 9) == ["task:X-1", "task:d"]
+    known = [row.name for row in store.streams_of_kind("agent", "", 9)]
     assert known == ["agent:Zoe", "agent:a-b", "agent:a.b@host", "agent:alice"]
 
 
@@ -78,4 +78,4 @@ def test_intact_store_has_no_damage_and_reports_if_the_check_was_complete(storag
     store = storage.open()
     begin_stream(store, "task:a")
 
-    assert store.inspect() == Inspection(is_whole=storage.kind != "postgres")
+    assert store.inspect() == IntegrityReport(is_complete=storage.kind != "postgres")

@@ -12,7 +12,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.request import Accepted, Outcome, accepted
+from dragoman.engine.request import Committed, Outcome, committed_or_raise
 from tests.conformance.store.changes import EMPTY, everything
 from tests.conformance.store.hubs import ALICE, ANN, BOB, EVE, Hub, Hubs
 from tests.requirements import proves
@@ -40,15 +40,15 @@ def test_repeat_returns_the_first_answer_adds_no_entry_and_renews_the_lease(hubs
     hub, other = hubs.new(), hubs.new()
     hub.do(ANN, CreateTask("a task", "a", ready=True))
     claim = ClaimTask("a", "alice", ttl_ms=TTL)
-    first = accepted(hub.ask(ALICE, claim, key="k"))
+    first = committed_or_raise(hub.ask(ALICE, claim, key="k"))
     report = ReportOutcome("a", "done")
-    reported = accepted(hub.ask(ALICE, report, key="k2"))
+    reported = committed_or_raise(hub.ask(ALICE, report, key="k2"))
     head, expires_at = hub.store.head(), expiry(hub, "a")
 
     for again in (hub, other):
         hubs.clock.advance(1_000)
-        assert again.ask(ALICE, claim, key="k") == Accepted(first.receipts, repeated=True)
-        assert again.ask(ALICE, report, key="k2") == Accepted(reported.receipts, repeated=True)
+        assert again.ask(ALICE, claim, key="k") == Committed(first.receipts, repeated=True)
+        assert again.ask(ALICE, report, key="k2") == Committed(reported.receipts, repeated=True)
 
     assert hub.store.head() == head
     assert expiry(hub, "a") == expires_at + 2_000
@@ -76,7 +76,7 @@ def test_key_belongs_to_its_target_or_else_to_its_actor(hubs: Hubs) -> None:
     ]
 
     assert [code(outcome) for outcome in outcomes] == ["", "", "", ""]
-    assert not any(accepted(outcome).repeated for outcome in outcomes)
+    assert not any(committed_or_raise(outcome).repeated for outcome in outcomes)
 
 
 @proves("IDEM-REFUSED")
@@ -140,7 +140,7 @@ def test_refused_command_undoes_those_before_it(hubs: Hubs) -> None:
     assert [row for row in rows if row.name.startswith("task:")] == [
         row for row in before[2] if row.name.startswith("task:")
     ]
-    assert hub.store.sessions("s-alice") == hub.store.sessions("s-bob") == []
+    assert hub.store.streams_in_session("s-alice") == hub.store.streams_in_session("s-bob") == []
     assert code(hub.ask(ANN, CreateTask("another", "b", aliases=("bead:y",)), key="k")) == ""
 
 

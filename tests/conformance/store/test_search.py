@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.engine.ports import Changes, Listed, Store
+from dragoman.engine.ports import Changes, ListItem, Store
 from dragoman.store.memory import MemoryStore
-from dragoman.text.words import MOST_LETTERS, MOST_TIMES, MOST_WORDS, Wanted, wanted, words_of
+from dragoman.text.words import (
+    MAX_OCCURRENCES,
+    MAX_WORD_LENGTH,
+    MAX_WORDS,
+    SearchQuery,
+    extract_words,
+    parse_query,
+)
 from tests.conformance.store.changes import begin_stream, make_entry, make_row, write
 from tests.conformance.store.conftest import OpenStore
 from tests.conformance.store.storages import Storages
@@ -20,9 +27,9 @@ pytestmark = proves("STORE-CONTRACT", "STORE-SEARCH")
 ALL = 1_000
 
 
-def parsed_query(query: str) -> Wanted:
+def parsed_query(query: str) -> SearchQuery:
     """Parse a valid query."""
-    groups = wanted(query)
+    groups = parse_query(query)
     assert not isinstance(groups, str), groups
     return groups
 
@@ -31,7 +38,7 @@ def index_all(store: Store, *texts: str) -> None:
     """Create and index a stream for each text; text n is at position n."""
     for n in range(1, len(texts) + 1):
         begin_stream(store, f"mail:{n}")
-    store.index([(n, words_of(text)) for n, text in enumerate(texts, 1)], len(texts))
+    store.index_texts([(n, extract_words(text)) for n, text in enumerate(texts, 1)], len(texts))
 
 
 def found(store: Store, query: str) -> list[int]:
@@ -40,10 +47,10 @@ def found(store: Store, query: str) -> list[int]:
 
 
 def test_empty_store_finds_nothing(store: Store) -> None:
-    assert store.indexed() == 0
+    assert store.indexed_position() == 0
     assert found(store, "red") == []
-    store.index([], 0)
-    assert store.indexed() == 0
+    store.index_texts([], 0)
+    assert store.indexed_position() == 0
 
 
 @proves("SEARCH-WORDS")
@@ -109,22 +116,22 @@ def test_pages_go_from_newest_to_oldest(store: Store) -> None:
 def test_found_stream_is_shown_as_it_is_now(store: Store) -> None:
     begin_stream(store, "mail:0")
     number = begin_stream(store, "mail:1")
-    store.index([(2, ("red",))], 2)
+    store.index_texts([(2, ("red",))], 2)
     row = make_row(number, "mail:1", 2)
     write(store, Changes([make_entry(number, 2)], [row]))
 
-    assert store.search(parsed_query("red"), None, 9) == [Listed(2, row)]
+    assert store.search(parsed_query("red"), None, 9) == [ListItem(2, row)]
 
 
 def test_indexed_position_is_kept_and_never_lowered(open_store: OpenStore) -> None:
     store, other = open_store(), open_store()
     index_all(store, "red", "blue")
-    assert other.indexed() == 2
+    assert other.indexed_position() == 2
 
-    other.index([], 5)
-    store.index([(1, ("red",))], 1)
+    other.index_texts([], 5)
+    store.index_texts([(1, ("red",))], 1)
 
-    assert store.indexed() == other.indexed() == 5
+    assert store.indexed_position() == other.indexed_position() == 5
     assert found(store, "red") == found(other, "red") == [1]
 
 
@@ -132,10 +139,10 @@ def test_texts_indexed_by_another_process_are_not_indexed_again(open_store: Open
     store, other = open_store(), open_store()
     index_all(store, "red", "red blue", "grey")
 
-    other.index([(2, ("red", "blue")), (3, ("grey",)), (4, ("red",))], 4)
+    other.index_texts([(2, ("red", "blue")), (3, ("grey",)), (4, ("red",))], 4)
     begin_stream(store, "mail:4")
 
-    assert store.indexed() == 4
+    assert store.indexed_position() == 4
     assert found(store, "red") == [4, 2, 1]
     assert found(store, "red -blue") == [4, 1]
     assert found(store, "grey") == [3]
@@ -147,15 +154,15 @@ def test_concurrent_indexers_give_a_complete_index(open_store: OpenStore) -> Non
         begin_stream(stores[0], f"mail:{n}")
 
     def index(store: Store, size: int) -> None:
-        after = store.indexed()
+        after = store.indexed_position()
         while after < 30:
             end = min(after + size, 30)
-            store.index([(n, ("red", f"n{n}")) for n in range(after + 1, end + 1)], end)
+            store.index_texts([(n, ("red", f"n{n}")) for n in range(after + 1, end + 1)], end)
             after = end
 
     run_concurrently([lambda n=n: index(stores[n % 2], 3 + n) for n in range(4)])
 
-    assert stores[0].indexed() == 30
+    assert stores[0].indexed_position() == 30
     assert found(stores[1], "red") == [*range(30, 0, -1)]
     assert [found(stores[0], f"n{n}") for n in range(1, 31)] == [[n] for n in range(1, 31)]
 
@@ -180,7 +187,7 @@ HOSTILE = (
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_no_text_or_query_contains_operators(store: Store, text: str) -> None:
     index_all(store, text, "red")
-    words = words_of(text)
+    words = extract_words(text)
 
     assert found(store, "red") == ([2, 1] if "red" in words else [2])
     for word in words:
@@ -190,24 +197,24 @@ def test_no_text_or_query_contains_operators(store: Store, text: str) -> None:
 
 
 def test_longest_texts_are_indexed_alike(store: Store) -> None:
-    many = " ".join(f"w{n}" for n in range(MOST_WORDS + 5))
-    wide = " ".join(chr(0x20000 + n) * MOST_LETTERS for n in range(10_000))
+    many = " ".join(f"w{n}" for n in range(MAX_WORDS + 5))
+    wide = " ".join(chr(0x20000 + n) * MAX_WORD_LENGTH for n in range(10_000))
     index_all(store, many, wide)
 
-    assert found(store, f"w{MOST_WORDS - 1}") == [1]
-    assert found(store, f'"w{MOST_WORDS - 2} w{MOST_WORDS - 1}"') == [1]
-    assert found(store, f"w{MOST_WORDS}") == []
+    assert found(store, f"w{MAX_WORDS - 1}") == [1]
+    assert found(store, f'"w{MAX_WORDS - 2} w{MAX_WORDS - 1}"') == [1]
+    assert found(store, f"w{MAX_WORDS}") == []
     assert found(store, chr(0x20000) + "*") == [2]
 
 
 def test_frequent_word_is_indexed_by_its_first_positions(store: Store) -> None:
-    again = [f"again x{n}" for n in range(1, MOST_TIMES + 10)]
+    again = [f"again x{n}" for n in range(1, MAX_OCCURRENCES + 10)]
     index_all(store, " ".join(again))
 
-    assert found(store, f'"again x{MOST_TIMES}"') == [1]
-    assert found(store, f'"again x{MOST_TIMES + 1}"') == []
-    assert found(store, f'"x{MOST_TIMES} x{MOST_TIMES + 1}"') == []
-    assert found(store, f"again x{MOST_TIMES + 1}") == [1]
+    assert found(store, f'"again x{MAX_OCCURRENCES}"') == [1]
+    assert found(store, f'"again x{MAX_OCCURRENCES + 1}"') == []
+    assert found(store, f'"x{MAX_OCCURRENCES} x{MAX_OCCURRENCES + 1}"') == []
+    assert found(store, f"again x{MAX_OCCURRENCES + 1}") == [1]
 
 
 WORDS = ("a", "ab", "abc", "b", "é", "straße", "STRASSE", "日本", "0", "1x", "🚀", "it's", "x-y")
@@ -239,6 +246,6 @@ def test_every_store_finds_the_same(
 
         # Parts of the texts are searched for as well, so that something is found.
         for query in (*queries, *texts, *(text[: len(text) // 2] + "*" for text in texts)):
-            groups = wanted(query)
+            groups = parse_query(query)
             if not isinstance(groups, str):
                 assert found(store, query) == found(oracle, query), query

@@ -12,10 +12,10 @@ pytestmark = proves("STORE-CONTRACT", "STORE-SECRET")
 def test_first_fingerprint_is_kept_and_writes_no_entry(open_store: OpenStore) -> None:
     first = open_store()
 
-    assert first.secret_mark("ours") == "ours"
-    assert open_store().secret_mark("theirs") == "ours"
-    assert first.secret_mark("theirs", anew=True) == "theirs"
-    assert open_store().secret_mark("ours") == "theirs"
+    assert first.secret_fingerprint("ours") == "ours"
+    assert open_store().secret_fingerprint("theirs") == "ours"
+    assert first.secret_fingerprint("theirs", overwrite=True) == "theirs"
+    assert open_store().secret_fingerprint("ours") == "theirs"
     assert first.head() == 0
 
 
@@ -23,7 +23,10 @@ def test_one_of_many_concurrent_fingerprints_is_kept(database: Storage) -> None:
     stores: list[Store] = [database.open() for _ in range(4)]
 
     fingerprints = run_concurrently(
-        [lambda store=store, n=n: store.secret_mark(f"mark {n}") for n, store in enumerate(stores)]
+        [
+            lambda store=store, n=n: store.secret_fingerprint(f"mark {n}")
+            for n, store in enumerate(stores)
+        ]
     )
 
     assert len(set(fingerprints)) == 1

@@ -20,11 +20,11 @@ from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import Role
 from dragoman.engine.operation import find_operation
-from dragoman.engine.plan import Turned
+from dragoman.engine.plan import Rejected
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.pages import Wanted, page_now
-from dragoman.engine.shown.tasks import encode, shown_entry, task_summary, whole_task
+from dragoman.engine.reads.pages import TaskFilter, page_of_tasks
+from dragoman.engine.shown.tasks import encode, entry_resource, task_detail, task_summary
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 from tests.surfaces.cli.console import Console
@@ -112,23 +112,23 @@ class HubDirect:
 
     def _do(self, action: Action) -> StepResult:
         try:
-            self._house.hub.do(_actor(action.by), action.command)
+            self._house.hub.submit(_actor(action.by), action.command)
         except Refused as error:
             return StepResult(error.refusal.code)
         return StepResult("")
 
     def _call(self, operation: Operation) -> StepResult:
-        interpreter = self._house.deps.interpreter
+        interpreter = self._house.deps.router
         answer = interpreter.call(operation.name, dict(operation.arguments), _actor(operation.by))
         reply = to_builtins(answer.reply)
-        if isinstance(answer, Turned):
+        if isinstance(answer, Rejected):
             return _refusal({**(reply or {}), "code": answer.code})
         return StepResult("", _without_generated_values(reply))
 
     def _query(self, query: Query) -> StepResult:
         store = self._house.store
         if not query.task:
-            page = page_now(store, Wanted(), START)
+            page = page_of_tasks(store, TaskFilter(), START)
             tasks = [task_summary(view.task, view.lease, START) for view in page.tasks]
             return StepResult(
                 "", _without_generated_values({"tasks": to_builtins(tasks), "next": page.next})
@@ -139,10 +139,10 @@ class HubDirect:
         if query.history:
             found = store.history(f"task:{view.task.id}", 0, 100)
             return StepResult(
-                "", _entries(json.loads(encode(shown_entry(entry))) for entry in found)
+                "", _entries(json.loads(encode(entry_resource(entry))) for entry in found)
             )
         return StepResult(
-            "", _without_generated_values(to_builtins(whole_task(view.task, view.lease, START)))
+            "", _without_generated_values(to_builtins(task_detail(view.task, view.lease, START)))
         )
 
 
@@ -214,7 +214,7 @@ class HttpServer:
                 path, body = step.http
                 return StepResult(self._ask("POST", path, body, step.by).code)
             case Operation():
-                found = find_operation(self._house.deps.interpreter.dialects, step.name)
+                found = find_operation(self._house.deps.router.dialects, step.name)
                 assert found is not None, step
                 path = f"/v1/{found[0].name}/{step.name}"
                 return self._ask("POST", path, step.arguments, step.by)

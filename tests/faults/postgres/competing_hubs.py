@@ -14,10 +14,10 @@ from functools import partial
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand, ClaimTask, NoteTask
-from dragoman.engine.request import Accepted
+from dragoman.engine.request import Committed
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from tests.conformance.store.hubs import NOW, Hub
 from tests.faults.postgres.workload import BOARD
 from tests.forked import fork
@@ -41,13 +41,13 @@ def main(url: str, count: int, seed: int, tasks: Sequence[str]) -> None:
 def _compete(url: str, name: str, tasks: Sequence[str], rng: random.Random, waiting: int) -> None:
     """Run one hub."""
     store = PostgresStore(parse_url(url))
-    hub, agent = Hub(store, HandClock(NOW)), Actor("agent", name)
+    hub, agent = Hub(store, ManualClock(NOW)), Actor("agent", name)
     assert store.head()
     os.read(waiting, 1)
     won: list[str] = []
     for command in _commands(name, tasks, rng):
         outcome = hub.ask(agent, command)
-        if isinstance(command, ClaimTask) and isinstance(outcome, Accepted):
+        if isinstance(command, ClaimTask) and isinstance(outcome, Committed):
             won.append(outcome.receipts[0].task)
     store.close()
     # In one write, so that lines of several do not mix.

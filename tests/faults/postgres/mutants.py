@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import Address, connect
 from dragoman.store.postgres.store import QUERIES
-from dragoman.store.postgres.wire import Wire
+from dragoman.store.postgres.wire import Pipeline
 
 WITHOUT_ANSWERS = {
     "put_answers": "SELECT FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::bytea[]) LIMIT 0"
@@ -37,8 +37,8 @@ class Mutant(PostgresStore):
         self._queries = {**QUERIES, **statements}
         self._answers_early = answers_early
 
-    def _connect(self) -> Wire:
+    def _connect(self) -> Pipeline:
         connection = connect(self._address)
         if self._answers_early:
             connection.execute("SET synchronous_commit = off")
-        return Wire(connection, self._queries, self._address.patience)
+        return Pipeline(connection, self._queries, self._address.answer_timeout_s)

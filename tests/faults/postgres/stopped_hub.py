@@ -7,10 +7,10 @@ import sys
 from msgspec.structs import replace
 
 from dragoman.core.commands import NoteTask, ReportOutcome
-from dragoman.engine.request import Accepted
+from dragoman.engine.request import Committed
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from tests.conformance.store.hubs import ALICE, ANN, NOW, Hub
 
 IDLE_MS = 1_000
@@ -20,7 +20,7 @@ IDLE_MS = 1_000
 def main(url: str, task: str) -> None:
     """Report, stop with the task locked, go on when resumed, and print the outcome."""
     store = PostgresStore(replace(parse_url(url), idle_timeout_ms=IDLE_MS))
-    hub = Hub(store, HandClock(NOW))
+    hub = Hub(store, ManualClock(NOW))
     stops = iter([True])
 
     def stop_once(failpoint: str) -> None:
@@ -33,7 +33,7 @@ def main(url: str, task: str) -> None:
         (ANN, NoteTask(task, "all the same")),
     ):
         outcome = hub.ask(actor, command)
-        sys.stdout.write("done\n" if isinstance(outcome, Accepted) else f"{outcome.code}\n")
+        sys.stdout.write("done\n" if isinstance(outcome, Committed) else f"{outcome.code}\n")
     store.close()
 
 

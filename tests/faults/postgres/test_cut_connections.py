@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from dragoman.core.commands import CreateTask
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id
 from tests.conformance.store.hubs import ANN, NOW, Hub
 from tests.conftest import LONG_RUN
@@ -32,7 +32,7 @@ def test_connections_cut_at_random_bytes_lose_and_double_nothing(
     postgres_server: str, postgres_url: str, seed: int
 ) -> None:
     direct = PostgresStore.open(postgres_url, new_id)
-    Hub(direct, HandClock(NOW)).do(ANN, CreateTask("for everyone", BOARD))
+    Hub(direct, ManualClock(NOW)).do(ANN, CreateTask("for everyone", BOARD))
     schema = postgres_url.partition("&schema=")[2]
     with run_proxy(postgres_server, plan_cuts(seed, stalls=STALLS)) as proxy:
         address = replace(parse_url(proxy_url(proxy, schema)), idle_timeout_ms=IDLE_TIMEOUT_MS)

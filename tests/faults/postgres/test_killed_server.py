@@ -12,10 +12,10 @@ from dragoman.core.commands import ClaimTask, CreateTask
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import StoreError
 from dragoman.engine.hub import Hub as WholeHub
-from dragoman.services.recovery import Recovery
+from dragoman.services.recovery import LeaseExpiry
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id
 from tests.conformance.store.hubs import ANN, NOW, Hub
 from tests.conformance.store.threads import TIMEOUT_S, start_thread
@@ -63,7 +63,7 @@ def run_with_kills(server: MortalServer, store: PostgresStore, kills: int) -> Wo
 @proves("PG-KILLED", "STORE-DURABLE", "IDEM-REPEAT")
 def test_killed_server_loses_and_doubles_nothing(server: MortalServer, url: str) -> None:
     store = PostgresStore.open(url, new_id)
-    Hub(store, HandClock(NOW)).do(ANN, CreateTask("for everyone", BOARD))
+    Hub(store, ManualClock(NOW)).do(ANN, CreateTask("for everyone", BOARD))
 
     workload = run_with_kills(server, PostgresStore(parse_url(url)), KILLS)
 
@@ -74,7 +74,7 @@ def test_killed_server_loses_and_doubles_nothing(server: MortalServer, url: str)
 @proves("PG-TEETH")
 def test_store_that_answers_before_commit_is_detected(server: MortalServer, url: str) -> None:
     store = PostgresStore.open(url, new_id)
-    Hub(store, HandClock(NOW)).do(ANN, CreateTask("for everyone", BOARD))
+    Hub(store, ManualClock(NOW)).do(ANN, CreateTask("for everyone", BOARD))
 
     workload = run_with_kills(server, Mutant(parse_url(url), answers_early=True), kills=1)
 
@@ -91,14 +91,14 @@ def test_lease_expiry_interrupted_by_server_death_strands_no_task(
     server: MortalServer, url: str
 ) -> None:
     """The incident dbos-inc/dbos-transact-py#716."""
-    clock, store = HandClock(NOW), PostgresStore.open(url, new_id)
+    clock, store = ManualClock(NOW), PostgresStore.open(url, new_id)
     hub = Hub(store, clock)
     for n in range(HOLDERS):
         agent = Actor("agent", f"agent-{n}")
         hub.do(ANN, CreateTask("a task", f"t{n}", ready=True))
         hub.do(agent, ClaimTask(f"t{n}", agent.name))
     clock.advance(LATER)
-    recovery = Recovery(WholeHub(hub.engine, new_id), Backoff())
+    recovery = LeaseExpiry(WholeHub(hub.engine, new_id), Backoff())
 
     hub.on_failpoint = on_nth_pass(HOLDERS // 2, "written", server.kill)
     with pytest.raises(StoreError):
@@ -106,10 +106,10 @@ def test_lease_expiry_interrupted_by_server_death_strands_no_task(
     server.start()
     recovery.run_once(clock.now())
 
-    assert store.expired(clock.now(), 100) == []
+    assert store.expired_leases(clock.now(), 100) == []
     events = Counter((entry.stream, entry.event) for entry in store.entries(0, 1_000))
     assert {events[f"task:t{n}", "task.requeued"] for n in range(HOLDERS)} == {1}
-    assert "in-progress" not in store.counts()
+    assert "in-progress" not in store.status_counts()
     store.close()
 
 

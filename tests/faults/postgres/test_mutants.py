@@ -8,7 +8,7 @@ from dragoman.engine.ports import Store
 from dragoman.engine.subscribe import follow
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import Address, parse_url
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from tests.conformance.store.changes import begin_stream
 from tests.conformance.store.hubs import ANN, NOW, Hub
 from tests.conformance.store.tails import Seen, reading_errors
@@ -37,7 +37,7 @@ def address(store: PostgresStore, postgres_url: str) -> Address:
 def test_store_without_answers_is_detected(
     postgres_server: str, store: PostgresStore, schema: str
 ) -> None:
-    Hub(store, HandClock(NOW)).do(ANN, CreateTask("for everyone", BOARD))
+    Hub(store, ManualClock(NOW)).do(ANN, CreateTask("for everyone", BOARD))
     with run_proxy(postgres_server, plan_cuts(seed=1)) as proxy:
         proxied = replace(parse_url(proxy_url(proxy, schema)), idle_timeout_ms=2_000)
         mutant = Mutant(proxied, WITHOUT_ANSWERS)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from dragoman.core.commands import ClaimTask, CreateTask, ExpireLease, NoteTask
 from dragoman.core.deadlines import Backoff
-from dragoman.engine.verifying.verify import check_ledger, check_views
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
 from dragoman.store.postgres import PostgresStore
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, NOW, Hub
 from tests.conformance.store.tails import Tail, reading_errors
 from tests.conformance.store.threads import TIMEOUT_S
@@ -36,7 +36,7 @@ WHERE application_name = 'dragoman' AND state = 'idle in transaction'
 @proves("PG-PROCESSES", "STORE-CLAIM-RACE", "STORE-LATE-COMMIT", "LEDGER-POSITION")
 def test_competing_hubs_claim_each_task_once(store: PostgresStore, postgres_url: str) -> None:
     """The incident gastownhall/beads#3570, with processes."""
-    hub = Hub(store, HandClock(NOW))
+    hub = Hub(store, ManualClock(NOW))
     hub.do(ANN, CreateTask("for everyone", BOARD))
     tasks = [f"t{n}" for n in range(TASKS)]
     for task in tasks:
@@ -71,7 +71,7 @@ def test_competing_hubs_claim_each_task_once(store: PostgresStore, postgres_url:
 def test_hub_stopped_in_transaction_loses_its_lock(
     admin: Admin, store: PostgresStore, postgres_url: str
 ) -> None:
-    hub = Hub(store, HandClock(NOW))
+    hub = Hub(store, ManualClock(NOW))
     for task in ("held", "other"):
         hub.do(ANN, CreateTask("a task", task, ready=True))
     hub.do(ALICE, ClaimTask("held", "alice"))
@@ -104,4 +104,4 @@ def test_hub_stopped_in_transaction_loses_its_lock(
 def check_sound(store: PostgresStore) -> None:
     """Verify the ledger and its views."""
     assert list(check_ledger(store, (), lambda _: None)) == []
-    assert list(check_views(store, lambda _: None)) == []
+    assert list(check_stored_states(store, lambda _: None)) == []

@@ -21,11 +21,11 @@ from dragoman.core.commands import (
 from dragoman.core.errors import StoreLost, StoreUnavailable
 from dragoman.engine.handle import Engine
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import entries
-from dragoman.engine.request import Accepted, Outcome, Request
-from dragoman.engine.verifying.verify import check_ledger, check_views
+from dragoman.engine.reads.ask import all_entries
+from dragoman.engine.request import Committed, Outcome, Request
+from dragoman.engine.verifying.verify import check_ledger, check_stored_states
 from dragoman.ledger.entry import read_line
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id
 from tests.conformance.store.hubs import ANN, NOW, SECRET, Hub
 
@@ -89,7 +89,7 @@ class Workload:
     def __init__(self, store: Store, before_retry: Callable[[], object] = lambda: None) -> None:
         """`before_retry`: called before a request is repeated."""
         self._before_retry = before_retry
-        self._engine = Engine(store, HandClock(NOW), SECRET)
+        self._engine = Engine(store, ManualClock(NOW), SECRET)
         self.answers: list[Answer] = []
         self.unkeyed_notes: list[UnkeyedNote] = []
         self.tasks: list[str] = []
@@ -141,7 +141,7 @@ def find_violations(store: Store, workload: Workload) -> list[str]:
         *(
             f"refused: {answer}"
             for answer in workload.answers
-            if not isinstance(answer.outcome, Accepted)
+            if not isinstance(answer.outcome, Committed)
         ),
         *_wrong_tasks(store, workload),
         *_wrong_notes(store, workload),
@@ -175,19 +175,19 @@ def _wrong_notes(store: Store, workload: Workload) -> Iterator[str]:
 
 def _verify_store(store: Store) -> Iterator[str]:
     yield from map(str, check_ledger(store, (), _ignore_progress))
-    yield from map(str, check_views(store, _ignore_progress))
-    positions = [entry.position for entry in entries(store)]
+    yield from map(str, check_stored_states(store, _ignore_progress))
+    positions = [entry.position for entry in all_entries(store)]
     if positions != list(range(1, len(positions) + 1)):
         yield "positions have gaps"
 
 
 def _wrong_answers(store: Store, workload: Workload) -> Iterator[str]:
     """Repeat every command from another hub: the same answer, and no new entry."""
-    before, hub = store.head(), Hub(store, HandClock(NOW))
+    before, hub = store.head(), Hub(store, ManualClock(NOW))
     for answer in workload.answers:
         repeated = hub.ask(answer.command.actor, answer.command.command, key=answer.command.key)
-        receipts = answer.outcome.receipts if isinstance(answer.outcome, Accepted) else ()
-        if repeated != Accepted(receipts, repeated=True):
+        receipts = answer.outcome.receipts if isinstance(answer.outcome, Committed) else ()
+        if repeated != Committed(receipts, repeated=True):
             yield f"{answer} is {repeated} when it is repeated"
     if store.head() != before:
         yield f"repeats have added {store.head() - before} entries"

@@ -12,15 +12,15 @@ from dragoman.core.ids import handoff_stream, task_stream
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.task import Task
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Answer, Taken
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted, Reply
 from dragoman.engine.reads.handoffs import find_handoff
-from dragoman.files.handoffs.artifacts import ArtifactShelf
+from dragoman.files.handoffs.artifacts import FileArtifactStore
 from dragoman.ledger.views import encode_state
 from dragoman.protocols import acp
 from dragoman.services.workq import HubWorkq
-from dragoman.system.beneath import Beneath
-from dragoman.system.ids import CountingIds
+from dragoman.system.beneath import SafeDisk
+from dragoman.system.ids import SequentialIds
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, Lab
 
 COORDINATOR = Actor("coordinator", "cora")
@@ -60,12 +60,12 @@ class AcpHub:
         self.lab = lab or Lab()
         self.artifacts = data / "teamspaces" / "default" / "artifacts"
         self.artifacts.mkdir(parents=True)
-        store = ArtifactShelf(data, Beneath, CountingIds(), (data / "more",), MAX_BYTES)
+        store = FileArtifactStore(data, SafeDisk, SequentialIds(), (data / "more",), MAX_BYTES)
         defaults: Any = {"artifacts": store, "workq": HubWorkq(self.lab.hub)}
         settings = acp.Choices(**(defaults | choices))
         self.teamspaces = settings.teamspaces
         facts = StoreFacts(self.lab.store, lambda _task, _ref: False, now=self.lab.hub.clock.now)
-        self.router = Interpreter(self.lab.hub, (acp.dialect(settings),), facts)
+        self.router = Router(self.lab.hub, (acp.dialect(settings),), facts)
 
     def write_artifact(self, name: str = "a.txt", text: str = "hello\n") -> Path:
         """Write a file into the artifact folder."""
@@ -73,7 +73,7 @@ class AcpHub:
         path.write_text(text)
         return path
 
-    def call(self, arguments: Arguments, actor: Actor, operation: str = "acp_handoff") -> Answer:
+    def call(self, arguments: Arguments, actor: Actor, operation: str = "acp_handoff") -> Reply:
         """Call an operation by name."""
         return self.router.call(operation, arguments, actor)
 
@@ -83,7 +83,7 @@ class AcpHub:
 
     def reply_async(self, arguments: Arguments, actor: Actor) -> Any:
         """Call `acp_handoff` through the async interface and return its reply."""
-        return asyncio.run(self.router.call_soon("acp_handoff", arguments, actor)).reply
+        return asyncio.run(self.router.call_async("acp_handoff", arguments, actor)).reply
 
     def code(self, arguments: Arguments, actor: Actor, operation: str = "acp_handoff") -> str:
         """Return the refusal code of a call, empty when it is accepted."""
@@ -98,7 +98,7 @@ class AcpHub:
     def propose(self, **more: Any) -> str:
         """Propose a handoff as alice and return its id."""
         answer = self.call(offer(**more), ALICE)
-        assert isinstance(answer, Taken), answer
+        assert isinstance(answer, Accepted), answer
         return answer.reply["handoff_id"]
 
     def advance_to(self, state: str, **more: Any) -> str:

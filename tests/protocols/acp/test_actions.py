@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 
 from dragoman.core.commands import CreateTask, MoveTask, RegisterAgent
-from dragoman.core.states.handoff_package import hash_of
-from dragoman.engine.plan import Turned
-from dragoman.protocols.acp.actions import USUAL
+from dragoman.core.states.handoff_package import compute_package_hash
+from dragoman.engine.plan import Rejected
+from dragoman.protocols.acp.actions import CALL_DEFAULTS
 from tests.protocols.acp.hub import (
     ALICE,
     BOB,
@@ -90,7 +90,7 @@ def test_hub_fills_in_provenance_and_hashes_the_whole_package(hub: AcpHub) -> No
         "schema_version": "1.0.0",
         "package_hash": kept.package_hash,
     }
-    assert hash_of(package) == kept.package_hash
+    assert compute_package_hash(package) == kept.package_hash
 
 
 @proves("ACP-PACKAGE")
@@ -98,7 +98,7 @@ def test_stated_hash_covers_the_package_as_written(hub: AcpHub) -> None:
     parts = ("task", "context", "work_state")
     arguments = offer()
     written: dict[str, Any] = {name: arguments[name] for name in parts}
-    stated = hash_of({**written, "verification": {}})
+    stated = compute_package_hash({**written, "verification": {}})
     wrong = offer(verification={"package_hash": ZERO_HASH})
     assert hub.code(wrong, ALICE) == "hash_mismatch"
     assert hub.code(offer(verification={"package_hash": stated}), ALICE) == ""
@@ -243,7 +243,7 @@ def test_different_deadlines_are_refused_and_an_unused_sla_is_warned_about(hub: 
     within = {**offer()["task"], "deadline": "2026-02-10T12:00:00Z"}
     twice = {**offer(deadline="2026-02-11T12:00:00Z"), "task": within}
     stated = hub.call(twice, ALICE)
-    assert isinstance(stated, Turned)
+    assert isinstance(stated, Rejected)
     assert stated.reply["error"] == {
         "code": "schema_invalid",
         "detail": "deadline: task.deadline is another one, 2026-02-10T12:00:00Z: state it once",
@@ -292,7 +292,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 def test_invalid_arguments_are_refused_with_their_path(hub: AcpHub, which: str) -> None:
     arguments, path = WRONG[which]
     answer = hub.router.call("acp_handoff", arguments, BOB)
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert (answer.code, answer.reply["error"]["code"]) == ("schema_invalid", "schema_invalid")
     assert path in answer.detail
 
@@ -308,7 +308,7 @@ def test_invalid_arguments_are_refused_with_their_path(hub: AcpHub, which: str) 
 )
 def test_ambiguous_json_is_refused(hub: AcpHub, text: bytes) -> None:
     answer = hub.router.call("acp_handoff", text, ALICE)
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert answer.reply["error"]["code"] == "schema_invalid"
 
 
@@ -325,15 +325,22 @@ def test_artifacts_cannot_be_accepted_without_an_artifact_store(tmp_path: Path) 
 
 
 def test_published_defaults_count_as_absent(hub: AcpHub) -> None:
-    offered = hub.reply({**USUAL, **offer()}, ALICE)
+    offered = hub.reply({**CALL_DEFAULTS, **offer()}, ALICE)
     assert offered["success"], offered
-    query = hub.reply({**USUAL, "action": "query"}, BOB)
+    query = hub.reply({**CALL_DEFAULTS, "action": "query"}, BOB)
     assert [row["handoff_id"] for row in query["handoffs"]] == [offered["handoff_id"]]
-    accept = {**USUAL, "action": "accept", "handoff_id": offered["handoff_id"]}
+    accept = {**CALL_DEFAULTS, "action": "accept", "handoff_id": offered["handoff_id"]}
     assert hub.reply(accept, BOB)["status"] == "accepted"
-    draft = hub.reply({**USUAL, "action": "draft", "context": {"summary": "So far."}}, ALICE)
+    draft = hub.reply(
+        {**CALL_DEFAULTS, "action": "draft", "context": {"summary": "So far."}}, ALICE
+    )
     assert draft["success"], draft
-    other = {**USUAL, "action": "activate", "handoff_id": offered["handoff_id"], "by": "30m"}
+    other = {
+        **CALL_DEFAULTS,
+        "action": "activate",
+        "handoff_id": offered["handoff_id"],
+        "by": "30m",
+    }
     assert hub.code(other, BOB) == "schema_invalid"
 
 

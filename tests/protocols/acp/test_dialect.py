@@ -7,9 +7,9 @@ import pytest
 
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffEvent, HandoffProposed, TaskHandedOver
-from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.plan import Accepted, Rejected
 from dragoman.protocols.acp import dialect
-from dragoman.protocols.acp.actions import ACTIONS, SHAPES, HandoffCall
+from dragoman.protocols.acp.actions import ACTION_NAMES, ACTION_SHAPES, HandoffCall
 from tests.protocols.acp.hub import ALICE, BOB, AcpHub, offer
 from tests.requirements import proves
 
@@ -20,9 +20,9 @@ MESSAGE = {"to": ["bob"], "type": "status.update", "payload": {"a": 1}, "from": 
 
 
 def test_every_handoff_event_is_rendered() -> None:
-    rendered = {event for event, render in ACP.render.items() if render is not None}
+    rendered = {event for event, render in ACP.renderers.items() if render is not None}
     assert {*get_args(HandoffEvent), TaskHandedOver} < rendered
-    render = ACP.render[HandoffProposed]
+    render = ACP.renderers[HandoffProposed]
     assert render is not None
 
 
@@ -33,9 +33,9 @@ def test_operation_names_are_those_of_the_seed() -> None:
 
 
 def test_published_shape_has_every_argument_of_every_action() -> None:
-    assert set(SHAPES) == set(ACTIONS)
+    assert set(ACTION_SHAPES) == set(ACTION_NAMES)
     known = {field.name for field in msgspec.structs.fields(HandoffCall)}
-    for action, shape in SHAPES.items():
+    for action, shape in ACTION_SHAPES.items():
         assert {field.name for field in msgspec.structs.fields(shape)} <= known, action
 
 
@@ -55,30 +55,30 @@ MESSAGES: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("which", MESSAGES)
 def test_messages_are_recognized_by_operation(hub: AcpHub, which: str) -> None:
     message, operation = MESSAGES[which]
-    routed = hub.router.hear(msgspec.json.encode(message))
-    assert (routed.heard.kind if routed else "") == operation
+    routed = hub.router.parse(msgspec.json.encode(message))
+    assert (routed.parsed.kind if routed else "") == operation
 
 
 def test_sender_and_ordering_key_come_from_the_message(hub: AcpHub) -> None:
     answer = hub.router.send(offer(from_agent="alice"), via="inbox")
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert (answer.actor, answer.reply["status"]) == ("alice", "proposed")
-    routed = hub.router.hear(offer())
+    routed = hub.router.parse(offer())
     assert routed is not None
-    assert (routed.line_up, routed.heard.sender) == ("t-1", "")
-    accept = hub.router.hear({"action": "accept", "handoff_id": "h"})
+    assert (routed.ordering_key, routed.parsed.sender) == ("t-1", "")
+    accept = hub.router.parse({"action": "accept", "handoff_id": "h"})
     assert accept is not None
-    assert accept.line_up == "h"
+    assert accept.ordering_key == "h"
     posted = hub.router.send(MESSAGE, speaker=ALICE)
-    assert isinstance(posted, Taken)
-    nameless = hub.router.hear({**MESSAGE, "from": "a b"})
+    assert isinstance(posted, Accepted)
+    nameless = hub.router.parse({**MESSAGE, "from": "a b"})
     assert nameless is not None
-    assert nameless.heard.sender == ""
+    assert nameless.parsed.sender == ""
 
 
 def test_invalid_message_is_refused_in_the_form_of_the_dialect(hub: AcpHub) -> None:
     answer = hub.router.send({"action": "accept"}, speaker=BOB)
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert answer.reply == {
         "success": False,
         "error": {"code": "schema_invalid", "detail": answer.detail},
@@ -87,12 +87,12 @@ def test_invalid_message_is_refused_in_the_form_of_the_dialect(hub: AcpHub) -> N
 
 
 def test_oversized_message_is_not_recognized(hub: AcpHub) -> None:
-    assert hub.router.hear(b'{"action":"query","status":"' + b"x" * 300_000 + b'"}') is None
+    assert hub.router.parse(b'{"action":"query","status":"' + b"x" * 300_000 + b'"}') is None
 
 
 def test_query_in_a_message_records_nothing(hub: AcpHub) -> None:
     answer = hub.router.send({"action": "query"}, speaker=BOB)
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply == {"success": True, "handoffs": [], "cursor": None}
     assert hub.lab.store.head() == 0
 
@@ -100,7 +100,7 @@ def test_query_in_a_message_records_nothing(hub: AcpHub) -> None:
 @proves("ACP-RESPONSE")
 def test_transport_refusals_have_the_form_of_the_dialect(hub: AcpHub) -> None:
     (acp,) = hub.router.dialects
-    refused = hub.router.no_of(acp, Refusal("rate_limited", "wait 1 s"))
+    refused = hub.router.format_error(acp, Refusal("rate_limited", "wait 1 s"))
     assert refused == {"success": False, "error": {"code": "rate_limited", "detail": "wait 1 s"}}
-    refused = hub.router.no_of(acp, Refusal("invalid_json", "line 1"))
+    refused = hub.router.format_error(acp, Refusal("invalid_json", "line 1"))
     assert refused["error"]["code"] == "schema_invalid"

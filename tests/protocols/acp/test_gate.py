@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.artifacts import Expected, Kept, NotKept
-from dragoman.engine.redaction import Redaction
+from dragoman.engine.artifacts import ArtifactMismatch, ExpectedArtifact, StoredArtifact
+from dragoman.engine.redaction import RequestRedactor
 from dragoman.text.redact import Redactor
 from tests.protocols.acp.hub import (
     ALICE,
@@ -190,23 +190,25 @@ class FaultyArtifactStore:
         self.bytes = 0
         self.read_paths: list[str] = []
 
-    def size(self, teamspace: str, path: str) -> int | NotKept:
+    def size(self, teamspace: str, path: str) -> int | ArtifactMismatch:
         """Return the size, or the fault."""
         del teamspace, path
-        return NotKept(self.fault, "input/output error") if self.fault else self.bytes
+        return ArtifactMismatch(self.fault, "input/output error") if self.fault else self.bytes
 
-    def take(self, teamspace: str, path: str, expected: Expected) -> Kept | NotKept:
+    def take(
+        self, teamspace: str, path: str, expected: ExpectedArtifact
+    ) -> StoredArtifact | ArtifactMismatch:
         """Record the path and return its copy, or the fault."""
         del teamspace
         self.read_paths.append(path)
         if self.fault:
-            return NotKept(self.fault, "input/output error")
-        return Kept(expected.sha256 or "0" * 64, self.bytes)
+            return ArtifactMismatch(self.fault, "input/output error")
+        return StoredArtifact(expected.sha256 or "0" * 64, self.bytes)
 
-    def check(self, sha256: str) -> NotKept | None:
+    def check(self, sha256: str) -> ArtifactMismatch | None:
         """Return the fault, if one is set."""
         del sha256
-        return NotKept(self.fault, "the copy was changed") if self.fault else None
+        return ArtifactMismatch(self.fault, "the copy was changed") if self.fault else None
 
 
 def test_transient_fault_leaves_the_handoff_retryable(tmp_path: Path) -> None:
@@ -357,8 +359,8 @@ SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 
 @proves("ACP-SECRETS")
 def test_package_with_a_secret_is_refused_with_its_path(tmp_path: Path) -> None:
-    redaction = Redaction(Redactor(key=b"k" * 32))
-    hub = AcpHub(tmp_path, secret_in=redaction.refusal)
+    redaction = RequestRedactor(Redactor(key=b"k" * 32))
+    hub = AcpHub(tmp_path, secret_in=redaction.check_document)
     arguments = offer(context={"summary": "Log in with it.", "assumptions": [f"token {SECRET}"]})
     reply = hub.reply(arguments, ALICE)
     assert reply["error"]["code"] == "policy_violation"
@@ -366,7 +368,7 @@ def test_package_with_a_secret_is_refused_with_its_path(tmp_path: Path) -> None:
     assert SECRET not in str(reply)
     later = AcpHub(tmp_path / "later")
     id = later.reply(arguments, ALICE)["handoff_id"]
-    strict = AcpHub(tmp_path / "strict", later.lab, secret_in=redaction.refusal)
+    strict = AcpHub(tmp_path / "strict", later.lab, secret_in=redaction.check_document)
     assert strict.act("accept", id, BOB)["error"]["code"] == "policy_violation"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AliasTask, CreateTask, PostMail, RegisterAgent
-from dragoman.protocols.acp.messages import TYPES
+from dragoman.protocols.acp.messages import MESSAGE_TYPES
 from tests.protocols.acp.hub import ALICE, BOB, CAROL, HUMAN, OBSERVER, AcpHub
 from tests.requirements import proves
 
@@ -69,7 +69,7 @@ def test_unknown_message_type_is_refused(hub: AcpHub, operation: str) -> None:
     assert message_types(hub, BOB, operation, type="") == []
 
 
-@pytest.mark.parametrize("type", sorted(TYPES))
+@pytest.mark.parametrize("type", sorted(MESSAGE_TYPES))
 def test_message_of_every_type_arrives_with_its_payload(hub: AcpHub, type: str) -> None:
     is_handoff = type.startswith("handoff.")
     payload = handoff_reference(hub) if is_handoff else {"a": [1, "ü"]}

@@ -11,17 +11,17 @@ from jsonschema import Draft202012Validator
 from dragoman.core.commands import CreateTask, EditTask
 from dragoman.core.errors import Refusal
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.handoff_package import hash_of
+from dragoman.core.states.handoff_package import compute_package_hash
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.faults import Fault
-from dragoman.engine.verifying.verify import check_views
-from dragoman.ledger.records import record_of
+from dragoman.engine.verifying.verify import check_stored_states
+from dragoman.ledger.records import handoff_row
 from dragoman.protocols.acp import Choices
 from dragoman.protocols.acp.lint import lint
-from dragoman.protocols.acp.package import hash_as_given
-from dragoman.protocols.acp.read import read_action
+from dragoman.protocols.acp.package import hash_as_sent
+from dragoman.protocols.acp.read import parse_action
 from dragoman.protocols.acp.schema import package_schema
-from dragoman.protocols.acp.translate import commands
+from dragoman.protocols.acp.translate import action_commands
 from dragoman.protocols.acp.wire import Package
 from tests.protocols.acp.hub import ALICE, BOB, COORDINATOR, HUMAN, AcpHub, artifact, offer
 from tests.requirements import proves
@@ -96,7 +96,7 @@ def full() -> dict[str, Any]:
         },
         "verification": {"schema_version": "1.0.0"},
     }
-    package["verification"]["package_hash"] = hash_of(package)
+    package["verification"]["package_hash"] = compute_package_hash(package)
     return package
 
 
@@ -231,7 +231,7 @@ def test_lint_compares_the_package_with_its_hash(strict: bool) -> None:
     package = changed("context/summary", "Another.")
     (issue,) = lint(package, "", strict).issues
     assert issue["path"] == "verification.package_hash"
-    package["verification"]["package_hash"] = hash_of(package)
+    package["verification"]["package_hash"] = compute_package_hash(package)
     assert lint(package, "", strict).ok
     half_a_character = changed("context/summary", "\ud800")
     (issue,) = lint(half_a_character, "", strict).issues
@@ -320,7 +320,7 @@ def test_validate_refuses_a_draft_with_another_stated_hash(hub: AcpHub, task: st
     arguments = {**_without(offer(), "action"), "verification": {"schema_version": "1.0.0"}}
     arguments["task"] = {**arguments["task"], "task_id": task}
     id = hub.reply({"action": "draft", **arguments}, ALICE)["handoff_id"]
-    own = hash_as_given(arguments)
+    own = hash_as_sent(arguments)
     for stated, code in ((own, ""), ("0" * 64, "hash_mismatch")):
         verification = {"schema_version": "1.0.0", "package_hash": stated}
         hub.act("draft", id, ALICE, verification=verification)
@@ -348,7 +348,7 @@ def test_draft_is_proposed_once_and_as_it_was_read(hub: AcpHub) -> None:
     id = hub.reply({"action": "draft", **_without(offer(), "action")}, ALICE)["handoff_id"]
     early = _plan_commands(hub, {"action": "propose", "handoff_id": id})
     hub.act("draft", id, ALICE, context={"summary": "All of it is there."})
-    answer = hub.lab.hub.engine.handle_now(hub.lab.hub.request(ALICE, *early))
+    answer = hub.lab.hub.engine.handle_now(hub.lab.hub.make_request(ALICE, *early))
     assert isinstance(answer, Refusal)
     assert answer.code == "try_again"
     first = hub.act("propose", id, ALICE)
@@ -373,10 +373,10 @@ def test_handoff_that_is_no_draft_cannot_be_proposed(hub: AcpHub, before: tuple[
 
 def _plan_commands(hub: AcpHub, arguments: dict[str, Any]) -> Any:
     """Plan the commands of an action by alice from the current state."""
-    action = read_action(arguments)
+    action = parse_action(arguments)
     assert not isinstance(action, Fault)
     facts = StoreFacts(hub.lab.store, lambda _task, _ref: False)
-    return commands(action, ALICE, facts, Choices())
+    return action_commands(action, ALICE, facts, Choices())
 
 
 def test_draft_is_visible_to_its_sender_only(hub: AcpHub) -> None:
@@ -487,7 +487,7 @@ def test_initiated_at_of_a_draft_is_when_it_was_proposed(hub: AcpHub) -> None:
     assert hub.reply(query, ALICE)["handoffs"][0]["initiated_at"] == to_rfc3339(drafted_at)
     hub.lab.clock.advance(3_600_000)
     assert hub.act("propose", id, ALICE)["success"]
-    row = record_of(hub.handoff(id))
+    row = handoff_row(hub.handoff(id))
     assert row is not None
     shown = hub.reply(query, ALICE)["handoffs"][0]["initiated_at"]
     assert shown == row.initiated_at == to_rfc3339(drafted_at + 3_600_000)
@@ -565,7 +565,7 @@ def test_discarded_draft_is_gone(hub: AcpHub) -> None:
         assert hub.code({"action": action, "handoff_id": id}, ALICE) == code
     assert hub.act("draft", id, ALICE, reason="again")["status"] == "draft"
     assert hub.handoff(id).package == {"reason": "again"}
-    assert list(check_views(hub.lab.store, lambda _: None)) == []
+    assert list(check_stored_states(hub.lab.store, lambda _: None)) == []
 
 
 @proves("ACP-DISCARD")

@@ -8,8 +8,8 @@ import pytest
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Turned
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Rejected
 from dragoman.protocols import agentmail
 from dragoman.protocols.acp import Teamspace
 from tests.protocols.acp.hub import ALICE, BOB, CAROL, COORDINATOR, HUMAN, AcpHub, offer
@@ -117,7 +117,7 @@ def test_used_id_reveals_nothing_about_its_handoff(team: AcpHub) -> None:
     for action in (offer(task="t-9", to="dan"), {"action": "draft"}):
         for id in (offered, drafted):
             answer = team.call({**action, "handoff_id": id}, CAROL)
-            assert isinstance(answer, Turned)
+            assert isinstance(answer, Rejected)
             assert answer.reply["error"] == {
                 "code": "not_authorized",
                 "detail": f"the id {id} is taken: choose another",
@@ -161,7 +161,7 @@ def test_agent_mail_shows_teamspace_letters_to_members_only(team: AcpHub) -> Non
     team.reply({"to": ["bob"], "type": "status.update", "payload": {"n": 1}}, ALICE, "acp_send")
     choices = agentmail.Choices(teamspaces=team.teamspaces)
     facts = StoreFacts(team.lab.store, lambda _task, _ref: False)
-    mail = Interpreter(team.lab.hub, (agentmail.dialect(choices),), facts)
+    mail = Router(team.lab.hub, (agentmail.dialect(choices),), facts)
 
     def found(operation: str, reader: Actor, **filters: Any) -> list[str]:
         return [row["subject"] for row in mail.call(operation, filters, reader).reply["messages"]]
@@ -178,7 +178,7 @@ def test_agent_mail_shows_teamspace_letters_to_members_only(team: AcpHub) -> Non
     for outsider in (CAROL, OTHER):
         assert visible_subjects(outsider) == [[], [], [], []]
         refused = mail.call("mail.show", {"id": letter["message_id"]}, outsider)
-        assert isinstance(refused, Turned)
+        assert isinstance(refused, Rejected)
         assert refused.code == "mail_not_found"
         summary = mail.call("mail.summary", {"thread_id": "th-1"}, outsider).reply
         assert summary["counts"] == {}
@@ -193,7 +193,7 @@ def test_hidden_letter_cannot_be_marked_or_replied_to(team: AcpHub) -> None:
     team.reply(team_offer(thread_id="th-1"), ALICE)
     choices = agentmail.Choices(teamspaces=team.teamspaces)
     facts = StoreFacts(team.lab.store, lambda _task, _ref: False)
-    mail = Interpreter(team.lab.hub, (agentmail.dialect(choices),), facts)
+    mail = Router(team.lab.hub, (agentmail.dialect(choices),), facts)
     (letter,) = team.reply({"thread_id": "th-1"}, BOB, "acp_query")["messages"]
     id = letter["message_id"]
     written = {"to": ["dan"], "subject": "hm", "body_md": "why?"}
@@ -207,7 +207,7 @@ def test_hidden_letter_cannot_be_marked_or_replied_to(team: AcpHub) -> None:
             mail.call("mail.send", written | {"reply_to": id}, actor),
             team.call(message | {"reply_to": id}, actor, "acp_send"),
         )
-        return [one.code if isinstance(one, Turned) else "" for one in answers]
+        return [one.code if isinstance(one, Rejected) else "" for one in answers]
 
     for outsider in (CAROL, OTHER):
         assert (

@@ -7,10 +7,10 @@ import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.errors import StoreUnavailable
-from dragoman.core.states.handoff_items import items_of
-from dragoman.engine.handoff_diagnosis import look_at
-from dragoman.engine.workq import ItemState, Moved
-from dragoman.services.handing_on import GRACE_MS, HandingOn
+from dragoman.core.states.handoff_items import work_items_of
+from dragoman.engine.handoff_diagnosis import diagnose_handoff
+from dragoman.engine.workq import ItemState, TransferResult
+from dragoman.services.handing_on import GRACE_MS, WorkqSync
 from dragoman.services.workq import HubWorkq
 from tests.protocols.acp.hub import ALICE, BOB, CAROL, COORDINATOR, OBSERVER, AcpHub, offer
 from tests.requirements import proves
@@ -107,11 +107,11 @@ def test_item_of_another_owner_stays_and_the_handoff_continues(hub: AcpHub) -> N
 class ExternalQueue:
     """External work queue with a preset answer."""
 
-    def __init__(self, moved: Moved) -> None:
+    def __init__(self, moved: TransferResult) -> None:
         self.moved = moved
         self.requests: list[tuple[str, str, str]] = []
 
-    def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
+    def transfer_ownership(self, item: str, sender: str, recipient: str) -> TransferResult:
         """Record the request and return the preset answer."""
         self.requests.append((item, sender, recipient))
         return self.moved
@@ -128,7 +128,7 @@ class ExternalQueue:
 
 
 def test_unavailable_queue_leaves_a_claimable_orphan(tmp_path: Path) -> None:
-    external = ExternalQueue(Moved("unavailable", "no answer"))
+    external = ExternalQueue(TransferResult("unavailable", "no answer"))
     hub = AcpHub(tmp_path, workq=external)
     reply = activate_offer(hub, offer_with_items("workq:far-1"))
     assert (reply["success"], reply["metadata"]["workq_status"]) == (True, "degraded")
@@ -140,7 +140,7 @@ def test_unavailable_queue_leaves_a_claimable_orphan(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("outcome", ["transferred", "missing", "refused"])
 def test_reply_reports_the_outcome_of_an_external_queue(tmp_path: Path, outcome: Any) -> None:
-    hub = AcpHub(tmp_path, workq=ExternalQueue(Moved(outcome)))
+    hub = AcpHub(tmp_path, workq=ExternalQueue(TransferResult(outcome)))
     reply = activate_offer(hub, offer_with_items("workq:far-1"))
     expected = {"transferred": "transferred", "missing": "not_applicable", "refused": "degraded"}
     assert reply["metadata"]["workq_status"] == expected[outcome]
@@ -150,16 +150,16 @@ def test_reply_reports_the_outcome_of_an_external_queue(tmp_path: Path, outcome:
 class ExternalItems(ExternalQueue):
     """External work queue with items, which can be made unavailable."""
 
-    def __init__(self, moved: Moved, *items: ItemState, answers: bool = True) -> None:
+    def __init__(self, moved: TransferResult, *items: ItemState, answers: bool = True) -> None:
         super().__init__(moved)
         self.items = {one.item_id: one for one in items}
         self.answers = answers
 
-    def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
+    def transfer_ownership(self, item: str, sender: str, recipient: str) -> TransferResult:
         """Transfer known items as preset."""
         moved = super().transfer_ownership(item, sender, recipient)
         if moved.outcome == "transferred" and item not in self.items:
-            return Moved("missing")
+            return TransferResult("missing")
         if moved.outcome == "transferred":
             self.items[item] = ItemState(item, "claimed", recipient)
         return moved
@@ -180,14 +180,14 @@ def external_hub(path: Path, external: ExternalItems) -> AcpHub:
 def missing_items(hub: AcpHub, id: str) -> list[str]:
     """Return the diagnosis findings about items that are not with their task."""
     handoff = hub.handoff(id)
-    diagnosis = look_at(
-        hub.lab.store, handoff, hub.lab.clock.now(), outlook=hub.router.outlook(handoff)
+    diagnosis = diagnose_handoff(
+        hub.lab.store, handoff, hub.lab.clock.now(), findings=hub.router.diagnose_handoff(handoff)
     )
     return [one for one in diagnosis.findings if "work queue" in one]
 
 
 def test_operations_use_the_external_queue(tmp_path: Path) -> None:
-    external = ExternalItems(Moved("transferred"), ItemState("far-1", "open"))
+    external = ExternalItems(TransferResult("transferred"), ItemState("far-1", "open"))
     hub = external_hub(tmp_path, external)
     assert get_item(hub, "workq:far-1") == {
         "success": True,
@@ -219,14 +219,15 @@ def test_operations_use_the_external_queue(tmp_path: Path) -> None:
 
 def test_refusal_of_the_external_queue_is_reported(tmp_path: Path) -> None:
     hub = external_hub(
-        tmp_path, ExternalItems(Moved("refused", "it is dan's"), ItemState("far-1", "claimed"))
+        tmp_path,
+        ExternalItems(TransferResult("refused", "it is dan's"), ItemState("far-1", "claimed")),
     )
     refused = hub.reply({"item_id": "far-1"}, ALICE, "workq.claim")["error"]
     assert (refused["code"], "it is dan's" in refused["detail"]) == ("already_claimed", True)
 
 
 def test_local_copy_counts_while_the_external_queue_is_unavailable(tmp_path: Path) -> None:
-    external = ExternalItems(Moved("unavailable", "no answer"), answers=False)
+    external = ExternalItems(TransferResult("unavailable", "no answer"), answers=False)
     hub = external_hub(tmp_path, external)
     for operation in ("get", "claim"):
         assert hub.code({"item_id": "far-1"}, BOB, f"workq.{operation}") == "try_again"
@@ -239,12 +240,12 @@ def test_local_copy_counts_while_the_external_queue_is_unavailable(tmp_path: Pat
 
 
 def test_local_copy_is_ignored_when_the_external_queue_is_back(tmp_path: Path) -> None:
-    external = ExternalItems(Moved("unavailable", "no answer"), answers=False)
+    external = ExternalItems(TransferResult("unavailable", "no answer"), answers=False)
     hub = external_hub(tmp_path, external)
     id = activate_offer(hub, offer_with_items("workq:far-1"))["handoff_id"]
     assert hub.code({"item_id": "far-1"}, BOB, "workq.claim") == ""
     assert missing_items(hub, id) == []
-    external.answers, external.moved = True, Moved("missing")
+    external.answers, external.moved = True, TransferResult("missing")
     for operation in ("get", "claim"):
         refused = hub.reply({"item_id": "far-1"}, BOB, f"workq.{operation}")["error"]
         assert refused["code"] == "not_found"
@@ -260,19 +261,19 @@ def test_local_copy_is_ignored_when_the_external_queue_is_back(tmp_path: Path) -
 
 def test_diagnosis_drops_items_claimed_in_the_external_queue(tmp_path: Path) -> None:
     external = ExternalItems(
-        Moved("unavailable", "no answer"), ItemState("far-1", "open"), answers=False
+        TransferResult("unavailable", "no answer"), ItemState("far-1", "open"), answers=False
     )
     hub = external_hub(tmp_path, external)
     id = activate_offer(hub, offer_with_items("far-1", "far-2"))["handoff_id"]
     assert len(missing_items(hub, id)) == 2
-    external.answers, external.moved = True, Moved("transferred")
+    external.answers, external.moved = True, TransferResult("transferred")
     assert hub.code({"item_id": "far-1"}, BOB, "workq.claim") == ""
     (left,) = missing_items(hub, id)
     assert ": far-2: unavailable" in left
 
 
 def test_diagnosis_checks_only_items_that_were_not_transferred(tmp_path: Path) -> None:
-    external = ExternalItems(Moved("transferred"), ItemState("far-1", "open"))
+    external = ExternalItems(TransferResult("transferred"), ItemState("far-1", "open"))
     hub = external_hub(tmp_path, external)
     id = activate_offer(hub, offer_with_items("far-1", "far-2"))["handoff_id"]
     del external.items["far-1"]
@@ -293,7 +294,7 @@ def test_local_queue_implements_the_interface(hub: AcpHub) -> None:
     assert (queue.item_exists("wq-1"), queue.item_status("wq-1")) == (False, None)
     hub.reply({"item_id": "wq-1"}, ALICE, "workq.create")
     assert queue.item_exists("wq-1")
-    assert queue.transfer_ownership("wq-1", "alice", "bob") == Moved("transferred")
+    assert queue.transfer_ownership("wq-1", "alice", "bob") == TransferResult("transferred")
     assert queue.item_status("wq-1") == ItemState("wq-1", "claimed", "bob")
     assert queue.transfer_ownership("gone", "alice", "bob").outcome == "missing"
     hub.lab.store.faults = [StoreUnavailable("no disk")] * 3
@@ -352,11 +353,11 @@ def test_item_claimed_by_another_agent_is_not_returned(hub: AcpHub) -> None:
 
 
 def test_diagnosis_drops_items_claimed_by_the_recipient(tmp_path: Path) -> None:
-    hub = AcpHub(tmp_path, workq=ExternalQueue(Moved("unavailable", "nobody answers")))
+    hub = AcpHub(tmp_path, workq=ExternalQueue(TransferResult("unavailable", "nobody answers")))
     id = activate_offer(hub, offer_with_items("wq-1"))["handoff_id"]
 
     def findings() -> tuple[str, ...]:
-        return look_at(hub.lab.store, hub.handoff(id), hub.lab.clock.now()).findings
+        return diagnose_handoff(hub.lab.store, hub.handoff(id), hub.lab.clock.now()).findings
 
     assert findings() == (
         "an item of the work queue was not moved with the work: wq-1: unavailable, nobody answers",
@@ -379,13 +380,13 @@ def test_return_is_not_applicable_when_nothing_was_transferred(hub: AcpHub) -> N
     id = activate_offer(hub, offer_with_items("wq-1"))["handoff_id"]
     metadata = hub.act("reject", id, BOB, reason="other", detail="no")["metadata"]
     assert metadata == {"workq_status": "not_applicable"}
-    assert (hub.handoff(id).workq, hub.handoff(id).items_due) == ("not_applicable", "")
+    assert (hub.handoff(id).workq, hub.handoff(id).pending_items_owner) == ("not_applicable", "")
 
 
 class CrashingQueue(ExternalQueue):
     """External work queue that crashes the hub at its first transfer."""
 
-    def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
+    def transfer_ownership(self, item: str, sender: str, recipient: str) -> TransferResult:
         """Crash at the first call."""
         super().transfer_ownership(item, sender, recipient)
         if len(self.requests) == 1:
@@ -394,14 +395,14 @@ class CrashingQueue(ExternalQueue):
 
 
 def test_crash_after_activate_loses_no_item(tmp_path: Path) -> None:
-    external = CrashingQueue(Moved("transferred"))
+    external = CrashingQueue(TransferResult("transferred"))
     hub = AcpHub(tmp_path, workq=external)
     with pytest.raises(SystemExit):
         activate_offer(hub, offer_with_items("far-1"))
     (row,) = hub.reply({"action": "query", "task_id": "t-1"}, BOB)["handoffs"]
     id = row["handoff_id"]
     assert (hub.handoff(id).status, hub.handoff(id).workq) == ("activated", "")
-    duty = HandingOn(hub.lab.hub, external)
+    duty = WorkqSync(hub.lab.hub, external)
     assert duty.run_once(hub.lab.clock.now()) == 0
     hub.lab.clock.advance(GRACE_MS)
     assert duty.run_once(hub.lab.clock.now()) == 1
@@ -416,23 +417,28 @@ def test_store_failure_after_activate_keeps_the_success(tmp_path: Path) -> None:
     hub = AcpHub(tmp_path)
 
     class FailingQueue(ExternalQueue):
-        def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
+        def transfer_ownership(self, item: str, sender: str, recipient: str) -> TransferResult:
             hub.lab.store.faults = [StoreUnavailable("no disk")] * 3
             return super().transfer_ownership(item, sender, recipient)
 
-    failing = AcpHub(tmp_path / "failing", hub.lab, workq=FailingQueue(Moved("transferred")))
+    failing = AcpHub(
+        tmp_path / "failing", hub.lab, workq=FailingQueue(TransferResult("transferred"))
+    )
     reply = activate_offer(failing, offer_with_items("far-1"))
     hub.lab.store.faults.clear()
     assert (reply["success"], reply["status"]) == (True, "activated")
     hub.lab.clock.advance(GRACE_MS)
     assert (
-        HandingOn(hub.lab.hub, ExternalQueue(Moved("refused"))).run_once(hub.lab.clock.now()) == 1
+        WorkqSync(hub.lab.hub, ExternalQueue(TransferResult("refused"))).run_once(
+            hub.lab.clock.now()
+        )
+        == 1
     )
     assert hub.handoff(reply["handoff_id"]).workq == "degraded"
 
 
 def test_unavailable_queue_is_called_once_and_orphans_only_own_items(tmp_path: Path) -> None:
-    external = ExternalQueue(Moved("unavailable", "no answer"))
+    external = ExternalQueue(TransferResult("unavailable", "no answer"))
     hub = AcpHub(tmp_path, workq=external)
     create_owned(hub, "c-1", CAROL)
     create_owned(hub, "a-1", ALICE)
@@ -452,8 +458,8 @@ def test_package_refers_to_at_most_sixteen_items(hub: AcpHub) -> None:
 
 
 def test_items_are_found_in_malformed_packages() -> None:
-    assert items_of({}) == ()
+    assert work_items_of({}) == ()
     odd = {"task": 1, "artifacts": [1, {"ref": 2}, {"ref": {"type": "workq_item"}}]}
-    assert items_of(odd) == ("",)
+    assert work_items_of(odd) == ("",)
     refs = [{"type": "workq_item", "value": f"workq:{n}"} for n in range(20)]
-    assert items_of({"task": {"external_refs": refs}}) == tuple(map(str, range(16)))
+    assert work_items_of({"task": {"external_refs": refs}}) == tuple(map(str, range(16)))

@@ -13,11 +13,11 @@ from dragoman.core.events import Role
 from dragoman.core.states.letter import Mail
 from dragoman.core.states.task import Task
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Answer, Taken, Turned
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted, Rejected, Reply
 from dragoman.engine.reads.ask import find_task
 from dragoman.engine.reads.mailbox import find_letter
-from dragoman.notify.notice import News, Notice
+from dragoman.notify.notice import Notice, NoticeBuilder
 from dragoman.protocols import agentmail, aof
 from dragoman.protocols.aof.render import render_lines
 from dragoman.services.notifier import Notifier
@@ -103,9 +103,11 @@ class MailHub:
         self.choices = choices or agentmail.Choices()
         facts = StoreFacts(self.lab.store, lambda _task, _ref: False, now=self.lab.clock.now)
         dialects = (aof.dialect(), agentmail.dialect(self.choices))
-        self.router = Interpreter(self.lab.hub, dialects, facts)
+        self.router = Router(self.lab.hub, dialects, facts)
         disk = Disk(self.lab.clock.now)
-        notifier = Notifier[Notice](self.lab.hub, disk, News(self.lab.store, ()), (), float)
+        notifier = Notifier[Notice](
+            self.lab.hub, disk, NoticeBuilder(self.lab.store, ()), (), float
+        )
         self.duties = build_services(
             disk, notifier, self.lab.hub, self.router, settings or Settings()
         )
@@ -124,16 +126,16 @@ class MailHub:
     def ask(self, operation: str, arguments: Mapping[str, Any], actor: Actor) -> Any:
         """Call an operation that must be accepted, and return its reply."""
         answer = self.call(operation, arguments, actor)
-        assert isinstance(answer, Taken), answer
+        assert isinstance(answer, Accepted), answer
         return answer.reply
 
     def code(self, operation: str, arguments: Mapping[str, Any], actor: Actor) -> str:
         """Call an operation that must be refused, and return the code."""
         answer = self.call(operation, arguments, actor)
-        assert isinstance(answer, Turned), answer
+        assert isinstance(answer, Rejected), answer
         return answer.code
 
-    def call(self, operation: str, arguments: Mapping[str, Any], actor: Actor) -> Answer:
+    def call(self, operation: str, arguments: Mapping[str, Any], actor: Actor) -> Reply:
         """Call an operation by name."""
         return self.router.call(operation, dict(arguments), actor)
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.engine.operation import Linted
+from dragoman.engine.operation import LintResult
 from dragoman.protocols.agentmail import MailError, Parser
 from dragoman.protocols.agentmail.lint import lint
 from tests.requirements import proves
@@ -59,7 +59,7 @@ def test_row_in_a_json_string_is_not_a_row(strict: bool) -> None:
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_lint_reports_bcc_recipients(strict: bool) -> None:
-    def linted(bcc: list[str]) -> Linted:
+    def linted(bcc: list[str]) -> LintResult:
         row = {"subject": "a note", "body_md": "x", "from": "ada", "to": ["ben"], "bcc": bcc}
         return lint({**row, "id": "m-1", "timestamp": "2026-01-31T10:00:00Z"}, "", strict)
 

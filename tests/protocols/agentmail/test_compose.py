@@ -8,14 +8,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.protocols.agentmail import Checks, Draft, Parser, compose
-from dragoman.protocols.agentmail.escape import escaped, unescaped
-from dragoman.protocols.agentmail.lines import joined, parts_of
+from dragoman.protocols.agentmail.escape import escape_text, unescape_text
+from dragoman.protocols.agentmail.lines import join_list, split_list
 from dragoman.protocols.agentmail.words import (
     CHECKPOINT_REASONS,
     FAILURE_TYPES,
     ISSUE_TYPES,
+    MESSAGE_TYPES,
     SPAWN_STATUSES,
-    TYPES,
 )
 from dragoman.text.safe_text import safe_text
 from tests.protocols.agentmail.letters import DRAFTS
@@ -160,7 +160,7 @@ def test_composed_letter_parses_back_to_its_draft(kind: str, data: st.DataObject
 
 
 def test_every_type_has_a_constructor() -> None:
-    assert set(DRAFT_STRATEGIES) == set(TYPES)
+    assert set(DRAFT_STRATEGIES) == set(MESSAGE_TYPES)
 
 
 @given(NONEMPTY)
@@ -175,12 +175,12 @@ def test_text_is_kept_except_controls_and_surrounding_space(text: str) -> None:
 @example("```\n## a\n```\n## b\n```\n## c")
 @example("~~~\n```\n~~~\n\\# a")
 def test_escaping_is_reversible(text: str) -> None:
-    assert unescaped(escaped(text)) == text
+    assert unescape_text(escape_text(text)) == text
 
 
 @given(st.lists(st.text("ab,\\ ", min_size=1).map(str.strip).filter(bool), max_size=5))
 def test_list_of_names_with_commas_and_backslashes_is_reversible(names: list[str]) -> None:
-    assert parts_of(joined(names)) == tuple(names)
+    assert split_list(join_list(names)) == tuple(names)
 
 
 def test_file_name_that_begins_with_a_checkbox_is_kept() -> None:
@@ -193,8 +193,8 @@ def test_file_name_that_begins_with_a_checkbox_is_kept() -> None:
 
 def test_closed_code_blocks_and_deeper_headings_are_not_escaped() -> None:
     text = "### Log\n```sh\n# comment\n```\nthen"
-    assert escaped(text) == text
-    assert escaped("# a\n```\n## b") == "\\# a\n\\```\n\\## b"
+    assert escape_text(text) == text
+    assert escape_text("# a\n```\n## b") == "\\# a\n\\```\n\\## b"
 
 
 EXPECTED = {

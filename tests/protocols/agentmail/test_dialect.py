@@ -16,9 +16,9 @@ MAIL = dialect()
 
 
 def test_exactly_the_mail_events_are_rendered() -> None:
-    rendered = {event for event, render in MAIL.render.items() if render is not None}
+    rendered = {event for event, render in MAIL.renderers.items() if render is not None}
     assert rendered == set(get_args(MailEvent))
-    render = MAIL.render[MailPosted]
+    render = MAIL.renderers[MailPosted]
     assert render is not None
     posted = MailPosted("m", "alice", ("bob",), "m", "", "lunch?", "at noon")
     assert render(posted)["to"] == ("bob",)
@@ -26,7 +26,7 @@ def test_exactly_the_mail_events_are_rendered() -> None:
 
 @proves("MAIL-TYPE")
 def test_dialect_lists_its_ten_message_types() -> None:
-    assert set(MAIL.kinds) == set(MessageType) - {MessageType.UNKNOWN}
+    assert set(MAIL.message_types) == set(MessageType) - {MessageType.UNKNOWN}
 
 
 ORDERING_KEYS: dict[str, tuple[dict[str, Any], str]] = {
@@ -44,9 +44,9 @@ ORDERING_KEYS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("which", ORDERING_KEYS)
 def test_ordering_key_is_the_thread_bead_or_recipients(which: str) -> None:
     row, shared = ORDERING_KEYS[which]
-    routed = MailHub().router.hear(row)
+    routed = MailHub().router.parse(row)
     assert routed is not None
-    assert routed.line_up == shared
+    assert routed.ordering_key == shared
 
 
 @proves("MAIL-HTTP")

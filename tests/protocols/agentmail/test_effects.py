@@ -8,7 +8,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, ReleaseTask
 from dragoman.core.deadlines import Backoff
 from dragoman.core.events import Status
-from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.plan import Accepted, Rejected
 from dragoman.protocols import agentmail
 from tests.engine.lab import ALICE, BOB, HUMAN, findings
 from tests.protocols.agentmail.hub import (
@@ -381,7 +381,7 @@ def test_agents_cannot_request_workers() -> None:
         assert not hub.has_task()
         mail = hub.mail(sent["id"])
         assert not mail.ack_wanted, "so that nobody has to answer it"
-        assert not mail.is_open
+        assert not mail.awaits_answer
 
 
 @proves("MAIL-SPAWN", "MAIL-REFUSED-EFFECT")
@@ -518,10 +518,10 @@ def test_from_must_be_the_caller() -> None:
     assert hub.lab.refused(ALICE) == ["identity_mismatch"]
     assert hub.effect(ALICE, {**PROGRESS, "from": "alice"}) == "applied"
     answer = hub.router.send({**PROGRESS, "from": "alice"}, via="inbox")
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.actor == "alice"
     invalid = hub.router.send({**PROGRESS, "from": "a b"}, via="inbox")
-    assert isinstance(invalid, Turned)
+    assert isinstance(invalid, Rejected)
     assert invalid.code == "unauthenticated"
 
 
@@ -533,7 +533,7 @@ def test_sender_name_must_be_the_caller() -> None:
     assert hub.code("mail.send", both, ALICE) == "identity_mismatch"
     assert hub.effect(ALICE, {**PROGRESS, "sender_name": "alice"}) == "applied"
     answer = hub.router.send({**PROGRESS, "sender_name": "alice"}, via="inbox")
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.actor == "alice"
 
 
@@ -607,7 +607,7 @@ def test_reply_does_not_repeat_the_effect_of_its_letter() -> None:
     for row in ({**reply, "reply_to": sent}, {**reply, "to": ["alice"]}):
         answer = hub.send(OLGA, row)
         assert answer["effect"]["applied"] is False
-        assert hub.mail(answer["id"]).waits_for == (), "nobody acks a thank you"
+        assert hub.mail(answer["id"]).awaited_acks == (), "nobody acks a thank you"
     claim_bead(hub)
     other = {"subject": f"Re: [{BEAD}] FAILED", "body_md": "I cannot.", "reply_to": sent}
     assert hub.effect(ALICE, other) == "applied", "another type than that one's is meant"
@@ -667,7 +667,7 @@ def test_reply_to_a_plain_reply_is_plain_also_when_repeated() -> None:
     assert (named["type"], last["type"]) == ("UNKNOWN", "UNKNOWN")
     hub.send(ALICE, letter("PROGRESS", "Step: more", to=["olga"]))
     later = hub.router.call("mail.send", dict(welcome), ALICE, key="another")
-    assert isinstance(later, Taken)
+    assert isinstance(later, Accepted)
     assert (later.reply["id"], later.reply["type"]) == ("w", "UNKNOWN")
 
 
@@ -775,7 +775,7 @@ def test_rows_of_other_servers_are_accepted() -> None:
     sent = hub.send(ALICE, {**row, "id": 11, "attachments": [inline]})["id"]
     assert hub.mail(sent).attachments == ("data:,x",)
     empty = hub.call("mail.send", {**row, "id": 12, "attachments": ["a", {"path": ""}]}, ALICE)
-    assert isinstance(empty, Turned)
+    assert isinstance(empty, Rejected)
     assert empty.detail == "attachments[1] is empty; give it a text"
 
 

@@ -4,13 +4,13 @@ import pytest
 
 from dragoman.protocols import agentmail
 from dragoman.protocols.agentmail import Message, MessageType, Parser
-from dragoman.protocols.agentmail.words import TYPES
+from dragoman.protocols.agentmail.words import MESSAGE_TYPES
 from tests.protocols.agentmail.letters import parse
 from tests.requirements import proves
 
 pytestmark = proves("MAIL-FILTERS")
 
-BOX = [Parser().parse({"subject": kind}) for kind in (*TYPES, "hello")]
+BOX = [Parser().parse({"subject": kind}) for kind in (*MESSAGE_TYPES, "hello")]
 VALIDATION = "## Self-Validation\n- Tests: {}\n- Lint: {}\n- Build: {}"
 
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.protocols.agentmail import MailError, Message, Parser
-from dragoman.protocols.agentmail.lines import lines_below
-from dragoman.protocols.agentmail.problems import NAMES
-from dragoman.protocols.agentmail.words import TYPES
+from dragoman.protocols.agentmail.lines import continuation_lines
+from dragoman.protocols.agentmail.problems import PROBLEM_NAMES
+from dragoman.protocols.agentmail.words import MESSAGE_TYPES
 from tests.conftest import LONG_RUN
 from tests.protocols.agentmail.letters import row
 from tests.requirements import proves
@@ -24,7 +24,8 @@ pytestmark = proves("MAIL-FUZZ")
 
 ROUNDS = 1_000_000 if os.environ.get(LONG_RUN) else 4_000
 CORPUS = [
-    json.dumps(row(kind, id=7, to=["ada"], timestamp="2026-01-31T10:00:00Z")) for kind in TYPES
+    json.dumps(row(kind, id=7, to=["ada"], timestamp="2026-01-31T10:00:00Z"))
+    for kind in MESSAGE_TYPES
 ]
 PIECES = [
     "\\n",
@@ -101,8 +102,15 @@ def test_every_mutation_parses_with_known_problems() -> None:
         message = parser.parse(mutated(chance))
         met.update([message.type, *(problem.name for problem in message.problems)])
 
-    assert set(met) <= {*TYPES, "UNKNOWN", *NAMES}
-    assert set(met) >= {*TYPES, "UNKNOWN", "not_a_row", "unknown_type", "bad_value", "two_types"}
+    assert set(met) <= {*MESSAGE_TYPES, "UNKNOWN", *PROBLEM_NAMES}
+    assert set(met) >= {
+        *MESSAGE_TYPES,
+        "UNKNOWN",
+        "not_a_row",
+        "unknown_type",
+        "bad_value",
+        "two_types",
+    }
 
 
 def test_strict_parsing_raises_only_mail_error_or_agrees_with_lenient() -> None:
@@ -141,7 +149,7 @@ def test_any_bytes_and_any_text_parse(raw: bytes | str) -> None:
     assert all(isinstance(message, Message) for message in Parser().parse_many(raw))
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", MESSAGE_TYPES)
 @given(
     subject=st.text(st.characters(exclude_categories=[])),
     body=st.lists(
@@ -257,5 +265,5 @@ class CountingLabels(Sequence[str]):
 def test_continuation_lines_are_read_from_their_label_on() -> None:
     # Skipping the lines before it makes no calls, but would make parsing quadratic in the labels.
     lines = CountingLabels()
-    assert list(lines_below(lines, 900, {"Status": "status", "status": "status"})) == []
+    assert list(continuation_lines(lines, 900, {"Status": "status", "status": "status"})) == []
     assert lines.reads <= 2

@@ -39,7 +39,7 @@ def test_help_request_goes_to_helper_and_orchestrators_and_keeps_the_status(hub:
     sent = hub.send(ALICE, help_request())
     mail = hub.mail(sent["id"])
     assert (mail.to, mail.copied) == (("chiron",), ("olga", "otis"))
-    assert (mail.thread, mail.ack_wanted, mail.waits_for) == (BEAD, True, ("chiron",))
+    assert (mail.thread, mail.ack_wanted, mail.awaited_acks) == (BEAD, True, ("chiron",))
     assert hub.inbox(CHIRON, pending=True) == [sent["id"]]
     assert sent["id"] in hub.inbox(OLGA, unread=True)
     assert hub.inbox(OLGA, pending=True) == []
@@ -64,7 +64,7 @@ def test_plain_reply_explains_how_to_answer(hub: MailHub) -> None:
     effect = hub.send(CHIRON, row)["effect"]
     assert not effect["applied"]
     assert "; answer it with a HELP_RESPONSE; to send a new HELP_REQUEST," in effect["detail"]
-    assert hub.mail(question).is_open
+    assert hub.mail(question).awaits_answer
 
 
 @proves("MAIL-POST")
@@ -114,8 +114,8 @@ def test_answer_in_the_thread_closes_and_acks_the_request(hub: MailHub) -> None:
     answer = hub.send(CHIRON, letter("HELP_RESPONSE", "Go left.", bead="", thread_id=BEAD))
     assert answer["effect"] == {"applied": True}
     mail = hub.mail(question)
-    assert (mail.answer, mail.acked_by, mail.is_open) == (answer["id"], ("chiron",), False)
-    assert (mail.waits_for, mail.deadline) == ((), None)
+    assert (mail.answer, mail.acked_by, mail.awaits_answer) == (answer["id"], ("chiron",), False)
+    assert (mail.awaited_acks, mail.deadline) == ((), None)
     assert hub.inbox(CHIRON, pending=True) == []
     assert hub.mail(answer["id"]).to == ("alice",), "it goes to whoever asked"
     assert hub.rows(ALICE)[0]["parsed"]["guidance"] == "Go left."
@@ -140,7 +140,7 @@ def test_ack_alone_does_not_close_a_request(hub: MailHub) -> None:
     question = hub.send(ALICE, help_request())["id"]
     hub.ask("mail.ack", {"id": question}, CHIRON)
     mail = hub.mail(question)
-    assert (mail.waits_for, mail.is_open) == ((), True)
+    assert (mail.awaited_acks, mail.awaits_answer) == ((), True)
     assert hub.inbox(CHIRON, pending=True) == []
     hub.pass_(30)
     assert hub.mail(question).is_escalated
@@ -174,7 +174,7 @@ def test_late_answer_still_closes_a_request(hub: MailHub) -> None:
     answer = hub.send(OLGA, letter("HELP_RESPONSE", "Go right."))
     mail = hub.mail(question)
     assert (mail.answer, mail.acked_by) == (answer["id"], ("olga",))
-    assert mail.waits_for == (), "nobody waits for the helper any more"
+    assert mail.awaited_acks == (), "nobody waits for the helper any more"
     assert hub.inbox(OLGA, box="overdue") == []
     assert findings(hub.store) == []
 
@@ -204,7 +204,7 @@ def test_answer_closes_all_questions_of_its_bead_in_the_thread(hub: MailHub) -> 
 def test_answer_with_reply_to_closes_that_question_only(hub: MailHub) -> None:
     questions = [hub.send(ALICE, help_request(text))["id"] for text in ("Which way?", "And how?")]
     hub.send(CHIRON, letter("HELP_RESPONSE", "Left.", reply_to=questions[0]))
-    assert [hub.mail(id).is_open for id in questions] == [False, True]
+    assert [hub.mail(id).awaits_answer for id in questions] == [False, True]
 
 
 def test_sender_cannot_answer_its_own_request(hub: MailHub) -> None:
@@ -214,7 +214,7 @@ def test_sender_cannot_answer_its_own_request(hub: MailHub) -> None:
         letter("HELP_RESPONSE", "I know now.", reply_to=question, to=["chiron"]),
     ):
         assert hub.effect(ALICE, row) == "none"
-    assert hub.mail(question).is_open
+    assert hub.mail(question).awaits_answer
 
 
 def test_answer_without_a_question_needs_a_recipient(hub: MailHub) -> None:
@@ -231,7 +231,7 @@ def test_request_can_be_answered_after_its_task_is_done(hub: MailHub) -> None:
     hub.send(ALICE, offering())
     hub.do(HUMAN, MoveTask(BEAD, "done"))
     assert hub.effect(CHIRON, letter("HELP_RESPONSE", "Go left.")) == "applied"
-    assert not hub.mail(question).is_open
+    assert not hub.mail(question).awaits_answer
 
 
 def test_question_without_a_bead_has_its_own_thread(hub: MailHub) -> None:
@@ -258,7 +258,7 @@ def test_unrelated_agent_cannot_close_a_request_by_reply(hub: MailHub, row: Row,
     question = hub.send(ALICE, help_request())["id"]
     answer = letter("HELP_RESPONSE", "lol", bead="", reply_to=question, **row)
     assert hub.effect(MALLORY, answer) == code
-    assert hub.mail(question).is_open
+    assert hub.mail(question).awaits_answer
     assert hub.inbox(CHIRON, pending=True) == [question]
     hub.pass_(30)
     assert "mail.escalated" in hub.types(), "it is told as late all the same"
@@ -267,21 +267,21 @@ def test_unrelated_agent_cannot_close_a_request_by_reply(hub: MailHub, row: Row,
 def test_unrelated_agent_cannot_close_a_request_by_bead(hub: MailHub) -> None:
     question = hub.send(ALICE, help_request())["id"]
     assert hub.effect(MALLORY, letter("HELP_RESPONSE", "lol")) == "not_authorized"
-    assert hub.mail(question).is_open
+    assert hub.mail(question).awaits_answer
 
 
 @pytest.mark.parametrize("role", ["orchestrator", "coordinator", "human"])
 def test_orchestrator_coordinator_and_human_may_answer(hub: MailHub, role: Role) -> None:
     question = hub.send(ALICE, help_request())["id"]
     assert hub.effect(Actor(role, "newcomer"), letter("HELP_RESPONSE", "Left.")) == "applied"
-    assert not hub.mail(question).is_open
+    assert not hub.mail(question).awaits_answer
 
 
 def test_answer_closes_the_question_addressed_to_its_sender(hub: MailHub) -> None:
     own = hub.send(ALICE, help_request(to=["bob"]))["id"]
     other = hub.send(ALICE, help_request())["id"]
     assert hub.effect(BOB, letter("HELP_RESPONSE", "Left.")) == "applied"
-    assert [hub.mail(id).is_open for id in (own, other)] == [False, True]
+    assert [hub.mail(id).awaits_answer for id in (own, other)] == [False, True]
 
 
 def test_bead_named_in_guidance_is_not_the_bead_of_the_answer(hub: MailHub) -> None:
@@ -292,7 +292,7 @@ def test_bead_named_in_guidance_is_not_the_bead_of_the_answer(hub: MailHub) -> N
     again = hub.send(ALICE, help_request("And then?"))["id"]
     bare = letter("HELP_RESPONSE", "As there:", "Bead: ol-9", bead="", thread_id=BEAD)
     assert hub.effect(CHIRON, bare) == "applied"
-    assert [hub.mail(id).is_open for id in (question, again)] == [False, False]
+    assert [hub.mail(id).awaits_answer for id in (question, again)] == [False, False]
 
 
 def test_question_in_its_own_thread_is_found_by_bead(hub: MailHub) -> None:
@@ -313,9 +313,13 @@ def test_reply_that_repeats_the_request_type_is_not_a_request(hub: MailHub) -> N
         reply = {"subject": f"Re: [{BEAD}] HELP_REQUEST", "body_md": "Go left.", **row}
         sent = hub.send(CHIRON, reply)
         mail = hub.mail(sent["id"])
-        assert (sent["effect"]["applied"], mail.is_open, mail.ack_wanted) == (False, False, False)
+        assert (sent["effect"]["applied"], mail.awaits_answer, mail.ack_wanted) == (
+            False,
+            False,
+            False,
+        )
         assert mail.copied == ()
-    assert hub.mail(question).is_open, "only an answer closes it"
+    assert hub.mail(question).awaits_answer, "only an answer closes it"
     hub.send(ALICE, letter("PROGRESS", "Step: meanwhile"))
     hub.send(CHIRON, {"subject": "Re: HELP_REQUEST", "body_md": "?", "reply_to": question})
     summary = hub.ask("mail.summary", {"thread_id": BEAD}, OLGA)
@@ -335,7 +339,7 @@ def test_help_request_of_the_helper_goes_to_orchestrators(
     for name in known:
         hub.register(name, "orchestrator")
     mail = hub.mail(hub.send(CHIRON, help_request())["id"])
-    assert (mail.to, mail.copied, mail.is_open) == (to, (), True)
+    assert (mail.to, mail.copied, mail.awaits_answer) == (to, (), True)
     assert hub.inbox(CHIRON) == []
 
 

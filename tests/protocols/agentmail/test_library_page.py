@@ -7,8 +7,8 @@ from typing import Any
 
 from bench.mail import rows
 from dragoman.protocols.agentmail import Parser, compose
-from dragoman.protocols.agentmail.problems import NAMES
-from dragoman.protocols.agentmail.words import TYPES
+from dragoman.protocols.agentmail.problems import PROBLEM_NAMES
+from dragoman.protocols.agentmail.words import MESSAGE_TYPES
 from tests.protocols.agentmail.letters import row
 from tests.requirements import proves
 
@@ -30,7 +30,7 @@ def run_example(example: str) -> dict[str, Any]:
 @proves("MAIL-LIBRARY")
 def test_reading_example_parses_one_letter() -> None:
     report = run_example(READING)["report"]
-    reports = {kind: report(json.dumps(row(kind)).encode()) for kind in TYPES}
+    reports = {kind: report(json.dumps(row(kind)).encode()) for kind in MESSAGE_TYPES}
 
     assert reports["OFFERING_READY"] == "Complete: abc123d"
     assert reports["FAILED"] == "Failed: two tests fail"
@@ -40,7 +40,7 @@ def test_reading_example_parses_one_letter() -> None:
 
 @proves("MAIL-LIBRARY")
 def test_reading_example_filters_many_letters() -> None:
-    letters = json.dumps([row(kind) for kind in TYPES]).encode()
+    letters = json.dumps([row(kind) for kind in MESSAGE_TYPES]).encode()
     assert run_example(READING)["sift"](letters) == {
         "completions": 4,
         "successes": 2,
@@ -61,8 +61,8 @@ def test_writing_example_composes_a_letter() -> None:
 
 @proves("MAIL-LIBRARY")
 def test_page_names_every_problem_and_constructor() -> None:
-    assert {name for name in NAMES if f"`{name}`" not in PAGE} == set()
-    constructors = [kind.lower() for kind in TYPES]
+    assert {name for name in PROBLEM_NAMES if f"`{name}`" not in PAGE} == set()
+    constructors = [kind.lower() for kind in MESSAGE_TYPES]
     assert [name for name in constructors if f"`{name}`" not in PAGE] == []
     assert [name for name in constructors if not hasattr(compose, name)] == []
 
@@ -70,5 +70,5 @@ def test_page_names_every_problem_and_constructor() -> None:
 @proves("BENCH-MAIL-BYTES")
 def test_benchmark_letters_are_one_of_each_type_with_600_bytes() -> None:
     letters = [json.loads(raw) for raw in rows()]
-    assert [Parser(strict=True).parse(letter).type for letter in letters] == list(TYPES)
+    assert [Parser(strict=True).parse(letter).type for letter in letters] == list(MESSAGE_TYPES)
     assert {len(letter["body_md"].encode()) for letter in letters} == {600}

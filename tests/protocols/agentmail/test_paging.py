@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from dragoman.engine.operation import Operation
-from dragoman.engine.ports import Listed, ListQuery
+from dragoman.engine.ports import ListItem, ListQuery
 from dragoman.engine.reads import mailbox
-from dragoman.engine.reads.mailbox import MOST_BYTES, page_of
+from dragoman.engine.reads.mailbox import MAX_PAGE_BYTES, mail_page
 from dragoman.protocols import agentmail
 from dragoman.protocols.agentmail import reading
 from tests.engine.lab import ALICE, BOB, OpenStore
@@ -40,7 +40,7 @@ def iter_pages(
 
 
 def test_page_without_matches_is_not_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mailbox, "MOST_LOOKED_AT", 3)
+    monkeypatch.setattr(mailbox, "MAX_SCANNED", 3)
     hub = MailHub()
     for _ in range(4):
         hub.send(ALICE, NOTE)
@@ -48,7 +48,7 @@ def test_page_without_matches_is_not_the_end(monkeypatch: pytest.MonkeyPatch) ->
     arguments = {"type": "PROGRESS"}
     first = hub.ask("mail.inbox", arguments, BOB)
     assert (first["messages"], first["more"]) == ([], True)
-    is_empty = inbox_operation().is_empty
+    is_empty = inbox_operation().is_empty_reply
     assert is_empty is not None
     assert not is_empty(first), "whoever waits goes on with the next page instead"
     second = hub.ask("mail.inbox", arguments | {"after": first["cursor"]}, BOB)
@@ -72,7 +72,7 @@ def test_cursor_beyond_the_end_is_reset_with_a_gap(
     lost = hub.ask(operation, arguments | {"after": end + 1}, BOB)
     assert (lost["messages"], lost["cursor"], lost["more"]) == ([], end, False)
     assert lost["gap"] == {"after": end + 1, "until": end}
-    is_empty = inbox_operation().is_empty
+    is_empty = inbox_operation().is_empty_reply
     assert is_empty is not None
     assert not is_empty(lost), "nobody waits for letters from a place that there is not"
     next_one = hub.send(ALICE, NOTE)["id"]
@@ -110,15 +110,15 @@ def test_pages_together_are_complete(
 def test_page_is_limited_in_bytes(operation: str, arguments: dict[str, Any]) -> None:
     hub = MailHub()
     size = 199_000
-    for _ in range(MOST_BYTES // size + 3):
+    for _ in range(MAX_PAGE_BYTES // size + 3):
         hub.send(ALICE, NOTE | {"body_md": "noon " + "x" * size})
     reply = hub.ask(operation, arguments, BOB)
-    assert len(reply["messages"]) == MOST_BYTES // size + 1
+    assert len(reply["messages"]) == MAX_PAGE_BYTES // size + 1
     assert reply["more"]
 
 
 def test_summary_covers_the_latest_letters_and_has_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_SUMMED_UP", 2)
+    monkeypatch.setattr(reading, "_MAX_SUMMARIZED", 2)
     hub = MailHub()
     hub.send(ALICE, letter("PROGRESS", "Step: one", to=["bob"]))
     whole = hub.ask("mail.summary", {"thread_id": BEAD}, BOB)
@@ -140,9 +140,9 @@ class CountingStore(OpenStore):
         super().__init__()
         self.rows_read = 0
 
-    def listed(self, query: ListQuery) -> list[Listed]:
+    def list_page(self, query: ListQuery) -> list[ListItem]:
         """Read a page and count its rows."""
-        found = super().listed(query)
+        found = super().list_page(query)
         self.rows_read += len(found)
         return found
 
@@ -151,5 +151,5 @@ def test_short_page_reads_one_row_more_than_it_shows() -> None:
     store = CountingStore()
     for number in range(30):
         post(store, str(number))
-    page = page_of(store, ListQuery("in:bob", limit=1))
+    page = mail_page(store, ListQuery("in:bob", limit=1))
     assert (len(page.letters), page.more, store.rows_read) == (1, True, 2)

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask, PostMail
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.incoming import Incoming
-from dragoman.engine.plan import Taken, Turned, looks, plan_of
+from dragoman.engine.incoming import RawMessage
+from dragoman.engine.plan import Accepted, Rejected, make_plan, needs_lookup
 from dragoman.protocols import agentmail
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings
 from tests.protocols.agentmail.hub import (
@@ -49,7 +49,7 @@ def test_groups_and_roles_expand_to_their_members() -> None:
         ("cc", ["@nobody"], "nobody is in '@nobody'"),
     ):
         answer = hub.call("mail.send", {**NOTE, field: named}, ALICE)
-        assert isinstance(answer, Turned)
+        assert isinstance(answer, Rejected)
         assert (answer.code, answer.path) == ("invalid_field", field)
         assert expected in answer.detail
 
@@ -109,11 +109,11 @@ def test_only_letters_that_need_the_store_leave_the_event_loop(
     row: dict[str, Any], needs_store: bool
 ) -> None:
     dialect, no_store = agentmail.dialect(), StoreFacts(cast(Any, None), lambda _task, _ref: False)
-    parsed = dialect.hear(Incoming(row))
+    parsed = dialect.parse(RawMessage(row))
     assert parsed is not None
-    assert looks(parsed, ALICE) is needs_store
+    assert needs_lookup(parsed, ALICE) is needs_store
     if not needs_store:
-        assert plan_of(dialect, parsed, ALICE, no_store).commands, "it is planned all the same"
+        assert make_plan(dialect, parsed, ALICE, no_store).commands, "it is planned all the same"
 
 
 @proves("MAIL-ADDRESS")
@@ -186,7 +186,7 @@ def test_inbox_refuses_an_unknown_type(other: str) -> None:
     hub = MailHub()
     hub.send(ALICE, NOTE)
     answer = hub.call("mail.inbox", {"type": other}, BOB)
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert answer.code == "invalid_field"
     expected = f"type: {other!a} is not a type of letter; known: BEAD_ACCEPTED"
     assert answer.detail.startswith(expected)
@@ -284,12 +284,12 @@ def test_invalid_letter_is_refused_with_its_path() -> None:
         ({"subject": "x"}, "body_md"),
     ):
         answer = hub.call("mail.send", row, ALICE)
-        assert isinstance(answer, Turned)
+        assert isinstance(answer, Rejected)
         assert (answer.code, answer.path) == ("invalid_field", path)
     assert hub.router.send({"subject": "x", "body": "y"}, speaker=ALICE) is None
     assert hub.router.send('{"subject": "x", "body_md": ', speaker=ALICE) is None
     faulty = hub.router.send({**NOTE, "importance": "huge"}, speaker=ALICE)
-    assert isinstance(faulty, Turned)
+    assert isinstance(faulty, Rejected)
     assert hub.code("mail.send", NOTE, OBSERVER) == "not_authorized"
 
 
@@ -298,7 +298,7 @@ def test_invalid_letter_is_refused_with_its_path() -> None:
 def test_wrapped_letter_is_recognized(around: str) -> None:
     hub = MailHub()
     answer = hub.router.send({around: {**NOTE, "from": "alice"}}, via="inbox")
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert (answer.dialect, answer.kind, answer.actor) == ("agentmail", "UNKNOWN", "alice")
 
 
@@ -308,10 +308,10 @@ def test_async_calls_behave_like_synchronous_ones() -> None:
 
     async def call_all() -> tuple[Any, ...]:
         return (
-            await hub.router.send_soon(NOTE, speaker=ALICE),
-            await hub.router.send_soon({"subject": "x"}, speaker=ALICE),
-            await hub.router.call_soon("mail.inbox", {}, BOB),
-            await hub.router.call_soon("mail.inbox", {"limit": 0}, BOB),
+            await hub.router.send_async(NOTE, speaker=ALICE),
+            await hub.router.send_async({"subject": "x"}, speaker=ALICE),
+            await hub.router.call_async("mail.inbox", {}, BOB),
+            await hub.router.call_async("mail.inbox", {"limit": 0}, BOB),
         )
 
     sent, unrecognized, found, wrong = asyncio.run(call_all())
@@ -335,7 +335,7 @@ def test_queries_record_nothing() -> None:
 @pytest.mark.parametrize(("named", "code"), [("a b", "invalid_id"), ("none", "mail_not_found")])
 def test_reply_to_an_unknown_letter_is_refused(named: str, code: str) -> None:
     answer = MailHub().call("mail.send", {**NOTE, "reply_to": named}, ALICE)
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert (answer.code, answer.path) == (code, "reply_to")
 
 
@@ -361,7 +361,7 @@ def test_each_recipient_acks_once_and_others_are_refused() -> None:
     for _ in range(2):
         assert hub.ask("mail.ack", {"id": sent}, BOB) == {"id": sent, "acknowledged": True}
     mail = hub.mail(sent)
-    assert (mail.acked_by, mail.read_by, mail.waits_for) == (("bob",), ("bob",), ("carol",))
+    assert (mail.acked_by, mail.read_by, mail.awaited_acks) == (("bob",), ("bob",), ("carol",))
     acks = [event for _, event in hub.lab.lines() if event == "mail.acked"]
     assert len(acks) == 1
 
@@ -388,11 +388,11 @@ def test_concurrent_acks_both_count() -> None:
 
     async def both() -> list[Any]:
         calls = (
-            hub.router.call_soon("mail.ack", {"id": sent}, actor) for actor in (BOB, CAROL, BOB)
+            hub.router.call_async("mail.ack", {"id": sent}, actor) for actor in (BOB, CAROL, BOB)
         )
         return await asyncio.gather(*calls)
 
-    assert all(isinstance(answer, Taken) for answer in asyncio.run(both()))
+    assert all(isinstance(answer, Accepted) for answer in asyncio.run(both()))
     assert hub.mail(sent).acked_by == ("bob", "carol")
     assert hub.mail(sent).deadline is None
 
@@ -469,7 +469,7 @@ def test_letter_overrides_ack_requirement_and_deadline() -> None:
 def test_invalid_ack_deadline_is_refused(ack_required: bool, within: int) -> None:
     row = {**NOTE, "ack_required": ack_required, "ack_within_ms": within}
     answer = MailHub().call("mail.send", row, BOB)
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert (answer.code, answer.path) == ("invalid_field", "ack_within_ms")
     assert answer.detail.startswith("the time to answer is ")
 
@@ -496,10 +496,10 @@ def test_repeated_letter_gets_the_same_reply(identity: dict[str, Any]) -> None:
     first = hub.send(ALICE, row)
     head = hub.store.head()
     again = hub.call("mail.send", dict(reversed(row.items())), ALICE)
-    assert isinstance(again, Taken)
+    assert isinstance(again, Accepted)
     assert (again.repeated, again.reply) == (True, first)
     wrapped = hub.router.send({"message": row}, speaker=ALICE)
-    assert isinstance(wrapped, Taken)
+    assert isinstance(wrapped, Accepted)
     assert (wrapped.repeated, wrapped.reply) == (True, first)
     assert hub.store.head() == head
     assert len(hub.inbox(BOB)) == 1
@@ -545,13 +545,13 @@ def test_repeated_answer_is_recognized_after_the_question_is_closed(
     hub.send(ALICE, letter("HELP_REQUEST"))
     row = letter("HELP_RESPONSE", "yes", **identity)
     first, again = (hub.router.call("mail.send", dict(row), CHIRON, key=key) for _ in range(2))
-    assert isinstance(first, Taken)
-    assert isinstance(again, Taken), again
+    assert isinstance(first, Accepted)
+    assert isinstance(again, Accepted), again
     assert (again.repeated, again.reply) == (True, first.reply)
     assert first.reply["effect"] == {"applied": True}
     assert hub.inbox(ALICE) == [first.reply["id"]]
     other = hub.call("mail.send", letter("HELP_RESPONSE", "no"), CHIRON)
-    assert isinstance(other, Turned), "a new answer to nobody"
+    assert isinstance(other, Rejected), "a new answer to nobody"
     assert (other.code, "name at least one recipient" in other.detail) == ("invalid_field", True)
 
 
@@ -562,16 +562,16 @@ def test_answer_with_an_id_is_the_same_under_any_key() -> None:
     row = letter("HELP_RESPONSE", "yes", id="m-1")
     keys = ("k-1", "k-2", "")
     first, *others = (hub.router.call("mail.send", dict(row), CHIRON, key=key) for key in keys)
-    assert isinstance(first, Taken)
+    assert isinstance(first, Accepted)
     assert (first.reply["thread_id"], first.reply["effect"]) == ("elsewhere", {"applied": True})
     for again in others:
-        assert isinstance(again, Taken), again
+        assert isinstance(again, Accepted), again
         assert (again.repeated, again.reply["thread_id"]) == (True, "elsewhere")
         assert again.reply["effect"]["code"] == "already_exists", "tried when it first came"
     assert hub.mail(question).answer == "m-1"
     assert hub.inbox(ALICE) == ["m-1"]
     elsewhere = hub.router.call("mail.send", row | {"thread_id": "x"}, CHIRON, key="k-3")
-    assert isinstance(elsewhere, Turned)
+    assert isinstance(elsewhere, Rejected)
     assert elsewhere.code == "already_exists"
 
 
@@ -587,11 +587,11 @@ def test_repeated_letter_keeps_its_recipients_when_groups_have_grown(to: dict[st
     hub.register("otto", "orchestrator")
     hub.register("ben")
     again = hub.router.call("mail.send", dict(row), ALICE, key="k-2")
-    assert isinstance(first, Taken)
-    assert isinstance(again, Taken), again
+    assert isinstance(first, Accepted)
+    assert isinstance(again, Accepted), again
     assert (again.repeated, hub.mail("m-1").recipients) == (True, reached)
     other = hub.router.call("mail.send", row | {"to": ["carol"]}, ALICE, key="k-3")
-    assert isinstance(other, Turned), "to somebody whom it did not go to"
+    assert isinstance(other, Rejected), "to somebody whom it did not go to"
     assert other.code == "already_exists"
 
 
@@ -620,11 +620,11 @@ def test_idempotency_key_recognizes_repeats() -> None:
     hub = MailHub()
     first = hub.router.call("mail.send", dict(NOTE), ALICE, key="k-1")
     again = hub.router.call("mail.send", dict(NOTE), ALICE, key="k-1")
-    assert isinstance(first, Taken)
-    assert isinstance(again, Taken)
+    assert isinstance(first, Accepted)
+    assert isinstance(again, Accepted)
     assert (again.repeated, again.reply) == (True, first.reply)
     other = hub.router.call("mail.send", {**NOTE, "subject": "x"}, ALICE, key="k-1")
-    assert isinstance(other, Turned)
+    assert isinstance(other, Rejected)
     assert other.code == "key_reused"
 
 
@@ -635,14 +635,14 @@ def test_letter_with_an_id_is_the_same_under_any_key(keys: tuple[str, str]) -> N
     hub.send(ALICE, letter("BEAD_ACCEPTED"))
     row = letter("PROGRESS", "Step: x", to=["bob"], id="m-1")
     first, again = (hub.router.call("mail.send", dict(row), ALICE, key=key) for key in keys)
-    assert isinstance(first, Taken)
-    assert isinstance(again, Taken)
+    assert isinstance(first, Accepted)
+    assert isinstance(again, Accepted)
     assert (first.repeated, again.repeated) == (False, True)
     assert (first.reply["id"], first.reply["effect"]) == ("m-1", {"applied": True})
     assert (again.reply["id"], again.reply["effect"]["code"]) == ("m-1", "already_exists")
     assert hub.inbox(BOB) == ["m-1"]
     other = hub.router.call("mail.send", row | {"body_md": "y"}, ALICE, key="k-3")
-    assert isinstance(other, Turned)
+    assert isinstance(other, Rejected)
     assert other.code == "already_exists"
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from dragoman.protocols.agentmail import MailError, MessageType, Parser, Problem
-from dragoman.protocols.agentmail.problems import NAMES
-from dragoman.protocols.agentmail.words import TYPES
+from dragoman.protocols.agentmail.problems import PROBLEM_NAMES
+from dragoman.protocols.agentmail.words import MESSAGE_TYPES
 from tests.protocols.agentmail.letters import DRAFTS, row
 from tests.requirements import proves
 
@@ -28,14 +28,14 @@ def problem_keys(raw: Any) -> list[tuple[str, str, int]]:
     return [(one.name, one.field, one.line) for one in problems(raw)]
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", MESSAGE_TYPES)
 def test_letter_of_the_document_is_accepted(kind: str) -> None:
     message = Parser(strict=True).parse(row(kind))
     assert (message.type, message.problems) == (kind, ())
 
 
 def test_every_type_has_a_sample_letter() -> None:
-    assert set(DRAFTS) == set(TYPES)
+    assert set(DRAFTS) == set(MESSAGE_TYPES)
 
 
 def lines_of(kind: str) -> list[tuple[str, int]]:
@@ -46,7 +46,7 @@ def lines_of(kind: str) -> list[tuple[str, int]]:
 
 LABELLED = [
     (kind, line, at)
-    for kind in TYPES
+    for kind in MESSAGE_TYPES
     for line, at in lines_of(kind)
     if not re.search("Bead|bead|Issue:|Files|Description", line)
 ]
@@ -106,7 +106,7 @@ def test_optional_fields_may_be_absent() -> None:
 
 
 def test_bead_is_required_in_subject_or_body() -> None:
-    for kind in TYPES:
+    for kind in MESSAGE_TYPES:
         letter = row(kind)
         body = re.sub(r"(Accepted bead|Bead|Issue): .*", r"\1:", letter["body_md"])
         assert problem_keys({**letter, "body_md": body}) == []
@@ -197,4 +197,4 @@ def test_problem_text_is_short_and_printable() -> None:
 
 def test_every_problem_has_a_known_name() -> None:
     met = {one.name for raw in WRONG.values() for one in problems(raw)}
-    assert met <= NAMES
+    assert met <= PROBLEM_NAMES

@@ -8,11 +8,11 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask, MoveTask
 from dragoman.core.errors import Refusal
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Answer, Taken, Turned
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted, Rejected, Reply
 from dragoman.engine.reads.ask import find_task
 from dragoman.protocols.agentmail import dialect
-from dragoman.services.waves import Waves
+from dragoman.services.waves import WaveService
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 from tests.requirements import proves
 
@@ -25,21 +25,21 @@ class WaveHub:
     def __init__(self) -> None:
         self.lab = Lab()
         facts = StoreFacts(self.lab.store, lambda _task, _ref: False, now=self.lab.clock.now)
-        self._router = Interpreter(self.lab.hub, [dialect()], facts)
+        self._router = Router(self.lab.hub, [dialect()], facts)
 
     def call(self, name: str, actor: Actor = ORCHESTRATOR, **arguments: Any) -> Any:
         """Call an operation that must be accepted, and return its reply."""
         answer = self.answer(name, actor, **arguments)
-        assert isinstance(answer, Taken), answer
+        assert isinstance(answer, Accepted), answer
         return answer.reply
 
     def code(self, name: str, actor: Actor = ORCHESTRATOR, **arguments: Any) -> str:
         """Call an operation that must be refused, and return the code."""
         answer = self.answer(name, actor, **arguments)
-        assert isinstance(answer, Turned), answer
+        assert isinstance(answer, Rejected), answer
         return answer.code
 
-    def answer(self, name: str, actor: Actor = ORCHESTRATOR, **arguments: Any) -> Answer:
+    def answer(self, name: str, actor: Actor = ORCHESTRATOR, **arguments: Any) -> Reply:
         """Call an operation, accepted or refused."""
         return self._router.call(name, arguments, actor)
 
@@ -73,7 +73,7 @@ def test_unknown_failure_type_is_refused_with_the_known_ones(hub: WaveHub) -> No
     arguments: dict[str, Any] = {"beads": ["a"], "parallel": 1, "wave_id": "W"}
     for retries in ({"FOO": 1}, {"TESTS_FAIL": 1, "TEST_FAIL": 1}):
         answer = hub.answer("wave.start", **arguments, retries=retries)
-        assert isinstance(answer, Turned), answer
+        assert isinstance(answer, Rejected), answer
         assert answer.code == "invalid_field"
         assert answer.detail == (
             f"retries: {list(retries)[-1]!a} is not a type of failure; known: TESTS_FAIL, "
@@ -88,7 +88,7 @@ def test_letters_complete_a_wave(hub: WaveHub) -> None:
     hub.call("mail.send", ALICE, **letter("[a] BEAD_ACCEPTED", "Accepted bead: a"))
     failed = "Bead: a\nStatus: FAILED\n\n## Failure\nType: TESTS_FAIL\nReason: red\n"
     hub.call("mail.send", ALICE, **letter("[a] FAILED", failed))
-    duty = Waves(hub.lab.hub)
+    duty = WaveService(hub.lab.hub)
     assert duty.run_once(hub.lab.clock.now()) == 1
     assert [bead["status"] for bead in hub.call("wave.status", wave_id="W")["beads"]] == [
         "blocked",
@@ -152,7 +152,7 @@ def test_repeated_wave_is_recognized(hub: WaveHub) -> None:
     by_another_name: dict[str, Any] = {"beads": ["ol-1", {"id": "UU", "files": ["src/a.py"]}]}
     for same in (arguments, arguments | by_another_name):
         again = hub.answer("wave.start", **same)
-        assert isinstance(again, Taken)
+        assert isinstance(again, Accepted)
         assert (again.reply, again.repeated) == (first, True)
     assert hub.lab.store.head() == head, "nothing is added"
     others: tuple[dict[str, Any], ...] = (
@@ -181,6 +181,6 @@ def test_bead_runs_in_one_wave_at_a_time(hub: WaveHub) -> None:
     # So may any bead of a completed wave.
     for name in ("a", "c"):
         hub.lab.do(HUMAN, MoveTask(name, "cancelled"))
-    Waves(hub.lab.hub).run_once(hub.lab.clock.now())
+    WaveService(hub.lab.hub).run_once(hub.lab.clock.now())
     hub.lab.do(HUMAN, MoveTask("b", "ready"))
     assert hub.call("wave.start", beads=["b"], parallel=1, wave_id="U") == {"wave_id": "U"}

@@ -11,8 +11,8 @@ from dragoman.core.commands import AnyCommand, ClaimTask, CreateTask, MoveTask
 from dragoman.core.errors import Refusal
 from dragoman.core.states.task import Task
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Answer, Taken, Turned
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted, Rejected, Reply
 from dragoman.engine.reads.ask import find_task
 from dragoman.protocols.aof import dialect, render_lines
 from tests.engine.lab import Lab
@@ -115,7 +115,7 @@ class AofHub:
         self.files = {(PARENT, "outputs/summary.md")}
         """(task, path) of the files in the task folders."""
         facts = StoreFacts(self.lab.store, lambda task, ref: (task, ref) in self.files)
-        self.router = Interpreter(self.lab.hub, [dialect(at_once=at_once)], facts)
+        self.router = Router(self.lab.hub, [dialect(apply_immediately=at_once)], facts)
         self.create_held(PARENT, BACKEND, session="s-backend")
         self.create_ready(CHILD)
 
@@ -142,33 +142,33 @@ class AofHub:
 
     def send(
         self, message: bytes | str | Mapping[str, Any], speaker: Actor | None = None
-    ) -> Answer | None:
+    ) -> Reply | None:
         """Send a message; without a speaker, its sender field counts."""
         return self.router.send(message, speaker=speaker, via="test")
 
-    def accept(self, message: Any, speaker: Actor | None = None) -> Taken:
+    def accept(self, message: Any, speaker: Actor | None = None) -> Accepted:
         """Send a message that must be accepted."""
         answer = self.send(message, speaker)
-        assert isinstance(answer, Taken), answer
+        assert isinstance(answer, Accepted), answer
         return answer
 
-    def reject(self, message: Any, speaker: Actor | None = None) -> Turned:
+    def reject(self, message: Any, speaker: Actor | None = None) -> Rejected:
         """Send a message that must be refused."""
         answer = self.send(message, speaker)
-        assert isinstance(answer, Turned), answer
+        assert isinstance(answer, Rejected), answer
         return answer
 
     def code(self, message: Any, speaker: Actor | None = None) -> str:
         """Send a message and return the refusal code, empty when it is accepted."""
         answer = self.send(message, speaker)
         assert answer is not None
-        return answer.code if isinstance(answer, Turned) else ""
+        return answer.code if isinstance(answer, Rejected) else ""
 
-    def call(self, operation: str, arguments: Any, actor: Actor) -> Answer:
+    def call(self, operation: str, arguments: Any, actor: Actor) -> Reply:
         """Call an operation by name."""
         return self.router.call(operation, arguments, actor)
 
-    def end_session(self, session: str = "", actor: Actor = PERSON) -> Answer:
+    def end_session(self, session: str = "", actor: Actor = PERSON) -> Reply:
         """End a session."""
         return self.call("session_end", {"sessionId": session} if session else {}, actor)
 

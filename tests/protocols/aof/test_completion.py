@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import MoveTask, RegisterAgent
-from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.plan import Accepted, Rejected
 from tests.protocols.aof.hub import (
     BACKEND,
     BOSS,
@@ -54,7 +54,7 @@ def test_report_applies_at_the_end_of_its_session(
     assert transitions(hub, before) == []
     assert "task.completed" in hub.types(before)
 
-    assert isinstance(hub.end_session("s-1", BACKEND), Taken)
+    assert isinstance(hub.end_session("s-1", BACKEND), Accepted)
     assert transitions(hub, before) == list(zip(["in-progress", *statuses], statuses, strict=False))
     assert hub.task(OTHER).status == statuses[-1]
 
@@ -188,7 +188,7 @@ def test_missing_file_is_only_a_warning_for_the_tool() -> None:
     hub.files.clear()
     payload = {"taskId": PARENT, **report()["payload"]}
     answer = hub.call("aof_task_complete", payload, hub.attempt_actor())
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert len(answer.warnings) == 1
     assert hub.task().status == "review"
 
@@ -248,7 +248,7 @@ def test_tool_completes_as_the_message_does(outcome: str) -> None:
     by_message.accept(report(outcome))
     answer = by_tool.call("aof_task_complete", tool_arguments(report(outcome)), BACKEND)
 
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply["taskId"] == PARENT
     assert answer.reply["status"] == "in-progress"
     assert len(answer.reply["warnings"]) == 1
@@ -280,7 +280,7 @@ def test_tool_refuses_with_code_and_path(hub: AofHub, arguments: Any, code: str,
     before = hub.head()
     answer = hub.call("aof_task_complete", arguments, BACKEND)
 
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert (answer.code, answer.path) == (code, path)
     assert hub.head() == before + 1
     assert hub.task().reported is None
@@ -303,7 +303,7 @@ def test_mistyped_field_is_refused_and_ends_no_session(
     before = hub.task()
     answer = hub.call(operation, arguments, PERSON if operation == "session_end" else BACKEND)
 
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert (answer.code, answer.path) == ("invalid_envelope", path)
     assert "did you mean" in answer.detail
     assert hub.task() == before
@@ -323,14 +323,14 @@ def test_unnamed_session_ends_with_its_report(hub: AofHub, is_tool: bool) -> Non
 
 @proves("AOF-TOOLS")
 def test_unknown_fields_of_a_message_are_accepted(hub: AofHub) -> None:
-    assert isinstance(hub.call("status.update", update(mood="good", notes="x"), BACKEND), Taken)
+    assert isinstance(hub.call("status.update", update(mood="good", notes="x"), BACKEND), Accepted)
     hub.accept(report(mood="good"))
 
 
 @proves("AOF-TOOLS")
 def test_update_tool_works_as_the_message_does(hub: AofHub) -> None:
     answer = hub.call("aof_task_update", {"taskId": PARENT, "progress": "Half"}, BACKEND)
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply == {"taskId": PARENT, "status": "in-progress"}
     assert hub.task().notes == 1
 
@@ -354,12 +354,12 @@ def test_equal_calls_count_twice_without_an_idempotency_key(hub: AofHub) -> None
 @proves("AOF-TOOLS", "AOF-REPEAT")
 def test_message_type_is_callable_as_operation(hub: AofHub) -> None:
     answer = hub.call("completion.report", report(), BACKEND)
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert hub.accept(report()).repeated
 
-    assert isinstance(hub.call("status.update", report(), BACKEND), Turned)
+    assert isinstance(hub.call("status.update", report(), BACKEND), Rejected)
     bare = hub.call("completion.report", {"taskId": PARENT}, BACKEND)
-    assert isinstance(bare, Turned)
+    assert isinstance(bare, Rejected)
     assert (bare.code, bare.path) == ("invalid_envelope", "protocol")
 
 
@@ -374,7 +374,7 @@ def test_session_end_applies_to_attempts_of_that_session_only(hub: AofHub) -> No
 
     answer = hub.end_session("s-backend", BACKEND)
 
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply == {
         "sessionId": "s-backend",
         "tasks": [{"taskId": PARENT, "status": "review"}],
@@ -386,7 +386,7 @@ def test_session_end_applies_to_attempts_of_that_session_only(hub: AofHub) -> No
 def test_session_end_leaves_unreported_attempts(hub: AofHub) -> None:
     answer = hub.end_session("s-backend", BACKEND)
 
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply["tasks"] == [{"taskId": PARENT, "status": "in-progress"}]
 
 
@@ -413,7 +413,7 @@ def test_session_end_without_id_ends_all_reported_attempts(hub: AofHub, actor: A
 
     answer = hub.end_session("", actor)
 
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     ended = {task["taskId"]: task["status"] for task in answer.reply["tasks"]}
     assert ended == {PARENT: "review", OTHER: "blocked"}
     assert hub.task(silent).status == "in-progress"
@@ -422,7 +422,7 @@ def test_session_end_without_id_ends_all_reported_attempts(hub: AofHub, actor: A
 @proves("AOF-SESSION-END", "AOF-AUTHORITY")
 def test_agent_cannot_end_sessions_without_an_id(hub: AofHub) -> None:
     answer = hub.end_session("", BACKEND)
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert (answer.code, answer.path) == ("unauthorized_agent", "sessionId")
 
 
@@ -431,7 +431,7 @@ def test_unknown_session_ends_nothing(hub: AofHub) -> None:
     before = hub.head()
     answer = hub.end_session("s-nobody", BACKEND)
 
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply == {"sessionId": "s-nobody", "tasks": []}
     assert hub.head() == before
 
@@ -439,7 +439,7 @@ def test_unknown_session_ends_nothing(hub: AofHub) -> None:
 @proves("AOF-SESSION-END")
 def test_invalid_session_id_is_refused(hub: AofHub) -> None:
     answer = hub.end_session("a b", PERSON)
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert (answer.code, answer.path) == ("invalid_envelope", "sessionId")
 
 
@@ -448,11 +448,11 @@ def test_empty_session_id_is_not_absent(hub: AofHub) -> None:
     hub.accept(report())
 
     answer = hub.call("session_end", {"sessionId": ""}, PERSON)
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert (answer.code, answer.path) == ("invalid_envelope", "sessionId")
     assert hub.task(PARENT).status == "in-progress"
 
-    assert isinstance(hub.call("session_end", {}, PERSON), Taken)
+    assert isinstance(hub.call("session_end", {}, PERSON), Accepted)
     assert hub.task(PARENT).status == "review"
 
 
@@ -463,7 +463,7 @@ def test_attempt_credential_ends_its_attempt_only() -> None:
     hub.accept(report())
     hub.accept(report() | {"taskId": other})
     answer = hub.end_session("s-backend", hub.attempt_actor())
-    assert isinstance(answer, Taken), answer
+    assert isinstance(answer, Accepted), answer
     assert answer.reply["tasks"] == [{"taskId": PARENT, "status": "review"}]
     assert hub.task(other).status == "in-progress"
 
@@ -476,7 +476,7 @@ def test_session_end_lists_tasks_by_aof_id(hub: AofHub) -> None:
 
     answer = hub.end_session("s-bead", BACKEND)
 
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply["tasks"] == [{"taskId": own, "status": "review"}]
 
 
@@ -500,7 +500,7 @@ def test_expired_attempt_does_not_block_the_others_of_its_session(hub: AofHub) -
     hub.lab.clock.advance(200_000)
 
     for _ in range(2):
-        assert isinstance(hub.end_session("s-backend", BACKEND), Taken)
+        assert isinstance(hub.end_session("s-backend", BACKEND), Accepted)
         assert (hub.task(PARENT).status, hub.task(OTHER).status) == ("review", "in-progress")
 
 
@@ -511,7 +511,7 @@ def test_coordinator_ends_its_own_attempts_only(hub: AofHub) -> None:
 
     answer = hub.end_session("s-backend", coordinator)
 
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply["tasks"] == []
     assert hub.task(PARENT).status == "in-progress"
 

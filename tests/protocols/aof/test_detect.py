@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.engine.plan import Turned
+from dragoman.engine.plan import Rejected
 from tests.protocols.aof.hub import PARENT, AofHub, report, update
 from tests.requirements import proves
 
@@ -144,7 +144,7 @@ def test_message_is_recorded_without_its_wrapping(hub: AofHub, form: str) -> Non
 
 def test_broken_message_without_a_sender_is_recorded_under_unknown(hub: AofHub) -> None:
     rejection = hub.router.send("AOF/1 {", via="inbox")
-    assert isinstance(rejection, Turned)
+    assert isinstance(rejection, Rejected)
     assert rejection.kind == "aof"
     assert hub.lab.store.entries(0, 99)[-1].stream == "actor:agent:unknown"
     assert hub.task(PARENT).notes == 0

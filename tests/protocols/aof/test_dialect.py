@@ -16,7 +16,7 @@ SEED_REASONS = {
 
 
 def test_dialect_has_the_refusal_reasons_of_the_seed() -> None:
-    reasons = dialect().refusals
+    reasons = dialect().refusal_codes
 
     assert set(reasons.values()) >= SEED_REASONS
     assert {reasons[code] for code in SEED_REASONS} == SEED_REASONS

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from dragoman.core.limits import LINKS, REASON, TEXT
+from dragoman.core.limits import MAX_LINKS, MAX_REASON, MAX_TEXT
 from dragoman.core.moments import parse_rfc3339
 from dragoman.protocols.aof.check import message_faults
-from dragoman.protocols.aof.read import Shaped, shaped
+from dragoman.protocols.aof.read import ShapedMessage, parse_envelope
 from tests.protocols.aof.hub import (
     CHILD,
     MESSAGES,
@@ -77,11 +77,11 @@ NO_LIST: list[Any] = [
     [1],
     [None],
     [["x"]],
-    ["x"] * (LINKS + 1),
-    ["x" * (REASON + 1)],
+    ["x"] * (MAX_LINKS + 1),
+    ["x" * (MAX_REASON + 1)],
 ]
-NO_WORDS: list[Any] = [None, 5, [], "x" * (TEXT + 1)]
-NO_LINE: list[Any] = [None, 5, [], "x" * (REASON + 1)]
+NO_WORDS: list[Any] = [None, 5, [], "x" * (MAX_TEXT + 1)]
+NO_LINE: list[Any] = [None, 5, [], "x" * (MAX_REASON + 1)]
 NO_REF: list[Any] = [*NO_TEXT, *UNSAFE]
 
 ENVELOPE: dict[str, list[Any]] = {
@@ -207,8 +207,8 @@ RIGHT: dict[str, dict[str, Any]] = {
     "empty notes": report(notes=""),
     "no tests": report(tests={"total": 0, "passed": 0, "failed": 0}),
     "tests that were skipped": report(tests={"total": 9, "passed": 1, "failed": 1}),
-    "longest notes": report(notes="x" * TEXT),
-    "most deliverables": report(deliverables=["a/b"] * LINKS),
+    "longest notes": report(notes="x" * MAX_TEXT),
+    "most deliverables": report(deliverables=["a/b"] * MAX_LINKS),
     "a dot and a folder": report(deliverables=["./src/a.ts", "docs/"]),
     "an agent on a host": update(notes="x") | {"toAgent": "dispatcher@host-1"},
     "the payload repeats its envelope": report(
@@ -262,8 +262,8 @@ def test_times_are_normalized_to_utc(hub: AofHub, moment: str) -> None:
 @given(st.datetimes(), st.from_regex(r"\A[0-9TZ:.-]{20,24}\Z"))
 def test_time_check_agrees_with_the_parser(moment: datetime, noise: str) -> None:
     for text in (moment.isoformat(timespec="milliseconds") + "Z", noise):
-        read = shaped(report() | {"sentAt": text}, Raw())
-        assert isinstance(read, Shaped)
+        read = parse_envelope(report() | {"sentAt": text}, Raw())
+        assert isinstance(read, ShapedMessage)
         try:
             parse_rfc3339(text)
         except ValueError:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.actors import HUB_ACTOR, Actor
 from dragoman.core.commands import (
     AliasTask,
     CreateTask,
@@ -62,7 +62,7 @@ def busy_hub() -> AofHub:
     hub.accept(update(progress="Half"))
     hub.accept(update(status="in-progress"))
     hub.lab.clock.advance(3 * DAY)
-    hub.do(SYSTEM, EscalateDelegation(CHILD))
+    hub.do(HUB_ACTOR, EscalateDelegation(CHILD))
     hub.reject("AOF/1 {")
     hub.reject(report() | {"type": "what.ever"})
     return hub
@@ -213,12 +213,14 @@ def test_note_is_rendered_as_task_updated(hub: AofHub) -> None:
 def test_refusals_outside_aof_render_no_lines(hub: AofHub) -> None:
     before = hub.head()
     with pytest.raises(Refused):
-        hub.lab.hub.do(Actor("agent", "eve"), ReleaseTask(PARENT))
+        hub.lab.hub.submit(Actor("agent", "eve"), ReleaseTask(PARENT))
     mail = msgspec.Raw(b'{"subject":"DONE","body_md":"x"}')
     with pytest.raises(Refused):
-        hub.lab.hub.do(Actor("agent", "eve"), NoteTask("nope", "x"), said=mail)
+        hub.lab.hub.submit(Actor("agent", "eve"), NoteTask("nope", "x"), original_text=mail)
     with pytest.raises(Refused):
-        hub.lab.hub.do(Actor("agent", "ivo"), NoteTask("nope", "x"), said=msgspec.Raw(b'"hi"'))
+        hub.lab.hub.submit(
+            Actor("agent", "ivo"), NoteTask("nope", "x"), original_text=msgspec.Raw(b'"hi"')
+        )
 
     assert hub.head() == before + 3
     assert hub.lines(before) == []
@@ -231,7 +233,7 @@ def test_messages_of_other_dialects_render_no_receipt(hub: AofHub) -> None:
         {"taskId": PARENT, "progress": "Half", "message": report()},
     ):
         original = msgspec.Raw(msgspec.json.encode(quoting))
-        hub.lab.hub.do(BACKEND, NoteTask(PARENT, "x"), said=original)
+        hub.lab.hub.submit(BACKEND, NoteTask(PARENT, "x"), original_text=original)
 
     assert hub.types(before) == ["task.updated", "task.updated"]
 

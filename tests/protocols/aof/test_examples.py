@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.deadlines import Backoff
-from dragoman.services.recovery import Recovery
+from dragoman.services.recovery import LeaseExpiry
 from tests.protocols.aof.hub import CHILD, PARENT, AofHub, example, report
 from tests.requirements import proves
 
@@ -121,7 +121,7 @@ def recover(hub: AofHub) -> list[dict[str, Any]]:
     """Expire the holder's lease, run recovery and return the transitions."""
     before = hub.head()
     hub.lab.clock.advance(300_001)
-    Recovery(hub.lab.hub, Backoff()).run_once(hub.lab.clock.now())
+    LeaseExpiry(hub.lab.hub, Backoff()).run_once(hub.lab.clock.now())
     return payloads(hub, before, "task.transitioned")
 
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.core.errors import REFUSALS
-from dragoman.engine.incoming import Incoming
-from dragoman.engine.plan import Turned
+from dragoman.engine.incoming import RawMessage
+from dragoman.engine.plan import Rejected
 from dragoman.protocols.aof import dialect
-from dragoman.protocols.aof.read import Shaped, at_a_glance, shaped
+from dragoman.protocols.aof.read import ShapedMessage, fast_parse, parse_envelope
 from dragoman.text.strict_json import parse_json
 from tests.conftest import LONG_RUN
 from tests.protocols.aof.hub import MESSAGES, AofHub
@@ -132,10 +132,10 @@ def mutate(chance: random.Random) -> bytes:
 
 def test_every_mutation_parses_or_has_a_known_fault() -> None:
     chance = random.Random(57)
-    parse = dialect().hear
+    parse = dialect().parse
     counts: Counter[str] = Counter()
     for _ in range(ROUNDS):
-        parsed = parse(Incoming(mutate(chance)))
+        parsed = parse(RawMessage(mutate(chance)))
         counts["not ours" if parsed is None else parsed.fault.code if parsed.fault else "fine"] += 1
 
     assert set(counts) <= {"not ours", "fine", *REFUSALS}
@@ -148,7 +148,7 @@ def test_every_mutation_gets_a_known_reply_and_readable_lines() -> None:
     codes: set[str] = set()
     for _ in range(HUB_ROUNDS):
         answer = hub.send(mutate(chance))
-        codes |= {answer.code} if isinstance(answer, Turned) else set()
+        codes |= {answer.code} if isinstance(answer, Rejected) else set()
         hub.lab.clock.advance(1_000)
 
     assert codes <= set(REFUSALS)
@@ -159,15 +159,15 @@ def test_every_mutation_gets_a_known_reply_and_readable_lines() -> None:
 @given(st.binary())
 @pytest.mark.parametrize("prefix", [b"", b"AOF/1 ", b'{"protocol":"aof",'])
 def test_any_bytes_are_refused_or_ignored(prefix: bytes, noise: bytes) -> None:
-    parsed = dialect().hear(Incoming(prefix + noise))
+    parsed = dialect().parse(RawMessage(prefix + noise))
     assert parsed is None or parsed.fault is not None
 
 
 @given(st.text(st.characters(exclude_categories=[])))
 def test_any_text_is_refused_or_ignored(text: str) -> None:
-    dialect().hear(Incoming(text))
-    dialect().hear(Incoming("AOF/1 " + text))
-    dialect().hear(Incoming({"content": text, "protocol": text}))
+    dialect().parse(RawMessage(text))
+    dialect().parse(RawMessage("AOF/1 " + text))
+    dialect().parse(RawMessage({"content": text, "protocol": text}))
 
 
 @proves("JSON-STRICT", "AOF-ENVELOPE")
@@ -176,11 +176,11 @@ def test_fast_parse_agrees_with_the_full_parse() -> None:
     count = 0
     for _ in range(ROUNDS):
         text = mutate(chance)
-        fast = at_a_glance(text)
+        fast = fast_parse(text)
         if fast is None:
             continue
-        full = shaped(parse_json(text), fast.said)
-        assert isinstance(full, Shaped)
+        full = parse_envelope(parse_json(text), fast.original_text)
+        assert isinstance(full, ShapedMessage)
         assert (fast.message, fast.content) == (full.message, full.content)
         count += 1
     assert count > ROUNDS // 50
@@ -199,9 +199,9 @@ def test_encoder_writes_each_character_in_its_shortest_form() -> None:
 @pytest.mark.parametrize("text", CORPUS)
 @proves("JSON-STRICT")
 def test_fast_parse_refuses_duplicate_keys(text: str) -> None:
-    assert at_a_glance(text.encode()) is not None
+    assert fast_parse(text.encode()) is not None
     pairs = list(re.finditer(r'"\w+": (?:"[^"]*"|\d+|true|false|\[[^]]*\])', text))
     assert len(pairs) >= 9
     for pair in pairs:
         twice = text[: pair.end()] + ", " + pair[0] + text[pair.end() :]
-        assert at_a_glance(twice.encode()) is None
+        assert fast_parse(twice.encode()) is None

@@ -12,9 +12,9 @@ from dragoman.core.commands import (
     RegisterAgent,
     UpdateIntent,
 )
-from dragoman.core.offers import Policy, Wish
+from dragoman.core.offers import Policy, Requirements
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.roster import Rosters
+from dragoman.engine.reads.roster import CandidateIndex
 from dragoman.protocols.aof.render import render_lines
 from tests.engine.lab import ALICE, HUMAN, START, Lab
 from tests.requirements import proves
@@ -39,7 +39,7 @@ def lines(lab: Lab) -> list[dict[str, Any]]:
 def test_every_intent_step_has_a_line_with_its_task_and_no_output() -> None:
     lab = Lab()
     lab.do(HUMAN, RegisterAgent("alice"), DescribeAgent("alice", ("python",)))
-    found = Rosters(lab.store).shortlist(Wish("python"), Policy(), START)
+    found = CandidateIndex(lab.store).shortlist(Requirements("python"), Policy(), START)
     command = DelegateIntent("python", "i", {"x": SECRET}, patience_ms=60_000, candidates=found)
     lab.do(HUMAN, command)
     lab.do(ALICE, UpdateIntent("i", "alice", 50, "half", partial=SECRET))

@@ -11,10 +11,10 @@ from dragoman.core.commands import MoveTask
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Taken
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted
 from dragoman.protocols.aof import dialect
-from dragoman.system.ids import CountingIds
+from dragoman.system.ids import SequentialIds
 from tests.protocols.aof.hub import (
     BACKEND,
     CHILD,
@@ -91,12 +91,12 @@ def test_replay_to_a_restarted_hub_changes_nothing() -> None:
     first = play_session()
     before = first.lab.store.picture_of_tasks()
     store = first.lab.store
-    restarted = Hub(Engine(store, first.lab.clock, b"secret"), CountingIds())
-    router = Interpreter(restarted, [dialect()], StoreFacts(store, lambda _task, _ref: True))
+    restarted = Hub(Engine(store, first.lab.clock, b"secret"), SequentialIds())
+    router = Router(restarted, [dialect()], StoreFacts(store, lambda _task, _ref: True))
 
     for message in SESSION:
         answer = router.send(message)
-        assert isinstance(answer, Taken)
+        assert isinstance(answer, Accepted)
         assert answer.repeated
     assert store.picture_of_tasks() == before
 

@@ -10,7 +10,13 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from dragoman.agents.request import FunctionRunner, RunningFunction, UrlRunner, Work, Write
+from dragoman.agents.request import (
+    AgentFunction,
+    FunctionRunner,
+    HttpRequestRunner,
+    RunningFunction,
+    WriteRequest,
+)
 from dragoman.core.offers import Policy
 from dragoman.engine.runner import Assignment, Runner
 from dragoman.protocols import ccos
@@ -74,7 +80,9 @@ def dispatch_synchronously(hub: HandHub) -> None:
     assert hub.dispatch({"ada": run_agent}) == 1
 
 
-def dispatch_by_runner(make: Callable[[Write, Work], Runner]) -> Callable[[HandHub], None]:
+def dispatch_by_runner(
+    make: Callable[[WriteRequest, AgentFunction], Runner],
+) -> Callable[[HandHub], None]:
     """Dispatch through a real runner that gets an assignment."""
 
     def dispatch(hub: HandHub) -> None:
@@ -100,11 +108,11 @@ def run_agent_on_bytes(data: bytes) -> bytes:
     return ccos.as_json(run_agent(ccos.read(data, TaskRequest)))
 
 
-def make_url_runner(write: Write, work: Work) -> UrlRunner:
+def make_url_runner(write: WriteRequest, work: AgentFunction) -> HttpRequestRunner:
     def exchange(_: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         return 200, cast(bytes, work(body))
 
-    return UrlRunner(write, exchange, ThreadPoolExecutor(1))
+    return HttpRequestRunner(write, exchange, ThreadPoolExecutor(1))
 
 
 @pytest.mark.parametrize(

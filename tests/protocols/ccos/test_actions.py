@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.core.commands import ClaimTask, EditTask, MoveTask, PauseAgent, RewindTask
 from dragoman.protocols.ccos import failed, succeeded
-from dragoman.protocols.ccos.actions import TYPES, number_of, render
+from dragoman.protocols.ccos.actions import ACTION_TYPES, parse_action_id, render_entry
 from dragoman.testing import HandHub, Refused, hand_hub
 from tests.engine.lab import HUMAN, Lab
 from tests.protocols.ccos.test_dialect import CcosHub
@@ -256,7 +256,7 @@ def test_page_of_actions_is_limited_in_bytes(hub: HandHub) -> None:
     page = hub.call("ccos.actions", intent_id="i-1", limit=500)
     assert (page["more"], 50 < len(page["actions"]) < 78) == (True, True)
     rest = hub.call("ccos.actions", intent_id="i-1", limit=500, cursor=page["cursor"])
-    numbers = [number_of(one["action_id"])[1] for one in page["actions"] + rest["actions"]]
+    numbers = [parse_action_id(one["action_id"])[1] for one in page["actions"] + rest["actions"]]
     assert (numbers, rest["more"]) == (list(range(1, 79)), False)
 
 
@@ -282,10 +282,10 @@ def test_every_kind_of_entry_has_a_type_and_can_be_rendered_alone() -> None:
     hub = CcosHub()
     lab: Lab = hub.lab
     entries = [entry for entry in lab.store.entries(0, 100) if entry.stream == "intent:i-1"]
-    assert next(render(entry).type for entry in entries) == "New"
-    assert len(set(TYPES.values())) == len(TYPES)
-    assert HUMAN.label == render(entries[0]).actor
-    sent = render(entries[3])
+    assert next(render_entry(entry).type for entry in entries) == "New"
+    assert len(set(ACTION_TYPES.values())) == len(ACTION_TYPES)
+    assert HUMAN.label == render_entry(entries[0]).actor
+    sent = render_entry(entries[3])
     assert sent.dispatched_at == sent.at
 
 
@@ -294,4 +294,4 @@ def test_every_kind_of_entry_has_a_type_and_can_be_rendered_alone() -> None:
     [("i-1#4", ("i-1", 4)), ("i-1", ("", 0)), ("i-1#x", ("", 0)), ("i#" + "1" * 40, ("", 0))],
 )
 def test_action_id_has_two_parts(name: str, parts: tuple[str, int]) -> None:
-    assert number_of(name) == parts
+    assert parse_action_id(name) == parts

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.protocols.ccos.cards import BadCard, Discovered, read_card
+from dragoman.protocols.ccos.cards import CardAgent, InvalidCard, parse_card
 from dragoman.testing import Refused, hand_hub
 from tests.requirements import proves
 
@@ -33,13 +33,13 @@ NEW: dict[str, Any] = {
 }
 
 
-def card(value: Any, name: str = "") -> Discovered:
-    return read_card(json.dumps(value).encode(), name)
+def card(value: Any, name: str = "") -> CardAgent:
+    return parse_card(json.dumps(value).encode(), name)
 
 
 def test_card_has_skills_and_address() -> None:
     found = card(OLD)
-    assert found == Discovered(
+    assert found == CardAgent(
         name="route-planner-eu",
         title="Route Planner (EU)",
         skills=("plan", "plan a route", "maps", "routing", "traffic"),
@@ -67,7 +67,9 @@ def test_control_characters_are_removed_from_a_card() -> None:
 def test_card_with_too_many_skills_is_refused() -> None:
     many = [{"id": f"skill-{number}"} for number in range(257)]
     assert len(card(NEW | {"skills": many[:256]}).skills) == 256
-    with pytest.raises(BadCard, match=r"names 257 skills .* may have 256: register it with those"):
+    with pytest.raises(
+        InvalidCard, match=r"names 257 skills .* may have 256: register it with those"
+    ):
         card(NEW | {"skills": many})
 
 
@@ -96,13 +98,13 @@ def test_overlong_skill_is_left_out_with_a_remark() -> None:
     ],
 )
 def test_invalid_card_is_refused(value: Any, reason: str) -> None:
-    with pytest.raises(BadCard, match=reason):
+    with pytest.raises(InvalidCard, match=reason):
         card(value)
 
 
 def test_invalid_json_is_refused() -> None:
-    with pytest.raises(BadCard, match="not an agent card"):
-        read_card(b"<html>")
+    with pytest.raises(InvalidCard, match="not an agent card"):
+        parse_card(b"<html>")
 
 
 def test_card_does_not_take_over_a_registered_name() -> None:
@@ -127,7 +129,7 @@ def test_card_does_not_take_over_a_registered_name() -> None:
 
 def test_meaningless_tags_are_left_out_with_a_remark() -> None:
     skills = [{"id": "sum", "name": "sum", "tags": ["agent", "the"]}]
-    assert (card(NEW | {"skills": skills}).skills, card(NEW).idle) == (("sum",), ())
+    assert (card(NEW | {"skills": skills}).skills, card(NEW).meaningless) == (("sum",), ())
     with hand_hub() as hub:
         answer = hub.call("ccos.discover", card=NEW | {"skills": skills})
     left_out, _, more = answer["remark"].partition("; ")

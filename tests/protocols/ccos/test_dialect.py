@@ -12,15 +12,15 @@ from dragoman.core.commands import CheckpointTask
 from dragoman.core.errors import StoreUnavailable
 from dragoman.core.moments import parse_rfc3339
 from dragoman.core.offers import Policy
-from dragoman.core.rules.threshold import BASE
+from dragoman.core.rules.threshold import BASE_THRESHOLD
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted, Rejected
 from dragoman.protocols import ccos
 from dragoman.protocols.ccos import Choices, TaskRequest, TaskResult, failed, query, succeeded
-from dragoman.protocols.ccos.requests import LeftOff, TaskParams
+from dragoman.protocols.ccos.requests import CheckpointInfo, TaskParams
 from dragoman.testing import HandHub, Refused, hand_hub
-from dragoman.text.strict_cbor import to_cbor
+from dragoman.text.strict_cbor import encode_cbor
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves
 
@@ -83,7 +83,7 @@ def test_request_has_the_checkpoint_of_the_predecessor(hub: HandHub) -> None:
     hub.do(CheckpointTask("i-1", "CONTEXT_HIGH", "abc123", "half", "go on"), agent="ada")
     (request,) = hub.call("ccos.requests", agent_id="ada")["requests"]
     known = msgspec.convert(request["params"]["task"], TaskParams)
-    assert known.left_off == LeftOff("abc123", "half", "go on")
+    assert known.left_off == CheckpointInfo("abc123", "half", "go on")
 
 
 def test_params_of_the_caller_are_not_overwritten(hub: HandHub) -> None:
@@ -287,7 +287,7 @@ def test_page_of_intents_ends_at_the_scan_limit(
     for number in range(3):
         delegate(hub, f"i-{number}", plan_id="p")
     delegate(hub, "i-3")
-    monkeypatch.setattr(query, "_MOST_LOOKED_AT", 2)
+    monkeypatch.setattr(query, "_MAX_SCANNED", 2)
     first = hub.call("ccos.intents", plan_id="p", agent_id="nobody")
     assert first["intents"] == []
     assert (
@@ -307,7 +307,7 @@ def test_rank_explains_scores_and_choice(hub: HandHub) -> None:
     assert "ahead of ada" in ranked["why"]
     last = ranked["candidates"][-1]
     assert (last["agent_id"], last["eligible"]) == ("max", False)
-    assert ranked["threshold"] == BASE
+    assert ranked["threshold"] == BASE_THRESHOLD
     assert hub.call("ccos.rank", goal="translate", limit=1)["of"] == 4
 
 
@@ -321,7 +321,7 @@ def test_rank_explains_ties_and_single_candidates(hub: HandHub) -> None:
 
 @proves("CCOS-HANDS")
 def test_busy_agent_is_passed_over_while_another_is_free() -> None:
-    with hand_hub(choices=Choices(called={"ada": 1, "bob": 1})) as hub:
+    with hand_hub(choices=Choices(concurrency={"ada": 1, "bob": 1})) as hub:
         hub.call("ccos.register", agent_id="ada", skills=["translate"], trust="T2")
         hub.call("ccos.register", agent_id="bob", skills=["translate"])
         assert delegate(hub, "i-1")["request"]["agent_id"] == "ada"
@@ -531,16 +531,18 @@ class CcosHub:
         self.lab = Lab()
         facts = StoreFacts(self.lab.store, lambda _, __: False, now=self.lab.clock.now)
         dialect = ccos.dialect() if choices is None else ccos.dialect(choices)
-        self.router = Interpreter(self.lab.hub, (dialect,), facts)
+        self.router = Router(self.lab.hub, (dialect,), facts)
         self.call("ccos.register", {"agent_id": "ada", "skills": ["translate"]})
         self.call("ccos.delegate", {"goal": "translate it", "intent_id": "i-1"})
 
     def call(self, operation: str, arguments: dict[str, Any], actor: Actor = HUMAN) -> Any:
         answer = self.router.call(operation, arguments, actor)
-        assert isinstance(answer, Taken), answer
+        assert isinstance(answer, Accepted), answer
         return answer.reply
 
-    def send(self, message: bytes | dict[str, Any], actor: Actor | None = ADA) -> Taken | Turned:
+    def send(
+        self, message: bytes | dict[str, Any], actor: Actor | None = ADA
+    ) -> Accepted | Rejected:
         answer = self.router.send(message, speaker=actor, via="test")
         assert answer is not None
         return answer
@@ -555,13 +557,13 @@ def to_json(value: object) -> bytes:
 
 
 @proves("CCOS-CBOR")
-@pytest.mark.parametrize("write", [to_json, to_cbor])
+@pytest.mark.parametrize("write", [to_json, encode_cbor])
 @pytest.mark.parametrize("wrap", ["", "payload", "message", "content"])
 def test_result_is_recognized_as_json_and_as_cbor(write: Any, wrap: str) -> None:
     hub = CcosHub()
     message = result()
     answer = hub.send(write({wrap: message} if wrap else message))
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert (answer.dialect, answer.kind) == ("ccos", "TaskResult")
     assert answer.reply["state"] == "Satisfied"
     kept = [line["said"] for line in hub.lines() if "said" in line]
@@ -571,7 +573,7 @@ def test_result_is_recognized_as_json_and_as_cbor(write: Any, wrap: str) -> None
 def test_sender_of_an_unauthenticated_result_is_the_agent_it_names() -> None:
     hub = CcosHub()
     answer = hub.send(result(), None)
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.actor == "ada"
 
 
@@ -579,18 +581,18 @@ def test_received_request_goes_to_the_agent_it_names() -> None:
     hub = CcosHub()
     message: dict[str, Any] = {"intent_id": "i-2", "agent_id": "ada", "goal": "translate that"}
     answer = hub.send(message, HUMAN)
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply["request"]["agent_id"] == "ada"
     unknown = hub.send(message | {"intent_id": "i-3", "agent_id": "eva"}, HUMAN)
-    assert isinstance(unknown, Taken)
+    assert isinstance(unknown, Accepted)
     assert unknown.reply["state"] == "DelegationRejected"
     late = hub.send(message | {"intent_id": "i-4", "deadline": "2020-01-01T00:00:00Z"}, HUMAN)
-    assert isinstance(late, Turned)
+    assert isinstance(late, Rejected)
     by_agent = hub.send(message | {"intent_id": "i-5"}, ADA)
-    assert isinstance(by_agent, Turned)
+    assert isinstance(by_agent, Rejected)
     assert by_agent.code == "not_authorized"
     wrong = hub.send(message | {"goal": " "}, HUMAN)
-    assert isinstance(wrong, Turned)
+    assert isinstance(wrong, Rejected)
     assert wrong.code == "invalid_envelope"
 
 
@@ -598,11 +600,11 @@ def test_numbered_update_counts_once() -> None:
     hub = CcosHub()
     message = {"intent_id": "i-1", "agent_id": "ada", "progress": 10, "sequence": 1.0}
     first, again = hub.send(message), hub.send(message)
-    assert isinstance(first, Taken)
-    assert isinstance(again, Taken)
+    assert isinstance(first, Accepted)
+    assert isinstance(again, Accepted)
     assert (first.repeated, again.repeated) == (False, True)
     other = hub.send(message | {"progress": 90})
-    assert isinstance(other, Taken)
+    assert isinstance(other, Accepted)
     assert other.repeated
     assert hub.call("ccos.intent", {"intent_id": "i-1"})["updates"] == 1
 
@@ -613,16 +615,16 @@ def test_received_request_keeps_its_id_and_an_equal_result_is_repeated() -> None
     message: dict[str, Any] = {"intent_id": "i-2", "agent_id": "ada", "goal": "translate that"}
     message |= {"request_id": "elsewhere.7", "attempt": 3}
     answer = hub.send(message, HUMAN)
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply["request"]["request_id"] == "elsewhere.7"
     assert answer.reply["request"]["attempt"] == 1, "the hub counts its own"
     result = {key: message[key] for key in ("intent_id", "agent_id", "request_id")}
     for is_again in (False, True):
         completed = hub.send(result | {"success": True, "output": 1})
-        assert isinstance(completed, Taken)
+        assert isinstance(completed, Accepted)
         assert (completed.repeated, completed.reply["state"]) == (is_again, "Satisfied")
     wrong = hub.send({"intent_id": "i-1", "agent_id": "ada", "success": True, "attempt": 7})
-    assert isinstance(wrong, Turned)
+    assert isinstance(wrong, Rejected)
     assert "attempt 1, not 7" in wrong.detail
 
 
@@ -714,7 +716,7 @@ def test_ignored_extra_fields_are_a_warning_except_masked_secrets() -> None:
     secret = {"meta": {"password": "hunter2hunter2hunter2"}}
     for extra, count in ((secret, 0), (secret, 0), ({"meta": {"a": 1}}, 1)):
         answer = hub.send(REQUEST | extra | {"intent_id": "i-2"}, HUMAN)
-        assert isinstance(answer, Taken)
+        assert isinstance(answer, Accepted)
         remarks = [one for one in answer.warnings if one.startswith("i-2 was delegated before")]
         assert len(remarks) == count
     assert "hunter2" not in json.dumps(hub.lines())
@@ -730,7 +732,7 @@ def test_secrets_in_extra_fields_are_masked(secret: str) -> None:
         (result(intent_id="i-2", **extra), ADA),
     ):
         answer = hub.send(message, actor)
-        assert isinstance(answer, Taken), answer
+        assert isinstance(answer, Accepted), answer
         assert any("a secret was masked: passed_on.meta.password" in one for one in answer.warnings)
     intent = hub.call("ccos.intent", {"intent_id": "i-2"})
     assert (intent["state"], intent["result"]["passed_on"]["x"]) == ("Satisfied", 1)
@@ -800,7 +802,7 @@ def test_deadline_and_within_ms_exclude_each_other() -> None:
     assert parse_rfc3339(request["deadline"]) == hub.lab.clock.now() + 60_000
     both = arguments | {"intent_id": "i-3", "deadline": "2030-01-01T00:00:00Z"}
     answer = hub.router.call("ccos.delegate", both, HUMAN)
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert answer.path == "within_ms"
 
 
@@ -832,7 +834,7 @@ def test_other_messages_are_not_recognized(message: bytes) -> None:
 def test_long_output_is_stored_as_a_digest() -> None:
     hub = CcosHub()
     answer = hub.send(json.dumps(result(output="x" * 5_000_000)).encode())
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert answer.reply["state"] == "Satisfied"
     assert max(len(entry.line) for entry in hub.lab.store.entries(0, 1_000)) < 10_000
     found = hub.call("ccos.intent", {"intent_id": "i-1"})
@@ -887,12 +889,12 @@ def test_short_partial_is_stored_and_of_a_long_one_its_size() -> None:
 def test_oversized_messages_are_refused() -> None:
     hub = CcosHub()
     answer = hub.send(json.dumps(result(output="x" * (16 * 1024 * 1024))).encode())
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert answer.code == "message_too_large"
     long_update = {"intent_id": "i-1", "agent_id": "ada", "progress": 1, "meta": {"success": 1}}
     text = json.dumps(long_update | {"message": "x" * 300_000}).encode()
     refused_update = hub.send(text)
-    assert isinstance(refused_update, Turned)
+    assert isinstance(refused_update, Rejected)
     assert refused_update.code == "message_too_large"
     assert hub.router.send(b"x" * 300_000, speaker=ADA) is None
 
@@ -914,7 +916,7 @@ def test_library_builds_results_that_can_be_sent() -> None:
         hub.call("ccos.requests", {"agent_id": "ada"})["requests"][0], TaskRequest
     )
     answer = hub.send(ccos.as_cbor(failed(request, "no dictionary")))
-    assert isinstance(answer, Taken)
+    assert isinstance(answer, Accepted)
     assert ccos.read(ccos.as_json(succeeded(request)), TaskResult).output is None
 
 

@@ -8,7 +8,7 @@ import pytest
 from dragoman.engine.operation import lint_text
 from dragoman.protocols.ccos import dialect, wire
 from dragoman.protocols.ccos.lint import lint
-from dragoman.text.strict_cbor import to_cbor
+from dragoman.text.strict_cbor import encode_cbor
 from tests.requirements import proves
 
 pytestmark = proves("CCOS-LINT")
@@ -76,8 +76,8 @@ def test_null_counts_as_absent_for_optional_fields(value: dict[str, Any]) -> Non
     linted = lint(value, "", strict=True)
     plain = {name: content for name, content in value.items() if content is not None}
     assert (linted.ok, linted.message) == (True, lint(plain, "", strict=True).message)
-    shape: Any = wire.KINDS[linted.type]
-    for write in (json.dumps(value).encode(), to_cbor(value)):
+    shape: Any = wire.MESSAGE_SHAPES[linted.type]
+    for write in (json.dumps(value).encode(), encode_cbor(value)):
         assert wire.as_value(wire.read(write, shape)) == linted.message
 
 

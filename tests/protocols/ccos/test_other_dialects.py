@@ -7,8 +7,8 @@ import pytest
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, EndAttempt, UpdateTask
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Taken
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted
 from dragoman.protocols import agentmail, aof, ccos
 from tests.engine.lab import HUMAN, Lab
 from tests.protocols.agentmail.hub import Row, failed, letter, offering
@@ -29,20 +29,20 @@ class IntentHub:
         facts = StoreFacts(self.lab.store, lambda _, __: True, now=self.lab.clock.now)
         settings = ccos.Choices(kept_bytes=kept_bytes)
         dialects = (aof.dialect(), agentmail.dialect(), ccos.dialect(settings))
-        self.router = Interpreter(self.lab.hub, dialects, facts)
+        self.router = Router(self.lab.hub, dialects, facts)
         self.call("ccos.register", agent_id="ada", skills=["translate"])
         self.call("ccos.delegate", goal="translate it", intent_id="i-1")
         self.lab.do(ADA, ClaimTask("i-1", "ada", "s-1"))
 
     def call(self, operation: str, **arguments: Any) -> Any:
         answer = self.router.call(operation, arguments, HUMAN)
-        assert isinstance(answer, Taken), answer
+        assert isinstance(answer, Accepted), answer
         return answer.reply
 
     def send(self, row: Row) -> None:
         """Send a message as ada."""
         answer = self.router.send(row, speaker=ADA)
-        assert isinstance(answer, Taken), answer
+        assert isinstance(answer, Accepted), answer
 
     def report(self, outcome: str, **fields: Any) -> None:
         """Send a completion report of AOF/1 and end the session."""

@@ -8,8 +8,8 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, MoveTask
 from dragoman.core.errors import Refusal
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted, Rejected
 from dragoman.protocols import ccos
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves
@@ -26,7 +26,7 @@ class ClaimedTaskHub:
         self.lab = Lab()
         facts = StoreFacts(self.lab.store, lambda _, __: True, now=self.lab.clock.now)
         settings = ccos.Choices(kept_bytes=kept_bytes)
-        self.router = Interpreter(self.lab.hub, (ccos.dialect(settings),), facts)
+        self.router = Router(self.lab.hub, (ccos.dialect(settings),), facts)
         self.lab.do(HUMAN, CreateTask("t", id="t1", ready=True, review_required=review))
         self.claim()
 
@@ -35,25 +35,25 @@ class ClaimedTaskHub:
         self.lab.clock.advance(3_600_000)
         self.lab.do(actor, ClaimTask("t1", actor.name))
 
-    def send(self, *, success: bool = True, **fields: Any) -> Taken | Turned:
+    def send(self, *, success: bool = True, **fields: Any) -> Accepted | Rejected:
         """Send a result as ada."""
         output = {"output": "fini"} if success and "output" not in fields else {}
         value = {"intent_id": "t1", "agent_id": "ada", "success": success, **output, **fields}
         answer = self.router.send(value, speaker=ADA)
-        assert isinstance(answer, Taken | Turned), answer
+        assert isinstance(answer, Accepted | Rejected), answer
         return answer
 
     def accept(self, **fields: Any) -> dict[str, Any]:
         """Send a result that must be accepted, and return the reply."""
         answer = self.send(**fields)
-        assert isinstance(answer, Taken), answer
+        assert isinstance(answer, Accepted), answer
         return answer.reply
 
     def reject(self, **fields: Any) -> tuple[str, str]:
         """Send a result that must be refused without changing the task; return code and detail."""
         before = self.lab.task("t1")
         answer = self.send(**fields)
-        assert isinstance(answer, Turned), answer
+        assert isinstance(answer, Rejected), answer
         assert self.lab.task("t1") == before
         return answer.refusal.code, answer.refusal.detail
 
@@ -118,6 +118,6 @@ def test_result_for_a_task_that_a_person_finished_gets_lease_lost() -> None:
 def test_result_about_an_unknown_task_is_an_anomaly() -> None:
     hub = ClaimedTaskHub()
     answer = hub.router.send({"intent_id": "t9", "agent_id": "ada", "success": True}, speaker=ADA)
-    assert isinstance(answer, Turned)
+    assert isinstance(answer, Rejected)
     assert isinstance(answer.refusal, Refusal)
     assert answer.refusal.code == "anomaly"

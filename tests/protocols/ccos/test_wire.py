@@ -78,7 +78,7 @@ def test_success_without_output_has_output_null() -> None:
 def test_null_error_is_absent() -> None:
     read = result(success=True, output=1, error=None)
     assert "error" not in wire.as_value(read)
-    assert read.why == ""
+    assert read.error_text == ""
 
 
 @proves("CCOS-ONE-OF")
@@ -113,7 +113,7 @@ def test_constructors_copy_the_request_ids_and_validate() -> None:
         assert (answer.intent_id, answer.agent_id) == ("i", "a")
         assert (answer.request_id, answer.attempt) == ("i.1", 1)
     assert (good.success, good.output) == (True, [1])
-    assert (bad.success, bad.why) == (False, "it rained")
+    assert (bad.success, bad.error_text) == (False, "it rained")
     with pytest.raises(ValueError, match="a failure has an error"):
         wire.failed(request, "")
 
@@ -188,7 +188,7 @@ def test_oversized_input_is_refused() -> None:
     ],
 )
 def test_message_kind_is_detected_by_its_fields(value: dict[str, Any], kind: str) -> None:
-    assert wire.kind_of(value) == kind
+    assert wire.detect_kind(value) == kind
 
 
 @proves("CCOS-FORMS")

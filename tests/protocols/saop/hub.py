@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from dragoman.core.actors import Actor
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted, Rejected
 from dragoman.protocols import saop
 from dragoman.text.digest import keyed_digest
 from dragoman.text.redact import Redactor
@@ -119,18 +119,18 @@ class SaopHub(Lab):
             digest=_digest,
         )
         facts = StoreFacts(self.store, lambda _task, _ref: True)
-        self.interpreter = Interpreter(self.hub, (saop.dialect(self.choices),), facts)
+        self.interpreter = Router(self.hub, (saop.dialect(self.choices),), facts)
 
     def call(self, name: str, arguments: Any, actor: Actor = DEVELOPER) -> Any:
         """Call an operation that must be accepted, and return its reply."""
         answer = self.interpreter.call(name, arguments, actor)
-        assert isinstance(answer, Taken), answer
+        assert isinstance(answer, Accepted), answer
         return answer.reply
 
-    def refusal(self, name: str, arguments: Any, actor: Actor = DEVELOPER) -> Turned:
+    def refusal(self, name: str, arguments: Any, actor: Actor = DEVELOPER) -> Rejected:
         """Call an operation that must be refused."""
         answer = self.interpreter.call(name, arguments, actor)
-        assert isinstance(answer, Turned), answer
+        assert isinstance(answer, Rejected), answer
         return answer
 
     def turn(self, index: int = 0, thought: str = "t", **changes: Any) -> Any:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dragoman.core.moments import parse_rfc3339
-from dragoman.protocols.saop.capture.scribe import About, Captured
+from dragoman.protocols.saop.capture.scribe import CapturedMessage, CaptureTarget
 from dragoman.protocols.saop.capture.transcript import READERS, Transcript
 from tests.requirements import proves
 
@@ -16,13 +16,15 @@ pytestmark = proves("CAPTURE-TRANSCRIPT")
 
 FOLDER = Path(__file__).parent / "transcripts"
 NOW = parse_rfc3339("2026-03-01T00:00:00Z")
-ABOUT = About("T-1")
+ABOUT = CaptureTarget("T-1")
 CLAUDE = {"sessionId": "s"}
 WORDS = [{"type": "text", "text": "words"}]
 ASSISTANT_MESSAGE = {"role": "assistant", "content": WORDS}
 
 
-def capture(lines: list[bytes], about: About = ABOUT, kind: str = "") -> list[Captured]:
+def capture(
+    lines: list[bytes], about: CaptureTarget = ABOUT, kind: str = ""
+) -> list[CapturedMessage]:
     """Capture all turns and events of a file."""
     transcript = Transcript(about, NOW, kind)
     return [*(one for line in lines for one in transcript.feed(line)), *transcript.close()]
@@ -33,12 +35,12 @@ def sample_lines(name: str) -> list[bytes]:
     return (FOLDER / name).read_bytes().splitlines()
 
 
-def turns(captured: list[Captured]) -> list[dict[str, Any]]:
+def turns(captured: list[CapturedMessage]) -> list[dict[str, Any]]:
     """Return the captured turns."""
     return [one.message for one in captured if one.kind == "turn"]
 
 
-def payloads(captured: list[Captured], prefix: str = "") -> Iterator[dict[str, Any]]:
+def payloads(captured: list[CapturedMessage], prefix: str = "") -> Iterator[dict[str, Any]]:
     """Yield the payloads of the captured events."""
     for one in captured:
         if one.kind == "event" and one.message["payload"]["type"].startswith(prefix):
@@ -271,7 +273,7 @@ def test_event_ids_are_deterministic_and_unique(name: str) -> None:
     assert ids() == ids()
     assert len(set(ids())) == len(ids())
     assert all(one[14] == "8" and one[19] in "89ab" for one in ids())
-    other = capture(sample_lines(name), About("T-2"))
+    other = capture(sample_lines(name), CaptureTarget("T-2"))
     assert not set(ids()) & {one.message.get("event_id") for one in other}
 
 
@@ -299,7 +301,7 @@ def test_turn_is_over_when_recorded_and_no_tool_runs(name: str, over: set[int]) 
         transcript = Transcript(ABOUT, NOW)
         for line in lines[:count]:
             list(transcript.feed(line))
-        if transcript.is_over:
+        if transcript.is_finished:
             found.add(count)
     assert found == over
 
@@ -328,8 +330,8 @@ def test_turn_is_over_only_by_its_end_record(
         transcript = Transcript(ABOUT, NOW)
         for line in lines:
             list(transcript.feed(msgspec.json.encode(line)))
-        assert transcript.is_begun == (reply in lines), "an end alone begins nothing"
-        return transcript.is_over
+        assert transcript.has_content == (reply in lines), "an end alone begins nothing"
+        return transcript.is_finished
 
     assert not is_over(reply)
     assert not is_over(reply, other)
@@ -449,10 +451,10 @@ def test_unanswered_tool_keeps_only_its_own_turn_open() -> None:
     call = {"type": "tool_use", "id": "i1", "name": "Bash", "input": {"command": "sleep 999"}}
     transcript = Transcript(ABOUT, NOW)
     list(transcript.feed(_claude("assistant", [call, *WORDS], "m1", "end_turn")))
-    assert not transcript.is_over
+    assert not transcript.is_finished
     list(transcript.feed(_claude("user", "never mind")))
     list(transcript.feed(_claude("assistant", WORDS, "m2", "end_turn")))
-    assert transcript.is_over
+    assert transcript.is_finished
 
 
 def _queued_command(prompt: Any, **more: Any) -> bytes:
@@ -599,7 +601,7 @@ def test_server_side_search_is_a_completed_tool_call(found: Any, status: str, ou
     assert turns(captured)[1]["content"]["observation"] == f"web_search: {output}"
 
 
-def _capture_exec(output: str) -> list[Captured]:
+def _capture_exec(output: str) -> list[CapturedMessage]:
     """Capture a Codex call with this output."""
     call = {"type": "function_call", "name": "exec_command", "call_id": "c", "arguments": "{}"}
     ended = {"type": "function_call_output", "call_id": "c", "output": output}

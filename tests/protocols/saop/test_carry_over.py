@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.plan import Taken, Turned
-from dragoman.engine.rests import Batch
+from dragoman.engine.plan import Accepted, Rejected
+from dragoman.engine.rests import BatchCarryOvers
 from dragoman.protocols import saop
-from dragoman.system.chunk_tails import ChunkTails
+from dragoman.system.chunk_tails import CarryOverFile
 from tests.protocols.saop.hub import DEVELOPER, SECRET, SaopHub, event, invoked, pulse, thought
 from tests.requirements import proves
 from tests.services.test_stale_stream_closer import ThoughtStreams
@@ -34,14 +34,14 @@ def kill_after_commit(monkeypatch: pytest.MonkeyPatch, send: Callable[[], Any]) 
         raise HubKilled
 
     with monkeypatch.context() as patch:
-        patch.setattr(Batch, "settle", killed)
+        patch.setattr(BatchCarryOvers, "settle", killed)
         with pytest.raises(HubKilled):
             send()
 
 
 def restart(hub: SaopHub, streams: ThoughtStreams) -> SaopHub:
     """Start another hub on the same store and disk."""
-    return SaopHub(saop.Choices(tails=ChunkTails(streams.folder, bytes(32), streams.now)), hub)
+    return SaopHub(saop.Choices(tails=CarryOverFile(streams.folder, bytes(32), streams.now)), hub)
 
 
 def recorded_thought(hub: SaopHub) -> str:
@@ -135,7 +135,7 @@ def send_concurrently(hub: SaopHub, chunks: list[dict[str, Any]]) -> list[Any]:
 
     async def send_all() -> list[Any]:
         answers = (
-            hub.interpreter.call_soon("saop.event", event(number, chunk), DEVELOPER)
+            hub.interpreter.call_async("saop.event", event(number, chunk), DEVELOPER)
             for number, chunk in enumerate(chunks)
         )
         return await asyncio.gather(*answers, return_exceptions=True)
@@ -170,7 +170,7 @@ def test_concurrent_chunks_share_one_transaction_and_their_carry_over(
     answers = send_concurrently(
         streams.desk, [thought(one, final=n == len(pieces) - 1) for n, one in enumerate(pieces)]
     )
-    assert all(isinstance(one, Taken) for one in answers)
+    assert all(isinstance(one, Accepted) for one in answers)
     assert recorded_thought(streams.desk).startswith("it is [REDACTED:github_token:")
     assert recorded_thought(streams.desk).endswith("] and more of it, and an end")
     assert (len(heads), len(synced)) == (1, 1)
@@ -185,8 +185,8 @@ def test_chunk_after_a_refused_or_repeated_one_continues_the_carry_over(tmp_path
     messages[1:1] = [thought("what another part thinks") | {"agent_id": "reviewer"}]
     repeated, refused, *others = send_concurrently(streams.desk, messages)
     assert repeated.repeated
-    assert isinstance(refused, Turned)
-    assert all(isinstance(one, Taken) and not one.repeated for one in others)
+    assert isinstance(refused, Rejected)
+    assert all(isinstance(one, Accepted) and not one.repeated for one in others)
     assert recorded_thought(streams.desk).startswith("it is [REDACTED:github_token:")
     assert recorded_thought(streams.desk).endswith("] and more of it, and an ")
 
@@ -196,7 +196,7 @@ def test_unwritable_carry_over_refuses_only_chunks_that_need_it(tmp_path: Path) 
     streams.folder.write_text("a file where a folder should be")
     unkept, kept = send_concurrently(streams.desk, [thought("half a thou"), invoked("c-1")])
     assert isinstance(unkept, StoreUnavailable)
-    assert isinstance(kept, Taken)
+    assert isinstance(kept, Accepted)
 
 
 def test_chunk_under_a_key_is_the_same_whatever_the_carry_over(tmp_path: Path) -> None:
@@ -204,8 +204,8 @@ def test_chunk_under_a_key_is_the_same_whatever_the_carry_over(tmp_path: Path) -
     hub.event(0, thought("half a thou"))
     again = partial(hub.interpreter.call, "saop.event", event(1, thought("ght and ha")))
     first = again(DEVELOPER, key="k")
-    assert isinstance(first, Taken)
+    assert isinstance(first, Accepted)
     assert again(DEVELOPER, key="k").reply == first.reply
     other = hub.interpreter.call("saop.event", event(2, thought("lf")), DEVELOPER, key="k")
-    assert isinstance(other, Turned)
+    assert isinstance(other, Rejected)
     assert other.code == "key_reused"

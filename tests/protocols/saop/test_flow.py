@@ -11,16 +11,16 @@ from dragoman.bus.local import LocalBus, Subscription
 from dragoman.core.commands import ReportOutcome
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine
-from dragoman.engine.hints import Hints
+from dragoman.engine.hints import CommitHints
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Taken
-from dragoman.engine.reads.traces import Told
+from dragoman.engine.interpreter import Router
+from dragoman.engine.plan import Accepted
+from dragoman.engine.reads.traces import TraceEvent
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.driver import open_database
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
 from tests.engine.lab import START
 from tests.protocols.saop.hub import (
     DEVELOPER,
@@ -39,19 +39,19 @@ COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
 class SaopStack:
     """Hub with a real database, for all participants of the flow."""
 
-    def __init__(self, path: Path, hints: Hints) -> None:
+    def __init__(self, path: Path, hints: CommitHints) -> None:
         self.path = path
-        self.store = SqliteStore.open(path, CountingIds())
-        engine = Engine(self.store, HandClock(START), b"secret", on_commit=hints.tell)
-        engine.head = lambda: COMMIT
-        self.hub = Hub(engine, CountingIds())
+        self.store = SqliteStore.open(path, SequentialIds())
+        engine = Engine(self.store, ManualClock(START), b"secret", on_commit=hints.notify)
+        engine.current_commit = lambda: COMMIT
+        self.hub = Hub(engine, SequentialIds())
         facts = StoreFacts(self.store, lambda _task, _ref: True)
-        self.orchestrator = Interpreter(self.hub, (saop.dialect(),), facts)
+        self.orchestrator = Router(self.hub, (saop.dialect(),), facts)
 
     def submit(self, operation: str, message: dict[str, Any]) -> Any:
         """Send a message as the agent."""
         answer = self.orchestrator.call(operation, message, DEVELOPER)
-        assert isinstance(answer, Taken), answer
+        assert isinstance(answer, Accepted), answer
         return answer.reply
 
     def rows(self, sql: str) -> list[Any]:
@@ -66,17 +66,17 @@ class SaopStack:
 @contextmanager
 def open_stack(path: Path) -> Generator[tuple[SaopStack, Subscription]]:
     """Open the hub, with a bus subscription as UI."""
-    hints = Hints()
+    hints = CommitHints()
     stack = SaopStack(path, hints)
-    bus = LocalBus(stack.store, hints, look=0.01)
+    bus = LocalBus(stack.store, hints, poll_interval=0.01)
     yield stack, bus.subscribe()
     bus.close()
     stack.hub.close()
 
 
-def receive(ui: Subscription, count: int) -> list[Told]:
+def receive(ui: Subscription, count: int) -> list[TraceEvent]:
     """Wait for the next events at the UI."""
-    received: list[Told] = []
+    received: list[TraceEvent] = []
     while len(received) < count:
         received += ui.take(30.0)
     return received
@@ -106,7 +106,7 @@ def test_data_flow_follows_the_specification_step_by_step(tmp_path: Path) -> Non
         stack.submit("saop.event", event(4, completed("c-1")))
         assert [one.type for one in receive(ui, 1)] == ["TOOL_LIFECYCLE_COMPLETED"]
         # Orchestrator ->> EventBus: TASK_TRANSITION (on state change), in any dialect
-        stack.hub.do(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
+        stack.hub.submit(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
         (moved,) = receive(ui, 1)
         assert moved.event["payload"] == {
             "type": "TASK_TRANSITION",

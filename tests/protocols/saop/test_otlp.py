@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.protocols.saop.otlp import Subject, document
+from dragoman.protocols.saop.otlp import TraceSubject, trace_document
 from tests.protocols.saop.hub import event, invoked, turn
 from tests.requirements import proves
 
@@ -19,7 +19,7 @@ from tests.requirements import proves
 def test_timestamps_are_clamped_to_span_times(at: str, nanoseconds: str) -> None:
     turns = [turn(metadata={"timestamp": at})]
     events = [event(1, {**invoked("c"), "timestamp": at})]
-    (resource,) = document(Subject("l", "T", "t", "1"), turns, events)["resourceSpans"]
+    (resource,) = trace_document(TraceSubject("l", "T", "t", "1"), turns, events)["resourceSpans"]
     spans = resource["scopeSpans"][0]["spans"]
     assert [span["startTimeUnixNano"] for span in spans] == [nanoseconds] * 3
 
@@ -32,7 +32,7 @@ def test_turn_spans_have_attempt_and_reviewer_attributes() -> None:
         {"attempt": -2, "by": "rita", "beside": 0},
     )
     turns = [{**turn(0), **origin} for origin in origins]
-    (resource,) = document(Subject("l", "T", "t", "1"), turns, [])["resourceSpans"]
+    (resource,) = trace_document(TraceSubject("l", "T", "t", "1"), turns, [])["resourceSpans"]
     attributes = [
         {
             one["key"].removeprefix("dragoman.turn."): next(iter(one["value"].values()))

@@ -9,8 +9,16 @@ from msgspec import Struct
 
 from dragoman.engine.operation import lint_text
 from dragoman.protocols import saop
-from dragoman.protocols.saop import Payload, SaopError, Turns, Types, Version, parse, safe_parse
-from dragoman.protocols.saop.shapes import Content, Part, ThoughtStream, TurnEnvelope, TurnIndex
+from dragoman.protocols.saop import (
+    EventTypes,
+    Payload,
+    SaopError,
+    Version,
+    VersionedTurnSchema,
+    parse,
+    safe_parse,
+)
+from dragoman.protocols.saop.shapes import Content, SaopRole, ThoughtStream, TurnEnvelope, TurnIndex
 from tests.protocols.saop.hub import event, thought, turn
 from tests.requirements import proves
 
@@ -126,7 +134,7 @@ def test_new_event_type_is_one_registration() -> None:
         "payload.minutes"
     )
     assert not safe_parse(raw, "event").ok, "what others registered is theirs"
-    assert Types(Coffee).payload.parse(raw["payload"]) == Coffee(5)
+    assert EventTypes(Coffee).payload.parse(raw["payload"]) == Coffee(5)
     with pytest.raises(ValueError, match="same name"):
         saop.TYPES.plus(ThoughtStream)
 
@@ -143,7 +151,7 @@ class NewTurn(Struct, frozen=True):
     """A turn of version 2.0.0."""
 
     turn_index: TurnIndex
-    agent_id: Part
+    agent_id: SaopRole
     content: Content
     metadata: NewMetadata
 
@@ -155,7 +163,9 @@ def upgrade(old: dict[str, Any]) -> dict[str, Any]:
 
 @proves("SAOP-VERSIONS")
 def test_older_turn_is_upgraded_to_the_newest_version() -> None:
-    turns = Turns({"1.0.0": Version(TurnEnvelope, upgrade), "2.0.0": Version(NewTurn)})
+    turns = VersionedTurnSchema(
+        {"1.0.0": Version(TurnEnvelope, upgrade), "2.0.0": Version(NewTurn)}
+    )
     new = upgrade(turn())
 
     assert turns.parse(turn()) == turns.parse(json.dumps(turn())) == turns.parse(new)

@@ -30,7 +30,7 @@ def test_private_key_over_several_lines_is_masked_in_each() -> None:
 
 
 def test_second_hub_continues_masking_a_private_key() -> None:
-    choices = saop.Choices(tails=saop.ShortTails())
+    choices = saop.Choices(tails=saop.MemoryCarryOver())
     first = SaopHub(choices)
     second = SaopHub(choices, first)
     for number, line in enumerate(LINES):

@@ -15,8 +15,8 @@ from dragoman.core.commands import (
     RegisterAgent,
     ReportOutcome,
 )
-from dragoman.engine.plan import Taken, Turned
-from dragoman.engine.rests import Left
+from dragoman.engine.plan import Accepted, Rejected
+from dragoman.engine.rests import StoredCarryOver
 from dragoman.protocols import saop
 from tests.engine.lab import HUMAN, findings
 from tests.protocols.saop.hub import (
@@ -90,8 +90,8 @@ def test_repeated_turn_is_answered_and_a_changed_one_refused() -> None:
     assert hub.refusal("saop.turn", turn(0, "other words")).code == "key_reused"
     answer = hub.interpreter.call("saop.turn", turn(1), DEVELOPER, key="k-1")
     again = hub.interpreter.call("saop.turn", turn(1), DEVELOPER, key="k-1")
-    assert isinstance(answer, Taken)
-    assert isinstance(again, Taken)
+    assert isinstance(answer, Accepted)
+    assert isinstance(again, Accepted)
     assert again.reply == answer.reply
     assert again.repeated
 
@@ -371,7 +371,7 @@ def test_requested_transition_is_listed_in_the_session_of_its_sender() -> None:
 def test_every_transition_has_the_checked_out_commit() -> None:
     commits = iter("abcdef")
     hub = SaopHub(saop.Choices(head=lambda: "9" * 40))
-    hub.engine.head = lambda: next(commits) * 40
+    hub.engine.current_commit = lambda: next(commits) * 40
     hub.do(HUMAN, CreateTask("One", "one", ready=True))
     hub.do(HUMAN, ClaimTask("one", "developer"))
     hub.do(HUMAN, MoveTask("one", "review"))
@@ -389,14 +389,14 @@ def test_every_transition_has_the_checked_out_commit() -> None:
 @proves("SAOP-COMMIT", "SAOP-TRANSITION")
 def test_checked_out_commit_outweighs_the_stated_one() -> None:
     hub = SaopHub(saop.Choices(head=lambda: "9" * 40))
-    hub.engine.head = lambda: "9" * 40
+    hub.engine.current_commit = lambda: "9" * 40
     hub.turn(0)
     assert hub.event(1, transition("blocked", git_hash="f" * 40))["applied"]
     assert not hub.event(2, transition("done", git_hash="f" * 40))["applied"]
     shown = [one["payload"]["git_hash"] for one in hub.events(session_id="s-1")]
     assert shown == ["9" * 40, "9" * 40]
     assert hub.task(TASK).head_hash == "9" * 40
-    original = hub.store.trace(event(1, {})["event_id"])
+    original = hub.store.trace_event(event(1, {})["event_id"])
     assert original is not None
     assert ("f" * 40).encode() in original.line, "its words are kept as they were"
 
@@ -423,7 +423,7 @@ def test_masked_secrets_are_warned_about_with_their_path() -> None:
 
     def warnings(operation: str, message: dict[str, Any]) -> tuple[str, ...]:
         answer = hub.interpreter.call(operation, message, DEVELOPER)
-        assert isinstance(answer, Taken)
+        assert isinstance(answer, Accepted)
         return answer.warnings
 
     masked = "a secret was masked: {} (github_token)"
@@ -467,9 +467,9 @@ def test_secret_is_masked_across_every_chunk_border() -> None:
 
 @proves("SAOP-MASKED")
 def test_carry_over_is_bounded() -> None:
-    tails = saop.ShortTails(2)
+    tails = saop.MemoryCarryOver(2)
     for number in range(3):
-        tails.put([Left(f"k-{number}", "e", "", f"held {number}")])
+        tails.put([StoredCarryOver(f"k-{number}", "e", "", f"held {number}")])
 
     assert tails.get("k-0", lambda _: True) == ""
     assert tails.get("k-2", lambda _: True) == "held 2"
@@ -651,7 +651,7 @@ def test_long_thought_is_stored_whole_and_an_oversized_one_refused() -> None:
     head = hub.store.head()
     assert hub.refusal("saop.turn", longer).code == "message_too_large"
     sent = hub.interpreter.send(longer, speaker=DEVELOPER)
-    assert isinstance(sent, Turned)
+    assert isinstance(sent, Rejected)
     assert sent.code == "message_too_large"
     refused = hub.store.entries(head, 10)
     assert all(len(entry.line) < 5_000 for entry in refused), "not kept by the back door"
@@ -667,7 +667,7 @@ def test_messages_are_recognized_bare_and_wrapped() -> None:
         answer = hub.interpreter.send(json.dumps(message), speaker=DEVELOPER)
         if answer is None:
             return "nobody's"
-        return answer.kind if isinstance(answer, Taken) else f"{answer.kind} {answer.code}"
+        return answer.kind if isinstance(answer, Accepted) else f"{answer.kind} {answer.code}"
 
     assert send(turn(0)) == "saop.turn"
     assert send({"message": turn(1)}) == "saop.turn"
@@ -689,7 +689,7 @@ def test_messages_are_recognized_bare_and_wrapped() -> None:
 
 @proves("SAOP-SHAPES")
 def test_dialect_lists_its_kinds_of_message() -> None:
-    assert saop.dialect().kinds == ("turn", "event", "payload")
+    assert saop.dialect().message_types == ("turn", "event", "payload")
 
 
 @proves("SAOP-TABLES")
@@ -699,7 +699,7 @@ def test_verify_finds_log_rows_that_disagree(damage: str) -> None:
     hub.turn(0)
     hub.event(1, pulse("x"))
     store = hub.store.copy()
-    logs = store.tables.logs
+    logs = store.tables.log_rows
     key, (log, entry) = next(iter(logs.items()))
     assert findings(store) == []
     if damage == "missing":
@@ -725,7 +725,7 @@ def test_verify_finds_log_rows_that_disagree(damage: str) -> None:
 @proves("SAOP-TURNS")
 def test_published_event_shape_matches_the_accepted_one() -> None:
     operations = {one.name: one for one in saop.dialect().operations}
-    _, parts = msgspec.json.schema_components([operations["saop.event"].shape])
+    _, parts = msgspec.json.schema_components([operations["saop.event"].input_type])
     described = msgspec.json.encode(parts).decode()
     assert all(f'"{name}"' in described for name in saop.TYPES.by_name)
     assert '"Payload"' not in described

@@ -13,11 +13,11 @@ from dragoman.core.errors import (
     StoreLost,
     StoreUnavailable,
 )
-from dragoman.engine.ports import Answer, Changes, Session
+from dragoman.engine.ports import Changes, IdempotencyRecord, Transaction
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url
-from dragoman.store.postgres.store import MOST_READERS
-from dragoman.system.clock import HandClock
+from dragoman.store.postgres.store import MAX_READERS
+from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id
 from tests.conformance.store.changes import begin_stream, write
 from tests.conformance.store.hubs import ANN, NOW, Hub
@@ -77,10 +77,15 @@ def test_server_error_is_mapped_and_nothing_is_written(
     fail_with(admin, state)
 
     with pytest.raises(StoreError, match="as the test wants it") as caught:
-        write(store, Changes(names=[("n", "k", number)], answers=[Answer(number, "k", b"", b"")]))
+        write(
+            store,
+            Changes(
+                aliases=[("n", "k", number)], answers=[IdempotencyRecord(number, "k", b"", b"")]
+            ),
+        )
 
     assert type(caught.value) is error
-    assert store.named("n") == []
+    assert store.find_aliases("n") == []
     assert begin_stream(store, "task:b") != number
 
 
@@ -91,7 +96,7 @@ def test_deadlock_is_a_conflict(store: PostgresStore, postgres_url: str) -> None
     both_have_one = threading.Barrier(2)
 
     def lock(store: PostgresStore, first: str, second: str) -> str:
-        def work(session: Session) -> str:
+        def work(session: Transaction) -> str:
             session.streams([first])
             both_have_one.wait(TIMEOUT_S)
             session.streams([second])
@@ -114,15 +119,15 @@ def test_connection_lost_before_the_commit_is_reported_and_replaced(
 ) -> None:
     number = begin_stream(store, "task:a")
 
-    def work(session: Session) -> None:
+    def work(session: Transaction) -> None:
         session.streams(["task:a"])
-        session.write(Changes(names=[("n", "k", number)]))
+        session.write(Changes(aliases=[("n", "k", number)]))
         kill_connections(admin)
 
     with pytest.raises(StoreLost, match="was lost"):
         store.transact(work)
 
-    assert store.named("n") == []
+    assert store.find_aliases("n") == []
     assert begin_stream(store, "task:b") > 0
 
 
@@ -130,7 +135,7 @@ def test_idle_transaction_is_ended_by_the_server(admin: Admin, postgres_url: str
     store = PostgresStore.open(postgres_url, new_id, idle_timeout_ms=500)
     begin_stream(store, "task:a")
 
-    def work(session: Session) -> None:
+    def work(session: Transaction) -> None:
         session.streams(["task:a"])
         while admin.execute(CONNECTIONS).fetchone() != (0,):
             admin.execute("SELECT pg_stat_clear_snapshot()")
@@ -146,11 +151,11 @@ def test_idle_transaction_is_ended_by_the_server(admin: Admin, postgres_url: str
 def test_many_readers_share_a_few_connections(admin: Admin, store: PostgresStore) -> None:
     begin_stream(store, "task:a")
 
-    heads = run_concurrently([store.head] * 3 * MOST_READERS)
+    heads = run_concurrently([store.head] * 3 * MAX_READERS)
 
     assert set(heads) == {1}
     (connections,) = admin.execute(CONNECTIONS).fetchone() or (0,)
-    assert connections in range(2, MOST_READERS + 2)
+    assert connections in range(2, MAX_READERS + 2)
 
 
 def test_readers_retry_after_their_connections_broke(admin: Admin, store: PostgresStore) -> None:
@@ -164,7 +169,7 @@ def test_readers_retry_after_their_connections_broke(admin: Admin, store: Postgr
 
 @proves("ENGINE-HANDLE")
 def test_engine_continues_after_connections_broke(admin: Admin, store: PostgresStore) -> None:
-    hub = Hub(store, HandClock(NOW))
+    hub = Hub(store, ManualClock(NOW))
     hub.do(ANN, CreateTask("a task", "a"))
     failpoints: list[str] = []
 
@@ -188,7 +193,7 @@ def test_commit_with_a_lost_answer_is_found_and_not_repeated(
     hang_up = Cut("close", since="commit", flow="answered", offset=0)
     with run_proxy(postgres_server, iter([hang_up])) as proxy:
         cut_off = PostgresStore(parse_url(proxy_url(proxy, schema)))
-        receipt = Hub(cut_off, HandClock(NOW)).do(ANN, CreateTask("a task", "a"))
+        receipt = Hub(cut_off, ManualClock(NOW)).do(ANN, CreateTask("a task", "a"))
         cut_off.close()
 
     assert proxy.made == [hang_up]

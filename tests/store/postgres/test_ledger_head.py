@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.commands import CreateTask
 from dragoman.core.errors import StoreCorrupt
 from dragoman.store.postgres import PostgresStore
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from tests.conformance.store.hubs import ANN, NOW, Hub
 from tests.requirements import proves
 from tests.store.postgres.conftest import Admin
@@ -20,7 +20,7 @@ pytestmark = proves("PG-COUNTER")
 def test_write_with_a_wrong_head_is_refused(
     store: PostgresStore, admin: Admin, position: int | None
 ) -> None:
-    hub = Hub(store, HandClock(NOW))
+    hub = Hub(store, ManualClock(NOW))
     for title in ("One", "Two", "Three"):
         hub.do(ANN, CreateTask(title))
     admin.execute("DELETE FROM head")
@@ -34,7 +34,7 @@ def test_write_with_a_wrong_head_is_refused(
 
     inspected = store.inspect()
     (damage,) = inspected.damage
-    assert not inspected.is_whole
+    assert not inspected.is_complete
     expected = "is empty" if position is None else f"says that the ledger ends at {position}"
     assert damage.startswith(f"the table head {expected}, its last entry is at 3: ")
     assert store.head() == 3

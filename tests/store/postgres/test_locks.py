@@ -17,14 +17,14 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import StoreConflict
 from dragoman.core.events import WaveBead
-from dragoman.engine.ports import Changes, Row, Session
-from dragoman.engine.snapshots import Cache
-from dragoman.engine.view import View
+from dragoman.engine.ports import Changes, StreamRow, Transaction
+from dragoman.engine.snapshots import StreamCache
+from dragoman.engine.view import BatchReads
 from dragoman.store.postgres import PostgresStore
-from dragoman.store.postgres.session import NUMBERS_AT_ONCE, PostgresSession
-from dragoman.system.clock import HandClock
+from dragoman.store.postgres.session import NUMBERS_PER_RESERVATION, PostgresTransaction
+from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id
-from dragoman.text.words import Term
+from dragoman.text.words import SearchTerm
 from tests.conformance.store.changes import begin_stream, make_entry, make_row
 from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, Hub
 from tests.conformance.store.threads import BLOCKED_AFTER_S, TIMEOUT_S, start_thread
@@ -53,11 +53,13 @@ def other(postgres_url: str, store: PostgresStore) -> Generator[PostgresStore]:
 def test_ledger_is_not_locked_before_the_commit_is_sent(admin: Admin, store: PostgresStore) -> None:
     number = begin_stream(store, "task:a")
 
-    def work(session: Session) -> None:
+    def work(session: Transaction) -> None:
         session.streams(["task:a"])
         session.last_number("2026-02-09")
         changes = Changes([make_entry(number, 2)], [make_row(number, "task:a", 2)])
-        session.write(replace(changes, listed=[("in:bob", number)], unlisted=[("new", number)]))
+        session.write(
+            replace(changes, list_additions=[("in:bob", number)], list_removals=[("new", number)])
+        )
         # A hub that is stopped here keeps no other hub from writing other streams.
         admin.execute("BEGIN")
         assert admin.execute("SELECT position FROM head FOR UPDATE NOWAIT").fetchall() == [(1,)]
@@ -66,7 +68,7 @@ def test_ledger_is_not_locked_before_the_commit_is_sent(admin: Admin, store: Pos
     store.transact(work)
 
     assert store.head() == 2
-    assert store.places(("", 0), 9) == [("in:bob", 1, "task:a")]
+    assert store.list_items(("", 0), 9) == [("in:bob", 1, "task:a")]
 
 
 @proves("STORE-SEARCH")
@@ -76,10 +78,10 @@ def test_words_are_indexed_and_found_during_a_commit(admin: Admin, store: Postgr
     admin.execute("SELECT position FROM head FOR UPDATE")
     admin.execute("SELECT number FROM streams WHERE number = %s FOR UPDATE", (number,))
 
-    store.index([(1, ("red",))], 1)
+    store.index_texts([(1, ("red",))], 1)
 
-    assert store.indexed() == 1
-    assert [found.position for found in store.search(((Term(("red",)),),), None, 9)] == [1]
+    assert store.indexed_position() == 1
+    assert [found.position for found in store.search(((SearchTerm(("red",)),),), None, 9)] == [1]
     admin.execute("ROLLBACK")
 
 
@@ -107,16 +109,16 @@ def test_uncommitted_position_holds_back_later_ones(
 def test_queue_gives_each_hub_other_tasks_without_waiting(
     store: PostgresStore, other: PostgresStore
 ) -> None:
-    hub = Hub(store, HandClock(NOW))
+    hub = Hub(store, ManualClock(NOW))
     for name in ("a", "b", "c"):
         hub.do(ANN, CreateTask("a task", name, ready=True))
         hub.clock.advance(1)
     seen: list[list[str]] = []
 
-    def work(session: Session) -> None:
-        seen.append([key.name for key in session.ready("", None, 2)])
+    def work(session: Transaction) -> None:
+        seen.append([key.name for key in session.ready_page("", None, 2)])
         seen.append(
-            other.transact(lambda session: [key.name for key in session.ready("", None, 9)])
+            other.transact(lambda session: [key.name for key in session.ready_page("", None, 9)])
         )
 
     store.transact(work)
@@ -133,9 +135,9 @@ def test_delayed_task_locked_by_another_hub_is_not_promoted(
     store_row = store.stream("task:a")
     assert store_row is not None
 
-    def work(session: Session) -> int:
+    def work(session: Transaction) -> int:
         session.streams(["task:a"])
-        return other.transact(lambda session: session.promote(10**15, 100))
+        return other.transact(lambda session: session.promote_due(10**15, 100))
 
     assert number == store_row.number
     assert store.transact(work) == 0
@@ -147,13 +149,13 @@ def test_daily_numbers_wait_for_the_hub_that_holds_them(
 ) -> None:
     waiting: list[Future[int]] = []
 
-    def work(session: Session) -> int:
+    def work(session: Transaction) -> int:
         last = session.last_number("2026-02-09")
         waiting.append(
             start_thread(lambda: other.transact(lambda session: session.last_number("2026-02-09")))
         )
         wait_until_blocked(admin, "transactionid", waiting[0])
-        session.write(Changes(numbers={"2026-02-09": last + 1}))
+        session.write(Changes(daily_numbers={"2026-02-09": last + 1}))
         return last
 
     assert store.transact(work) == 0
@@ -163,15 +165,15 @@ def test_daily_numbers_wait_for_the_hub_that_holds_them(
 def test_stream_numbers_are_reserved_by_the_hundred(
     admin: Admin, store: PostgresStore, other: PostgresStore
 ) -> None:
-    numbers = [begin_stream(store, f"task:{n}") for n in range(NUMBERS_AT_ONCE + 1)]
+    numbers = [begin_stream(store, f"task:{n}") for n in range(NUMBERS_PER_RESERVATION + 1)]
     theirs = begin_stream(other, "task:theirs")
 
-    assert numbers == list(range(1, NUMBERS_AT_ONCE + 2))
-    assert theirs == 2 * NUMBERS_AT_ONCE + 1
+    assert numbers == list(range(1, NUMBERS_PER_RESERVATION + 2))
+    assert theirs == 2 * NUMBERS_PER_RESERVATION + 1
     step = admin.execute(
         "SELECT seqincrement FROM pg_sequence WHERE seqrelid = %s::regclass", ("stream_numbers",)
     )
-    assert step.fetchall() == [(NUMBERS_AT_ONCE,)]
+    assert step.fetchall() == [(NUMBERS_PER_RESERVATION,)]
 
 
 @proves("STORE-ATOMIC")
@@ -191,7 +193,7 @@ def test_transaction_with_a_failed_statement_is_never_committed(
 ) -> None:
     number = begin_stream(store, "task:a")
 
-    def work(session: Session) -> str:
+    def work(session: Transaction) -> str:
         with suppress(psycopg.Error):
             session.streams(["task:\0"])
         return "as if nothing had happened"
@@ -207,15 +209,15 @@ def test_text_that_postgresql_cannot_store_fails_alone(store: PostgresStore) -> 
     number = begin_stream(store, "task:a")
 
     with pytest.raises(Exception, match="0x00"):
-        store.transact(lambda session: session.write(Changes(names=[("a\0b", "k", number)])))
+        store.transact(lambda session: session.write(Changes(aliases=[("a\0b", "k", number)])))
 
     append(store, number, 2)
-    assert store.names(("", ""), 10) == []
+    assert store.aliases(("", ""), 10) == []
 
 
 @proves("TASK-PRIORITY")
 def test_batch_of_claims_reads_ahead_in_the_queue(store: PostgresStore) -> None:
-    hub = Hub(store, HandClock(NOW))
+    hub = Hub(store, ManualClock(NOW))
     names = [f"t{n:02d}" for n in range(20)]
     for name in names:
         hub.do(ANN, CreateTask("a task", name, ready=True))
@@ -248,21 +250,21 @@ def test_lock_wait_happens_on_the_server_and_ends_with_the_lock(
 def test_stream_created_during_a_lookup_is_read_again(
     store: PostgresStore, other: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rival, read = Hub(store, HandClock(NOW)), PostgresSession.streams
+    rival, read = Hub(store, ManualClock(NOW)), PostgresTransaction.streams
     late = [AdoptTask("bead", "T")]
 
-    def streams(session: PostgresSession, names: Sequence[str]) -> list[Row]:
+    def streams(session: PostgresTransaction, names: Sequence[str]) -> list[StreamRow]:
         """Read rows, right before another hub creates a missing task."""
         rows = read(session, names)
         if late and "task:T" in names:
             rival.do(ANN, late.pop())
         return rows
 
-    monkeypatch.setattr(PostgresSession, "streams", streams)
-    assert Hub(other, HandClock(NOW)).do(BOB, AdoptTask("bead", "T")).task == "T"
+    monkeypatch.setattr(PostgresTransaction, "streams", streams)
+    assert Hub(other, ManualClock(NOW)).do(BOB, AdoptTask("bead", "T")).task == "T"
 
 
-LOOKUPS: dict[str, tuple[str, AnyCommand, Callable[[View], object]]] = {
+LOOKUPS: dict[str, tuple[str, AnyCommand, Callable[[BatchReads], object]]] = {
     "by alias": ("task:T", AdoptTask("bead", "T"), lambda view: view.task("bead:T")),
     "in a queue": (
         "task:T",
@@ -285,14 +287,14 @@ def test_view_of_two_moments_is_a_conflict(
     other: PostgresStore,
     stream: str,
     command: AnyCommand,
-    read: Callable[[View], object],
+    read: Callable[[BatchReads], object],
 ) -> None:
-    rival = Hub(store, HandClock(NOW))
+    rival = Hub(store, ManualClock(NOW))
     if stream != "task:T":
         rival.do(ANN, CreateTask("T", "T", ready=True))
 
-    def work(session: Session) -> None:
-        view = View(session, Cache(), NOW, b"secret")
+    def work(session: Transaction) -> None:
+        view = BatchReads(session, StreamCache(), NOW, b"secret")
         view.load_streams((stream,))
         rival.do(ANN, command)
         read(view)

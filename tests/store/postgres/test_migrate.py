@@ -6,11 +6,11 @@ import psycopg
 import pytest
 
 from dragoman.core.errors import StoreCorrupt, StoreUnavailable
-from dragoman.engine.ports import Changes, Listed
+from dragoman.engine.ports import Changes, ListItem
 from dragoman.store.postgres import PostgresStore, migrate
 from dragoman.store.postgres.migrate import MIGRATIONS
 from dragoman.system.ids import new_id
-from dragoman.text.words import Term
+from dragoman.text.words import SearchTerm
 from tests.conformance.store.changes import BEFORE_LISTS, begin_stream, fill_before_lists
 from tests.conformance.store.threads import run_concurrently
 from tests.requirements import proves
@@ -160,13 +160,13 @@ def test_schema_of_version_2_gets_lists_and_texts(
     store = PostgresStore.open(postgres_url, new_id)
 
     assert (store.ledger_id(), store.head()) == ("ledger", 1)
-    assert (store.places(("", 0), 9), store.indexed()) == ([], 0)
-    store.transact(lambda session: session.write(Changes(listed=[("in:bob", number)])))
-    store.index([(1, ("red",))], 1)
+    assert (store.list_items(("", 0), 9), store.indexed_position()) == ([], 0)
+    store.transact(lambda session: session.write(Changes(list_additions=[("in:bob", number)])))
+    store.index_texts([(1, ("red",))], 1)
     row = store.stream("wave:a")
     assert row is not None
-    assert store.places(("", 0), 9) == [("in:bob", 1, "wave:a")]
-    assert store.search(((Term(("red",)),),), None, 9) == [Listed(1, row)]
+    assert store.list_items(("", 0), 9) == [("in:bob", 1, "wave:a")]
+    assert store.search(((SearchTerm(("red",)),),), None, 9) == [ListItem(1, row)]
     store.close()
 
 
@@ -182,7 +182,7 @@ def test_streams_older_than_the_lists_are_listed(
 
     store = PostgresStore.open(postgres_url, new_id)
 
-    assert store.places(("", 0), 9) == BEFORE_LISTS
+    assert store.list_items(("", 0), 9) == BEFORE_LISTS
     store.close()
 
 
@@ -208,7 +208,7 @@ def test_missing_table_is_reported(admin: Admin, store: PostgresStore) -> None:
     admin.execute("DROP TABLE leases CASCADE")
 
     with pytest.raises(StoreCorrupt, match="does not have the tables"):
-        store.expired(0, 10)
+        store.expired_leases(0, 10)
     for _ in range(2):
         with pytest.raises(StoreCorrupt, match=r"does not have the tables.*leases"):
             store.transact(lambda session: session.streams(["task:a"]))

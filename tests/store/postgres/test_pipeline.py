@@ -11,14 +11,14 @@ from msgspec.structs import astuple
 from dragoman.store.postgres.binary import (
     Scalar,
     blobs,
+    nullable_numbers,
+    nullable_texts,
     numbers,
     scalar,
-    some_numbers,
-    some_texts,
     texts,
 )
 from dragoman.store.postgres.connect import connect, parse_url
-from dragoman.store.postgres.wire import Call, Wire
+from dragoman.store.postgres.wire import Call, Pipeline
 from tests.requirements import proves
 
 pytestmark = proves("STORE-CONTRACT")
@@ -59,22 +59,22 @@ _values = st.builds(
 
 
 @pytest.fixture(scope="module")
-def pipeline(postgres_server: str) -> Generator[Wire]:
+def pipeline(postgres_server: str) -> Generator[Pipeline]:
     """Pipeline whose statements return their parameters."""
-    pipeline = Wire(connect(parse_url(postgres_server)), ECHO, None)
+    pipeline = Pipeline(connect(parse_url(postgres_server)), ECHO, None)
     yield pipeline
     pipeline.close()
 
 
 @given(values=_values)
-def test_binary_parameters_are_returned_unchanged(pipeline: Wire, values: Values) -> None:
+def test_binary_parameters_are_returned_unchanged(pipeline: Pipeline, values: Values) -> None:
     scalars: tuple[Scalar, ...] = (values.number, values.text, values.blob)
     lists = (
         numbers(values.numbers),
         texts(values.texts),
         blobs(values.blobs),
-        some_numbers(values.some_numbers),
-        some_texts(values.some_texts),
+        nullable_numbers(values.some_numbers),
+        nullable_texts(values.some_texts),
     )
 
     found = pipeline.run([Call("scalars", tuple(map(scalar, scalars))), Call("lists", lists)])

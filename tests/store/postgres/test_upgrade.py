@@ -10,11 +10,11 @@ import pytest
 from psycopg import sql
 
 from dragoman.core.errors import StoreLost, StoreUnavailable
-from dragoman.engine.ports import Session
+from dragoman.engine.ports import Transaction
 from dragoman.store.postgres import PostgresStore, migrate
 from dragoman.store.postgres.migrate import MIGRATIONS
 from dragoman.system.ids import new_id
-from dragoman.text.words import Term
+from dragoman.text.words import SearchTerm
 from tests.conformance.store.changes import begin_stream
 from tests.ledger.released import golden_entries
 from tests.requirements import proves
@@ -101,8 +101,8 @@ def test_old_search_index_is_rebuilt(
 
     store = PostgresStore.open(postgres_url, new_id)
 
-    assert store.indexed() == 0
-    assert store.search(((Term(("日本語テキスト",)),),), None, 9) == []
+    assert store.indexed_position() == 0
+    assert store.search(((SearchTerm(("日本語テキスト",)),),), None, 9) == []
     store.close()
 
 
@@ -138,7 +138,7 @@ def test_schema_of_every_earlier_version_is_migrated(
     assert problems(store) == []
     begin_stream(store, "task:new")
     with store.snapshot() as frozen:
-        assert [one.answer.answer for one in frozen.answers((0, ""), 9)] == [b"its answer"]
+        assert [one.record.answer for one in frozen.answers((0, ""), 9)] == [b"its answer"]
     store.close()
 
 
@@ -183,9 +183,9 @@ def test_process_older_than_a_migration_cannot_write(admin: Admin, store: Postgr
         with pytest.raises(StoreUnavailable, match=f"schema {NEWER} while this process ran.*Stop"):
             begin_stream(store, "task:after")
     with pytest.raises(StoreUnavailable, match="while this process ran"):
-        store.index([(1, ("red",))], 1)
+        store.index_texts([(1, ("red",))], 1)
 
-    assert (store.head(), store.indexed()) == (1, 0)
+    assert (store.head(), store.indexed_position()) == (1, 0)
     assert store.stream("task:after") is None
 
 
@@ -201,7 +201,7 @@ def test_migration_waits_for_writers_and_fences_off_later_ones(
     opened: list[PostgresStore] = []
     migration = Thread(target=lambda: opened.append(PostgresStore.open(postgres_url, new_id)))
 
-    def work(session: Session) -> None:
+    def work(session: Transaction) -> None:
         session.streams(["task:a"])
         monkeypatch.setattr(migrate, "MIGRATIONS", newer)
         migration.start()

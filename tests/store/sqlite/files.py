@@ -5,7 +5,7 @@ from typing import Any, Protocol, cast
 
 import apsw
 
-from dragoman.engine.ports import Changes, Session
+from dragoman.engine.ports import Changes, Transaction
 from dragoman.store.sqlite import SqliteStore
 from tests.conformance.store.changes import make_entry, make_row
 
@@ -51,9 +51,9 @@ def create_filled(path: Path, streams: int = 1) -> Path:
     return path
 
 
-def add_streams(session: Session, count: int) -> None:
+def add_streams(session: Transaction, count: int) -> None:
     """Create streams that are named by their numbers."""
-    numbers = [session.new_stream() for _ in range(count)]
+    numbers = [session.new_stream_number() for _ in range(count)]
     session.write(
         Changes(
             entries=[make_entry(number, 1, text="x" * 100) for number in numbers],

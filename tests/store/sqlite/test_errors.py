@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.core.commands import ClaimTask, CreateTask
 from dragoman.core.errors import FAULTS, StoreError, StoreLost, StoreUnavailable
-from dragoman.engine.ports import Session
+from dragoman.engine.ports import Transaction
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.faults import commit_error, store_error
 from tests.conformance.store.changes import everything
@@ -37,7 +37,7 @@ print(written, store.head())
 """
 
 
-def add_some(session: Session) -> None:
+def add_some(session: Transaction) -> None:
     """Write a few pages."""
     add_streams(session, 60)
 

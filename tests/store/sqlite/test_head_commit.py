@@ -6,9 +6,9 @@ from dragoman.core.commands import CreateTask, MoveTask
 from dragoman.core.events import TaskTransitioned
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import decode, entries
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
+from dragoman.engine.reads.ask import all_entries, decode_event
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
 from tests.engine.lab import HUMAN, START
 from tests.requirements import proves
 from tests.store.sqlite.files import connect, open_store
@@ -17,7 +17,7 @@ from tests.store.sqlite.files import connect, open_store
 @proves("SAOP-COMMIT")
 def test_head_commit_is_read_outside_the_write_lock(tmp_path: Path) -> None:
     path, commits = tmp_path / "hub.db", iter("abcdef")
-    hub = Hub(Engine(open_store(path), HandClock(START), bytes(32)), CountingIds())
+    hub = Hub(Engine(open_store(path), ManualClock(START), bytes(32)), SequentialIds())
 
     def head() -> str:
         other = connect(path)
@@ -27,11 +27,11 @@ def test_head_commit_is_read_outside_the_write_lock(tmp_path: Path) -> None:
         other.close()
         return next(commits) * 40
 
-    hub.engine.head = head
-    task = hub.do(HUMAN, CreateTask("a task", ready=True)).receipts[0].task
-    hub.do(HUMAN, MoveTask(task, "blocked"))
-    hub.do(HUMAN, MoveTask(task, "ready"))
-    events = map(decode, entries(hub.store))
+    hub.engine.current_commit = head
+    task = hub.submit(HUMAN, CreateTask("a task", ready=True)).receipts[0].task
+    hub.submit(HUMAN, MoveTask(task, "blocked"))
+    hub.submit(HUMAN, MoveTask(task, "ready"))
+    events = map(decode_event, all_entries(hub.store))
     moves = [event for event in events if isinstance(event, TaskTransitioned)]
     assert [move.commit for move in moves] == ["b" * 40, "c" * 40]
     hub.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.ports import Inspection
+from dragoman.engine.ports import IntegrityReport
 from tests.requirements import proves
 from tests.store.sqlite.files import (
     PAGE,
@@ -23,7 +23,7 @@ pytestmark = proves("STORE-INSPECT")
 def test_intact_file_has_no_damage_with_or_without_a_time_limit(tmp_path: Path) -> None:
     store = open_store(create_filled(tmp_path / "hub.db", 50))
 
-    assert store.inspect() == store.inspect(60.0) == Inspection()
+    assert store.inspect() == store.inspect(60.0) == IntegrityReport()
     store.close()
 
 
@@ -56,8 +56,8 @@ def test_damaged_page_is_found(tmp_path: Path) -> None:
 def test_check_without_time_is_reported_as_incomplete(tmp_path: Path) -> None:
     store = open_store(create_filled(tmp_path / "hub.db", 2_000))
 
-    assert store.inspect(0.0) == Inspection(is_whole=False)
-    assert store.inspect() == Inspection()
+    assert store.inspect(0.0) == IntegrityReport(is_complete=False)
+    assert store.inspect() == IntegrityReport()
     store.close()
     with pytest.raises(StoreUnavailable, match="was closed"):
         store.inspect()

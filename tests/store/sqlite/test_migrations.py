@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.ports import Changes, Listed
+from dragoman.engine.ports import Changes, ListItem
 from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.migrate import MIGRATIONS
-from dragoman.text.words import Term
+from dragoman.text.words import SearchTerm
 from tests.conformance.store.changes import BEFORE_LISTS, everything, fill_before_lists
 from tests.requirements import proves
 from tests.store.sqlite.files import Database, connect, create_filled, files_in, open_store
@@ -60,8 +60,8 @@ def test_database_of_version_1_gets_deadlines(
 
     row = store.stream("task:a")
     assert row is not None
-    assert (row.name, row.state, row.shelf.deadline) == ("task:a", b"{}", None)
-    assert store.overdue(2**62, 10) == []
+    assert (row.name, row.state, row.index.deadline) == ("task:a", b"{}", None)
+    assert store.overdue_streams(2**62, 10) == []
     assert store.ledger_id() == "ledger"
     store.close()
 
@@ -80,12 +80,12 @@ def test_database_of_version_2_gets_lists_and_texts(
 
     assert store.head() == 3
     assert store.ledger_id() == "ledger"
-    assert (store.places(("", 0), 9), store.indexed()) == ([], 0)
+    assert (store.list_items(("", 0), 9), store.indexed_position()) == ([], 0)
     row = store.rows(0, 1)[0]
-    store.transact(lambda session: session.write(Changes(listed=[("in:bob", row.number)])))
-    store.index([(1, ("red",))], 3)
-    assert store.places(("", 0), 9) == [("in:bob", 1, row.name)]
-    assert store.search(((Term(("red",)),),), None, 9) == [Listed(1, row)]
+    store.transact(lambda session: session.write(Changes(list_additions=[("in:bob", row.number)])))
+    store.index_texts([(1, ("red",))], 3)
+    assert store.list_items(("", 0), 9) == [("in:bob", 1, row.name)]
+    assert store.search(((SearchTerm(("red",)),),), None, 9) == [ListItem(1, row)]
     store.close()
 
 
@@ -101,7 +101,7 @@ def test_streams_older_than_the_lists_are_listed(
 
     store = open_store(tmp_path / "hub.db")
 
-    assert store.places(("", 0), 9) == BEFORE_LISTS
+    assert store.list_items(("", 0), 9) == BEFORE_LISTS
     store.close()
 
 

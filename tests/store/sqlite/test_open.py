@@ -9,9 +9,9 @@ import pytest
 
 from dragoman.core.errors import DragomanError, StoreCorrupt, StoreUnavailable
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.sqlite.connect import check_sqlite
+from dragoman.store.sqlite.connect import check_sqlite_version
 from dragoman.store.sqlite.migrate import APPLICATION_ID
-from dragoman.store.sqlite.still import readers_where_nothing_can_be_written
+from dragoman.store.sqlite.still import open_readers_read_only
 from tests.conformance.store.changes import EMPTY, begin_stream, everything
 from tests.requirements import proves
 from tests.store.sqlite.files import (
@@ -84,7 +84,7 @@ def test_reopened_store_shows_the_stored_data(tmp_path: Path) -> None:
 
     assert store.head() == 3
     assert [row.name for row in store.rows(0, 10)] == ["task:1", "task:2", "task:3"]
-    assert store.transact(lambda session: session.new_stream()) == 4
+    assert store.transact(lambda session: session.new_stream_number()) == 4
     store.close()
 
 
@@ -186,7 +186,7 @@ def test_damaged_page_is_reported_to_readers_and_writers(tmp_path: Path) -> None
         with pytest.raises(StoreCorrupt, match=r"damaged .* nothing was written"):
             read()
     with pytest.raises(StoreCorrupt, match=r"damaged .* out of a backup"):
-        store.transact(lambda session: session.history("task:1"))
+        store.transact(lambda session: session.stream_lines("task:1"))
     assert store.stream("task:1") is not None
     store.close()
 
@@ -207,9 +207,7 @@ def test_truncated_file_is_reported_and_unchanged(tmp_path: Path) -> None:
 
 @proves("STORE-CUT")
 @pytest.mark.parametrize("missing", [1, 100, PAGE - 1])
-@pytest.mark.parametrize(
-    "open_", [open_store, readers_where_nothing_can_be_written], ids=["to write", "to read"]
-)
+@pytest.mark.parametrize("open_", [open_store, open_readers_read_only], ids=["to write", "to read"])
 def test_file_with_an_incomplete_last_page_is_not_opened(
     tmp_path: Path, missing: int, open_: Callable[[Path], object]
 ) -> None:
@@ -291,7 +289,7 @@ def test_damaged_text_is_reported_to_readers_and_writers(tmp_path: Path) -> None
         with pytest.raises(StoreCorrupt, match=r"text in it can no longer be read .*restore"):
             read()
     with pytest.raises(StoreCorrupt, match=r"b'\\xf4ask:2'"):
-        store.transact(lambda session: session.promote(1, 10))
+        store.transact(lambda session: session.promote_due(1, 10))
     with store.snapshot() as frozen, pytest.raises(StoreCorrupt, match="no longer be read"):
         frozen.entries(0, 10)
     assert [row.name for row in store.rows(2, 10)] == ["task:3"]
@@ -307,9 +305,9 @@ def test_missing_tables_are_reported(tmp_path: Path) -> None:
     store = open_store(path)
 
     with pytest.raises(StoreCorrupt, match=r"does not have the tables .*no such table: names"):
-        store.named("x")
+        store.find_aliases("x")
     with pytest.raises(StoreCorrupt, match="does not have the tables"):
-        store.transact(lambda session: session.named(["x"]))
+        store.transact(lambda session: session.find_aliases(["x"]))
     assert store.head() == 1
     store.close()
 
@@ -389,11 +387,11 @@ def test_read_only_database_can_be_read_and_refuses_writes(open_folder: Path) ->
 
 @proves("STORE-DURABLE")
 def test_sqlite_with_the_wal_reset_bug_is_refused() -> None:
-    check_sqlite("3.51.3")
-    check_sqlite(apsw.sqlite_lib_version())
+    check_sqlite_version("3.51.3")
+    check_sqlite_version(apsw.sqlite_lib_version())
     for version in ("3.40.1", "3.51.2"):
         with pytest.raises(StoreUnavailable, match=f"SQLite {version} can damage"):
-            check_sqlite(version)
+            check_sqlite_version(version)
 
 
 @proves("STORE-CONTRACT")
@@ -402,7 +400,7 @@ def test_closed_store_refuses_use(tmp_path: Path) -> None:
     store.close()
     store.close()
 
-    for use in (store.head, lambda: store.transact(lambda session: session.new_stream())):
+    for use in (store.head, lambda: store.transact(lambda session: session.new_stream_number())):
         with pytest.raises(StoreUnavailable, match="was closed"):
             use()
     assert list(files_in(tmp_path)) == ["hub.db"]

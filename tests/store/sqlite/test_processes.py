@@ -66,7 +66,7 @@ def run_together(*children: Child) -> list[str]:
 
 def check_chains(store: SqliteStore) -> None:
     """Check that positions have no gap, and that every stream is one hash chain."""
-    entries = list(ask.entries(store))
+    entries = list(ask.all_entries(store))
     assert [entry.position for entry in entries] == list(range(1, len(entries) + 1))
     heads: dict[str, bytes] = {}
     for entry in entries:

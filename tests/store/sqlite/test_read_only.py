@@ -37,7 +37,7 @@ def test_database_without_room_is_read_and_refuses_writes(tmp_path: Path) -> Non
         with store.snapshot() as frozen:
             assert frozen.head() == 3
         with pytest.raises(StoreUnavailable, match=r"a hub\?.db failed .* nothing was written"):
-            store.transact(lambda session: session.new_stream())
+            store.transact(lambda session: session.new_stream_number())
         assert store.head() == 3
         store.close()
     again = open_store(path)

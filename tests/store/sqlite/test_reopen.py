@@ -17,7 +17,7 @@ from dragoman.core.commands import (
 from dragoman.engine.ports import Store
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, NOW, Hub
 from tests.conformance.store.oracle import compare
 from tests.requirements import proves
@@ -39,7 +39,7 @@ class CountedIds:
 
 def run_work(reopen: Callable[[], Store]) -> int:
     """Run work, a crash, a recovery and a review, and reopen the store for each part."""
-    clock, new_id = HandClock(NOW), CountedIds()
+    clock, new_id = ManualClock(NOW), CountedIds()
 
     hub = Hub(reopen(), clock, new_id)
     first = hub.do(ANN, CreateTask("the first", ready=True, priority="high"), key="k1").task
@@ -52,7 +52,7 @@ def run_work(reopen: Callable[[], Store]) -> int:
     hub = Hub(reopen(), clock, new_id)
     hub.ask(BOB, MoveTask(first, to="done"))
     clock.advance(6 * MINUTE)
-    assert hub.store.expired(clock.now(), 10) == [f"task:{first}"]
+    assert hub.store.expired_leases(clock.now(), 10) == [f"task:{first}"]
     hub.do(HUB, ExpireLease(first))
     clock.advance(60 * MINUTE)
 

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.ports import Changes, Session
-from dragoman.ledger.views import Shelf
+from dragoman.engine.ports import Changes, Transaction
+from dragoman.ledger.views import IndexRow
 from tests.conformance.store.changes import (
     begin_stream,
     everything,
@@ -28,9 +28,9 @@ def test_failure_before_the_commit_leaves_nothing(tmp_path: Path) -> None:
     store = open_store(create_filled(tmp_path / "hub.db", 2))
     before = everything(store)
 
-    def work(session: Session) -> None:
+    def work(session: Transaction) -> None:
         add_streams(session, 3)
-        session.write(Changes(leases=[(1, make_lease())], numbers={"2026-02-09": 4}))
+        session.write(Changes(leases=[(1, make_lease())], daily_numbers={"2026-02-09": 4}))
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -38,16 +38,16 @@ def test_failure_before_the_commit_leaves_nothing(tmp_path: Path) -> None:
 
     assert everything(store) == before
     assert store.transact(lambda session: session.last_number("2026-02-09")) == 0
-    assert store.transact(lambda session: session.new_stream()) == 3
+    assert store.transact(lambda session: session.new_stream_number()) == 3
     store.close()
 
 
 @proves("STORE-CACHE")
 def test_store_detects_commits_of_others(tmp_path: Path) -> None:
-    def is_fresh(session: Session) -> bool:
+    def is_fresh(session: Transaction) -> bool:
         return session.is_fresh
 
-    def fail(session: Session) -> None:
+    def fail(session: Transaction) -> None:
         add_streams(session, 1)
         raise RuntimeError
 
@@ -67,17 +67,17 @@ def test_store_detects_commits_of_others(tmp_path: Path) -> None:
 
 @proves("STORE-CACHE", "STORE-SEARCH")
 def test_indexing_neither_hides_nor_imitates_commits_of_others(tmp_path: Path) -> None:
-    def is_fresh(session: Session) -> bool:
+    def is_fresh(session: Transaction) -> bool:
         return session.is_fresh
 
     one, two = open_store(tmp_path / "hub.db"), open_store(tmp_path / "hub.db")
     begin_stream(one, "task:mine")
-    one.index([(1, ("red",))], 1)
+    one.index_texts([(1, ("red",))], 1)
     assert one.transact(is_fresh)
     begin_stream(two, "task:theirs")
-    one.index([(2, ("red",))], 2)
+    one.index_texts([(2, ("red",))], 2)
     assert [one.transact(is_fresh), one.transact(is_fresh)] == [False, True]
-    two.index([], 3)
+    two.index_texts([], 3)
     assert not one.transact(is_fresh)
     one.close()
     two.close()
@@ -115,7 +115,7 @@ def test_commit_is_on_disk_when_it_returns(tmp_path: Path) -> None:
 def test_readers_see_the_last_commit_without_waiting(tmp_path: Path) -> None:
     store, other = open_store(create_filled(tmp_path / "hub.db")), open_store(tmp_path / "hub.db")
 
-    def work(session: Session) -> None:
+    def work(session: Transaction) -> None:
         add_streams(session, 1)
         assert (store.head(), other.head()) == (1, 1)
 
@@ -188,7 +188,7 @@ def test_owner_and_deadline_are_updated_when_changed(tmp_path: Path) -> None:
     store = open_store(tmp_path / "hub.db")
     number = begin_stream(store, "task:a")
     index_rows = [
-        Shelf(status, owner=owner, deadline=deadline)
+        IndexRow(status, owner=owner, deadline=deadline)
         for owner, deadline in (("alice", None), ("alice", 7), (None, 7), ("bob", None), ("bob", 9))
         for status in ("ready", "blocked", "blocked")
     ]

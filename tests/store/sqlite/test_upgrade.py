@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.ledger.views import FOLD
+from dragoman.ledger.views import FOLD_VERSION
 from dragoman.store.postgres.migrate import MIGRATIONS as ON_SERVERS
 from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
-from dragoman.text.words import Term
+from dragoman.text.words import SearchTerm
 from tests.conformance.store.changes import begin_stream
 from tests.crash.data_directories import run_killed_at
 from tests.forked import fork
@@ -78,8 +78,8 @@ def test_old_search_index_is_rebuilt(tmp_path: Path) -> None:
 
     store = open_store(path)
 
-    assert store.indexed() == 0
-    assert store.search(((Term(("日本語テキスト",)),),), None, 9) == []
+    assert store.indexed_position() == 0
+    assert store.search(((SearchTerm(("日本語テキスト",)),),), None, 9) == []
     store.close()
 
 
@@ -116,7 +116,7 @@ def test_file_of_every_earlier_version_is_migrated(tmp_path: Path, version: int,
     assert problems(store) == []
     begin_stream(store, "task:new")
     with store.snapshot() as frozen:
-        assert [one.answer.answer for one in frozen.answers((0, ""), 9)] == [b"its answer"]
+        assert [one.record.answer for one in frozen.answers((0, ""), 9)] == [b"its answer"]
     store.close()
 
 
@@ -144,7 +144,7 @@ def test_interrupted_migration_leaves_the_file_unchanged(
 
 @proves("UPGRADE-FENCE")
 def test_every_fold_version_has_a_fencing_migration() -> None:
-    assert max(FENCED_BY) == FOLD, "say by which migration others are fenced off"
+    assert max(FENCED_BY) == FOLD_VERSION, "say by which migration others are fenced off"
     assert sorted(set(FENCED_BY.values())) == [FENCED_BY[number] for number in sorted(FENCED_BY)]
     assert max(FENCED_BY.values()) <= min(len(MIGRATIONS), len(ON_SERVERS))
 
@@ -163,10 +163,10 @@ def test_process_older_than_a_migration_cannot_write(tmp_path: Path) -> None:
         with pytest.raises(StoreUnavailable, match=rf"schema {NEWER}.*nothing was (written|chang)"):
             begin_stream(old, "task:after")
     with pytest.raises(StoreUnavailable, match="dragoman"):
-        old.index([(1, ("red",))], 1)
+        old.index_texts([(1, ("red",))], 1)
 
     assert old.head() == 2
-    assert old.indexed() == 0
+    assert old.indexed_position() == 0
     old.close()
 
 
@@ -177,7 +177,7 @@ def test_first_refusal_says_why_and_what_to_do(tmp_path: Path) -> None:
     connect(path).execute(f"PRAGMA user_version = {NEWER}").fetchall()
 
     with pytest.raises(StoreUnavailable, match=r"while this process ran.*Stop it, and start it"):
-        old.index([(1, ("red",))], 1)
+        old.index_texts([(1, ("red",))], 1)
 
     old.close()
 

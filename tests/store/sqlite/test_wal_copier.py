@@ -20,7 +20,7 @@ TIMEOUT_S = 30
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(log, "_PAGES", 20)
+    monkeypatch.setattr(log, "_COPY_EVERY_PAGES", 20)
     return tmp_path / "hub.db"
 
 
@@ -59,9 +59,9 @@ def test_wal_is_copied_while_the_writer_continues(
     is_copied = threading.Event()
 
     def open_recording(path: Path) -> RecordingConnection:
-        return RecordingConnection(connect.open_copier(path), is_copied)
+        return RecordingConnection(connect.open_wal_copier(path), is_copied)
 
-    monkeypatch.setattr(log, "open_copier", open_recording)
+    monkeypatch.setattr(log, "open_wal_copier", open_recording)
     store = open_store(path)
     others, before = copiers(), path.stat().st_size
     assert copiers() == others, "who writes little needs none"
@@ -98,11 +98,11 @@ def test_writer_far_ahead_waits_for_the_copier(path: Path, monkeypatch: pytest.M
     copiers = list[RecordingConnection]()
 
     def open_blocked(path: Path) -> RecordingConnection:
-        copiers.append(RecordingConnection(connect.open_copier(path), threading.Event()))
+        copiers.append(RecordingConnection(connect.open_wal_copier(path), threading.Event()))
         copiers[0].may_copy.clear()
         return copiers[0]
 
-    monkeypatch.setattr(log, "open_copier", open_blocked)
+    monkeypatch.setattr(log, "open_wal_copier", open_blocked)
     store = open_store(path)
     writing = threading.Thread(target=write, args=(store, 100))
     writing.start()
@@ -131,9 +131,9 @@ def test_writer_continues_without_a_copier_thread(
 
 def test_writer_continues_when_copying_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def open_missing(_: Path) -> Connection:
-        return connect.open_copier(path.with_name("none.db"))
+        return connect.open_wal_copier(path.with_name("none.db"))
 
-    monkeypatch.setattr(log, "open_copier", open_missing)
+    monkeypatch.setattr(log, "open_wal_copier", open_missing)
     store = open_store(path)
     write(store, 100)
     assert store.head() == 100

@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.bootstrap.house import HOUSE
+from dragoman.bootstrap.house import CLI_WIRING
 from dragoman.surfaces.cli.app import main
-from dragoman.surfaces.cli.place import OpenPlace
+from dragoman.surfaces.cli.place import OpenDirectory
 
 NOON = "2026-02-09T12:00:00Z"
 
@@ -45,9 +45,9 @@ class Terminal(StringIO):
 class Console:
     """Command line with one data directory."""
 
-    def __init__(self, data: Path, open_: OpenPlace = HOUSE.open_place) -> None:
+    def __init__(self, data: Path, open_: OpenDirectory = CLI_WIRING.open_directory) -> None:
         self.data = data
-        self._wiring = replace(HOUSE, open_place=open_)
+        self._wiring = replace(CLI_WIRING, open_directory=open_)
 
     def __call__(self, *args: str, wait: Callable[[], bool] = lambda: False) -> CommandResult:
         """Run a command."""

@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from dragoman.core.errors import Refusal
-from dragoman.core.tokens import read_token
-from dragoman.engine.identity import Identity
+from dragoman.core.tokens import parse_token
+from dragoman.engine.identity import Authenticator
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
@@ -26,7 +26,7 @@ def authenticate(dragoman: Console, token: str) -> str:
     store = SqliteStore.open(dragoman.data / "dragoman.db", new_id)
     try:
         owner = load_or_create_token(dragoman.data)
-        found = Identity(store, b"secret", owner, SystemClock()).who(token, "http")
+        found = Authenticator(store, b"secret", owner, SystemClock()).authenticate(token, "http")
     finally:
         store.close()
     return found.code if isinstance(found, Refusal) else found.actor.label
@@ -40,7 +40,7 @@ def add(dragoman: Console, *args: str) -> Any:
 @proves("IDENTITY-TOKEN")
 def test_printed_token_authenticates_the_agent(dragoman: Console) -> None:
     added = add(dragoman, "ada", "--role", "coordinator")
-    claim = read_token(added["token"])
+    claim = parse_token(added["token"])
     assert claim is not None
     assert (claim.agent, claim.id) == ("ada", added["tokenId"])
     assert authenticate(dragoman, added["token"]) == "coordinator:ada"
@@ -49,7 +49,7 @@ def test_printed_token_authenticates_the_agent(dragoman: Console) -> None:
     first, second, token = result.out.splitlines()
     assert first == "ben is known: agent"
     assert second == "its token, good until 2026-03-11T12:00:00.000Z, is shown only this once:"
-    assert read_token(token) is not None
+    assert parse_token(token) is not None
 
 
 @proves("IDENTITY-TOKEN")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dragoman.bootstrap import open_look
-from dragoman.engine.shown.agents import Started
-from dragoman.surfaces.cli.agent.started import Fleet
+from dragoman.bootstrap import open_readonly
+from dragoman.engine.shown.agents import AgentActivity
+from dragoman.surfaces.cli.agent.started import HubAgents
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.token_file import load_or_create_token
 from tests.requirements import proves
@@ -27,8 +27,8 @@ def console(dragoman: Console) -> Console:
     return dragoman
 
 
-def make_activity(*running: str, idle: str | None = None) -> Started:
-    return Started(running=running, attempts=0, minutes=0, output=0, cost=0, idle=idle)
+def make_activity(*running: str, idle: str | None = None) -> AgentActivity:
+    return AgentActivity(running=running, attempts=0, minutes=0, output=0, cost=0, idle=idle)
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def make_activity(*running: str, idle: str | None = None) -> Started:
     ],
 )
 def test_agent_activity_is_described_in_one_line(
-    console: Console, activity: Started | None, expected: str
+    console: Console, activity: AgentActivity | None, expected: str
 ) -> None:
-    directory = open_look(console.data, "", None)
+    directory = open_readonly(console.data, "", None)
     directory.store.close()
-    agents = Fleet(directory, {"ada": activity, "ben": None})
-    assert agents.now("ada") == expected
-    assert agents.now("ben") == agents.now("nobody") == ""
+    agents = HubAgents(directory, {"ada": activity, "ben": None})
+    assert agents.current_work("ada") == expected
+    assert agents.current_work("ben") == agents.current_work("nobody") == ""
 
 
 def test_missing_hub_is_reported_with_the_command_that_starts_one(
@@ -80,7 +80,7 @@ def test_agent_without_runner_shows_no_hub_hint(console: Console) -> None:
 def test_unreachable_hub_is_a_warning_and_agents_are_still_shown(console: Console) -> None:
     load_or_create_token(console.data)
     with HubLock.acquire(console.data, "dragoman up") as lock:
-        lock.announce(UNREACHABLE_URL)
+        lock.announce_url(UNREACHABLE_URL)
         listed, shown = console("agent", "list"), console("agent", "show", "ada")
         program = console("agent", "show", "ada", "--json")
     for result in (listed, shown, program):
@@ -97,7 +97,7 @@ def test_unreachable_hub_is_a_warning_and_agents_are_still_shown(console: Consol
 def test_address_left_by_a_dead_hub_is_not_called(console: Console) -> None:
     load_or_create_token(console.data)
     with HubLock.acquire(console.data, "dragoman up") as lock:
-        lock.announce(UNREACHABLE_URL)
+        lock.announce_url(UNREACHABLE_URL)
         content = (console.data / "hub.lock").read_bytes()
     (console.data / "hub.lock").write_bytes(content)
     result = console("agent", "list")

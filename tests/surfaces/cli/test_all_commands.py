@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 
 import dragoman as package
-from dragoman.bootstrap.house import HOUSE
+from dragoman.bootstrap.house import CLI_WIRING
 from dragoman.core.errors import StoreConflict
 from dragoman.surfaces.cli import commands
 from dragoman.surfaces.cli.app import main
-from dragoman.surfaces.cli.commands import FILES, GROUPS, verbs_of
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.commands import GROUPS, TOP_LEVEL, load_commands
+from dragoman.surfaces.cli.place import DataDirectory
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, CommandResult, Console
 
 COMMANDS = [
-    *((name,) for names in FILES.values() for name in names),
+    *((name,) for names in TOP_LEVEL.values() for name in names),
     *(
         (group, name)
         for group in ("task", "agent")
-        for names in GROUPS[group].files.values()
+        for names in GROUPS[group].modules.values()
         for name in names
     ),
 ]
@@ -127,11 +127,11 @@ def test_index_lists_every_command_of_every_file() -> None:
         if "\nVERBS = " in file.read_text()
     }
     index = {
-        **FILES,
-        **{file: names for one in GROUPS.values() for file, names in one.files.items()},
+        **TOP_LEVEL,
+        **{file: names for one in GROUPS.values() for file, names in one.modules.items()},
     }
 
-    assert index == {file: tuple(verbs_of(file)) for file in files}
+    assert index == {file: tuple(load_commands(file)) for file in files}
 
 
 def command_line(args: tuple[str, ...], populated: Console) -> list[str]:
@@ -368,7 +368,7 @@ def test_directory_comes_from_the_environment_or_is_local(
     def create(*options: str) -> None:
         with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
             args = [*options, "task", "create", "x"]
-            assert main(HOUSE, args, nowhere, nowhere, lambda: False) == 0
+            assert main(CLI_WIRING, args, nowhere, nowhere, lambda: False) == 0
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DRAGOMAN_DATA", raising=False)
@@ -428,10 +428,14 @@ def test_version_is_printed(dragoman: Console) -> None:
 
 @proves("CLI-EXIT")
 def test_internal_error_and_failing_disk_are_reported_as_refusals(tmp_path: Path) -> None:
-    def conflict(data: Path, store: str, now: int | None, *, create: bool, **_: bool) -> Place:
+    def conflict(
+        data: Path, store: str, now: int | None, *, create: bool, **_: bool
+    ) -> DataDirectory:
         raise StoreConflict("another writer was faster")
 
-    def broken(data: Path, store: str, now: int | None, *, create: bool, **_: bool) -> Place:
+    def broken(
+        data: Path, store: str, now: int | None, *, create: bool, **_: bool
+    ) -> DataDirectory:
         raise PermissionError(13, "Permission denied", str(data))
 
     assert Console(tmp_path, conflict).ask("tick", code=1) == {

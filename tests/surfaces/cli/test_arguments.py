@@ -3,8 +3,8 @@
 import pytest
 
 from dragoman.core.ids import check_agent
-from dragoman.surfaces.cli.person import fit, login_name
-from dragoman.surfaces.cli.values import read_clock, read_duration, read_moment, read_text
+from dragoman.surfaces.cli.person import login_name, sanitize_login
+from dragoman.surfaces.cli.values import parse_clock, parse_text, parse_time_span, parse_timestamp
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 
@@ -16,20 +16,20 @@ pytestmark = proves("CLI-PROMISES")
     [("0", 0), ("1", 1_000), ("500ms", 500), ("90s", 90_000), ("5m", 300_000), ("1d", 86_400_000)],
 )
 def test_duration_is_parsed(text: str, milliseconds: int) -> None:
-    assert read_duration(text) == milliseconds
+    assert parse_time_span(text) == milliseconds
 
 
 @pytest.mark.parametrize("text", ["", "m", "-1", "1.5", "5 m", "5M", "1e3", "\uff15m", "9" * 13])
 def test_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a length of time"):
-        read_duration(text)
+        parse_time_span(text)
 
 
 def test_moment_and_text_are_parsed() -> None:
-    assert read_moment("1970-01-01T00:00:01Z") == 1_000
-    assert read_text("ä") == "ä"
+    assert parse_timestamp("1970-01-01T00:00:01Z") == 1_000
+    assert parse_text("ä") == "ä"
     with pytest.raises(ValueError, match="is not valid UTF-8"):
-        read_text("\udcff")
+        parse_text("\udcff")
 
 
 def test_too_long_number_is_refused_as_such(dragoman: Console) -> None:
@@ -40,9 +40,9 @@ def test_too_long_number_is_refused_as_such(dragoman: Console) -> None:
 
 
 def test_clock_before_1970_is_refused() -> None:
-    assert read_clock("1970-01-01T00:00:00Z") == 0
+    assert parse_clock("1970-01-01T00:00:00Z") == 0
     with pytest.raises(ValueError, match="is before 1970, where the hub's clock begins"):
-        read_clock("1969-12-31T23:59:59.999Z")
+        parse_clock("1969-12-31T23:59:59.999Z")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_clock_before_1970_is_refused() -> None:
     ],
 )
 def test_login_name_is_fitted_to_the_grammar(name: str, expected: str) -> None:
-    assert fit(name) == expected
+    assert sanitize_login(name) == expected
     assert not expected or check_agent(expected) is None
 
 

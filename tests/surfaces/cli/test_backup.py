@@ -371,7 +371,7 @@ def test_newer_version_does_not_migrate_beside_a_running_hub(
     dragoman.ask("init", *(("--store", url) if url else ()))
     load_or_create_token(dragoman.data)
     with HubLock.acquire(dragoman.data, "dragoman up") as lock:
-        lock.announce("http://127.0.0.1:1")
+        lock.announce_url("http://127.0.0.1:1")
         assert dragoman.ask("task", "list")["ok"]
         if url:
             with psycopg.connect(url.partition("&schema=")[0], autocommit=True) as admin:

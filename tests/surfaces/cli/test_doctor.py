@@ -11,9 +11,9 @@ import pytest
 
 from dragoman.store.sqlite.connect import open_reader
 from dragoman.store.sqlite.migrate import MIGRATIONS
-from dragoman.surfaces.cli.doctor.checks_outside import room
+from dragoman.surfaces.cli.doctor.checks_outside import check_free_space
 from dragoman.surfaces.cli.doctor.examine import CHECKS
-from dragoman.system.hub_lock import HubLock, Works
+from dragoman.system.hub_lock import HubConfig, HubLock
 from dragoman.system.token_file import load_or_create_token
 from tests.requirements import proves
 from tests.store.sqlite.files import hide_from_index
@@ -495,8 +495,8 @@ def test_settings_with_store_readable_by_others_are_a_warning(
 
 
 def test_nearly_full_disk_is_bad() -> None:
-    assert room(64 * 1024 * 1024).state == "ok"
-    assert room(64 * 1024 * 1024 - 1).state == "bad"
+    assert check_free_space(64 * 1024 * 1024).state == "ok"
+    assert check_free_space(64 * 1024 * 1024 - 1).state == "bad"
 
 
 def test_running_hub_is_named(healthy: Console) -> None:
@@ -509,7 +509,7 @@ def test_running_hub_is_named(healthy: Console) -> None:
 
 def test_hub_without_token_is_bad(healthy: Console) -> None:
     with HubLock.acquire(healthy.data, "dragoman up") as lock:
-        lock.announce("http://127.0.0.1:1")
+        lock.announce_url("http://127.0.0.1:1")
         found = examine(healthy)["hub"]
         listed = healthy.ask("task", "list", code=1)
     assert found["state"] == "bad"
@@ -564,7 +564,7 @@ def test_settings_of_a_running_hub_are_checked(healthy: Console, tmp_path: Path)
     (healthy.data / "dragoman.toml").write_text("this is not TOML")
     with HubLock.acquire(healthy.data, "dragoman up") as lock:
         assert examine(healthy)["settings"]["state"] == "bad", "it has not said yet"
-        lock.works_on(Works(f"sqlite:///{healthy.data}/dragoman.db", "L", f"{named}"))
+        lock.announce_config(HubConfig(f"sqlite:///{healthy.data}/dragoman.db", "L", f"{named}"))
         found = examine(healthy)
 
     assert (found["settings"]["state"], found["settings"]["found"]) == ("ok", f"{named}")
@@ -611,7 +611,7 @@ def test_now_option_beside_a_hub_is_refused(dragoman: Console) -> None:
     dragoman.ask("init")
     load_or_create_token(dragoman.data)
     with HubLock.acquire(dragoman.data, "dragoman up") as lock:
-        lock.announce("http://127.0.0.1:1")
+        lock.announce_url("http://127.0.0.1:1")
         for command in ("doctor", "verify"):
             assert dragoman.ask(command, "--now", NOON, code=1)["code"] == "hub_running"
 

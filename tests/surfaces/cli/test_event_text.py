@@ -8,7 +8,7 @@ from dragoman.core.events import (
     AnyEvent,
     CommandRefused,
     MailEscalated,
-    Restored,
+    RestoredState,
     TaskAliased,
     TaskBacklinked,
     TaskClaimed,
@@ -21,11 +21,11 @@ from dragoman.core.events import (
     TaskTransitioned,
     TaskUnblocked,
     WorkItemAdded,
-    WorkItemPassed,
+    WorkItemOwnerChanged,
 )
 from dragoman.ledger.entry import Entry, Line, write_line
-from dragoman.surfaces.cli.words.phrases import cut
-from dragoman.surfaces.cli.words.table import WORDS, tell
+from dragoman.surfaces.cli.words.phrases import truncate
+from dragoman.surfaces.cli.words.table import EVENT_TEXT, describe_entry
 from tests.requirements import proves
 
 pytestmark = proves("CLI-EVENTS")
@@ -38,7 +38,7 @@ REQUEUED = (
 
 
 def test_every_event_has_a_text() -> None:
-    assert WORDS.keys() == EVENT_NAMES.keys()
+    assert EVENT_TEXT.keys() == EVENT_NAMES.keys()
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_every_event_has_a_text() -> None:
         ),
         (TaskAliased("bead:b"), "also called bead:b"),
         (WorkItemAdded("w", "Login"), "put into the work queue (Login)"),
-        (WorkItemPassed("w", "ada", "claimed"), "claimed by ada"),
-        (WorkItemPassed("w", "", "orphaned"), "orphaned"),
+        (WorkItemOwnerChanged("w", "ada", "claimed"), "claimed by ada"),
+        (WorkItemOwnerChanged("w", "", "orphaned"), "orphaned"),
         (TaskLinked("blocked-by", "T-2"), "waits for T-2"),
         (TaskLinked("parent", "T-2"), "is part of T-2"),
         (TaskLinked("discovered-from", "T-2"), "was found while doing T-2"),
@@ -80,7 +80,9 @@ def test_every_event_has_a_text() -> None:
         ),
         (TaskRequeued(1, "gone", 2, 0), REQUEUED),
         (
-            TaskRewound("done", "ready", 3, Restored("ready", "Do"), branch="b", reason="wrong"),
+            TaskRewound(
+                "done", "ready", 3, RestoredState("ready", "Do"), branch="b", reason="wrong"
+            ),
             "rewound from done to ready, as of its entry 3, its files on the branch b (wrong)",
         ),
         (TaskReported(1, "ada", "done"), "ada reported done"),
@@ -112,7 +114,7 @@ def test_every_event_has_a_text() -> None:
     ],
 )
 def test_event_is_described(event: AnyEvent, expected: str) -> None:
-    assert WORDS[type(event)](event) == expected
+    assert EVENT_TEXT[type(event)](event) == expected
 
 
 @proves("LEDGER-UPCAST")
@@ -120,13 +122,13 @@ def test_event_of_a_newer_release_is_described_by_its_name() -> None:
     line = write_line(
         Line("task:T-1", 1, "task.sung", 1, 0, "agent:ada", "r", msgspec.Raw(b"{}"), "cli")
     )
-    described = tell(Entry(1, "task:T-1", 1, "task.sung", line, b"", b""))
+    described = describe_entry(Entry(1, "task:T-1", 1, "task.sung", line, b"", b""))
 
     assert described.subject == "T-1"
-    assert described.words.startswith("task.sung (")
-    assert "newer" in described.words
+    assert described.text.startswith("task.sung (")
+    assert "newer" in described.text
 
 
 def test_long_text_is_truncated_with_an_ellipsis() -> None:
-    assert cut("x" * 240) == "x" * 240
-    assert cut("x" * 241) == "x" * 239 + "…"
+    assert truncate("x" * 240) == "x" * 240
+    assert truncate("x" * 241) == "x" * 239 + "…"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.bootstrap.house import HOUSE
+from dragoman.bootstrap.house import CLI_WIRING
 from dragoman.core.errors import StoreUnavailable
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.cli.app import main
@@ -183,7 +183,7 @@ def test_linked_worktree_uses_the_data_directory_of_its_repository(
     console = Console(repository.folder / ".dragoman")
     console.ask("reserve", "take", "src/", "--as", "ada")
     # Installed with the default data directory, the hook names none.
-    assert main(HOUSE, ["guard", "install"], StringIO(), StringIO(), lambda: False) == 0
+    assert main(CLI_WIRING, ["guard", "install"], StringIO(), StringIO(), lambda: False) == 0
     assert "--data" not in (repository.folder / ".git/hooks/pre-commit").read_text()
     linked = _worktree(repository, tmp_path / "linked")
 
@@ -206,7 +206,9 @@ def test_worktree_without_data_directory_queries_the_hub_of_the_agent(
 
     def check(agent: str) -> Any:
         out = StringIO()
-        main(HOUSE, ["guard", "check", "--json", "--as", agent], out, StringIO(), lambda: False)
+        main(
+            CLI_WIRING, ["guard", "check", "--json", "--as", agent], out, StringIO(), lambda: False
+        )
         return json.loads(out.getvalue())
 
     with serving(Hub(SqliteStore.open(dragoman.data / "dragoman.db", lambda: "never"))) as hub:
@@ -233,5 +235,5 @@ def test_bare_repository_has_no_data_directory(
     monkeypatch.chdir(tmp_path / "linked")
     monkeypatch.delenv("DRAGOMAN_URL", raising=False)
     out = StringIO()
-    assert main(HOUSE, ["guard", "check", "--json"], out, StringIO(), lambda: False) == 0
+    assert main(CLI_WIRING, ["guard", "check", "--json"], out, StringIO(), lambda: False) == 0
     assert json.loads(out.getvalue())["unchecked"] == StoreUnavailable.code

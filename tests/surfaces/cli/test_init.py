@@ -6,7 +6,7 @@ from shutil import copytree
 
 import pytest
 
-from dragoman.surfaces.cli.store_url import masked
+from dragoman.surfaces.cli.store_url import mask_password
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 
@@ -202,7 +202,7 @@ def test_unreachable_store_is_not_saved(dragoman: Console) -> None:
     ],
 )
 def test_password_is_masked(url: str, shown: str) -> None:
-    assert masked(url) == shown
+    assert mask_password(url) == shown
 
 
 @proves("STORE-REMEMBERED")

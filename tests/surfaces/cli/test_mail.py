@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.engine.reads import mailbox
-from dragoman.surfaces.cli.mail.compose import TYPES
+from dragoman.surfaces.cli.mail.compose import LETTER_TYPES
 from dragoman.surfaces.cli.person import login_name
 from dragoman.text.safe_text import HARMFUL
 from tests.requirements import proves
@@ -176,7 +176,7 @@ def test_spawn_request_for_a_ready_bead_has_no_warning(dragoman: Console) -> Non
 
 
 @proves("MAIL-COMPOSE")
-@pytest.mark.parametrize("type", TYPES)
+@pytest.mark.parametrize("type", LETTER_TYPES)
 def test_every_type_can_be_composed(dragoman: Console, type: str) -> None:
     fields = [word for field in FIELDS[type] for word in ("--field", field)]
     id = send(dragoman, "--type", type, "--bead", "ol-1", "--to", "boss", *fields)
@@ -324,7 +324,7 @@ def test_hostile_mail_cannot_control_the_terminal(
 def test_filter_finds_messages_that_are_far_apart(
     dragoman: Console, monkeypatch: pytest.MonkeyPatch, order: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(mailbox, "MOST_LOOKED_AT", 2)
+    monkeypatch.setattr(mailbox, "MAX_SCANNED", 2)
     first = send_untyped(dragoman, thread="t")
     for _ in range(4):
         send_untyped(dragoman)
@@ -341,7 +341,7 @@ def test_filter_finds_messages_that_are_far_apart(
 def test_thread_of_many_pages_is_shown_whole(
     dragoman: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mailbox, "MOST_BYTES", 1)
+    monkeypatch.setattr(mailbox, "MAX_PAGE_BYTES", 1)
     sent = [send_untyped(dragoman, thread="t-1") for _ in range(3)]
     assert message_ids(dragoman, "thread", "t-1") == sent
 

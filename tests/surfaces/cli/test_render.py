@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.surfaces.cli.screen import Column, Screen, as_json
+from dragoman.surfaces.cli.screen import Column, Screen, to_ascii_json
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console, Terminal
 
@@ -96,7 +96,7 @@ def test_no_text_controls_the_terminal(text: str) -> None:
 @proves("CLI-SAFE-TEXT")
 @given(st.text())
 def test_json_is_printable_ascii_and_round_trips(text: str) -> None:
-    line = as_json({"text": text})
+    line = to_ascii_json({"text": text})
 
     assert line.isascii()
     assert line.isprintable()

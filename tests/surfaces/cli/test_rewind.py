@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.bootstrap.places import open_place
-from dragoman.core.actors import SYSTEM
+from dragoman.bootstrap.places import open_directory
+from dragoman.core.actors import HUB_ACTOR
 from dragoman.core.commands import ReportOutcome
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
@@ -363,9 +363,9 @@ def test_preview_describes_a_report(dragoman: Console) -> None:
 def test_preview_attributes_a_report_by_the_hub(dragoman: Console) -> None:
     task = dragoman.make("Write it", "--ready")
     dragoman.ask("task", "claim", task, "--agent", "bob")
-    place = open_place(dragoman.data, "", None, create=False)
+    place = open_directory(dragoman.data, "", None, create=False)
     with closing(place.hub) as hub:
-        hub.do(SYSTEM, ReportOutcome(task, "needs_review", "it ended", apply=True))
+        hub.submit(HUB_ACTOR, ReportOutcome(task, "needs_review", "it ended", apply=True))
     output = dragoman("rewind", task, "--to", "1").out
     assert "  report      needs_review by the hub: it ended → -\n" in output
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core.limits import BODY, TITLE
+from dragoman.core.limits import MAX_BODY, MAX_TITLE
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
 
@@ -93,15 +93,15 @@ def test_body_that_is_not_text_is_a_usage_error(dragoman: Console, tmp_path: Pat
 @proves("LIMIT-TEXT", "CLI-EXIT")
 def test_too_long_text_is_refused_with_the_limit(dragoman: Console, tmp_path: Path) -> None:
     file = tmp_path / "body.md"
-    file.write_text("x" * (BODY + 500))
+    file.write_text("x" * (MAX_BODY + 500))
 
-    title = dragoman.ask("task", "create", "x" * (TITLE + 1), code=1)
+    title = dragoman.ask("task", "create", "x" * (MAX_TITLE + 1), code=1)
     body = dragoman.ask("task", "create", "x", "--body-file", str(file), code=1)
     key = dragoman.ask("task", "create", "x", "--key", "k" * 5_000, code=1)
 
     assert title["code"] == body["code"] == "invalid_field"
-    assert f"at most {TITLE} are allowed" in title["detail"]
-    assert f"at most {BODY} are allowed" in body["detail"]
+    assert f"at most {MAX_TITLE} are allowed" in title["detail"]
+    assert f"at most {MAX_BODY} are allowed" in body["detail"]
     assert key["ok"] is False
     assert dragoman.ask("task", "list")["tasks"] == []
 

@@ -5,7 +5,7 @@ import shutil
 import msgspec
 import pytest
 
-from dragoman.bootstrap import open_place
+from dragoman.bootstrap import open_directory
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ReportOutcome
 from dragoman.core.moments import parse_rfc3339
@@ -200,9 +200,11 @@ def test_show_prints_every_field(dragoman: Console) -> None:
 def test_show_and_events_include_report_and_original_text(dragoman: Console) -> None:
     dragoman.make("Do it", "--id", "T-1", "--ready", "--now", NOON)
     dragoman.ask("task", "claim", "--agent", "ada", "--now", NOON)
-    directory = open_place(dragoman.data, "", parse_rfc3339(NOON), create=False)
+    directory = open_directory(dragoman.data, "", parse_rfc3339(NOON), create=False)
     report = ReportOutcome("T-1", "blocked", "no key\nat all", ("key", "door"), apply=True)
-    directory.hub.do(Actor("agent", "ada"), report, said=msgspec.Raw(b'{"odd":[1,"\xc3\xa4"]}'))
+    directory.hub.submit(
+        Actor("agent", "ada"), report, original_text=msgspec.Raw(b'{"odd":[1,"\xc3\xa4"]}')
+    )
     directory.hub.close()
 
     assert dragoman.ask("task", "show", "T-1")["report"] == {

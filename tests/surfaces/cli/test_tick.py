@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from dragoman.bootstrap import open_place
-from dragoman.services.clockwork import Group
-from dragoman.surfaces.cli.place import Place
+from dragoman.bootstrap import open_directory
+from dragoman.services.clockwork import ServiceGroup
+from dragoman.surfaces.cli.place import DataDirectory
 from tests.protocols.aof.hub import PARENT, update
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
@@ -96,10 +96,13 @@ class FailingService:
 
 def open_with_failing_service(
     data: Path, store: str, now: int | None, *, create: bool, **_: bool
-) -> Place:
+) -> DataDirectory:
     """Open a data directory whose first service fails."""
-    directory = open_place(data, store, now, create=create)
-    return replace(directory, groups=(Group("first", (FailingService(),)), *directory.groups))
+    directory = open_directory(data, store, now, create=create)
+    return replace(
+        directory,
+        service_groups=(ServiceGroup("first", (FailingService(),)), *directory.service_groups),
+    )
 
 
 @proves("CLI-EXIT")

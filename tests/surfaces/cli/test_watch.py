@@ -8,13 +8,18 @@ from typing import Any
 import pytest
 from rich.console import Console as RichConsole
 
-from dragoman.bootstrap.house import HOUSE
+from dragoman.bootstrap.house import CLI_WIRING
 from dragoman.core.moments import to_rfc3339
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.cli.app import main
-from dragoman.surfaces.cli.screen import ReaderGone
-from dragoman.surfaces.cli.trace.watch_scene import Happening, Scene, Writers
-from dragoman.surfaces.cli.trace.watch_view import as_object, draw, line_of, seconds
+from dragoman.surfaces.cli.screen import OutputClosed
+from dragoman.surfaces.cli.trace.watch_scene import TurnAuthors, WatchedEvent, WatchState
+from dragoman.surfaces.cli.trace.watch_view import (
+    draw,
+    event_to_dict,
+    format_line,
+    format_milliseconds,
+)
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 from tests.surfaces.http.hub_server import HubServer as Hub
@@ -26,25 +31,25 @@ CLAUDE = Path(__file__).parents[2] / "protocols" / "saop" / "transcripts" / "cla
 AT = "2026-02-21T10:00:00.000Z"
 
 
-def event(type_: str, position: int = 1, at: str = AT, **payload: Any) -> Happening:
+def event(type_: str, position: int = 1, at: str = AT, **payload: Any) -> WatchedEvent:
     """Build a trace event."""
     body = {"type": type_, "task": "T", "envelope": {"payload": {"type": type_, **payload}}}
-    return Happening(position, at, "trace.recorded", "trace:s", "agent:ada", body)
+    return WatchedEvent(position, at, "trace.recorded", "trace:s", "agent:ada", body)
 
 
-def entry(name: str, **body: Any) -> Happening:
+def entry(name: str, **body: Any) -> WatchedEvent:
     """Build another entry about the task."""
-    return Happening(1, AT, name, "task:T", "agent:ada", body)
+    return WatchedEvent(1, AT, name, "task:T", "agent:ada", body)
 
 
-def thought(chunk: str, *, is_final: bool = False) -> Happening:
+def thought(chunk: str, *, is_final: bool = False) -> WatchedEvent:
     """Build a part of a thought of the first turn."""
     return event(
         "THOUGHT_STREAM", agent_id="developer", turn_index=0, chunk=chunk, is_final=is_final
     )
 
 
-def turn(index: int, confidence: float = 0.9, **content: str) -> Happening:
+def turn(index: int, confidence: float = 0.9, **content: str) -> WatchedEvent:
     """Build a recorded turn."""
     envelope = {"content": {"thought": "", "action": "", "observation": "", **content}}
     return entry(
@@ -57,7 +62,7 @@ def turn(index: int, confidence: float = 0.9, **content: str) -> Happening:
     )
 
 
-def tool_started(call: str, tool: str = "Bash", at: int = 0) -> Happening:
+def tool_started(call: str, tool: str = "Bash", at: int = 0) -> WatchedEvent:
     """Build the start of a tool call."""
     timestamp = to_rfc3339(at)
     return event(
@@ -70,7 +75,7 @@ def tool_started(call: str, tool: str = "Bash", at: int = 0) -> Happening:
     )
 
 
-def tool_ended(call: str, status: str = "success", duration_ms: float = 1_500) -> Happening:
+def tool_ended(call: str, status: str = "success", duration_ms: float = 1_500) -> WatchedEvent:
     """Build the end of a tool call."""
     return event(
         "TOOL_LIFECYCLE_COMPLETED",
@@ -81,47 +86,49 @@ def tool_ended(call: str, status: str = "success", duration_ms: float = 1_500) -
     )
 
 
-def render_frame(state: Scene, width: int = 100, height: int = 60) -> str:
+def render_frame(state: WatchState, width: int = 100, height: int = 60) -> str:
     """Render the frame on a terminal of this size."""
     screen = RichConsole(file=StringIO(), width=width, height=height, color_system=None)
     with screen.capture() as captured:
-        screen.print(draw(state.picture(), width, height))
+        screen.print(draw(state.frame(), width, height))
     return captured.get()
 
 
 def test_thought_grows_until_its_turn_replaces_it() -> None:
-    state = Scene("T", "Do it", "ready")
+    state = WatchState("T", "Do it", "ready")
     for chunk in ("First ", "I look."):
-        state.take(thought(chunk))
-    assert state.picture().thought == "First I look."
-    state.take(thought("", is_final=True))
-    state.take(turn(0, thought="First I look, all of it.", action="ls", observation="asked"))
-    frame = state.picture()
+        state.apply(thought(chunk))
+    assert state.frame().thought == "First I look."
+    state.apply(thought("", is_final=True))
+    state.apply(turn(0, thought="First I look, all of it.", action="ls", observation="asked"))
+    frame = state.frame()
     assert (frame.thought, frame.action, frame.observation) == (
         "First I look, all of it.",
         "ls",
         "asked",
     )
-    state.take(thought("Then"))
-    assert state.picture().thought == "Then"
+    state.apply(thought("Then"))
+    assert state.frame().thought == "Then"
 
 
-def review_turn(index: int) -> Happening:
+def review_turn(index: int) -> WatchedEvent:
     """Build a turn of a reviewer of the first attempt."""
     body = {**turn(index).body, "agent": "reviewer", "attempt": -2, "by": "rita", "beside": 1}
-    return Happening(1, AT, "turn.recorded", "turns:T", "agent:rita", body)
+    return WatchedEvent(1, AT, "turn.recorded", "turns:T", "agent:rita", body)
 
 
 def test_turns_of_several_authors_name_their_author() -> None:
-    state, authors = Scene("T", "Do it", "ready"), Writers()
+    state, authors = WatchState("T", "Do it", "ready"), TurnAuthors()
     again = turn(1)
-    later = Happening(1, AT, "turn.recorded", "turns:T", "agent:ada", {**again.body, "attempt": 2})
+    later = WatchedEvent(
+        1, AT, "turn.recorded", "turns:T", "agent:ada", {**again.body, "attempt": 2}
+    )
     heads, lines = list[str](), list[str]()
-    assert "turn 0 of agent:rita, beside attempt 1 (" in line_of(review_turn(0), Writers())
+    assert "turn 0 of agent:rita, beside attempt 1 (" in format_line(review_turn(0), TurnAuthors())
     for one in (turn(0), review_turn(0), again, later):
-        state.take(one)
+        state.apply(one)
         heads.append(render_frame(state).splitlines()[0].partition("ready  ")[2].partition("  ")[0])
-        lines.append(line_of(one, authors).partition("Z  ")[2].partition(" (")[0])
+        lines.append(format_line(one, authors).partition("Z  ")[2].partition(" (")[0])
     assert heads == [
         "developer, turn 0",
         "reviewer, turn 0 of agent:rita, beside attempt 1",
@@ -132,21 +139,21 @@ def test_turns_of_several_authors_name_their_author() -> None:
 
 
 def test_json_names_the_attempt_beside_which_a_turn_stands() -> None:
-    objects = [as_object(one) for one in (turn(0), review_turn(0))]
+    objects = [event_to_dict(one) for one in (turn(0), review_turn(0))]
     assert [(one["attempt"], one["beside"]) for one in objects] == [(1, None), (-2, 1)]
 
 
 def test_tools_show_durations_and_outcomes() -> None:
-    state = Scene("T", "Do it", "in-progress")
-    state.take(tool_started("a", at=1_000))
-    state.take(tool_started("b", "Edit", at=3_500))
+    state = WatchState("T", "Do it", "in-progress")
+    state.apply(tool_started("a", at=1_000))
+    state.apply(tool_started("b", "Edit", at=3_500))
     output = render_frame(state)
     assert "Bash                         2.5 s  running" in output
-    state.take(tool_ended("a", "failure"))
-    state.take(tool_ended("lost"))
-    frame = state.picture()
-    assert [tool.call for tool in frame.running] == ["b"]
-    assert [(tool.call, tool.status, tool.took_ms) for tool in frame.ended] == [
+    state.apply(tool_ended("a", "failure"))
+    state.apply(tool_ended("lost"))
+    frame = state.frame()
+    assert [tool.call_id for tool in frame.running] == ["b"]
+    assert [(tool.call_id, tool.status, tool.took_ms) for tool in frame.ended] == [
         ("a", "failure", 1_500),
         ("lost", "success", 1_500),
     ]
@@ -154,18 +161,18 @@ def test_tools_show_durations_and_outcomes() -> None:
 
 
 def test_transitions_and_anomalies_are_notices() -> None:
-    state = Scene("T", "Do it", "ready")
-    state.take(entry("task.claimed", **{"from": "ready"}))
-    assert state.picture().status == "in-progress"
-    state.take(entry("task.transitioned", **{"from": "in-progress", "to": "review"}))
-    state.take(entry("trace.anomaly", kind="orphan_completion", detail="nobody began it"))
-    state.take(entry("entropy.settled", kind="confidence", measured=0.1))
-    state.take(entry("task.requeued", attempt=1))
-    state.take(entry("task.noted", text="not shown"))
-    state.take(event("SOMETHING_NEW"))
-    frame = state.picture()
+    state = WatchState("T", "Do it", "ready")
+    state.apply(entry("task.claimed", **{"from": "ready"}))
+    assert state.frame().status == "in-progress"
+    state.apply(entry("task.transitioned", **{"from": "in-progress", "to": "review"}))
+    state.apply(entry("trace.anomaly", kind="orphan_completion", detail="nobody began it"))
+    state.apply(entry("entropy.settled", kind="confidence", measured=0.1))
+    state.apply(entry("task.requeued", attempt=1))
+    state.apply(entry("task.noted", text="not shown"))
+    state.apply(event("SOMETHING_NEW"))
+    frame = state.frame()
     assert (frame.status, frame.count) == ("ready", 7)
-    assert [text for _, text in frame.remarks] == [
+    assert [text for _, text in frame.notices] == [
         "ready → in-progress by agent:ada",
         "in-progress → review by agent:ada",
         "orphan_completion: nobody began it",
@@ -176,16 +183,16 @@ def test_transitions_and_anomalies_are_notices() -> None:
 
 
 def test_frame_stays_small_for_any_number_of_events() -> None:
-    state = Scene("T", "Do it", "in-progress")
+    state = WatchState("T", "Do it", "in-progress")
     for number in range(3_000):
-        state.take(event("SANDBOX_PULSE", line=f"line {number}"))
-        state.take(thought(f"word {number} "))
-        state.take(tool_started(f"{number}"))
-        state.take(turn(number, number % 100 / 100))
-    frame = state.picture()
+        state.apply(event("SANDBOX_PULSE", line=f"line {number}"))
+        state.apply(thought(f"word {number} "))
+        state.apply(tool_started(f"{number}"))
+        state.apply(turn(number, number % 100 / 100))
+    frame = state.frame()
     assert frame.count == 12_000
     assert [len(frame.terminal), len(frame.running), len(frame.confidences)] == [100, 100, 40]
-    assert len(state.picture().thought) <= 4_000
+    assert len(state.frame().thought) <= 4_000
     output = render_frame(state, width=60, height=24)
     assert len(output.splitlines()) <= 24 + 3
     assert max(map(len, output.splitlines())) <= 60
@@ -193,9 +200,9 @@ def test_frame_stays_small_for_any_number_of_events() -> None:
 
 
 def test_frame_cannot_control_the_terminal() -> None:
-    state = Scene("T", "\x1b[2J title", "in-progress")
-    state.take(event("SANDBOX_PULSE", line="\x1b]0;gone\x07\tred\x1b[31m"))
-    state.take(turn(0, thought="a\x1b[1Ab", action="x\r\ny"))
+    state = WatchState("T", "\x1b[2J title", "in-progress")
+    state.apply(event("SANDBOX_PULSE", line="\x1b]0;gone\x07\tred\x1b[31m"))
+    state.apply(turn(0, thought="a\x1b[1Ab", action="x\r\ny"))
     assert "\x1b" not in render_frame(state)
 
 
@@ -204,7 +211,7 @@ def test_frame_cannot_control_the_terminal() -> None:
     [(0, "0 ms"), (999, "999 ms"), (1_500, "1.5 s"), (125_000, "2 m 05 s")],
 )
 def test_durations_are_readable(duration_ms: int, expected: str) -> None:
-    assert seconds(duration_ms) == expected
+    assert format_milliseconds(duration_ms) == expected
 
 
 @pytest.mark.parametrize(
@@ -219,8 +226,8 @@ def test_durations_are_readable(duration_ms: int, expected: str) -> None:
         (event("NEW"), "trace.recorded"),
     ],
 )
-def test_each_event_has_a_line(watched: Happening, expected: str) -> None:
-    assert line_of(watched, Writers()).endswith(f"Z  {expected}")
+def test_each_event_has_a_line(watched: WatchedEvent, expected: str) -> None:
+    assert format_line(watched, TurnAuthors()).endswith(f"Z  {expected}")
 
 
 @pytest.fixture
@@ -309,8 +316,8 @@ def test_remote_hub_is_watched_by_its_stream(
         monkeypatch.setenv("DRAGOMAN_URL", f"http://127.0.0.1:{hub.port}")
         monkeypatch.setenv("DRAGOMAN_TOKEN", hub.tokens["owner"])
         out = ClosingReader()
-        with pytest.raises(ReaderGone):
-            main(HOUSE, ["watch", "T-1", "--after", "0"], out, StringIO(), lambda: True)
+        with pytest.raises(OutputClosed):
+            main(CLI_WIRING, ["watch", "T-1", "--after", "0"], out, StringIO(), lambda: True)
     assert "thinks: First I look at" in out.getvalue()
 
 
@@ -333,14 +340,14 @@ def test_position_beyond_the_end_of_a_remote_hub_is_a_warning(
         monkeypatch.setenv("DRAGOMAN_URL", f"http://127.0.0.1:{hub.port}")
         monkeypatch.setenv("DRAGOMAN_TOKEN", hub.tokens["owner"])
         err, end = ClosingWarnings(), store.head()
-        with pytest.raises((ReaderGone, BrokenPipeError)):
-            main(HOUSE, ["watch", "T-1", "--after", "5000"], StringIO(), err, lambda: True)
+        with pytest.raises((OutputClosed, BrokenPipeError)):
+            main(CLI_WIRING, ["watch", "T-1", "--after", "5000"], StringIO(), err, lambda: True)
     assert f"warning: the ledger ends at {end}, before 5000" in err.getvalue()
 
 
 def test_tool_may_begin_in_any_valid_year() -> None:
-    state, timestamp = Scene("T", "Do it", "ready"), "0000-01-01T00:00:00Z"
-    state.take(
+    state, timestamp = WatchState("T", "Do it", "ready"), "0000-01-01T00:00:00Z"
+    state.apply(
         event(
             "TOOL_LIFECYCLE_INVOKED", call_id="c", tool="Sundial", arguments={}, timestamp=timestamp
         )

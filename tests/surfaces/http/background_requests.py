@@ -18,5 +18,5 @@ def request_in_background(
 
 def wait_for_waiters(server: HubServer, count: int) -> None:
     """Block until this many streams and long polls are open."""
-    while server.app.office.feed.seats != count:
+    while server.app.context.feed.waiter_count != count:
         server.request("GET", "/healthz", by="")

@@ -16,25 +16,25 @@ from dragoman.config import HttpSettings, Settings
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand, IssueToken, RegisterAgent
 from dragoman.core.events import Role
-from dragoman.core.tokens import digest_of, write_token
+from dragoman.core.tokens import digest_token, format_token
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine
-from dragoman.engine.hints import Hints
+from dragoman.engine.hints import CommitHints
 from dragoman.engine.hub import Hub
-from dragoman.engine.identity import Identity
-from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.identity import Authenticator
+from dragoman.engine.interpreter import Router
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, Store
-from dragoman.engine.trouble import Trouble
+from dragoman.engine.trouble import HealthProblem
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
 from dragoman.services.desk import AgentState
 from dragoman.services.workq import HubWorkq
 from dragoman.store.memory import MemoryStore
-from dragoman.surfaces.http import Door, HttpServer, Patience, build_app
+from dragoman.surfaces.http import HttpDeps, HttpServer, Timeouts, build_app
 from dragoman.surfaces.http.app import HttpApp
-from dragoman.surfaces.http.exposure import Peers
-from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
+from dragoman.surfaces.http.exposure import PeerPolicy
+from dragoman.system.clock import ManualClock
+from dragoman.system.ids import SequentialIds
 
 START = 1_770_670_500_000
 """2026-02-09T20:55:00Z."""
@@ -79,34 +79,34 @@ class HubServer:
         store: Store | None = None,
         *,
         http: HttpSettings | None = None,
-        timeouts: Patience | None = None,
+        timeouts: Timeouts | None = None,
         monotonic: Callable[[], float] | None = None,
         clock: Clock | None = None,
-        service_health: Callable[[], Mapping[str, Trouble]] = dict[str, Trouble],
+        service_health: Callable[[], Mapping[str, HealthProblem]] = dict[str, HealthProblem],
         agent_states: Callable[[], Sequence[AgentState]] = list[AgentState],
         is_stopping: Callable[[], bool] = bool,
         is_hinted: bool = True,
     ) -> None:
         self._is_hinted = is_hinted
-        self.clock = HandClock(START)
-        self.hints = Hints()
-        self.ids = CountingIds()
+        self.clock = ManualClock(START)
+        self.hints = CommitHints()
+        self.ids = SequentialIds()
         self.store = store or MemoryStore("house")
         engine = Engine(self.store, clock or self.clock, SECRET, on_commit=self._on_commit)
         self.hub = Hub(engine, self.ids)
-        self.identity = Identity(self.store, SECRET, OWNER_TOKEN.encode(), clock or self.clock)
+        self.identity = Authenticator(self.store, SECRET, OWNER_TOKEN.encode(), clock or self.clock)
         facts = StoreFacts(self.store, lambda _task, _ref: True, now=(clock or self.clock).now)
         self.tokens = {"owner": OWNER_TOKEN}
-        self.deps = Door(
+        self.deps = HttpDeps(
             hub=self.hub,
-            interpreter=Interpreter(self.hub, _dialects(self.hub), facts),
+            router=Router(self.hub, _dialects(self.hub), facts),
             identity=self.identity,
             settings=Settings(http=http or HttpSettings(port=0, rate_per_second=0)),
             hints=self.hints,
-            duties=service_health,
-            fleet=agent_states,
+            service_health=service_health,
+            agent_states=agent_states,
             is_stopping=is_stopping,
-            patience=timeouts or Patience(),
+            timeouts=timeouts or Timeouts(),
         )
         if monotonic is not None:
             self.deps = replace(self.deps, monotonic=monotonic)
@@ -116,21 +116,21 @@ class HubServer:
     def _on_commit(self, streams: Iterable[str]) -> None:
         if self._is_hinted:
             changed = tuple(streams)
-            self.identity.forget(changed)
-            self.hints.tell(changed)
+            self.identity.invalidate(changed)
+            self.hints.notify(changed)
 
     def submit(self, *commands: AnyCommand, actor: Actor = HERA) -> str:
         """Submit commands to the hub directly; return the name of the last task."""
-        return self.hub.do(actor, *commands).receipts[-1].task
+        return self.hub.submit(actor, *commands).receipts[-1].task
 
     def add_agent(self, name: str, role: Role = "agent") -> str:
         """Register an agent; return a token for it."""
         number = len(self.tokens)
-        token = write_token(name, f"{number:012x}", "s" * 43)
+        token = format_token(name, f"{number:012x}", "s" * 43)
         expires = self.hub.clock.now() + DAY_MS
         self.submit(
             RegisterAgent(name, role),
-            IssueToken(name, f"{number:012x}", digest_of(token), expires),
+            IssueToken(name, f"{number:012x}", digest_token(token), expires),
         )
         self.tokens[name] = token
         return token
@@ -194,7 +194,7 @@ class HubServer:
 
 @contextmanager
 def serving(
-    server: HubServer, connections: int = 0, peers: Peers | None = None
+    server: HubServer, connections: int = 0, peers: PeerPolicy | None = None
 ) -> Generator[HubServer]:
     """Serve the hub from a new thread; close both at the end."""
     http = server.deps.settings.http

@@ -9,10 +9,10 @@ import pytest
 from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask, RevokeToken
 from dragoman.core.errors import SettingsError
-from dragoman.surfaces.http import check_exposure
+from dragoman.surfaces.http import check_host_settings
 from dragoman.surfaces.http.endpoint import Endpoint
-from dragoman.surfaces.http.exposure import Peers
-from dragoman.surfaces.http.limits import MOST_BUCKETS, Rates
+from dragoman.surfaces.http.exposure import PeerPolicy
+from dragoman.surfaces.http.limits import MAX_BUCKETS, RateLimiter
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import DAY_MS, HubServer, serving
 from tests.surfaces.http.reader import follow_stream
@@ -256,19 +256,19 @@ def test_hub_on_all_interfaces_accepts_configured_hosts() -> None:
 
 @proves("HTTP-PROXY")
 def test_peers_are_limited_to_proxy_and_this_machine() -> None:
-    peers = Peers(HttpSettings(proxy=("10.0.0.9", "10.1.0.0/16", "fd00::1")))
+    peers = PeerPolicy(HttpSettings(proxy=("10.0.0.9", "10.1.0.0/16", "fd00::1")))
     for peer in ("10.0.0.9", "10.1.2.3", "127.0.0.1", "::1", "::ffff:10.0.0.9", "fd00::1", "10.9"):
-        assert peers.welcome(peer, "10.9"), peer
+        assert peers.is_allowed(peer, "10.9"), peer
     for peer in ("10.0.0.8", "192.0.2.1", "::ffff:192.0.2.1", "", "fd00::2"):
-        assert not peers.welcome(peer, "10.9"), peer
+        assert not peers.is_allowed(peer, "10.9"), peer
     for settings in (HttpSettings(), HttpSettings(proxy=("10.0.0.9",), tls_cert="c", tls_key="k")):
-        assert Peers(settings).welcome("192.0.2.1", "10.9")
+        assert PeerPolicy(settings).is_allowed("192.0.2.1", "10.9")
 
 
 @proves("HTTP-PROXY")
 def test_request_that_bypasses_the_proxy_is_refused_first(server: HubServer) -> None:
-    class NoPeers(Peers):
-        def welcome(self, peer: str, own: str) -> bool:
+    class NoPeers(PeerPolicy):
+        def is_allowed(self, peer: str, local_address: str) -> bool:
             return False
 
     proxied_server = HubServer()
@@ -295,7 +295,7 @@ def test_attempt_token_is_limited_to_its_task(server: HubServer) -> None:
         server.submit(CreateTask("Other", ready=True)),
     )
     claim = server.post(f"/v1/tasks/{own_task}/claim", {}, by="ada")
-    server.tokens["attempt"] = server.identity.attempt_token(
+    server.tokens["attempt"] = server.identity.issue_attempt_token(
         "ada", own_task, claim["fence"], DAY_MS
     )
     assert server.post(f"/v1/tasks/{own_task}/note", {"text": "Begun."}, by="attempt")["notes"] == 1
@@ -360,10 +360,10 @@ def test_batch_costs_one_request_per_line() -> None:
 
 @proves("HTTP-RATE")
 def test_number_of_rate_buckets_is_bounded() -> None:
-    rates = Rates(1.0, 2, lambda: 0.0)
-    for number in range(3 * MOST_BUCKETS):
-        assert rates.take(f"{number}") == 0
-    assert len(rates) <= MOST_BUCKETS
+    rates = RateLimiter(1.0, 2, lambda: 0.0)
+    for number in range(3 * MAX_BUCKETS):
+        assert rates.acquire(f"{number}") == 0
+    assert len(rates) <= MAX_BUCKETS
 
 
 @proves("HTTP-EXPOSURE")
@@ -382,7 +382,7 @@ def test_number_of_rate_buckets_is_bounded() -> None:
 )
 def test_reachable_bind_address_needs_tls_or_proxy(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        check_exposure(HttpSettings(**settings))
+        check_host_settings(HttpSettings(**settings))
 
 
 @proves("HTTP-EXPOSURE")
@@ -403,7 +403,7 @@ def test_impossible_host_or_origin_setting_is_refused(
     settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(SettingsError, match=re.escape(message)):
-        check_exposure(HttpSettings(**settings))
+        check_host_settings(HttpSettings(**settings))
 
 
 @proves("HTTP-EXPOSURE")
@@ -423,7 +423,7 @@ def test_impossible_host_or_origin_setting_is_refused(
     ],
 )
 def test_valid_bind_addresses_are_accepted(settings: HttpSettings) -> None:
-    check_exposure(settings)
+    check_host_settings(settings)
 
 
 @proves("HTTP-EXPOSURE")

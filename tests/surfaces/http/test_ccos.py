@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from dragoman.core.commands import KeyAgent
-from dragoman.text.base64url import to_base64url
-from dragoman.text.strict_cbor import parse_cbor, to_cbor
+from dragoman.core.commands import SetAgentKey
+from dragoman.text.base64url import encode_base64url
+from dragoman.text.strict_cbor import encode_cbor, parse_cbor
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer
 from tests.surfaces.http.test_signed import KEY, OTHER_KEY, post_signed, sign_message
@@ -42,7 +42,7 @@ def state_of_intent(server: HubServer) -> str:
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/ccos/ccos.result"])
 def test_result_may_be_cbor(server: HubServer, intent: dict[str, Any], path: str) -> None:
     assert intent["state"] == "TaskDispatched"
-    response = server.request("POST", path, to_cbor(RESULT), by="ada", headers=CBOR_HEADERS)
+    response = server.request("POST", path, encode_cbor(RESULT), by="ada", headers=CBOR_HEADERS)
     assert response.status == 200, response
     assert state_of_intent(server) == "Satisfied"
 
@@ -125,7 +125,7 @@ def test_five_megabytes_of_output_are_accepted(server: HubServer) -> None:
 @proves("CCOS-SIGNED")
 @pytest.mark.usefixtures("intent")
 def test_signed_result_is_accepted_once(server: HubServer) -> None:
-    server.submit(KeyAgent("ada", _public_key(KEY)))
+    server.submit(SetAgentKey("ada", _public_key(KEY)))
     message = sign_message(RESULT)
     assert post_signed(server, message).json["reply"]["state"] == "Satisfied"
     assert post_signed(server, message).code == "replayed"
@@ -146,7 +146,7 @@ def test_signed_result_is_accepted_once(server: HubServer) -> None:
 def test_result_signed_for_another_hub_or_time_is_refused(
     server: HubServer, seal: dict[str, Any], code: str
 ) -> None:
-    server.submit(KeyAgent("ada", _public_key(KEY)))
+    server.submit(SetAgentKey("ada", _public_key(KEY)))
     assert post_signed(server, sign_message(RESULT, **seal)).code == code
     assert state_of_intent(server) == "TaskDispatched"
 
@@ -154,8 +154,8 @@ def test_result_signed_for_another_hub_or_time_is_refused(
 @proves("CCOS-SIGNED")
 @pytest.mark.usefixtures("intent")
 def test_new_key_replaces_old_key(server: HubServer) -> None:
-    server.submit(KeyAgent("ada", _public_key(KEY)))
-    server.submit(KeyAgent("ada", _public_key(OTHER_KEY)))
+    server.submit(SetAgentKey("ada", _public_key(KEY)))
+    server.submit(SetAgentKey("ada", _public_key(OTHER_KEY)))
     assert post_signed(server, sign_message(RESULT)).code == "unauthenticated"
     assert post_signed(server, sign_message(RESULT, OTHER_KEY)).status == 200
     assert state_of_intent(server) == "Satisfied"
@@ -165,10 +165,10 @@ def test_new_key_replaces_old_key(server: HubServer) -> None:
 @pytest.mark.usefixtures("intent")
 def test_signer_cannot_act_for_another_agent(server: HubServer) -> None:
     server.add_agent("eva")
-    server.submit(KeyAgent("eva", _public_key(OTHER_KEY)))
+    server.submit(SetAgentKey("eva", _public_key(OTHER_KEY)))
     refusal = post_signed(server, sign_message(RESULT, OTHER_KEY, agent="eva"))
     assert (refusal.status, refusal.code) == (409, "anomaly")
 
 
 def _public_key(key: Ed25519PrivateKey) -> str:
-    return to_base64url(key.public_key().public_bytes_raw())
+    return encode_base64url(key.public_key().public_bytes_raw())

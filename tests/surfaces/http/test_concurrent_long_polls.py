@@ -7,10 +7,10 @@ from typing import TypeVar
 import pytest
 
 from dragoman.core.commands import CreateTask, NoteTask
-from dragoman.engine.ports import Session
+from dragoman.engine.ports import Transaction
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
-from dragoman.surfaces.http import Patience
+from dragoman.surfaces.http import Timeouts
 from tests.requirements import proves
 from tests.surfaces.http.background_requests import request_in_background, wait_for_waiters
 from tests.surfaces.http.hub_server import HubServer, serving
@@ -27,7 +27,7 @@ class SlowStore(MemoryStore):
         self.may_write.set()
         self.is_writing = threading.Event()
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         self.is_writing.set()
         assert self.may_write.wait(60)
         return super().transact(work)
@@ -66,7 +66,7 @@ def test_client_that_disconnects_during_a_claim_keeps_it_only_under_a_key(
 
 @proves("HTTP-WAIT", "HTTP-WORK")
 def test_long_poll_finds_work_and_times_out_under_load() -> None:
-    with serving(HubServer(timeouts=Patience(retry=0.3))) as server:
+    with serving(HubServer(timeouts=Timeouts(claim_retry=0.3))) as server:
         server.add_agent("ada")
         server.add_agent("bob")
         task = server.submit(CreateTask("One", ready=True))
@@ -111,7 +111,7 @@ class CountingStore(MemoryStore):
 @proves("HTTP-WAIT")
 def test_entries_are_read_once_for_many_long_polls() -> None:
     store = CountingStore("counting")
-    with serving(HubServer(store, timeouts=Patience(look=600))) as server:
+    with serving(HubServer(store, timeouts=Timeouts(poll_interval=600))) as server:
         task = server.submit(CreateTask("One"))
         head, request = server.store.head(), ("GET", "/v1/events?wait=60000&type=task.noted&after=")
         polls = [

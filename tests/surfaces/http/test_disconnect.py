@@ -16,9 +16,13 @@ from starlette.types import Message, Scope
 from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask, NoteTask
 from dragoman.core.ids import task_stream
-from dragoman.engine.ports import Row
+from dragoman.engine.ports import StreamRow
 from dragoman.store.memory import MemoryStore
-from dragoman.surfaces.http.hearing import hearing_of, lay_hearing, until_it_ends
+from dragoman.surfaces.http.hearing import (
+    attach_connection_state,
+    connection_state,
+    receive_until_half_close,
+)
 from tests.certificate import make_certificate
 from tests.requirements import proves
 from tests.surfaces.http.background_requests import wait_for_waiters
@@ -42,8 +46,8 @@ def _connect(
 def _is_forgotten(server: HubServer, task: str, tls_context: ssl.SSLContext | None = None) -> bool:
     """Report whether all waiters are closed after some more entries."""
     for _ in range(1_000):
-        if not server.app.office.feed.seats:
-            return server.app.office.metrics.readers == 0
+        if not server.app.context.feed.waiter_count:
+            return server.app.context.metrics.readers == 0
         server.submit(NoteTask(task, "Is anybody there?"))
         with _connect(server, tls_context) as sock:
             sock.sendall(server.request_head("GET", "/healthz"))
@@ -196,7 +200,7 @@ class BlockedStore(MemoryStore):
         super().__init__("snared")
         self.may_continue = threading.Event()
 
-    def stream(self, name: str) -> Row | None:
+    def stream(self, name: str) -> StreamRow | None:
         if name.startswith(task_stream("")):
             self.may_continue.wait()
         return super().stream(name)
@@ -223,7 +227,7 @@ def test_task_claimed_for_half_closed_client_is_released() -> None:
 @proves("HTTP-HALF-CLOSED")
 def test_half_close_is_received_after_the_request() -> None:
     scope: Scope = {}
-    lay_hearing(scope)
+    attach_connection_state(scope)
     incoming: list[Message] = [
         {"type": "http.request", "body": b"a", "more_body": True},
         {"type": "http.request", "body": b"b"},
@@ -234,34 +238,34 @@ def test_half_close_is_received_after_the_request() -> None:
         return incoming.pop(0)
 
     async def receive_all() -> list[Message]:
-        receive_or_disconnect = until_it_ends(scope, receive)
-        hearing_of(scope).has_ended = True
+        receive_or_disconnect = receive_until_half_close(scope, receive)
+        connection_state(scope).is_half_closed = True
         return [await receive_or_disconnect() for _ in range(4)]
 
     first, second, *ends = asyncio.run(receive_all())
     assert (first["body"], second["body"]) == (b"a", b"b")
     assert [end["type"] for end in ends] == ["http.disconnect"] * 2
-    assert not hearing_of(scope).is_watched
+    assert not connection_state(scope).is_watched
 
 
 @proves("HTTP-HALF-CLOSED")
 def test_cancelled_receive_stops_watching_the_connection() -> None:
     scope: Scope = {}
-    lay_hearing(scope)
+    attach_connection_state(scope)
     incoming: list[Message] = [{"type": "http.request", "body": b""}]
 
     async def receive() -> Message:
         return incoming.pop(0) if incoming else await asyncio.get_running_loop().create_future()
 
     async def watch_and_cancel() -> list[bool]:
-        receive_or_disconnect = until_it_ends(scope, receive)
+        receive_or_disconnect = receive_until_half_close(scope, receive)
         await receive_or_disconnect()
         watch = asyncio.ensure_future(receive_or_disconnect())
         await asyncio.sleep(0)
-        states = [hearing_of(scope).is_watched]
+        states = [connection_state(scope).is_watched]
         watch.cancel()
         await asyncio.sleep(0)
-        return [*states, hearing_of(scope).is_watched]
+        return [*states, connection_state(scope).is_watched]
 
     assert asyncio.run(watch_and_cancel()) == [True, False]
 
@@ -271,4 +275,4 @@ def test_receive_of_another_server_is_unchanged() -> None:
     async def receive() -> Message:
         return {"type": "http.request", "body": b""}
 
-    assert until_it_ends({}, receive) is receive
+    assert receive_until_half_close({}, receive) is receive

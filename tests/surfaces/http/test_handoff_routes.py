@@ -27,7 +27,7 @@ class HubBehindServer:
         self.store: Store = server.store
 
     def do(self, actor: Actor, *commands: AnyCommand) -> Any:
-        return self._server.hub.do(actor, *commands)
+        return self._server.hub.submit(actor, *commands)
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import pytest
 from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.ports import Inspection, Session
-from dragoman.engine.trouble import NONE, Trouble
+from dragoman.engine.ports import IntegrityReport, Transaction
+from dragoman.engine.trouble import HEALTHY, HealthProblem
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
-from dragoman.surfaces.http import Patience
+from dragoman.surfaces.http import Timeouts
 from dragoman.surfaces.http.metrics import Metrics
 from tests.requirements import proves
 from tests.surfaces.http.aof_messages import report
@@ -35,11 +35,11 @@ class FailingStore(MemoryStore):
         self.damage: tuple[str, ...] = ()
         self.reads = 0
 
-    def inspect(self, seconds: float | None = None) -> Inspection:
+    def inspect(self, seconds: float | None = None) -> IntegrityReport:
         assert seconds is not None
-        return Inspection(self.damage)
+        return IntegrityReport(self.damage)
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         if not self.accepts_writes:
             raise StoreUnavailable("the disk is full")
         return super().transact(work)
@@ -63,7 +63,7 @@ class FailingStore(MemoryStore):
 @proves("HTTP-HEALTH")
 def test_readiness_reports_store_and_ledger() -> None:
     store = FailingStore()
-    with serving(HubServer(store, timeouts=Patience(checkup=0))) as server:
+    with serving(HubServer(store, timeouts=Timeouts(readiness_cache=0))) as server:
         server.submit(CreateTask("One"))
         ready = server.request("GET", "/readyz", by="")
         assert ready.json == {"ready": True, "store": "ok", "ledger": "ok", "duties": {}}
@@ -146,7 +146,7 @@ def test_readiness_check_is_cached_and_rate_limited() -> None:
 
 @proves("HTTP-HEALTH")
 def test_readiness_and_metrics_name_failing_service() -> None:
-    service_health = {"recovery": NONE, "projection": Trouble("OSError")}
+    service_health = {"recovery": HEALTHY, "projection": HealthProblem("OSError")}
     with serving(HubServer(service_health=lambda: service_health)) as server:
         response = server.request("GET", "/readyz")
         assert response.status == 503
@@ -158,13 +158,13 @@ def test_readiness_and_metrics_name_failing_service() -> None:
 
 @proves("HUB-TROUBLE")
 def test_partial_trouble_is_reported_but_hub_stays_ready() -> None:
-    partial = Trouble("the files of a task (task:T-1)", is_partial=True)
+    partial = HealthProblem("the files of a task (task:T-1)", is_partial=True)
     with serving(
-        HubServer(service_health=lambda: {"recovery": NONE, "projection": partial})
+        HubServer(service_health=lambda: {"recovery": HEALTHY, "projection": partial})
     ) as server:
         response = server.request("GET", "/readyz")
         assert (response.status, response.json["ready"]) == (200, True)
-        assert response.json["duties"] == {"recovery": "ok", "projection": partial.words}
+        assert response.json["duties"] == {"recovery": "ok", "projection": partial.message}
         assert (
             'dragoman_duty_ok{duty="projection"} 0'
             in server.request("GET", "/metrics").body.decode()
@@ -202,9 +202,9 @@ def test_metrics_have_prometheus_format(server: HubServer) -> None:
 @proves("HTTP-HEALTH")
 def test_large_numbers_are_written_in_full() -> None:
     metrics = Metrics()
-    metrics.request("/v1/tasks", "GET", 200, 1_234_567.875)
+    metrics.record_request("/v1/tasks", "GET", 200, 1_234_567.875)
     head = 2**53 - 1
-    lines = metrics.text(waiting=0, head=head, tasks={"ready": 1_234_567}, duties={}).splitlines()
+    lines = metrics.render(waiting=0, head=head, tasks={"ready": 1_234_567}, duties={}).splitlines()
     assert f"dragoman_ledger_position {head}" in lines
     assert 'dragoman_tasks{status="ready"} 1234567' in lines
     assert "dragoman_http_request_seconds_sum 1234567.875" in lines
@@ -242,8 +242,8 @@ def test_public_endpoints_need_no_token(server: HubServer, path: str) -> None:
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "x"}])
 def test_reason_of_failing_service_needs_a_valid_token(headers: dict[str, str]) -> None:
     service_health = {
-        "recovery": NONE,
-        "projection": Trouble("PostgreSQL at /var/run:5432 is away"),
+        "recovery": HEALTHY,
+        "projection": HealthProblem("PostgreSQL at /var/run:5432 is away"),
     }
     with serving(HubServer(service_health=lambda: service_health)) as server:
         response = server.request("GET", "/readyz", by="", headers=headers)

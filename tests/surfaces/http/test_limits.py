@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dragoman.config import HttpSettings
-from dragoman.surfaces.http import Patience
-from dragoman.text.strict_json import MOST_BYTES
+from dragoman.surfaces.http import Timeouts
+from dragoman.text.strict_json import MAX_BYTES
 from tests.requirements import proves
 from tests.surfaces.http.aof_messages import report
 from tests.surfaces.http.hub_server import HubServer, serving
@@ -124,14 +124,14 @@ def test_too_long_body_is_refused_before_it_is_read() -> None:
 
 
 def test_message_has_smaller_size_limit(server: HubServer) -> None:
-    message = report("TASK-2026-02-09-001", notes="x" * MOST_BYTES)
+    message = report("TASK-2026-02-09-001", notes="x" * MAX_BYTES)
     response = server.request("POST", "/v1/messages", message, by="ada")
     assert (response.status, response.code) == (413, "message_too_large")
 
 
 @pytest.mark.parametrize("sent", [b"", b"{", b'{"title":'])
 def test_missing_body_times_out(sent: bytes) -> None:
-    with serving(HubServer(timeouts=Patience(body_pause=0.05))) as server, server.connect() as sock:
+    with serving(HubServer(timeouts=Timeouts(body_idle=0.05))) as server, server.connect() as sock:
         body_headers = ("Content-Type: application/json", "Content-Length: 20")
         sock.sendall(server.request_head("POST", "/v1/tasks", *body_headers) + sent)
         received = _read_to_end(sock)
@@ -141,7 +141,7 @@ def test_missing_body_times_out(sent: bytes) -> None:
 
 def test_dripping_body_times_out() -> None:
     with (
-        serving(HubServer(timeouts=Patience(body_pause=5, body=0.3))) as server,
+        serving(HubServer(timeouts=Timeouts(body_idle=5, body=0.3))) as server,
         server.connect() as sock,
     ):
         body_headers = ("Content-Type: application/json", "Content-Length: 100000")
@@ -159,13 +159,16 @@ def test_dripping_body_times_out() -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"G", b"GET /v1/tasks HTTP/1.1\r\nHost: "])
 def test_incomplete_head_times_out(sent: bytes) -> None:
-    with serving(HubServer(timeouts=Patience(head=0.05))) as server, server.connect() as sock:
+    with (
+        serving(HubServer(timeouts=Timeouts(request_head=0.05))) as server,
+        server.connect() as sock,
+    ):
         sock.sendall(sent)
         assert _read_to_end(sock) == b""
 
 
 def test_slow_connections_do_not_block_others() -> None:
-    with serving(HubServer(timeouts=Patience(head=30))) as server:
+    with serving(HubServer(timeouts=Timeouts(request_head=30))) as server:
         socks = [server.connect() for _ in range(300)]
         for sock in socks:
             sock.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Slow: ")
@@ -191,7 +194,10 @@ def test_parsing_a_long_body_does_not_block_others(server: HubServer) -> None:
 
 
 def test_each_request_on_a_connection_has_its_own_timeout() -> None:
-    with serving(HubServer(timeouts=Patience(head=0.2))) as server, server.connect() as sock:
+    with (
+        serving(HubServer(timeouts=Timeouts(request_head=0.2))) as server,
+        server.connect() as sock,
+    ):
         for _ in range(3):
             sock.sendall(server.request_head("GET", "/healthz"))
             received = b""
@@ -264,7 +270,10 @@ def test_head_size_limit_is_exactly_64_kib(server: HubServer, excess: int, statu
 @proves("HTTP-HEAD")
 def test_unfinished_head_is_cut_after_64_kib() -> None:
     # It is cut for its length: its timeout would come after that of the client.
-    with serving(HubServer(timeouts=Patience(head=600))) as server, server.connect() as sock:
+    with (
+        serving(HubServer(timeouts=Timeouts(request_head=600))) as server,
+        server.connect() as sock,
+    ):
         sock.sendall(b"GET /healthz HTTP/1.1\r\nX-Long: ".ljust(MAX_HEAD + 1, b"x"))
         assert _read_to_end(sock) == b""
 
@@ -400,15 +409,15 @@ def test_batch_stops_when_its_client_disconnects(
 def test_batch_reports_the_line_at_which_the_hub_stopped(
     server: HubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context = server.app.office
-    parse = context.door.interpreter.hear_soon
+    context = server.app.context
+    parse = context.deps.router.parse_async
 
     async def stop_after_third_line(line: bytes, **more: Any) -> Any:
         if line == b"3":
             context.feed.close()
         return await parse(line, **more)
 
-    monkeypatch.setattr(context.door.interpreter, "hear_soon", stop_after_third_line)
+    monkeypatch.setattr(context.deps.router, "parse_async", stop_after_third_line)
     body = b"1\n2\n3\n4\n5\n"
     response = server.request("POST", "/v1/messages", body, headers={"Content-Type": JSON_LINES})
     results = [json.loads(line) for line in response.body.splitlines()]
@@ -420,4 +429,4 @@ def test_batch_reports_the_line_at_which_the_hub_stopped(
 
 
 def _metrics(server: HubServer) -> str:
-    return server.app.office.metrics.text(waiting=0, head=0, tasks={}, duties={})
+    return server.app.context.metrics.render(waiting=0, head=0, tasks={}, duties={})

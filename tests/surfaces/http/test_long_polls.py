@@ -10,7 +10,7 @@ from dragoman.core.commands import CreateTask
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
-from dragoman.surfaces.http import Patience
+from dragoman.surfaces.http import Timeouts
 from tests.requirements import proves
 from tests.surfaces.http.background_requests import request_in_background, wait_for_waiters
 from tests.surfaces.http.hub_server import HubServer, serving
@@ -65,7 +65,7 @@ def test_entry_committed_during_a_read_is_returned_at_once() -> None:
 
         def append_entry() -> None:
             server.submit(CreateTask("One"))
-            while server.app.office.feed.head < store.head():
+            while server.app.context.feed.head < store.head():
                 server.request("GET", "/healthz", by="")
 
         store.on_read = append_entry
@@ -123,7 +123,7 @@ def test_assigned_task_goes_to_its_assignee_only(server: HubServer) -> None:
 
 @proves("HTTP-WORK")
 def test_end_of_backoff_is_noticed_without_an_event() -> None:
-    with serving(HubServer(timeouts=Patience(retry=0.02))) as server:
+    with serving(HubServer(timeouts=Timeouts(claim_retry=0.02))) as server:
         server.add_agent("ada")
         task = server.submit(CreateTask("One", ready=True))
         server.post(f"/v1/tasks/{task}/claim", {}, by="ada")

@@ -7,11 +7,11 @@ from msgspec import Raw
 
 from dragoman.core.commands import CreateTask, MoveTask
 from dragoman.core.errors import REFUSALS, SettingsError, StoreUnavailable
-from dragoman.engine.reads.ask import entries
-from dragoman.engine.redaction import Redaction
+from dragoman.engine.reads.ask import all_entries
+from dragoman.engine.redaction import RequestRedactor
 from dragoman.ledger.entry import read_line
 from dragoman.protocols import aof
-from dragoman.surfaces.http.problems import OF_HTTP, STATUS, of_error, problem
+from dragoman.surfaces.http.problems import HTTP_CODES, STATUS_BY_CODE, problem, problem_from_error
 from dragoman.text.redact import Redactor, Secret
 from tests.requirements import proves
 from tests.surfaces.http.aof_messages import report, update
@@ -28,8 +28,8 @@ def _create_and_claim(server: HubServer, agent: str = "ada") -> str:
 
 @proves("HTTP-PROBLEMS")
 def test_every_code_has_status_and_title() -> None:
-    assert (REFUSALS.keys() | OF_HTTP.keys()) <= STATUS.keys()
-    for code in STATUS:
+    assert (REFUSALS.keys() | HTTP_CODES.keys()) <= STATUS_BY_CODE.keys()
+    for code in STATUS_BY_CODE:
         document = problem(code, "why")
         assert document.title
         assert 400 <= document.status < 600
@@ -37,13 +37,13 @@ def test_every_code_has_status_and_title() -> None:
 
 @proves("HTTP-PROBLEMS")
 def test_details_of_internal_errors_are_hidden() -> None:
-    shown = of_error(StoreUnavailable("the disk is full"))
+    shown = problem_from_error(StoreUnavailable("the disk is full"))
     assert (shown.status, shown.code, shown.detail) == (
         503,
         "store_unavailable",
         "the disk is full",
     )
-    hidden = of_error(SettingsError("/home/ada/.dragoman/dragoman.toml: nonsense"))
+    hidden = problem_from_error(SettingsError("/home/ada/.dragoman/dragoman.toml: nonsense"))
     assert (hidden.status, hidden.code) == (500, "internal_error")
     assert "ada" not in hidden.detail
 
@@ -67,7 +67,7 @@ def test_message_is_accepted_and_answered_in_its_dialect(server: HubServer) -> N
         "warnings": [],
         "repeated": False,
     }
-    line = read_line(list(entries(server.store))[-1].line)
+    line = read_line(list(all_entries(server.store))[-1].line)
     assert (line.actor, line.via) == ("agent:ada", "http")
     assert isinstance(line.said, Raw)
     assert json.loads(bytes(line.said)) == report(task)
@@ -99,7 +99,7 @@ def test_message_in_another_agents_name_is_refused_and_recorded(server: HubServe
     task = _create_and_claim(server)
     response = server.request("POST", "/v1/messages", report(task, agent="ada"), by="bob")
     assert (response.status, response.code) == (403, "identity_mismatch")
-    refused = read_line(list(entries(server.store))[-1].line)
+    refused = read_line(list(all_entries(server.store))[-1].line)
     assert (refused.event, refused.actor) == ("command.refused", "agent:bob")
 
 
@@ -311,7 +311,7 @@ def test_only_owner_may_run_commands_for_others(server: HubServer) -> None:
     }
     executed = server.post("/v1/do", body)
     assert [receipt["status"] for receipt in executed["receipts"]] == ["ready", "in-progress"]
-    line = read_line(list(entries(server.store))[-2].line)
+    line = read_line(list(all_entries(server.store))[-2].line)
     assert (line.actor, line.via) == ("agent:zoe", "cli")
     assert isinstance(line.said, Raw)
     assert json.loads(bytes(line.said)) == body["said"]
@@ -325,7 +325,7 @@ def test_only_owner_may_run_commands_for_others(server: HubServer) -> None:
 def test_turn_from_the_command_line_is_redacted_by_the_hub(
     server: HubServer,
 ) -> None:
-    server.hub.redaction = Redaction(Redactor([Secret("pin", "tiger-tiger-42")], b"key"))
+    server.hub.redaction = RequestRedactor(Redactor([Secret("pin", "tiger-tiger-42")], b"key"))
     turn = {
         "type": "turn.record",
         "task": "one",
@@ -340,7 +340,7 @@ def test_turn_from_the_command_line_is_redacted_by_the_hub(
     )
     assert response["receipts"][0]["masked"]
     assert response["masked"] == ["a secret was masked: content.thought (pin)"]
-    assert b"tiger" not in b"".join(entry.line for entry in entries(server.store))
+    assert b"tiger" not in b"".join(entry.line for entry in all_entries(server.store))
 
 
 @proves("HTTP-DO")
@@ -357,7 +357,7 @@ def test_only_owner_may_call_operations_for_others(server: HubServer) -> None:
     accepted = server.post(path, event)["taken"]
     assert (accepted["actor"], accepted["reply"]["applied"]) == ("zoe", False)
     assert len(accepted["commands"]) == len(accepted["receipts"]) == 1
-    line = read_line(list(entries(server.store))[-1].line)
+    line = read_line(list(all_entries(server.store))[-1].line)
     assert (line.actor, line.via) == ("agent:zoe", "cli")
     assert server.post(path, {})["turned"]["code"] == "invalid_envelope"
     response = server.request("POST", path.replace("zoe", "%3F"), event)

@@ -22,8 +22,8 @@ from schemathesis.python._constants.orchestrator import make_constants_value_sou
 
 from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask
-from dragoman.surfaces.http.problems import STATUS
-from dragoman.text.strict_cbor import to_cbor
+from dragoman.surfaces.http.problems import STATUS_BY_CODE
+from dragoman.text.strict_cbor import encode_cbor
 from tests.conftest import LONG_RUN
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import OWNER_TOKEN, HubServer
@@ -43,7 +43,7 @@ def to_json_lines(_: Any, value: Any) -> bytes:
 def to_cbor_or_json(_: Any, value: Any) -> bytes:
     """Serialize as CBOR; what it cannot express as JSON, which is refused there too."""
     try:
-        return to_cbor(value)
+        return encode_cbor(value)
     except (TypeError, ValueError):
         return json.dumps(value).encode()
 
@@ -254,7 +254,7 @@ def test_patterns_of_names_are_published() -> None:
 def test_every_code_is_documented_with_its_status() -> None:
     description = _document()["components"]["responses"]["Problem"]["description"]
     assert [
-        code for code, status in STATUS.items() if f"`{code}` ({status})" not in description
+        code for code, status in STATUS_BY_CODE.items() if f"`{code}` ({status})" not in description
     ] == []
 
 

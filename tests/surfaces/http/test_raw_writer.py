@@ -17,10 +17,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask, NoteTask
-from dragoman.surfaces.http import Patience, build_app
+from dragoman.surfaces.http import Timeouts, build_app
 from dragoman.surfaces.http.app import HttpApp
-from dragoman.surfaces.http.line import Line, line_of, piece
-from dragoman.surfaces.http.seat import Seat
+from dragoman.surfaces.http.line import RawWriter, encode_chunk, writer_of
+from dragoman.surfaces.http.seat import Waiter
 from tests.certificate import make_certificate
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving
@@ -35,7 +35,7 @@ class CountingApp(HttpApp):
     """Application of a server that counts the body messages sent by its coroutines."""
 
     def __init__(self, app: HttpApp, *, has_writers: bool = True) -> None:
-        self.office = app.office
+        self.office = app.context
         self._app = app
         self._has_writers = has_writers
         self.sent = 0
@@ -192,7 +192,7 @@ def _submit_each(server: HubServer, notes: list[NoteTask]) -> None:
 
 def test_raw_write_postpones_the_keepalive() -> None:
     now = [0.0]
-    server = HubServer(timeouts=Patience(beat=0.05), monotonic=lambda: now[0])
+    server = HubServer(timeouts=Timeouts(keepalive=0.05), monotonic=lambda: now[0])
     with serving_counted(server):
         task = server.submit(CreateTask("One"))
         with follow_stream(server) as reader:
@@ -216,20 +216,20 @@ class WriterProbe:
     def __init__(self) -> None:
         self.headers: list[tuple[bytes, bytes]] = []
         self.writes: list[bool] = []
-        self.writer: weakref.ref[Line] | None = None
+        self.writer: weakref.ref[RawWriter] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Write before, within and after a response."""
         del receive
-        writer = line_of(scope)
+        writer = writer_of(scope)
         assert writer is not None
         self.writer = weakref.ref(writer)
-        self.writes = [writer.write(piece(b"too early"))]
+        self.writes = [writer.write(encode_chunk(b"too early"))]
         await send({"type": "http.response.start", "status": 200, "headers": self.headers})
-        self.writes.append(writer.write(piece(b"bare, ")))
+        self.writes.append(writer.write(encode_chunk(b"bare, ")))
         await send({"type": "http.response.body", "body": b"sent", "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-        self.writes.append(writer.write(piece(b"too late")))
+        self.writes.append(writer.write(encode_chunk(b"too late")))
 
     def close(self) -> None:
         """Do nothing."""
@@ -277,13 +277,13 @@ def test_raw_writer_is_freed_with_its_request() -> None:
 
 
 def test_empty_data_is_encoded_as_no_chunk() -> None:
-    assert piece(b"").chunk == b""
-    assert piece(b"x" * 17).chunk == b"11\r\n" + b"x" * 17 + b"\r\n"
+    assert encode_chunk(b"").chunk == b""
+    assert encode_chunk(b"x" * 17).chunk == b"11\r\n" + b"x" * 17 + b"\r\n"
 
 
 def test_waiter_with_inline_handler_waits_until_it_fails_or_closes() -> None:
     async def run() -> list[Any]:
-        waiter, results, observed = Seat(set()), [True, True, False], list[Any]()
+        waiter, results, observed = Waiter(set()), [True, True, False], list[Any]()
 
         def handle_inline() -> bool:
             observed.append(results[0])
@@ -296,16 +296,16 @@ def test_waiter_with_inline_handler_waits_until_it_fails_or_closes() -> None:
 
         task = await start_wait()
         for _ in range(2):
-            waiter.ring()
+            waiter.notify()
             await asyncio.sleep(0)
             observed.append(task.done())
-        waiter.ring()
+        waiter.notify()
         # It was woken, and its inline handler is not called until it waits again.
-        waiter.ring()
+        waiter.notify()
         observed.append(await task)
-        waiter.forget()
+        waiter.clear()
         task = await start_wait()
-        waiter.leave()
+        waiter.close()
         observed.append(await task)
         return observed
 
@@ -319,10 +319,10 @@ def test_error_in_inline_handler_wakes_its_waiter(
         raise RuntimeError("the line is gone")
 
     async def wait() -> bool:
-        waiter = Seat(set())
+        waiter = Waiter(set())
         task = asyncio.create_task(waiter.wait(LONG_S, broken))
         await asyncio.sleep(0)
-        waiter.ring()
+        waiter.notify()
         return await task
 
     assert asyncio.run(wait()) is True

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from dragoman.core.actors import SYSTEM
+from dragoman.core.actors import HUB_ACTOR
 from dragoman.core.commands import CreateTask, NoteTask, PauseAgent, RegisterAgent, ReportOutcome
-from dragoman.core.limits import PAGE, PAGE_BYTES, TEXT
-from dragoman.services.budgets import Used
+from dragoman.core.limits import MAX_PAGE, MAX_PAGE_BYTES, MAX_TEXT
+from dragoman.services.budgets import Usage
 from dragoman.services.desk import AgentState
 from dragoman.surfaces.http.agents import ShownAgent
 from tests.requirements import proves
@@ -76,7 +76,7 @@ def test_run_without_report_has_the_hubs_reason(server: HubServer) -> None:
     task = server.submit(CreateTask("One", ready=True))
     server.post(f"/v1/tasks/{task}/claim", {}, by="ada")
     failed = ReportOutcome(task, "failed", "exit code 3, without a report", fence=1, apply=True)
-    server.submit(failed, actor=SYSTEM)
+    server.submit(failed, actor=HUB_ACTOR)
     (run,) = server.get(f"/v1/runs/{task}")["runs"]
     assert (run["status"], run["reason"]) == ("released", "unreported_failed")
     assert (run["report"]["by"], run["report"]["notes"]) == ("hub", failed.notes)
@@ -274,11 +274,11 @@ def test_events_are_paged_and_filtered(server: HubServer) -> None:
 
 def test_page_of_long_entries_is_bounded_in_bytes(server: HubServer) -> None:
     task = server.submit(CreateTask("One"))
-    count = PAGE_BYTES // TEXT + 10
-    server.submit(*(NoteTask(task, "x" * TEXT) for _ in range(count)))
-    first = server.get(f"/v1/events?type=task.noted&limit={PAGE}")
+    count = MAX_PAGE_BYTES // MAX_TEXT + 10
+    server.submit(*(NoteTask(task, "x" * MAX_TEXT) for _ in range(count)))
+    first = server.get(f"/v1/events?type=task.noted&limit={MAX_PAGE}")
     assert 0 < len(first["events"]) < count
-    rest = server.get(f"/v1/events?type=task.noted&limit={PAGE}&after={first['next']}")
+    rest = server.get(f"/v1/events?type=task.noted&limit={MAX_PAGE}&after={first['next']}")
     assert len(first["events"]) + len(rest["events"]) == count
     assert first["events"][-1]["position"] == first["next"]
 
@@ -321,7 +321,7 @@ def test_agents_are_filtered_by_role_dialect_and_pause(
 
 @proves("AGENT-PAUSE")
 def test_paused_and_resumed_agent_shows_its_state() -> None:
-    used = Used("2026-02-09", 3, 90_000, 12, 0.5)
+    used = Usage("2026-02-09", 3, 90_000, 12, 0.5)
     state = AgentState("ada", ("T-1",), used, "it is enough")
     with serving(HubServer(agent_states=lambda: [state])) as server:
         server.add_agent("ada")

@@ -139,7 +139,7 @@ def test_running_requests_are_answered_before_shutdown() -> None:
             )
         )
         thread.start()
-        while not server.app.office.feed.seats:
+        while not server.app.context.feed.waiter_count:
             server.request("GET", "/healthz")
     thread.join()
     assert statuses == [204]

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from dragoman.core.commands import ClaimTask, CreateTask, KeyAgent, MoveTask
+from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, SetAgentKey
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.reads.ask import TaskView, find_task
 from dragoman.engine.signed import signed_bytes
-from dragoman.text.base64url import to_base64url
+from dragoman.text.base64url import encode_base64url
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import START, HubServer, Response
 
@@ -23,7 +23,7 @@ TASK = "TASK-2026-02-09-001"
 @pytest.fixture
 def task(server: HubServer) -> str:
     """Give a task held by ada, whose key is registered."""
-    server.submit(KeyAgent("ada", to_base64url(KEY.public_key().public_bytes_raw())))
+    server.submit(SetAgentKey("ada", encode_base64url(KEY.public_key().public_bytes_raw())))
     server.submit(CreateTask("Mend it", TASK, ready=True))
     return server.submit(ClaimTask(TASK, "ada"))
 
@@ -51,7 +51,7 @@ def sign_message(envelope: Any, by: Ed25519PrivateKey = KEY, **changes: str) -> 
         "alg": "ed25519",
         **changes,
     }
-    value = to_base64url(by.sign(signed_bytes(envelope, seal)))
+    value = encode_base64url(by.sign(signed_bytes(envelope, seal)))
     return {"envelope": envelope, "signature": {**seal, "value": value}}
 
 
@@ -82,7 +82,7 @@ def test_replay_changes_nothing_even_after_restart(server: HubServer, task: str)
     message = sign_message(update(task))
     post_signed(server, message)
     assert post_signed(server, message).code == "replayed"
-    server.app.office.envelopes = type(server.app.office.envelopes)(server.store, server.clock)
+    server.app.context.envelopes = type(server.app.context.envelopes)(server.store, server.clock)
     again = post_signed(server, message)
     assert (again.status, again.json["repeated"]) == (200, True)
     assert count_notes(server) == 1
@@ -111,7 +111,7 @@ def test_replay_after_restart_changes_nothing_in_later_attempt(
     post_signed(server, message)
     server.submit(MoveTask(task, "ready"))
     server.submit(ClaimTask(TASK, "ada"))
-    server.app.office.envelopes = type(server.app.office.envelopes)(server.store, server.clock)
+    server.app.context.envelopes = type(server.app.context.envelopes)(server.store, server.clock)
     assert post_signed(server, message).json["repeated"]
     assert count_notes(server) == 1
 

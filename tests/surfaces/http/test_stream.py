@@ -12,15 +12,23 @@ import pytest
 
 from dragoman.core.commands import CreateTask, NoteTask, RevokeToken
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.hints import Hints
-from dragoman.engine.tail import Tail
+from dragoman.engine.hints import CommitHints
+from dragoman.engine.tail import RecentEntries
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
-from dragoman.surfaces.http import Patience
-from dragoman.surfaces.http.feed import EVERYTHING, KEPT, MOST_BYTES, Feed, Filter, frame, join
-from dragoman.surfaces.http.stays import MOST_STAYS
-from dragoman.surfaces.http.turns import FEW
+from dragoman.surfaces.http import Timeouts
+from dragoman.surfaces.http.feed import (
+    KEPT_FRAMES,
+    MATCH_ALL,
+    MAX_WRITE_BYTES,
+    EntryFilter,
+    Feed,
+    encode_frame,
+    join_frames,
+)
+from dragoman.surfaces.http.stays import MAX_STREAMS
+from dragoman.surfaces.http.turns import MAX_UNBATCHED
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import DAY_MS, HubServer, serving
 from tests.surfaces.http.reader import follow_stream
@@ -62,15 +70,15 @@ class _CountingStore(MemoryStore):
 
 
 @proves("HTTP-STREAM")
-@pytest.mark.parametrize(("length", "max_read"), [(20, 500), (MOST_BYTES // 4, 100)])
+@pytest.mark.parametrize(("length", "max_read"), [(20, 500), (MAX_WRITE_BYTES // 4, 100)])
 def test_read_of_old_entries_is_bounded(length: int, max_read: int) -> None:
     store = _CountingStore("house")
     server = HubServer(store)
     _add_notes(server, server.submit(CreateTask("One")), 600, "x" * length)
-    feed, store.entries_read = Feed(store, Hints(), Tail(), look=1.0), 0
-    data, position = asyncio.run(feed.older(0, EVERYTHING))
+    feed, store.entries_read = Feed(store, CommitHints(), RecentEntries(), poll_interval=1.0), 0
+    data, position = asyncio.run(feed.read_older(0, MATCH_ALL))
     assert data.count(b"\n\n") == position
-    assert 0 < len(data) <= MOST_BYTES
+    assert 0 < len(data) <= MAX_WRITE_BYTES
     assert store.entries_read <= max_read
 
 
@@ -140,7 +148,7 @@ def test_stream_is_filtered(server: HubServer) -> None:
 @proves("HTTP-STREAM")
 def test_quiet_stream_sends_keepalives() -> None:
     with (
-        serving(HubServer(timeouts=Patience(beat=0.01))) as server,
+        serving(HubServer(timeouts=Timeouts(keepalive=0.01))) as server,
         follow_stream(server) as reader,
     ):
         comments = [reader.next(with_comments=True) for _ in range(3)]
@@ -167,7 +175,7 @@ def test_stream_reports_position_while_skipping_filtered_entries() -> None:
 
 @proves("HTTP-STREAM")
 def test_filtered_stream_sends_keepalives_under_load() -> None:
-    with serving(HubServer(timeouts=Patience(beat=0.05))) as server:
+    with serving(HubServer(timeouts=Timeouts(keepalive=0.05))) as server:
         task = server.submit(CreateTask("One"))
         with follow_stream(server, "?type=task.claimed") as reader:
             has_ended = threading.Event()
@@ -232,7 +240,7 @@ def _expire_token(server: HubServer) -> None:
 def test_stream_ends_with_its_token(
     end_token: Callable[[HubServer], None], interval: float
 ) -> None:
-    with serving(HubServer(timeouts=Patience(token=interval))) as server:
+    with serving(HubServer(timeouts=Timeouts(token_check=interval))) as server:
         server.add_agent("ada")
         with follow_stream(server, by="ada") as ada, follow_stream(server) as owner:
             task = server.submit(CreateTask("Before"))
@@ -247,7 +255,7 @@ def test_stream_ends_with_its_token(
 
 @proves("HTTP-STAYS")
 def test_stream_ends_when_another_process_revokes_its_token() -> None:
-    server = HubServer(timeouts=Patience(look=0.01, token=600.0), is_hinted=False)
+    server = HubServer(timeouts=Timeouts(poll_interval=0.01, token_check=600.0), is_hinted=False)
     server.add_agent("ada")
     with serving(server), follow_stream(server, by="ada") as ada:
         _revoke_token(server)
@@ -259,7 +267,7 @@ def test_stream_ends_when_another_process_revokes_its_token() -> None:
 @proves("HTTP-STAYS")
 def test_streams_and_long_polls_per_caller_are_limited(server: HubServer) -> None:
     with ExitStack() as stack:
-        for _ in range(MOST_STAYS):
+        for _ in range(MAX_STREAMS):
             stack.enter_context(follow_stream(server, by="ada"))
         for request in (("GET", "/v1/stream"), ("GET", "/v1/events?wait=60000&after=1000")):
             response = server.request(*request, by="ada")
@@ -272,7 +280,7 @@ def test_streams_and_long_polls_per_caller_are_limited(server: HubServer) -> Non
         for name in ("bob", "owner"):
             with follow_stream(server, by=name) as reader:
                 assert reader.status == 200
-    while server.app.office.feed.seats:
+    while server.app.context.feed.waiter_count:
         server.request("GET", "/healthz", by="")
     with follow_stream(server, by="ada") as reader:
         assert reader.status == 200
@@ -280,7 +288,7 @@ def test_streams_and_long_polls_per_caller_are_limited(server: HubServer) -> Non
 
 @proves("HTTP-STREAM")
 def test_entries_of_another_process_are_found_without_a_hint() -> None:
-    server = HubServer(timeouts=Patience(look=0.01), is_hinted=False)
+    server = HubServer(timeouts=Timeouts(poll_interval=0.01), is_hinted=False)
     with serving(server), follow_stream(server) as reader:
         server.submit(CreateTask("One"))
         assert reader.take(1)[0].event == "task.created"
@@ -288,7 +296,7 @@ def test_entries_of_another_process_are_found_without_a_hint() -> None:
 
 @proves("HTTP-STREAM-SLOW")
 def test_lagging_reader_gets_a_gap_event() -> None:
-    with serving(HubServer(timeouts=Patience(behind=100))) as server:
+    with serving(HubServer(timeouts=Timeouts(max_lag=100))) as server:
         task = server.submit(CreateTask("One"))
         with follow_stream(server, buffer=4096) as reader:
             position, gaps = server.store.head(), 0
@@ -312,7 +320,7 @@ def test_lagging_reader_gets_a_gap_event() -> None:
 
 @proves("HTTP-STREAM")
 def test_reader_of_old_entries_gets_all_of_them() -> None:
-    with serving(HubServer(timeouts=Patience(behind=10))) as server:
+    with serving(HubServer(timeouts=Timeouts(max_lag=10))) as server:
         task = server.submit(CreateTask("One"))
         _add_notes(server, task, 1_200)
         with follow_stream(server, "?after=0") as reader:
@@ -324,7 +332,7 @@ def test_many_readers_each_get_all_entries_in_order(server: HubServer) -> None:
     task = server.submit(CreateTask("One"))
     first = server.store.head()
     with ExitStack() as stack:
-        readers = [stack.enter_context(follow_stream(server)) for _ in range(FEW + 10)]
+        readers = [stack.enter_context(follow_stream(server)) for _ in range(MAX_UNBATCHED + 10)]
         # Several writes for each reader, one per turn.
         for _ in range(4):
             _add_notes(server, task, 15, "x" * 2_000)
@@ -352,8 +360,8 @@ def test_stalled_readers_cost_bounded_memory_and_block_no_one(tmp_path: Path) ->
                 # A reader gets everything while the others are stalled.
                 assert reader.positions(500) == list(range(first + 1, first + 501))
                 first += 500
-        assert server.app.office.metrics.readers >= STALLED
-        shared = (2 * KEPT * 1_600) + 16 * 1024 * 1024
+        assert server.app.context.metrics.readers >= STALLED
+        shared = (2 * KEPT_FRAMES * 1_600) + 16 * 1024 * 1024
         assert _resident() - before < STALLED * MEMORY_PER_READER + shared
         assert server.request("GET", "/v1/tasks").status == 200
 
@@ -367,30 +375,30 @@ def _resident() -> int:
 def test_one_write_is_bounded_but_for_a_single_long_entry(server: HubServer) -> None:
     task = server.submit(CreateTask("One"))
     server.submit(
-        NoteTask(task, "€" * (MOST_BYTES // 3)),
+        NoteTask(task, "€" * (MAX_WRITE_BYTES // 3)),
         NoteTask(task, "y"),
-        *(NoteTask(task, "z" * (MOST_BYTES // 5)),) * 5,
+        *(NoteTask(task, "z" * (MAX_WRITE_BYTES // 5)),) * 5,
     )
-    entries = [frame(entry) for entry in server.store.entries(server.store.head() - 7, 10)]
+    entries = [encode_frame(entry) for entry in server.store.entries(server.store.head() - 7, 10)]
     start = entries[0].position - 1
-    data, position = join(entries, Filter(), start)
+    data, position = join_frames(entries, EntryFilter(), start)
     assert (data, position) == (entries[0].data, start + 1)
-    data, position = join(entries[1:], Filter(), position)
-    assert len(data) <= MOST_BYTES
+    data, position = join_frames(entries[1:], EntryFilter(), position)
+    assert len(data) <= MAX_WRITE_BYTES
     assert data == b"".join(entry.data for entry in entries[1 : position - start])
 
 
 @proves("HTTP-STREAM")
 def test_waiter_closes_with_its_stream(server: HubServer) -> None:
     with follow_stream(server):
-        assert server.app.office.feed.seats == 1
+        assert server.app.context.feed.waiter_count == 1
     server.get("/v1/tasks")
     # The server notices a disconnect in its own time; some requests later it has.
     for _ in range(1_000):
-        if not server.app.office.feed.seats:
+        if not server.app.context.feed.waiter_count:
             break
         server.get("/v1/tasks")
-    assert server.app.office.feed.seats == 0
+    assert server.app.context.feed.waiter_count == 0
 
 
 @proves("HTTP-STOP")

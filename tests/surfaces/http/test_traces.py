@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, RecordTrace
-from dragoman.engine.reads.traces import events_of
+from dragoman.engine.reads.traces import trace_page
 from dragoman.store.sqlite import SqliteStore
 from tests.protocols.saop.hub import SECRET, event, invoked, pulse, thought, transition, turn
 from tests.requirements import proves
@@ -72,7 +72,7 @@ def test_chunks_of_a_batch_share_transactions(
     )
     assert all(json.loads(line)["ok"] for line in response.body.splitlines())
     assert len(transactions) < len(lines) / 3
-    events = events_of(server.store, session="s-1").events
+    events = trace_page(server.store, session="s-1").events
     chunks = "".join(item.event["payload"]["chunk"] for item in events)
     assert re.fullmatch(r"(it is \[REDACTED:github_token:\w+\], and more of it ){5}", chunks)
 
@@ -137,7 +137,7 @@ def test_transition_is_in_sessions_of_caller_and_holder(
 def test_closed_trace_stream_ends_with_its_cursor(server: HubServer) -> None:
     server.add_agent("developer")
     with follow_stream(server, "?form=trace") as reader:
-        server.app.office.bus.close()
+        server.app.context.bus.close()
         last = reader.take(1)[0]
     assert last.event == "closed"
     assert int(last.id) == server.store.head()

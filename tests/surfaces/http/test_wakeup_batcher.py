@@ -2,8 +2,8 @@
 
 import asyncio
 
-from dragoman.surfaces.http.seat import Seat
-from dragoman.surfaces.http.turns import FEW, TOGETHER, Turns
+from dragoman.surfaces.http.seat import Waiter
+from dragoman.surfaces.http.turns import BATCH_SIZE, MAX_UNBATCHED, WakeupBatcher
 from tests.requirements import proves
 
 pytestmark = proves("HTTP-STREAM-SLOW")
@@ -11,23 +11,23 @@ pytestmark = proves("HTTP-STREAM-SLOW")
 LONG_S = 30.0
 
 
-class CountingWaiter(Seat):
+class CountingWaiter(Waiter):
     """Waiter that counts its notifications."""
 
     notifications = 0
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         self.notifications += 1
-        super().ring()
+        super().notify()
 
 
 class CrowdOfWaiters:
     """Many waiters, some of them blocked."""
 
     def __init__(self, size: int) -> None:
-        self.blocked: set[Seat] = set()
+        self.blocked: set[Waiter] = set()
         self.waiters = [CountingWaiter(self.blocked) for _ in range(size)]
-        self.batcher = Turns(self.waiters, self.blocked)
+        self.batcher = WakeupBatcher(self.waiters, self.blocked)
 
     async def start_waits(self, count: int) -> list[asyncio.Task[bool]]:
         """Block the first waiters; the others are busy."""
@@ -43,15 +43,15 @@ class CrowdOfWaiters:
 
 def test_each_waiter_is_notified_once_per_round() -> None:
     async def run() -> list[int]:
-        crowd = CrowdOfWaiters(10 * FEW)
-        waits = await crowd.start_waits(10 * FEW)
+        crowd = CrowdOfWaiters(10 * MAX_UNBATCHED)
+        waits = await crowd.start_waits(10 * MAX_UNBATCHED)
         for _ in range(1_000):
-            crowd.batcher.for_all()
+            crowd.batcher.wake_all()
         # The others are notified after the first batch has run.
-        assert sum(crowd.notifications) == TOGETHER
+        assert sum(crowd.notifications) == BATCH_SIZE
         assert all(await asyncio.gather(*waits))
-        waits = await crowd.start_waits(10 * FEW)
-        crowd.batcher.for_all()
+        waits = await crowd.start_waits(10 * MAX_UNBATCHED)
+        crowd.batcher.wake_all()
         assert all(await asyncio.gather(*waits))
         return crowd.notifications
 
@@ -60,10 +60,10 @@ def test_each_waiter_is_notified_once_per_round() -> None:
 
 def test_waiter_that_is_not_blocked_is_not_notified() -> None:
     async def run() -> list[int]:
-        crowd = CrowdOfWaiters(10 * FEW)
+        crowd = CrowdOfWaiters(10 * MAX_UNBATCHED)
         waits = await crowd.start_waits(3)
         for _ in range(3):
-            crowd.batcher.for_all()
+            crowd.batcher.wake_all()
         assert all(await asyncio.gather(*waits))
         return crowd.notifications
 
@@ -72,12 +72,12 @@ def test_waiter_that_is_not_blocked_is_not_notified() -> None:
 
 def test_busy_waiter_does_not_starve_others() -> None:
     async def run() -> None:
-        crowd = CrowdOfWaiters(FEW + 1)
+        crowd = CrowdOfWaiters(MAX_UNBATCHED + 1)
         *others, busy = crowd.waiters
-        waits = await crowd.start_waits(FEW)
-        crowd.batcher.for_all()
+        waits = await crowd.start_waits(MAX_UNBATCHED)
+        crowd.batcher.wake_all()
         while not all(waiter.notifications for waiter in others):
-            crowd.batcher.for_one(busy)
+            crowd.batcher.wake_one(busy)
             assert await busy.wait(LONG_S)
         assert all(waiter.notifications == 1 for waiter in others)
         await asyncio.gather(*waits)
@@ -87,13 +87,13 @@ def test_busy_waiter_does_not_starve_others() -> None:
 
 def test_few_waiters_are_notified_at_once() -> None:
     async def run() -> None:
-        crowd = CrowdOfWaiters(FEW)
-        waits = await crowd.start_waits(FEW)
-        assert not crowd.batcher.are_scarce
-        crowd.batcher.for_all()
-        assert crowd.notifications == [1] * FEW
+        crowd = CrowdOfWaiters(MAX_UNBATCHED)
+        waits = await crowd.start_waits(MAX_UNBATCHED)
+        assert not crowd.batcher.is_crowded
+        crowd.batcher.wake_all()
+        assert crowd.notifications == [1] * MAX_UNBATCHED
         assert all(await asyncio.gather(*waits))
         crowd.waiters.append(CountingWaiter(crowd.blocked))
-        assert crowd.batcher.are_scarce
+        assert crowd.batcher.is_crowded
 
     asyncio.run(run())

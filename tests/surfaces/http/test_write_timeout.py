@@ -9,7 +9,7 @@ from time import monotonic
 import pytest
 
 from dragoman.core.commands import CreateTask, NoteTask
-from dragoman.surfaces.http import Patience
+from dragoman.surfaces.http import Timeouts
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving
 
@@ -24,7 +24,7 @@ WITHIN_MS = 30_000
 def _large_response(write_stall: float, path: str) -> Generator[tuple[HubServer, socket.socket]]:
     """Request several megabytes over a connection with a small receive buffer."""
     with (
-        serving(HubServer(timeouts=Patience(taking=write_stall))) as server,
+        serving(HubServer(timeouts=Timeouts(write_stall=write_stall))) as server,
         server.connect(4_096) as sock,
     ):
         task = server.submit(CreateTask("One"))

@@ -18,10 +18,10 @@ from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from mcp.shared.subscriptions import PromptsListChanged, ToolsListChanged
 from msgspec import Struct
 
-from dragoman.surfaces.mcp.desk import Desk
-from dragoman.surfaces.mcp.resources import Parameters, Shelf
-from dragoman.surfaces.mcp.server import Context, Reply
-from dragoman.surfaces.mcp.tool import Tool, Visit
+from dragoman.surfaces.mcp.desk import HubContext
+from dragoman.surfaces.mcp.resources import ResourceKind, UriParameters
+from dragoman.surfaces.mcp.server import McpContext, SdkResult
+from dragoman.surfaces.mcp.tool import Tool, ToolCall
 
 GROUP = "fixtures"
 PNG = (
@@ -32,7 +32,7 @@ WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
 
 Content = types.TextContent | types.ImageContent | types.AudioContent | types.EmbeddedResource
 Schema = dict[str, Any]
-Handler = Callable[[Visit], Awaitable[Reply]]
+Handler = Callable[[ToolCall], Awaitable[SdkResult]]
 
 
 def _text(text: str) -> types.TextContent:
@@ -75,13 +75,13 @@ _FIXED_CONTENT: dict[str, tuple[Content, ...]] = {
 
 
 def _respond_with(content: tuple[Content, ...]) -> Handler:
-    async def run(_: Visit) -> Reply:
+    async def run(_: ToolCall) -> SdkResult:
         return _result(*content)
 
     return run
 
 
-async def _respond_with_error(_: Visit) -> Reply:
+async def _respond_with_error(_: ToolCall) -> SdkResult:
     return types.CallToolResult(
         content=[_text("This tool intentionally returns an error for testing")], is_error=True
     )
@@ -90,7 +90,7 @@ async def _respond_with_error(_: Visit) -> Reply:
 # --- tools that send notifications
 
 
-async def _log_messages(call: Visit) -> Reply:
+async def _log_messages(call: ToolCall) -> SdkResult:
     session = call.context.session
     for message in ("Tool execution started", "Tool processing data", "Tool execution completed"):
         with warnings.catch_warnings():
@@ -101,7 +101,7 @@ async def _log_messages(call: Visit) -> Reply:
     return _result(_text("Tool with logging executed successfully"))
 
 
-async def _report_progress(call: Visit) -> Reply:
+async def _report_progress(call: ToolCall) -> SdkResult:
     for step in (0, 50, 100):
         await call.context.session.report_progress(step, 100, f"Completed step {step} of 100")
         await asyncio.sleep(0)
@@ -111,7 +111,7 @@ async def _report_progress(call: Visit) -> Reply:
 # --- tools that send requests to the client (until 2025-11-25)
 
 
-async def _sample(call: Visit) -> Reply:
+async def _sample(call: ToolCall) -> SdkResult:
     prompt = types.SamplingMessage(role="user", content=_text(call.arguments["prompt"]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MCPDeprecationWarning)
@@ -159,7 +159,7 @@ def _form(properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> S
 def _elicit_form(
     properties: Mapping[str, Schema], required: tuple[str, ...], prefix: str
 ) -> Handler:
-    async def run(call: Visit) -> Reply:
+    async def run(call: ToolCall) -> SdkResult:
         response = await call.context.session.elicit_form(
             call.arguments.get("message", "Please fill in"),
             _form(properties, required),
@@ -206,14 +206,14 @@ class InputRounds(Struct, frozen=True):
     only_declared: bool = False
     """Requests only what the client's capabilities allow."""
 
-    async def run(self, call: Visit) -> Reply:
+    async def run(self, call: ToolCall) -> SdkResult:
         """Return the next round, or the final result."""
         result = self.next_round(call.context)
         if result is not None:
             return result
         return _result(_text("state-ok: all of it is here"))
 
-    def next_round(self, context: Context) -> types.InputRequiredResult | None:
+    def next_round(self, context: McpContext) -> types.InputRequiredResult | None:
         """Return the next input request; None when there is none."""
         params = cast(dict[str, Any], context.params or {})
         number = int(params.get("requestState") or 0)
@@ -234,7 +234,7 @@ class InputRounds(Struct, frozen=True):
         return params.get("requestState") is not None
 
     def _select_declared(
-        self, requests: dict[str, InputRequest], context: Context
+        self, requests: dict[str, InputRequest], context: McpContext
     ) -> dict[str, InputRequest]:
         declared = context.session.client_capabilities
         if not self.only_declared or declared is None:
@@ -282,7 +282,7 @@ _PROMPT_DIALOGUE = InputRounds(
 )
 
 
-async def _needs_sampling(call: Visit) -> Reply:
+async def _needs_sampling(call: ToolCall) -> SdkResult:
     declared = call.context.session.client_capabilities
     if declared is None or declared.sampling is None:
         raise MCPError(
@@ -298,12 +298,12 @@ async def _needs_sampling(call: Visit) -> Reply:
 _BUS = InMemorySubscriptionBus()
 
 
-async def _change_tools(_: Visit) -> Reply:
+async def _change_tools(_: ToolCall) -> SdkResult:
     await _BUS.publish(ToolsListChanged())
     return _result(_text("Tools changed"))
 
 
-async def _change_prompts(_: Visit) -> Reply:
+async def _change_prompts(_: ToolCall) -> SdkResult:
     await _BUS.publish(PromptsListChanged())
     return _result(_text("Prompts changed"))
 
@@ -341,26 +341,28 @@ TOOLS = tuple(
 )
 
 
-def _template(_: Desk, parameters: Parameters) -> str:
+def _template(_: HubContext, parameters: UriParameters) -> str:
     number = parameters["id"]
     return json.dumps({"id": number, "templateTest": True, "data": f"Data for ID: {number}"})
 
 
-def _png(_: Desk, __: Parameters) -> bytes:
+def _png(_: HubContext, __: UriParameters) -> bytes:
     return base64.b64decode(PNG)
 
 
 RESOURCES = (
-    Shelf(
+    ResourceKind(
         "test://static-text",
         "static-text",
         "A text.",
         lambda _, __: "This is the content of the static text resource.",
         "text/plain",
     ),
-    Shelf("test://static-binary", "static-binary", "An image.", _png, "image/png"),
-    Shelf("test://template/{id}/data", "template", "Data by a number.", _template),
-    Shelf("test://watched-resource", "watched", "A text.", lambda _, __: "Watched", "text/plain"),
+    ResourceKind("test://static-binary", "static-binary", "An image.", _png, "image/png"),
+    ResourceKind("test://template/{id}/data", "template", "Data by a number.", _template),
+    ResourceKind(
+        "test://watched-resource", "watched", "A text.", lambda _, __: "Watched", "text/plain"
+    ),
 )
 
 
@@ -399,7 +401,7 @@ _PROMPTS = {
 }
 
 
-async def _list_prompts(_: Context, __: Any) -> types.ListPromptsResult:
+async def _list_prompts(_: McpContext, __: Any) -> types.ListPromptsResult:
     prompts = [
         types.Prompt(
             name=name,
@@ -414,7 +416,7 @@ async def _list_prompts(_: Context, __: Any) -> types.ListPromptsResult:
 
 
 async def _get_prompt(
-    context: Context, params: types.GetPromptRequestParams
+    context: McpContext, params: types.GetPromptRequestParams
 ) -> types.GetPromptResult | types.InputRequiredResult:
     if params.name == "test_input_required_result_prompt":
         input_required = _PROMPT_DIALOGUE.next_round(context)
@@ -426,11 +428,11 @@ async def _get_prompt(
     )
 
 
-async def _complete(_: Context, __: Any) -> types.CompleteResult:
+async def _complete(_: McpContext, __: Any) -> types.CompleteResult:
     return types.CompleteResult(completion=types.Completion(values=[], total=0, has_more=False))
 
 
-async def _acknowledge(_: Context, __: Any) -> types.EmptyResult:
+async def _acknowledge(_: McpContext, __: Any) -> types.EmptyResult:
     return types.EmptyResult()
 
 

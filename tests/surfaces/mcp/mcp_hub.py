@@ -13,12 +13,12 @@ from starlette.types import Receive, Scope, Send
 from dragoman.config import ProfileSettings
 from dragoman.surfaces.http.app import HttpApp, build_app
 from dragoman.surfaces.mcp import resources
-from dragoman.surfaces.mcp.desk import HubRoom
-from dragoman.surfaces.mcp.http import McpApp, caller
-from dragoman.surfaces.mcp.mount import PATH, LateApp
+from dragoman.surfaces.mcp.desk import HubContextProvider
+from dragoman.surfaces.mcp.http import McpApp, find_http_caller
+from dragoman.surfaces.mcp.mount import PATH, LazyApp
 from dragoman.surfaces.mcp.profiles import Profiles
-from dragoman.surfaces.mcp.server import Tables, build_server
-from dragoman.surfaces.mcp.tools import table
+from dragoman.surfaces.mcp.server import Catalog, build_server
+from dragoman.surfaces.mcp.tools import build_tools
 from tests.surfaces.http.hub_server import OWNER_TOKEN, HubServer, serving
 from tests.surfaces.mcp import fixtures
 
@@ -36,18 +36,18 @@ def mount_mcp(
     extra_tools, extra_resources = (
         (fixtures.TOOLS, fixtures.RESOURCES) if with_fixtures else ((), ())
     )
-    tools = table(deps.interpreter.dialects, extra_tools)
+    tools = build_tools(deps.router.dialects, extra_tools)
     tool_profiles = Profiles(tools, profiles or {})
 
     def load() -> McpApp:
-        provider = HubRoom(deps.hub, deps.interpreter, deps.settings)
-        catalog = Tables(tools, (*resources.SHELVES, *extra_resources), tool_profiles)
-        mcp_server = build_server(provider, catalog, caller, VERSION)
+        provider = HubContextProvider(deps.hub, deps.router, deps.settings)
+        catalog = Catalog(tools, (*resources.RESOURCES, *extra_resources), tool_profiles)
+        mcp_server = build_server(provider, catalog, find_http_caller, VERSION)
         if with_fixtures:
             fixtures.add_fixtures(mcp_server)
-        return McpApp(mcp_server, tool_profiles.names, deps.settings.http.max_body, deps.patience)
+        return McpApp(mcp_server, tool_profiles.names, deps.settings.http.max_body, deps.timeouts)
 
-    server.app = build_app(deps, {PATH: LateApp(load)})
+    server.app = build_app(deps, {PATH: LazyApp(load)})
     return server
 
 
@@ -56,7 +56,7 @@ class TrustingApp:
 
     def __init__(self, app: HttpApp) -> None:
         self._app = app
-        self.office = app.office
+        self.office = app.context
         self.close = app.close
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

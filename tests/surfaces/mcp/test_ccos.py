@@ -1,7 +1,7 @@
 """CCOS as MCP tools: requests, updates and results."""
 
-from dragoman.bootstrap import dialects
-from dragoman.surfaces.mcp.tools import table
+from dragoman.bootstrap import build_dialects
+from dragoman.surfaces.mcp.tools import build_tools
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer
 from tests.surfaces.mcp.clients import call_once, refusal_of_call
@@ -10,7 +10,7 @@ pytestmark = proves("CCOS-MCP")
 
 
 def test_operations_for_agents_are_tools() -> None:
-    tools = [name for name in table(dialects()) if name.startswith("ccos_")]
+    tools = [name for name in build_tools(build_dialects()) if name.startswith("ccos_")]
     assert tools == [
         "ccos_result",
         "ccos_update",

@@ -5,7 +5,7 @@ import threading
 
 from dragoman.core.actors import Actor
 from dragoman.engine.identity import Principal
-from dragoman.surfaces.mcp.desk import Desk, HubRoom
+from dragoman.surfaces.mcp.desk import HubContext, HubContextProvider
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer
 
@@ -15,18 +15,16 @@ ADA = Principal(Actor("agent", "ada", "http"))
 @proves("MCP-TOOLS")
 def test_waiting_writes_do_not_block_reads() -> None:
     server, may_go_on = HubServer(), threading.Event()
-    provider = HubRoom(server.hub, server.deps.interpreter, server.deps.settings)
+    provider = HubContextProvider(server.hub, server.deps.router, server.deps.settings)
 
-    def write(context: Desk) -> str:
+    def write(context: HubContext) -> str:
         assert may_go_on.wait(30)
         return context.actor.via
 
     async def write_and_read() -> tuple[set[str], str]:
-        writes = [
-            asyncio.create_task(provider.at_desk(ADA, write, reads=False)) for _ in range(200)
-        ]
+        writes = [asyncio.create_task(provider.run(ADA, write, reads=False)) for _ in range(200)]
         await asyncio.sleep(0)
-        name = await provider.at_desk(ADA, lambda context: context.actor.name, reads=True)
+        name = await provider.run(ADA, lambda context: context.actor.name, reads=True)
         assert await asyncio.to_thread(lambda: "others") == "others"
         assert not any(one.done() for one in writes)
         may_go_on.set()

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.config import HttpSettings
 from dragoman.core.commands import RevokeToken
-from dragoman.surfaces.mcp.http import SESSIONS_OF_ONE
+from dragoman.surfaces.mcp.http import MAX_SESSIONS_PER_CALLER
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, Response, serving
 from tests.surfaces.mcp.clients import INITIALIZE, MALFORMED
@@ -151,7 +151,9 @@ def test_sessions_per_caller_are_limited() -> None:
         def open_session(by: str) -> Response:
             return server.request("POST", "/mcp", INITIALIZE, by=by, headers=ACCEPT)
 
-        sessions = [open_session("ada").headers["mcp-session-id"] for _ in range(SESSIONS_OF_ONE)]
+        sessions = [
+            open_session("ada").headers["mcp-session-id"] for _ in range(MAX_SESSIONS_PER_CALLER)
+        ]
         assert open_session("ada").status == 503
         assert open_session("bob").status == 200
         assert open_session("owner").status == 200

@@ -7,21 +7,21 @@ import pytest
 from mcp import types
 from mcp.client import Client
 
-from dragoman.bootstrap import dialects
-from dragoman.config import ProfileSettings, parse
+from dragoman.bootstrap import build_dialects
+from dragoman.config import ProfileSettings, parse_settings
 from dragoman.core.commands import RegisterAgent
 from dragoman.core.errors import SettingsError
 from dragoman.core.states.agent import AgentRecord
 from dragoman.surfaces.mcp.profiles import Profiles
 from dragoman.surfaces.mcp.tool import Tool
-from dragoman.surfaces.mcp.tools import table
+from dragoman.surfaces.mcp.tools import build_tools
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import START, HubServer
 from tests.surfaces.mcp.clients import protocol_error, run_with_client
 
 pytestmark = proves("MCP-PROFILES")
 
-TOOLS = table(dialects())
+TOOLS = build_tools(build_dialects())
 CORE_TOOLS = {name for name, tool in TOOLS.items() if tool.group == "core"}
 
 
@@ -32,7 +32,7 @@ async def _tool_names(client: Client) -> set[str]:
 def test_agent_without_profile_sees_all_tools_of_its_role(server: HubServer) -> None:
     assert run_with_client(server, "ada", _tool_names) == TOOLS.keys()
     assert run_with_client(server, "olga", _tool_names) == {
-        name for name, tool in TOOLS.items() if tool.reads
+        name for name, tool in TOOLS.items() if tool.is_read_only
     }
     assert {"read", "inbox", "mail_inbox"} < run_with_client(server, "olga", _tool_names)
     assert "mail_send" not in run_with_client(server, "olga", _tool_names)
@@ -63,7 +63,9 @@ def test_agent_sees_tools_of_its_dialects(server: HubServer) -> None:
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 def test_tool_mentions_no_tool_of_another_group(tool: Tool) -> None:
-    mentioned = set(re.findall(r"\w+", tool.about + msgspec.json.encode(tool.schema).decode()))
+    mentioned = set(
+        re.findall(r"\w+", tool.description + msgspec.json.encode(tool.schema).decode())
+    )
     foreign = {name for name, other in TOOLS.items() if "_" in name and other.group != tool.group}
     assert not mentioned & foreign
 
@@ -73,7 +75,7 @@ def test_path_name_and_dialects_choose_tools_in_this_order() -> None:
     record = AgentRecord("bob", "agent", ("klingon",), START)
 
     def visible_tools(name: str, record: AgentRecord | None, profile: str = "") -> set[str]:
-        return set(profiles.seen_by(name, "agent", record, profile))
+        return set(profiles.visible_to(name, "agent", record, profile))
 
     aof = {"aof_task_complete", "aof_task_update", "session_end"}
     assert visible_tools("ada", record) == {"read", *aof}
@@ -83,7 +85,7 @@ def test_path_name_and_dialects_choose_tools_in_this_order() -> None:
 
 
 def test_profile_with_unknown_tool_is_refused_at_start() -> None:
-    settings = parse('[profiles.night]\ntools = ["claim", "complet"]', {})
+    settings = parse_settings('[profiles.night]\ntools = ["claim", "complet"]', {})
 
     with pytest.raises(SettingsError, match=r"profiles\.night\.tools: .*'complet'.*complete"):
         Profiles(TOOLS, settings.profiles)

@@ -10,16 +10,16 @@ from mcp import types
 from mcp.client import Client
 from msgspec.structs import replace
 
-from dragoman.bootstrap import dialects
+from dragoman.bootstrap import build_dialects
 from dragoman.config import NotifySettings
 from dragoman.core.commands import CreateTask, LinkTask, MoveTask, PostMail, RequestDelegation
 from dragoman.engine.operation import Operation
-from dragoman.engine.reads.ask import entries
+from dragoman.engine.reads.ask import all_entries
 from dragoman.ledger.entry import read_line
-from dragoman.services.costs import cost_of_attempt
-from dragoman.surfaces.mcp.profiles import CORE
-from dragoman.surfaces.mcp.tool import schema_of
-from dragoman.surfaces.mcp.tools import table
+from dragoman.services.costs import attempt_cost
+from dragoman.surfaces.mcp.profiles import CORE_GROUP
+from dragoman.surfaces.mcp.tool import argument_schema
+from dragoman.surfaces.mcp.tools import build_tools
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import START, HubServer, serving
 from tests.surfaces.mcp import fixtures
@@ -100,8 +100,8 @@ def test_question_with_notifications_has_no_warning() -> None:
     assert asked == {"task": task, "status": "blocked"}
     assert read["obstacle"] == "Red or blue?"
     assert [one["obstacle"] for one in inbox["blocked"]] == ["Red or blue?"]
-    assert notify.tells("blocked")
-    assert not replace(notify, statuses=("done",)).tells("blocked")
+    assert notify.notifies_on("blocked")
+    assert not replace(notify, statuses=("done",)).notifies_on("blocked")
 
 
 @proves("MCP-TOOLS", "REPORT-COST")
@@ -110,7 +110,7 @@ def test_report_records_cost(server: HubServer, outcome: str) -> None:
     task = server.submit(CreateTask("Dear", ready=True))
     call_once(server, "ada", "claim", task=task)
     call_once(server, "ada", "complete", task=task, outcome=outcome, details={"cost": 0.3})
-    assert cost_of_attempt(server.store, task, 1) == 0.3
+    assert attempt_cost(server.store, task, 1) == 0.3
 
 
 @proves("MCP-IDENTITY")
@@ -119,7 +119,7 @@ def test_entries_name_agent_and_surface(server: HubServer) -> None:
 
     call_once(server, "ada", "claim", task=task)
 
-    last = [read_line(entry.line) for entry in entries(server.store)][-1]
+    last = [read_line(entry.line) for entry in all_entries(server.store)][-1]
     assert (last.event, last.actor, last.via) == ("task.claimed", "agent:ada", "mcp")
 
 
@@ -129,7 +129,7 @@ def test_attempt_token_is_limited_to_its_task(server: HubServer) -> None:
         server.submit(CreateTask(title, ready=True)) for title in ("Mine", "Not mine")
     )
     fence = call_once(server, "ada", "claim", task=task)["fence"]
-    server.tokens["attempt"] = server.identity.attempt_token("ada", task, fence, 60_000)
+    server.tokens["attempt"] = server.identity.issue_attempt_token("ada", task, fence, 60_000)
 
     assert (
         call_once(server, "attempt", "update", task=task, progress="half")["status"]
@@ -493,20 +493,20 @@ def test_report_and_its_repeat_reply_with_task_status(
 
 @proves("MCP-DIALECTS")
 def test_operations_with_a_summary_are_tools_with_schema() -> None:
-    tools = table(dialects())
+    tools = build_tools(build_dialects())
 
     operations: list[Operation] = [
-        operation for dialect in dialects() for operation in dialect.operations
+        operation for dialect in build_dialects() for operation in dialect.operations
     ]
     by_tool_name = {
         operation.name.replace(".", "_"): operation for operation in operations if operation.summary
     }
     assert {"aof_task_complete", "aof_task_update", "mail_send"} <= by_tool_name.keys()
     for name, operation in by_tool_name.items():
-        assert tools[name].about == operation.summary
+        assert tools[name].description == operation.summary
         assert tools[name].schema["type"] == "object"
         assert set(tools[name].schema.get("required", ())) <= {
-            field.encode_name for field in msgspec.structs.fields(operation.shape)
+            field.encode_name for field in msgspec.structs.fields(operation.input_type)
         }
 
 
@@ -515,11 +515,11 @@ def test_tool_list_is_small(server: HubServer) -> None:
     listed = run_with_client(server, "ada", lambda client: client.list_tools()).tools
 
     by_group: dict[str, list[types.Tool]] = {}
-    tools = table(dialects())
+    tools = build_tools(build_dialects())
     for tool in listed:
         assert tool.description
         by_group.setdefault(tools[tool.name].group, []).append(tool)
-    core = by_group.pop(CORE)
+    core = by_group.pop(CORE_GROUP)
     assert _size(core) < 10_000
     assert {tool.name for tool in core} == {
         "claim",
@@ -538,7 +538,7 @@ def test_tool_list_is_small(server: HubServer) -> None:
 @proves("MCP-DIALECTS")
 def test_duplicate_tool_name_is_refused() -> None:
     with pytest.raises(ValueError, match="two tools have one name"):
-        table(dialects(), (*fixtures.TOOLS, fixtures.TOOLS[0]))
+        build_tools(build_dialects(), (*fixtures.TOOLS, fixtures.TOOLS[0]))
 
 
 class _Part(msgspec.Struct):
@@ -561,7 +561,7 @@ class _Nested(msgspec.Struct):
 
 @proves("MCP-SIZE")
 def test_schema_omits_defaults_and_titles() -> None:
-    schema = schema_of(_AllOptional)
+    schema = argument_schema(_AllOptional)
     assert schema["properties"] == {
         "after": {"type": "integer", "minimum": 0},
         "names": {"type": "array", "items": {"type": "string"}},
@@ -575,7 +575,7 @@ def test_schema_omits_defaults_and_titles() -> None:
 def test_schema_has_required_fields_and_definitions() -> None:
     part = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
 
-    assert schema_of(_Nested) == {
+    assert argument_schema(_Nested) == {
         "type": "object",
         "properties": {
             "part": {"$ref": "#/$defs/_Part"},

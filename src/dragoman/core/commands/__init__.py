@@ -1,17 +1,17 @@
 """What is asked for, in the imperative. Deciders check the contents before anything else."""
 
-from dragoman.core.commands.agents import PAUSED_BY_HAND as PAUSED_BY_HAND
+from dragoman.core.commands.agents import DEFAULT_PAUSE_REASON as DEFAULT_PAUSE_REASON
 from dragoman.core.commands.agents import (
     IssueToken,
-    KeyAgent,
     PauseAgent,
     RegisterAgent,
     RejectMessage,
     ResumeAgent,
     RevokeToken,
+    SetAgentKey,
 )
-from dragoman.core.commands.base import DEFAULT_ATTEMPTS as DEFAULT_ATTEMPTS
-from dragoman.core.commands.base import DEFAULT_TTL_MS as DEFAULT_TTL_MS
+from dragoman.core.commands.base import DEFAULT_LEASE_MS as DEFAULT_LEASE_MS
+from dragoman.core.commands.base import DEFAULT_MAX_ATTEMPTS as DEFAULT_MAX_ATTEMPTS
 from dragoman.core.commands.base import Command as Command
 from dragoman.core.commands.base import TaskCommand as TaskCommand
 from dragoman.core.commands.handoffs import (
@@ -33,7 +33,7 @@ from dragoman.core.commands.handoffs import (
     ReleaseWorkItem,
     WithdrawHandoff,
 )
-from dragoman.core.commands.handoffs import Failure as Failure
+from dragoman.core.commands.handoffs import GateFailure as GateFailure
 from dragoman.core.commands.handoffs import HandoffCommand as HandoffCommand
 from dragoman.core.commands.intents import (
     CancelIntent,
@@ -67,7 +67,6 @@ from dragoman.core.commands.tasks import (
     EndAttempt,
     EscalateDelegation,
     ExpireLease,
-    KeepLease,
     LinkTask,
     MoveTask,
     NoteTask,
@@ -77,6 +76,7 @@ from dragoman.core.commands.tasks import (
     ReportOutcome,
     RequestDelegation,
     RewindTask,
+    SetLeaseDuration,
     UpdateTask,
     WarnTask,
 )
@@ -98,7 +98,7 @@ AnyCommand = (
     | CheckpointTask
     | ReportOutcome
     | EndAttempt
-    | KeepLease
+    | SetLeaseDuration
     | ExpireLease
     | LinkTask
     | AliasTask
@@ -111,7 +111,7 @@ AnyCommand = (
     | RejectDelegation
     | EscalateDelegation
     | RegisterAgent
-    | KeyAgent
+    | SetAgentKey
     | IssueToken
     | RevokeToken
     | PauseAgent

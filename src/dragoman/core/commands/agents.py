@@ -3,7 +3,7 @@
 from dragoman.core.commands.base import Command
 from dragoman.core.events import Role
 
-PAUSED_BY_HAND = "paused by hand"
+DEFAULT_PAUSE_REASON = "paused by hand"
 """Reason of a pause where none is given."""
 
 
@@ -17,7 +17,7 @@ class RegisterAgent(Command, frozen=True, tag="agent.register"):
     """Its SAOP role in traces; empty: its name, where that is one; None: unchanged."""
 
 
-class KeyAgent(Command, frozen=True, tag="agent.key"):
+class SetAgentKey(Command, frozen=True, tag="agent.key"):
     """Set the key with which a known agent signs; an empty one removes it."""
 
     name: str
@@ -48,7 +48,7 @@ class PauseAgent(Command, frozen=True, tag="agent.pause"):
     """Start nothing more for a known agent; its running work continues."""
 
     name: str
-    reason: str = PAUSED_BY_HAND
+    reason: str = DEFAULT_PAUSE_REASON
     until: int | None = None
     """When it resumes by itself; None: only on request."""
 
@@ -69,6 +69,6 @@ class RejectMessage(Command, frozen=True, tag="message.reject"):
     """Type of the message, in its sender's words."""
 
     @property
-    def about(self) -> str:
+    def target_task(self) -> str:
         """Task that the message names, known or not."""
         return self.target

@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
-DEFAULT_TTL_MS = 300_000
+DEFAULT_LEASE_MS = 300_000
 """A lease without a heartbeat expires after five minutes (S-RUN)."""
-DEFAULT_ATTEMPTS = 5
+DEFAULT_MAX_ATTEMPTS = 5
 """After this many failures in a row a task goes to the deadletter (S-RUN)."""
 
 
@@ -12,17 +12,17 @@ class Command(Struct, frozen=True, omit_defaults=True):
     """Root of all commands. A request is a tuple of them, all or none. The tag is the name."""
 
     @property
-    def about(self) -> str:
+    def target_task(self) -> str:
         """Task that it is about, by any of its names; empty when there is none yet."""
         return ""
 
     @property
-    def held(self) -> str:
+    def heartbeat_task(self) -> str:
         """Task whose lease is renewed if its holder sends this; empty: none."""
         return ""
 
     @property
-    def token(self) -> int | None:
+    def named_fence(self) -> int | None:
         """Fencing token that it names; None: whichever its sender holds."""
         return getattr(self, "fence", None)
 
@@ -33,9 +33,9 @@ class TaskCommand(Command, frozen=True):
     task: str
 
     @property
-    def about(self) -> str:
+    def target_task(self) -> str:
         return self.task
 
     @property
-    def held(self) -> str:
+    def heartbeat_task(self) -> str:
         return self.task

@@ -1,6 +1,6 @@
 """What is asked for about handoffs and items of the work queue."""
 
-from dragoman.core.commands.base import DEFAULT_TTL_MS, Command
+from dragoman.core.commands.base import DEFAULT_LEASE_MS, Command
 from dragoman.core.deadlines import Backoff
 from dragoman.core.events import RejectReason
 
@@ -43,17 +43,17 @@ class ProposeHandoff(Command, frozen=True, tag="handoff.propose"):
     """Fingerprint of the draft that this was made from, if any."""
 
     @property
-    def about(self) -> str:
+    def target_task(self) -> str:
         """The task that is handed over."""
         return self.task
 
     @property
-    def held(self) -> str:
+    def heartbeat_task(self) -> str:
         """The holder of the task shows by this that it is alive."""
         return self.task
 
 
-Failure = tuple[RejectReason, str]
+GateFailure = tuple[RejectReason, str]
 """Failed check of the gate: the reason, and the detail."""
 
 
@@ -69,7 +69,7 @@ class AcceptHandoff(HandoffCommand, frozen=True, tag="handoff.accept"):
     package_hash: str
     """Hash of the package that was checked."""
     passed: tuple[str, ...] = ()
-    failed: tuple[Failure, ...] = ()
+    failed: tuple[GateFailure, ...] = ()
     waits_for: str = ""
     """Checks that could not be made just now."""
     artifacts: dict[str, str] = {}
@@ -96,9 +96,9 @@ class ActivateHandoff(HandoffCommand, frozen=True, tag="handoff.activate"):
     """Begin the accepted work."""
 
     session: str = ""
-    ttl_ms: int = DEFAULT_TTL_MS
+    ttl_ms: int = DEFAULT_LEASE_MS
     work_state_update: dict[str, object] = {}
-    failed: tuple[Failure, ...] = ()
+    failed: tuple[GateFailure, ...] = ()
     """Faults of the verified copies, which were checked again."""
 
 

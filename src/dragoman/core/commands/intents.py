@@ -1,7 +1,7 @@
 """What is asked for about intents and the registry."""
 
 from dragoman.core.commands.base import Command, TaskCommand
-from dragoman.core.offers import KEPT_BYTES, Candidate, Policy, Trust
+from dragoman.core.offers import DEFAULT_KEPT_BYTES, Candidate, Policy, Trust
 
 
 class DescribeAgent(Command, frozen=True, tag="agent.describe"):
@@ -46,7 +46,7 @@ class DelegateIntent(Command, frozen=True, tag="intent.delegate"):
     """The caller's id of the request; empty: the hub makes one. The same again is a repeat."""
     due_by: int = 0
     """Deadline of the intent; 0: none."""
-    kept_bytes: int = KEPT_BYTES
+    kept_bytes: int = DEFAULT_KEPT_BYTES
     """Largest output that is stored in the ledger, also of reports in other dialects."""
     passed_on: dict[str, object] = {}
     """Further content for its agents: `meta`, and fields that the hub does not know. It decides
@@ -60,14 +60,14 @@ class IntentCommand(Command, frozen=True):
     intent: str
 
     @property
-    def about(self) -> str:
+    def target_task(self) -> str:
         """The intent's task."""
         return f"intent:{self.intent}"
 
     @property
-    def held(self) -> str:
+    def heartbeat_task(self) -> str:
         """The agent that works on it shows by this that it is alive."""
-        return self.about
+        return self.target_task
 
 
 class ReceiveResult(IntentCommand, frozen=True, tag="intent.result"):
@@ -111,7 +111,7 @@ class CancelIntent(TaskCommand, frozen=True, tag="intent.cancel"):
     reason: str = ""
 
     @property
-    def held(self) -> str:
+    def heartbeat_task(self) -> str:
         """Empty: it is no sign of life."""
         return ""
 
@@ -125,6 +125,6 @@ class ExpireRequest(IntentCommand, frozen=True, tag="intent.expire"):
     """
 
     @property
-    def held(self) -> str:
+    def heartbeat_task(self) -> str:
         """Empty: it is no sign of life."""
         return ""

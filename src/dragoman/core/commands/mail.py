@@ -28,7 +28,7 @@ class PostMail(Command, frozen=True, tag="mail.post"):
     sent_at: int | None = None
 
     @property
-    def held(self) -> str:
+    def heartbeat_task(self) -> str:
         """Its bead, or the task of its thread: writing about it shows that the holder is alive."""
         return self.bead or self.thread
 

@@ -1,6 +1,6 @@
 """What is asked for about tasks."""
 
-from dragoman.core.commands.base import DEFAULT_ATTEMPTS, DEFAULT_TTL_MS, Command, TaskCommand
+from dragoman.core.commands.base import DEFAULT_LEASE_MS, DEFAULT_MAX_ATTEMPTS, Command, TaskCommand
 from dragoman.core.deadlines import Backoff
 from dragoman.core.events import LinkKind, Outcome, Priority, Status
 
@@ -20,7 +20,7 @@ class CreateTask(Command, frozen=True, tag="task.create"):
     discovered_from: str = ""
     aliases: tuple[str, ...] = ()
     origin: str = ""
-    max_attempts: int = DEFAULT_ATTEMPTS
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
 
 
 class AdoptTask(Command, frozen=True, tag="task.adopt"):
@@ -31,14 +31,14 @@ class AdoptTask(Command, frozen=True, tag="task.adopt"):
     title: str = ""
     origin: str = ""
     review_required: bool = True
-    max_attempts: int = DEFAULT_ATTEMPTS
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
     ready: bool = True
     """If it is new here: claimable at once, else it waits in the backlog."""
     claim_for: str = ""
     """If it is new here: the agent that works on it already; its first attempt begins with it."""
     owner: str = ""
     """If it is new here and nobody works on it yet: the agent it is reserved for."""
-    ttl_ms: int = DEFAULT_TTL_MS
+    ttl_ms: int = DEFAULT_LEASE_MS
     session: str = ""
 
 
@@ -57,7 +57,7 @@ class ClaimTask(TaskCommand, frozen=True, tag="task.claim"):
 
     agent: str
     session: str = ""
-    ttl_ms: int = DEFAULT_TTL_MS
+    ttl_ms: int = DEFAULT_LEASE_MS
     queues: tuple[str, ...] = ()
     """Queues to take the next task from, for callers that may claim for others: names that tasks
     are reserved for, and "" for those of anyone; none: anyone's, and the agent's own."""
@@ -123,7 +123,7 @@ class EndAttempt(TaskCommand, frozen=True, tag="attempt.end"):
     fence: int | None = None
 
 
-class KeepLease(TaskCommand, frozen=True, tag="lease.keep"):
+class SetLeaseDuration(TaskCommand, frozen=True, tag="lease.keep"):
     """Set how long the lease of an attempt lasts: long while the hub itself is away."""
 
     fence: int
@@ -204,7 +204,7 @@ class RequestDelegation(TaskCommand, frozen=True, tag="delegation.request"):
     """Agent that delegates; empty: the caller."""
 
     @property
-    def held(self) -> str:
+    def heartbeat_task(self) -> str:
         """The parent: its holder delegates."""
         return self.parent
 

@@ -1,6 +1,6 @@
 """What is told of turns and traces, and asked for because of them."""
 
-from dragoman.core.commands.base import DEFAULT_ATTEMPTS, DEFAULT_TTL_MS, Command, TaskCommand
+from dragoman.core.commands.base import DEFAULT_LEASE_MS, DEFAULT_MAX_ATTEMPTS, Command, TaskCommand
 from dragoman.core.events import Status
 
 
@@ -18,11 +18,11 @@ class RecordTurn(Command, frozen=True, tag="turn.record"):
     adopt: bool = True
     """Create a task that is unknown, with the sender as its holder."""
     review_required: bool = True
-    max_attempts: int = DEFAULT_ATTEMPTS
-    ttl_ms: int = DEFAULT_TTL_MS
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    ttl_ms: int = DEFAULT_LEASE_MS
 
     @property
-    def held(self) -> str:
+    def heartbeat_task(self) -> str:
         """The task of the turn: sending turns shows that its holder is alive."""
         return self.task
 
@@ -59,8 +59,8 @@ class RequestTransition(TaskCommand, frozen=True, tag="task.transition"):
     session: str = ""
     adopt: bool = True
     review_required: bool = True
-    max_attempts: int = DEFAULT_ATTEMPTS
-    ttl_ms: int = DEFAULT_TTL_MS
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    ttl_ms: int = DEFAULT_LEASE_MS
     fence: int | None = None
 
 
@@ -74,7 +74,7 @@ class EscalateEntropy(TaskCommand, frozen=True, tag="entropy.escalate"):
     threshold: float
 
     @property
-    def held(self) -> str:
+    def heartbeat_task(self) -> str:
         """Empty: no sign of life of the holder."""
         return ""
 
@@ -86,6 +86,6 @@ class SettleEntropy(TaskCommand, frozen=True, tag="entropy.settle"):
     measured: float
 
     @property
-    def held(self) -> str:
+    def heartbeat_task(self) -> str:
         """Empty: no sign of life of the holder."""
         return ""

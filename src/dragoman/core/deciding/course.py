@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
-from dragoman.core.deciding.ending import Ending
+from dragoman.core.deciding.ending import RequestOutcome
 from dragoman.core.events import (
     AgentAssigned,
     AgentRated,
@@ -14,55 +14,61 @@ from dragoman.core.events import (
     IntentCompleted,
     IntentDispatched,
     IntentEvent,
-    IntentFedBack,
+    IntentFeedbackApplied,
     IntentNeedsFollowUp,
     IntentProposed,
     IntentRejected,
     IntentSatisfied,
     IntentSuperseded,
-    StandingEvent,
+    ReputationEvent,
     Status,
     TaskEdited,
     TaskEvent,
     TaskTransitioned,
 )
-from dragoman.core.ids import intent_stream, standing_stream, task_stream
-from dragoman.core.moments import within_span
-from dragoman.core.offers import Candidate, Parts, Policy
+from dragoman.core.ids import intent_stream, reputation_stream, task_stream
+from dragoman.core.moments import clamp_timestamp
+from dragoman.core.offers import Candidate, Policy, ScoreParts
 from dragoman.core.reading import Read, StreamEvents
 from dragoman.core.rules.governance import (
     FORBIDDEN_GOAL,
-    POLICY,
-    RULES,
-    Rules,
-    against_policy,
-    check_goal,
-    told_beside,
-    vetoes,
+    GOVERNANCE_RULES,
+    POLICY_RULES,
+    RuleTable,
+    agent_visible_texts,
+    find_policy_vetoes,
+    find_vetoes,
+    forbidden_goal_reason,
 )
-from dragoman.core.rules.scoring import Roster
-from dragoman.core.states.intent import EVOLVE_INTENT, OVER, RENEWABLE, Intent, OpenRequest
-from dragoman.core.states.standing import EVOLVE_STANDING, Standing
+from dragoman.core.rules.scoring import AgentRanker
+from dragoman.core.states.intent import (
+    INTENT_FOLDS,
+    RENEWABLE_STATES,
+    SETTLED_STATES,
+    Intent,
+    OpenRequest,
+)
+from dragoman.core.states.standing import REPUTATION_FOLDS, Reputation
 from dragoman.core.states.task import Task
-from dragoman.core.states.task_fold import EVOLVE_TASK
+from dragoman.core.states.task_fold import TASK_FOLDS
 
 if TYPE_CHECKING:
     from dragoman.core.events import AnyEvent
 
-SHOWN_ERROR = 500
+MAX_ERROR_CHARS = 500
 """Longest part of an error that is recorded in the chain."""
-SHOWN_VETOES = 8
+MAX_SHOWN_VETOES = 8
 
-AT_REST: frozenset[Status] = frozenset({"backlog", "blocked", "deadletter"})
+INACTIVE_STATUSES: frozenset[Status] = frozenset({"backlog", "blocked", "deadletter"})
 """Statuses from which a task is made ready when its intent is dispatched."""
-WAITING: frozenset[Status] = frozenset({"backlog", "ready", "in-progress"})
+UNFINISHED_STATUSES: frozenset[Status] = frozenset({"backlog", "ready", "in-progress"})
 """Statuses in which the task of an intent needs an agent, or a person's attention."""
-UNDER_WAY: frozenset[Status] = frozenset({"ready", "in-progress"})
+OPEN_STATUSES: frozenset[Status] = frozenset({"ready", "in-progress"})
 """Statuses in which a result can end the task."""
-GIVEN_UP: frozenset[Status] = frozenset({"blocked", "deadletter", "cancelled"})
+GIVEN_UP_STATUSES: frozenset[Status] = frozenset({"blocked", "deadletter", "cancelled"})
 
 
-class Terms(Struct, frozen=True):
+class DelegationTerms(Struct, frozen=True):
     """Terms on which an intent is delegated from now on."""
 
     policy: Policy
@@ -73,7 +79,7 @@ class Terms(Struct, frozen=True):
     due_by: int = 0
 
 
-class Course:
+class IntentWorkflow:
     """Collects events in order; the intent, the task and the reputations are folded with each of
     them.
     """
@@ -86,7 +92,7 @@ class Course:
         self._events: list[tuple[str, AnyEvent]] = []
         self._read = read
         self._now = now
-        self._standings: dict[str, Standing | None] = {}
+        self._reputations: dict[str, Reputation | None] = {}
 
     @property
     def events(self) -> StreamEvents:
@@ -94,106 +100,118 @@ class Course:
         return tuple(self._events)
 
     @property
-    def is_kept_from_owner(self) -> bool:
+    def is_owner_vetoed(self) -> bool:
         """True if the task has just gone to an agent that governance vetoes."""
-        kept = any(self.task.assignee in agents for agents in self.vetoed.values())
-        return kept and self.intent.request is None
+        is_vetoed = any(self.task.assignee in agents for agents in self.vetoed.values())
+        return is_vetoed and self.intent.request is None
 
-    def forbidden(self, more: object = ()) -> tuple[str, ...]:
+    def forbidden_reasons(self, extra: object = ()) -> tuple[str, ...]:
         """Reason why nobody may have this goal, given its texts, the task's texts, and `extra`."""
         intent = self.intent
-        why = check_goal(intent.goal, intent.policy, told_beside(intent, self.task, more))
-        return () if why is None else (why,)
+        reason = forbidden_goal_reason(
+            intent.goal, intent.policy, agent_visible_texts(intent, self.task, extra)
+        )
+        return () if reason is None else (reason,)
 
-    def against(self, agent: str, more: object = ()) -> tuple[str, ...]:
+    def policy_vetoes(self, agent: str, extra: object = ()) -> tuple[str, ...]:
         """Vetoes of the policy against an agent that was chosen by hand."""
         intent, now = self.intent, self._now
-        against = against_policy(agent, self._standing(agent), intent.wish(now), intent.policy, now)
-        return (*self.forbidden(more), *against)
+        found = find_policy_vetoes(
+            agent, self._reputation(agent), intent.requirements(now), intent.policy, now
+        )
+        return (*self.forbidden_reasons(extra), *found)
 
-    def say(self, event: IntentEvent) -> None:
+    def record_intent(self, event: IntentEvent) -> None:
         """Record an event of the intent."""
         self._events.append((intent_stream(self.intent.id), event))
-        self.intent = EVOLVE_INTENT[type(event)](self.intent, event, self._now)
+        self.intent = INTENT_FOLDS[type(event)](self.intent, event, self._now)
 
-    def move(self, event: TaskEvent) -> None:
+    def record_task(self, event: TaskEvent) -> None:
         """Record an event of its task."""
         self._events.append((task_stream(self.task.id), event))
-        self.task = EVOLVE_TASK[type(event)](self.task, event, self._now)
+        self.task = TASK_FOLDS[type(event)](self.task, event, self._now)
 
-    def tell(self, others: StreamEvents) -> None:
+    def record_others(self, events: StreamEvents) -> None:
         """Record events of other streams that belong to this decision."""
-        self._events += others
+        self._events += events
 
-    def offer(
+    def offer_to_next(
         self,
         candidates: tuple[Candidate, ...] = (),
-        terms: Terms | None = None,
+        terms: DelegationTerms | None = None,
         request_id: str = "",
     ) -> bool:
         """Dispatch to the first eligible candidate; return whether there was one.
 
         `candidates` and `terms` are new ones; without them the remaining candidates are tried.
         """
-        anew = candidates
+        new_candidates = candidates
         for candidate in candidates or (*self.intent.candidates, *self._former_owners()):
-            if not anew and self._is_passed_over(candidate):
+            if not new_candidates and self._is_skipped(candidate):
                 continue
-            if not anew and self.intent.tried >= self.intent.tries:
+            if not new_candidates and self.intent.tried >= self.intent.tries:
                 return False
-            self._propose(candidate, anew, terms)
-            anew = ()
-            if self._give(candidate, self._vetoes(candidate), RULES, request_id):
+            self._propose(candidate, new_candidates, terms)
+            new_candidates = ()
+            if self._dispatch_unless_vetoed(
+                candidate, self._find_vetoes(candidate), GOVERNANCE_RULES, request_id
+            ):
                 return True
         return False
 
-    def _is_passed_over(self, candidate: Candidate) -> bool:
+    def _is_skipped(self, candidate: Candidate) -> bool:
         """Return whether a candidate has failed, or is still vetoed as when it was proposed."""
         intent, agent = self.intent, candidate.agent
         is_known = agent in intent.turned_down
-        return agent in intent.failed or (is_known and bool(self._vetoes(candidate)))
+        return agent in intent.failed or (is_known and bool(self._find_vetoes(candidate)))
 
     def _former_owners(self) -> tuple[Candidate, ...]:
         """Former owners who handed the task over and are no longer ranked, the last one first."""
         ranked = {candidate.agent for candidate in self.intent.candidates}
         owners = (agent for agent in reversed(self.task.chain) if agent not in ranked)
-        return tuple(map(self.candidate, filter(self.intent.was_relieved, owners)))
+        return tuple(map(self.score_candidate, filter(self.intent.was_superseded, owners)))
 
-    def ask(self, agent: str, *, is_forgiven: bool) -> None:
+    def request_if_eligible(self, agent: str, *, is_forgiven: bool) -> None:
         """Request the agent that has the task by hand, if governance permits it."""
-        candidate = self.candidate(agent)
+        candidate = self.score_candidate(agent)
         self._propose(candidate)
-        self._give(candidate, self.why_not(candidate, is_forgiven=is_forgiven), RULES)
+        self._dispatch_unless_vetoed(
+            candidate, self.assignment_vetoes(candidate, is_forgiven=is_forgiven), GOVERNANCE_RULES
+        )
 
-    def why_not(self, candidate: Candidate, *, is_forgiven: bool = False) -> tuple[str, ...]:
+    def assignment_vetoes(
+        self, candidate: Candidate, *, is_forgiven: bool = False
+    ) -> tuple[str, ...]:
         """Vetoes against requesting an agent that has the task by hand or would claim it."""
         has_failed = candidate.agent in self.intent.failed and not is_forgiven
         failed = ("it has failed this before",) if has_failed else ()
-        return (*self.forbidden(), *failed, *self._vetoes(candidate))
+        return (*self.forbidden_reasons(), *failed, *self._find_vetoes(candidate))
 
-    def candidate(self, agent: str) -> Candidate:
+    def score_candidate(self, agent: str) -> Candidate:
         """Score of an agent that was not ranked with others."""
-        standing = self._standing(agent)
-        known = () if standing is None else (standing,)
-        ranked = Roster(known, self._now).rank(self.intent.wish(self._now), lambda _: False)
-        return ranked[0] if ranked else Candidate(agent, 0.0, Parts(), 0.0)
+        reputation = self._reputation(agent)
+        known = () if reputation is None else (reputation,)
+        ranked = AgentRanker(known, self._now).rank(
+            self.intent.requirements(self._now), lambda _: False
+        )
+        return ranked[0] if ranked else Candidate(agent, 0.0, ScoreParts(), 0.0)
 
-    def hand_to(self, agent: str) -> None:
+    def request_if_permitted(self, agent: str) -> None:
         """Request the owner that somebody chose, if the intent's policy permits it."""
-        candidate = self.candidate(agent)
+        candidate = self.score_candidate(agent)
         self._propose(candidate)
-        self._give(candidate, self.against(agent), POLICY)
+        self._dispatch_unless_vetoed(candidate, self.policy_vetoes(agent), POLICY_RULES)
 
-    def _give(
-        self, candidate: Candidate, against: tuple[str, ...], rules: Rules, request_id: str = ""
+    def _dispatch_unless_vetoed(
+        self, candidate: Candidate, reasons: tuple[str, ...], rules: RuleTable, request_id: str = ""
     ) -> bool:
         """Dispatch to the candidate if no rule vetoes it; return whether it was dispatched."""
         agent, id = candidate.agent, self.intent.id
-        if against:
-            self.say(IntentRejected(id, against, agent))
-            self.vetoed.setdefault("; ".join(against), []).append(agent)
+        if reasons:
+            self.record_intent(IntentRejected(id, reasons, agent))
+            self.vetoed.setdefault("; ".join(reasons), []).append(agent)
             return False
-        self.say(IntentApproved(id, agent, (FORBIDDEN_GOAL, *rules)))
+        self.record_intent(IntentApproved(id, agent, (FORBIDDEN_GOAL, *rules)))
         self._dispatch(agent, request_id)
         return True
 
@@ -206,82 +224,86 @@ class Course:
         task, intent = self.task, self.intent
         under_way = task.status == "in-progress"
         if task.reserved_for != agent:
-            self.move(TaskEdited(reserved_for=agent))
-        if task.status in AT_REST:
-            self.move(TaskTransitioned(task.status, "ready", f"delegated to {agent}"))
+            self.record_task(TaskEdited(reserved_for=agent))
+        if task.status in INACTIVE_STATUSES:
+            self.record_task(TaskTransitioned(task.status, "ready", f"delegated to {agent}"))
         number = intent.requests + 1
-        request_id = request_id or self._free_name(number)
-        time = intent.time_from(self._now)
-        deadline = until or (within_span(self._now + time) if time else None)
+        request_id = request_id or self._free_request_id(number)
+        time = intent.time_limit(self._now)
+        deadline = until or (clamp_timestamp(self._now + time) if time else None)
         after = task.attempts - under_way
-        self.say(IntentDispatched(intent.id, request_id, agent, number, after, deadline))
-        self._about(AgentAssigned(agent, intent.id, request_id))
+        self.record_intent(IntentDispatched(intent.id, request_id, agent, number, after, deadline))
+        self._record_agent_event(AgentAssigned(agent, intent.id, request_id))
 
-    def _free_name(self, number: int) -> str:
+    def _free_request_id(self, number: int) -> str:
         """Id of the request with this number; if it is in use, the next free one."""
         names = (f"{self.intent.id}.{n}" for n in count(number))
         return next(name for name in names if not self._read.requested(name))
 
-    def complete(self, request: OpenRequest, ending: Ending) -> None:
+    def complete_request(self, request: OpenRequest, outcome: RequestOutcome) -> None:
         """End the open request, and record its feedback for the agent in the same decision."""
-        id, agent, error = self.intent.id, request.agent, ending.error
+        id, agent, error = self.intent.id, request.agent, outcome.error
         took = max(self._now - request.sent_at, 0)
-        self.say(
+        self.record_intent(
             IntentCompleted(
                 id,
                 request.id,
                 agent,
-                ending.success,
+                outcome.success,
                 took,
-                error if len(error) <= SHOWN_ERROR else error[: SHOWN_ERROR - 1] + "…",
-                ending.synthetic,
-                ending.digest,
-                ending.output,
-                ending.left_out,
-                ending.passed_on,
+                error if len(error) <= MAX_ERROR_CHARS else error[: MAX_ERROR_CHARS - 1] + "…",
+                outcome.synthetic,
+                outcome.digest,
+                outcome.output,
+                outcome.left_out,
+                outcome.passed_on,
             )
         )
         # Agents build no record of their own: what one delegates to itself does not count.
-        if not ending.feedback or agent == self.intent.by:
-            self._about(AgentRelieved(agent, id, request.id))
+        if not outcome.counts_for_agent or agent == self.intent.by:
+            self._record_agent_event(AgentRelieved(agent, id, request.id))
             return
-        standing = self._about(AgentRated(agent, id, request.id, ending.success, took))
-        counted = standing.successes, standing.failures
-        self.say(IntentFedBack(id, request.id, agent, ending.success, *counted))
+        reputation = self._record_agent_event(
+            AgentRated(agent, id, request.id, outcome.success, took)
+        )
+        counted = reputation.successes, reputation.failures
+        self.record_intent(IntentFeedbackApplied(id, request.id, agent, outcome.success, *counted))
 
-    def supersede(self, request: OpenRequest, owner: str, until: int | None = None) -> None:
+    def supersede_request(self, request: OpenRequest, owner: str, until: int | None = None) -> None:
         """End a request without feedback; the new owner, if there is one, gets another request."""
-        self.say(IntentSuperseded(self.intent.id, request.id, request.agent, owner))
-        self._about(AgentRelieved(request.agent, self.intent.id, request.id))
+        self.record_intent(IntentSuperseded(self.intent.id, request.id, request.agent, owner))
+        self._record_agent_event(AgentRelieved(request.agent, self.intent.id, request.id))
         if owner:
-            self.renew(owner, request.agent, until)
+            self.renew_request(owner, request.agent, until)
 
-    def renew(self, owner: str, last: str, until: int | None = None) -> None:
+    def renew_request(self, owner: str, last: str, until: int | None = None) -> None:
         """Open another request; the agent that had the last one may have this one too."""
-        if owner == last and not self.against(owner):
+        if owner == last and not self.policy_vetoes(owner):
             self._dispatch(owner, until=until)
         else:
-            self.hand_to(owner)
+            self.request_if_permitted(owner)
 
-    def go_on(self, why: str) -> None:
+    def try_next(self, error: str) -> None:
         """After a failure, try the next candidate, or deadletter the task."""
-        forbidden = self.forbidden()
-        if self.task.open_blockers or (not forbidden and self.offer()):
+        forbidden = self.forbidden_reasons()
+        if self.task.open_blockers or (not forbidden and self.offer_to_next()):
             self.settle()
             return
         if forbidden:
-            self.forbid()
-        reason = f"{self._why_not_on(forbidden)}: {why}"
+            self.reject_forbidden()
+        reason = f"{self._give_up_reason(forbidden)}: {error}"
         if self.task.status != "deadletter":
-            self.move(TaskTransitioned(self.task.status, "deadletter", reason[:SHOWN_ERROR]))
+            self.record_task(
+                TaskTransitioned(self.task.status, "deadletter", reason[:MAX_ERROR_CHARS])
+            )
         # Also if governance vetoed all others: the failure is what ends it.
-        self.say(IntentNeedsFollowUp(self.intent.id, reason[:SHOWN_ERROR]))
+        self.record_intent(IntentNeedsFollowUp(self.intent.id, reason[:MAX_ERROR_CHARS]))
 
-    def forbid(self) -> None:
+    def reject_forbidden(self) -> None:
         """Reject the intent because its texts contain a forbidden goal."""
-        self.say(IntentRejected(self.intent.id, self.forbidden()))
+        self.record_intent(IntentRejected(self.intent.id, self.forbidden_reasons()))
 
-    def _why_not_on(self, forbidden: tuple[str, ...]) -> str:
+    def _give_up_reason(self, forbidden: tuple[str, ...]) -> str:
         """Reason why no further agent is tried; the error of the failure follows it."""
         if forbidden:
             return f"{forbidden[0]}; the last failed"
@@ -299,89 +321,101 @@ class Course:
         """
         status, intent = self.task.status, self.intent
         if status == "done" and self.intent.state != "Satisfied":
-            self.say(IntentSatisfied(self.intent.id))
-        if status in GIVEN_UP and (cancelled or self.intent.state not in RENEWABLE):
-            why = cancelled or f"its task is {status}"
-            self.say(IntentNeedsFollowUp(self.intent.id, why[:SHOWN_ERROR], bool(cancelled)))
-        if status in WAITING and intent.request is None and intent.state not in OVER:
-            self.wait(self.why_waiting())
+            self.record_intent(IntentSatisfied(self.intent.id))
+        if status in GIVEN_UP_STATUSES and (cancelled or self.intent.state not in RENEWABLE_STATES):
+            reason = cancelled or f"its task is {status}"
+            self.record_intent(
+                IntentNeedsFollowUp(self.intent.id, reason[:MAX_ERROR_CHARS], bool(cancelled))
+            )
+        if (
+            status in UNFINISHED_STATUSES
+            and intent.request is None
+            and intent.state not in SETTLED_STATES
+        ):
+            self.require_follow_up(self.waiting_reason())
 
-    def wait(self, why: str) -> None:
+    def require_follow_up(self, reason: str) -> None:
         """No agent is requested: somebody has to follow up."""
         is_unwanted = self.task.status == "cancelled"
-        self.say(IntentNeedsFollowUp(self.intent.id, why[:SHOWN_ERROR], is_unwanted))
+        self.record_intent(
+            IntentNeedsFollowUp(self.intent.id, reason[:MAX_ERROR_CHARS], is_unwanted)
+        )
 
-    def why_waiting(self) -> str:
+    def waiting_reason(self) -> str:
         """Reason why the task is nobody's work now."""
         task = self.task
-        if task.status in WAITING and task.open_blockers:
+        if task.status in UNFINISHED_STATUSES and task.open_blockers:
             return f"its task waits for {', '.join(task.open_blockers)}"
-        if task.status in WAITING and not task.assignee:
+        if task.status in UNFINISHED_STATUSES and not task.assignee:
             return "its task has no owner"
         return f"its task is {task.status}"
 
     def _propose(
         self,
         candidate: Candidate,
-        anew: tuple[Candidate, ...] = (),
-        terms: Terms | None = None,
+        new_candidates: tuple[Candidate, ...] = (),
+        terms: DelegationTerms | None = None,
     ) -> None:
         intent = self.intent
-        now = Terms(
+        current_terms = DelegationTerms(
             intent.policy, intent.patience_ms, intent.tries, intent.kept_bytes, intent.passed_on
         )
-        then = terms or now
-        self.say(
+        new_terms = terms or current_terms
+        self.record_intent(
             IntentProposed(
                 self.intent.id,
                 candidate.agent,
                 candidate.score,
                 candidate.parts,
                 candidate.threshold,
-                anew,
-                then.policy if then.policy != now.policy else None,
-                then.patience_ms if then.patience_ms != now.patience_ms else None,
-                then.tries if then.tries != now.tries else 0,
-                then.due_by if anew else 0,
-                then.kept_bytes if then.kept_bytes != now.kept_bytes else None,
-                then.passed_on if then.passed_on != now.passed_on else None,
+                new_candidates,
+                new_terms.policy if new_terms.policy != current_terms.policy else None,
+                new_terms.patience_ms
+                if new_terms.patience_ms != current_terms.patience_ms
+                else None,
+                new_terms.tries if new_terms.tries != current_terms.tries else 0,
+                new_terms.due_by if new_candidates else 0,
+                new_terms.kept_bytes if new_terms.kept_bytes != current_terms.kept_bytes else None,
+                new_terms.passed_on if new_terms.passed_on != current_terms.passed_on else None,
             )
         )
 
-    def _vetoes(self, candidate: Candidate) -> tuple[str, ...]:
+    def _find_vetoes(self, candidate: Candidate) -> tuple[str, ...]:
         agent, intent, now = candidate.agent, self.intent, self._now
-        standing, record = self._standing(agent), self._read.agent(agent)
-        return vetoes(candidate, standing, record, intent.wish(now), intent.policy, now)
+        reputation, record = self._reputation(agent), self._read.agent(agent)
+        return find_vetoes(
+            candidate, reputation, record, intent.requirements(now), intent.policy, now
+        )
 
-    def _standing(self, agent: str) -> Standing | None:
-        if agent not in self._standings:
-            self._standings[agent] = self._read.standing(agent)
-        return self._standings[agent]
+    def _reputation(self, agent: str) -> Reputation | None:
+        if agent not in self._reputations:
+            self._reputations[agent] = self._read.standing(agent)
+        return self._reputations[agent]
 
-    def _about(self, event: StandingEvent) -> Standing:
+    def _record_agent_event(self, event: ReputationEvent) -> Reputation:
         """Record an event of an agent's reputation and return the reputation after it."""
-        known = self._standing(event.name)
-        standing = EVOLVE_STANDING[type(event)](known, event, self._now)
-        self._standings[event.name] = standing
-        self._events.append((standing_stream(event.name), event))
-        return standing
+        known = self._reputation(event.name)
+        reputation = REPUTATION_FOLDS[type(event)](known, event, self._now)
+        self._reputations[event.name] = reputation
+        self._events.append((reputation_stream(event.name), event))
+        return reputation
 
 
-def is_late(task: Task, request: OpenRequest, now: int) -> bool:
+def is_request_overdue(task: Task, request: OpenRequest, now: int) -> bool:
     """Return whether the deadline of a request has passed.
 
     Time in review does not count, and neither does a session that has reported in time.
     """
-    if request.deadline is None or now < request.deadline or task.status not in UNDER_WAY:
+    if request.deadline is None or now < request.deadline or task.status not in OPEN_STATUSES:
         return False
     report = task.reported if task.status == "in-progress" else None
     return report is None or report.agent != request.agent or report.at >= request.deadline
 
 
-def task_after(task: Task, events: StreamEvents, now: int) -> Task:
+def fold_task_events(task: Task, events: StreamEvents, now: int) -> Task:
     """Fold the events that concern this task."""
     stream = task_stream(task.id)
     for name, event in events:
         if name == stream:
-            task = EVOLVE_TASK[cast(type[TaskEvent], type(event))](task, event, now)
+            task = TASK_FOLDS[cast(type[TaskEvent], type(event))](task, event, now)
     return task

@@ -2,13 +2,13 @@
 
 from msgspec import Struct
 
-TAKEN_BACK: frozenset[str] = frozenset({"cancelled", "blocked", "given up", "unsent"})
+NO_FEEDBACK_REASONS: frozenset[str] = frozenset({"cancelled", "blocked", "given up", "unsent"})
 """Reasons for which the hub ends a request without feedback for the agent: a person decided so, or
 it was never dispatched.
 """
 
 
-class Ending(Struct, frozen=True):
+class RequestOutcome(Struct, frozen=True):
     """Outcome of a request: its result, or the reason for which the hub ended it."""
 
     success: bool
@@ -21,6 +21,6 @@ class Ending(Struct, frozen=True):
     passed_on: dict[str, object] = {}
 
     @property
-    def feedback(self) -> bool:
+    def counts_for_agent(self) -> bool:
         """True if the outcome counts for or against the agent."""
-        return self.synthetic not in TAKEN_BACK
+        return self.synthetic not in NO_FEEDBACK_REASONS

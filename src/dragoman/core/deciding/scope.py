@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.authority import why_no_holder
+from dragoman.core.authority import holder_objection
 from dragoman.core.commands import (
     AckMail,
     AddWorkItem,
@@ -23,7 +23,6 @@ from dragoman.core.commands import (
     ExpireRequest,
     HandoffCommand,
     IssueToken,
-    KeyAgent,
     PauseAgent,
     PostMail,
     ProposeHandoff,
@@ -39,27 +38,28 @@ from dragoman.core.commands import (
     ReserveFiles,
     ResumeAgent,
     RevokeToken,
+    SetAgentKey,
     StartWave,
     TaskCommand,
     UpdateIntent,
     WarnTask,
 )
-from dragoman.core.deciding.handoffs.repeat import done_before
+from dragoman.core.deciding.handoffs.repeat import find_applied
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Read
-from dragoman.core.states.handoff import section
+from dragoman.core.states.handoff import package_section
 from dragoman.core.states.task import Task
 
 if TYPE_CHECKING:
     from dragoman.core.commands import AnyCommand
 
-SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
+COMMAND_TASKS: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     TaskCommand: lambda command: command.held,
     WarnTask: None,
     CreateTask: lambda command: command.parent or command.discovered_from,
     AdoptTask: lambda command: command.name,
     RegisterAgent: lambda _: "",
-    KeyAgent: lambda _: "",
+    SetAgentKey: lambda _: "",
     IssueToken: lambda _: "",
     RevokeToken: lambda _: "",
     PauseAgent: lambda _: "",
@@ -94,66 +94,66 @@ SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
 allowed; None: any, because it changes no task. Drafts are checked by `_check_drafts`. A warning
 accompanies a command that is bound itself, and is about that one's task."""
 
-_DRAFTS: Final = (DraftHandoff, DiscardDraft, ProposeHandoff)
+_DRAFT_COMMANDS: Final = (DraftHandoff, DiscardDraft, ProposeHandoff)
 """A proposal replaces the draft with its id."""
-_ANSWERS: Final = (ReceiveResult, UpdateIntent)
+_RESULT_COMMANDS: Final = (ReceiveResult, UpdateIntent)
 """About another intent than the attempt's, or a request that has ended, these are repeats or
 anomalies for their decider to record: it accepts nothing else from a caller bound to another task,
 or to an attempt that has ended."""
-_LAST_WORDS: Final = (RejectMessage, RecordTrace, ReleaseReservations, PostMail, WarnTask)
+_ALLOWED_AFTER_END: Final = (RejectMessage, RecordTrace, ReleaseReservations, PostMail, WarnTask)
 """Commands about the ended attempt: its trace, what it releases, what it has to say, what was odd
 about the message that ended it."""
 
 
-def bound(command: "AnyCommand", read: Read, now: int) -> "AnyCommand | Refusal":
+def bind_to_attempt(command: "AnyCommand", read: Read, now: int) -> "AnyCommand | Refusal":
     """Bind the command to the credential's fencing token, or refuse what is outside its scope."""
     actor = read.actor
     forbidden = _check_bearer(command, read)
     if forbidden is not None:
         return forbidden
-    kind = next(kind for kind in type(command).__mro__ if kind in SPEAKS_FOR)
-    speaks_for = SPEAKS_FOR[kind]
+    kind = next(kind for kind in type(command).__mro__ if kind in COMMAND_TASKS)
+    speaks_for = COMMAND_TASKS[kind]
     if speaks_for is None:
         own = read.task(actor.task)
-        over = own if isinstance(own, Refusal) else check_alive(own, read, now)
-        return command if kind in _LAST_WORDS else over or command
+        refusal = own if isinstance(own, Refusal) else check_attempt_valid(own, read, now)
+        return command if kind in _ALLOWED_AFTER_END else refusal or command
     name = speaks_for(command)
     if kind is HandoffCommand:
         handoff = read.handoff(name)
         name = handoff.task if handoff else ""
     task = read.task(name) if name else None
     is_own = isinstance(task, Task) and task.id == actor.task
-    if kind in _ANSWERS and not is_own:
+    if kind in _RESULT_COMMANDS and not is_own:
         task = read.task(actor.task)
     if isinstance(task, Refusal) and kind is not AdoptTask:
         return task
     if not isinstance(task, Task) or task.id != actor.task:
-        return _beyond(actor)
+        return _out_of_scope(actor)
     named = getattr(command, "fence", None)
     if task.fence != actor.fence or named not in (None, actor.fence):
-        return _of_another(actor, task, named)
+        return _wrong_attempt(actor, task, named)
     if hasattr(command, "fence"):
         return replace(command, fence=actor.fence)
-    if kind in _ANSWERS or _was_done(command, read, now):
+    if kind in _RESULT_COMMANDS or _is_known_repeat(command, read, now):
         return command
     # Nothing else checks the attempt: the command names no fencing token.
-    return check_alive(task, read, now) or command
+    return check_attempt_valid(task, read, now) or command
 
 
-def _was_done(command: "AnyCommand", read: Read, now: int) -> bool:
+def _is_known_repeat(command: "AnyCommand", read: Read, now: int) -> bool:
     """True if it repeats what was done to a handoff before and adds nothing: the answer to what
     ended the attempt may have been lost.
     """
-    return isinstance(command, HandoffCommand) and done_before(command, read, now) is not None
+    return isinstance(command, HandoffCommand) and find_applied(command, read, now) is not None
 
 
 def _check_bearer(command: "AnyCommand", read: Read) -> Refusal | None:
     """Refuse a caller that may hold no task, or a draft that is not about its task."""
     # An agent that was made an observer during an attempt may not act in it any more.
-    cannot_hold = why_no_holder(read.agent(read.actor.name))
+    cannot_hold = holder_objection(read.agent(read.actor.name))
     if cannot_hold:
         return Refusal("not_authorized", cannot_hold)
-    return _check_drafts(command, read) if isinstance(command, _DRAFTS) else None
+    return _check_drafts(command, read) if isinstance(command, _DRAFT_COMMANDS) else None
 
 
 def _check_drafts(
@@ -168,23 +168,25 @@ def _check_drafts(
     drafts = [known.package] if known and is_draft and known.sender == actor.name else []
     if isinstance(command, DraftHandoff) and ("task" in command.package or not drafts):
         drafts.append(command.package)
-    names = (section(package, "task").get("task_id") for package in drafts)
+    names = (package_section(package, "task").get("task_id") for package in drafts)
     tasks = (read.task(name) if name and isinstance(name, str) else None for name in names)
     if all(isinstance(task, Task) and task.id == actor.task for task in tasks):
         return None
-    return _beyond(actor, f": its drafts have to name {actor.task} in task.task_id from the start")
+    return _out_of_scope(
+        actor, f": its drafts have to name {actor.task} in task.task_id from the start"
+    )
 
 
-def _beyond(actor: Actor, more: str = "") -> Refusal:
+def _out_of_scope(actor: Actor, more: str = "") -> Refusal:
     """Refusal of a command outside the credential's scope."""
     speaks_for = f"this credential of {actor.name} is for an attempt on {actor.task} only"
     return Refusal("not_authorized", speaks_for + more)
 
 
-def _of_another(actor: Actor, task: Task, named: int | None) -> Refusal:
+def _wrong_attempt(actor: Actor, task: Task, named: int | None) -> Refusal:
     """Refusal because another attempt has begun, or another fencing token was named."""
     if task.fence != actor.fence:
-        return is_over(actor.name, actor.fence, task.id)
+        return attempt_ended_refusal(actor.name, actor.fence, task.id)
     return Refusal(
         "lease_lost",
         f"this credential of {actor.name} is for {task.id} under fence {actor.fence}, and "
@@ -192,16 +194,16 @@ def _of_another(actor: Actor, task: Task, named: int | None) -> Refusal:
     )
 
 
-def check_alive(task: Task, read: Read, now: int) -> Refusal | None:
+def check_attempt_valid(task: Task, read: Read, now: int) -> Refusal | None:
     """Refuse a caller whose credential belongs to an attempt on this task that has ended."""
     actor, lease = read.actor, read.lease(task)
-    is_alive = lease is not None and lease.fence == actor.fence and lease.is_live(now)
+    is_alive = lease is not None and lease.fence == actor.fence and lease.is_valid(now)
     if is_alive or not actor.task:
         return None
-    return is_over(actor.name, actor.fence, task.id)
+    return attempt_ended_refusal(actor.name, actor.fence, task.id)
 
 
-def is_over(agent: str, fence: int, task: str) -> Refusal:
+def attempt_ended_refusal(agent: str, fence: int, task: str) -> Refusal:
     """Refusal for the bearer of a credential whose attempt has ended."""
     return Refusal(
         "lease_lost",

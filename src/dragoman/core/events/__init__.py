@@ -5,7 +5,7 @@ version and an upcaster in `ledger.codec`. Times inside are milliseconds since t
 """
 
 from dragoman.core.events.agents import (
-    AgentKeyed,
+    AgentKeySet,
     AgentPaused,
     AgentRegistered,
     AgentResumed,
@@ -27,18 +27,18 @@ from dragoman.core.events.handoffs import (
     HandoffDrafted,
     HandoffEscalated,
     HandoffExtended,
-    HandoffMoved,
     HandoffNoted,
     HandoffProposed,
     HandoffRejected,
+    HandoffTransitioned,
     HandoffVerified,
     TaskHandedOver,
     WorkItemAdded,
-    WorkItemPassed,
+    WorkItemOwnerChanged,
 )
 from dragoman.core.events.handoffs import HandoffStatus as HandoffStatus
-from dragoman.core.events.handoffs import ItemStatus as ItemStatus
 from dragoman.core.events.handoffs import RejectReason as RejectReason
+from dragoman.core.events.handoffs import WorkItemStatus as WorkItemStatus
 from dragoman.core.events.intents import (
     AgentAssigned,
     AgentDescribed,
@@ -49,8 +49,8 @@ from dragoman.core.events.intents import (
     IntentCompleted,
     IntentCreated,
     IntentDispatched,
-    IntentFedBack,
-    IntentFollowed,
+    IntentFeedbackApplied,
+    IntentFollowedUp,
     IntentNeedsFollowUp,
     IntentProposed,
     IntentRejected,
@@ -93,7 +93,7 @@ from dragoman.core.events.tasks import (
     TaskUnblocked,
     TaskWarned,
 )
-from dragoman.core.events.tasks import Restored as Restored
+from dragoman.core.events.tasks import RestoredState as RestoredState
 from dragoman.core.events.traces import (
     EntropyEscalated,
     EntropySettled,
@@ -128,7 +128,7 @@ HandoffEvent = (
     HandoffDrafted
     | HandoffDiscarded
     | HandoffProposed
-    | HandoffMoved
+    | HandoffTransitioned
     | HandoffVerified
     | HandoffRejected
     | HandoffApproved
@@ -136,13 +136,13 @@ HandoffEvent = (
     | HandoffExtended
     | HandoffNoted
 )
-WorkItemEvent = WorkItemAdded | WorkItemPassed
+WorkItemEvent = WorkItemAdded | WorkItemOwnerChanged
 ActorEvent = CommandRefused | MessageReceived
-AgentEvent = AgentRegistered | AgentKeyed | TokenIssued | TokenRevoked | AgentPaused | AgentResumed
+AgentEvent = AgentRegistered | AgentKeySet | TokenIssued | TokenRevoked | AgentPaused | AgentResumed
 MailEvent = MailPosted | MailRead | MailAcked | MailAnswered | MailEscalated
 WaveEvent = WaveStarted | WaveBeadReleased | WaveCompleted
 ReservationEvent = ReservationTaken | ReservationRenewed | ReservationsEnded
-StandingEvent = AgentDescribed | AgentAssigned | AgentRelieved | AgentRated
+ReputationEvent = AgentDescribed | AgentAssigned | AgentRelieved | AgentRated
 IntentEvent = (
     IntentCreated
     | IntentProposed
@@ -151,11 +151,11 @@ IntentEvent = (
     | IntentDispatched
     | IntentUpdated
     | IntentCompleted
-    | IntentFedBack
+    | IntentFeedbackApplied
     | IntentSatisfied
     | IntentNeedsFollowUp
     | IntentSuperseded
-    | IntentFollowed
+    | IntentFollowedUp
     | IntentAnomaly
 )
 TraceEvent = TraceRecorded | TraceAnomaly
@@ -169,7 +169,7 @@ AnyEvent = (
     | WorkItemEvent
     | WaveEvent
     | ReservationEvent
-    | StandingEvent
+    | ReputationEvent
     | IntentEvent
     | TraceEvent
     | TurnEvent
@@ -195,7 +195,7 @@ EVENT_NAMES: dict[type[Event], str] = {
     CommandRefused: "command.refused",
     MessageReceived: "message.received",
     AgentRegistered: "agent.registered",
-    AgentKeyed: "agent.keyed",
+    AgentKeySet: "agent.keyed",
     TokenIssued: "token.issued",
     TokenRevoked: "token.revoked",
     AgentPaused: "agent.paused",
@@ -210,7 +210,7 @@ EVENT_NAMES: dict[type[Event], str] = {
     HandoffDrafted: "handoff.drafted",
     HandoffDiscarded: "handoff.discarded",
     HandoffProposed: "handoff.proposed",
-    HandoffMoved: "handoff.moved",
+    HandoffTransitioned: "handoff.moved",
     HandoffVerified: "handoff.verified",
     HandoffRejected: "handoff.rejected",
     HandoffApproved: "handoff.approved",
@@ -218,7 +218,7 @@ EVENT_NAMES: dict[type[Event], str] = {
     HandoffExtended: "handoff.extended",
     HandoffNoted: "handoff.noted",
     WorkItemAdded: "workq.added",
-    WorkItemPassed: "workq.passed",
+    WorkItemOwnerChanged: "workq.passed",
     WaveStarted: "wave.started",
     WaveBeadReleased: "wave.bead_released",
     WaveCompleted: "wave.completed",
@@ -236,11 +236,11 @@ EVENT_NAMES: dict[type[Event], str] = {
     IntentDispatched: "intent.dispatched",
     IntentUpdated: "intent.updated",
     IntentCompleted: "intent.completed",
-    IntentFedBack: "intent.fed_back",
+    IntentFeedbackApplied: "intent.fed_back",
     IntentSatisfied: "intent.satisfied",
     IntentNeedsFollowUp: "intent.needs_follow_up",
     IntentSuperseded: "intent.superseded",
-    IntentFollowed: "intent.followed",
+    IntentFollowedUp: "intent.followed",
     IntentAnomaly: "intent.anomaly",
     TaskRewound: "task.rewound",
     TurnRecorded: "turn.recorded",

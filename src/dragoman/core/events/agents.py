@@ -34,7 +34,7 @@ class AgentRegistered(Event, frozen=True):
     """Its SAOP role in traces, where that is not its name; empty: none."""
 
 
-class AgentKeyed(Event, frozen=True):
+class AgentKeySet(Event, frozen=True):
     """The agent signs with this public key; empty: with none from now on."""
 
     key: str

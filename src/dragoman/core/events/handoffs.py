@@ -63,7 +63,7 @@ class HandoffProposed(Event, frozen=True):
     due_at: int | None = None
 
 
-class HandoffMoved(Event, frozen=True):
+class HandoffTransitioned(Event, frozen=True):
     """A handoff changed its state."""
 
     from_: HandoffStatus
@@ -155,7 +155,7 @@ class TaskHandedOver(Event, frozen=True):
     """True if the task had no owner before the proposal."""
 
 
-ItemStatus = Literal["open", "claimed", "orphaned"]
+WorkItemStatus = Literal["open", "claimed", "orphaned"]
 
 
 class WorkItemAdded(Event, frozen=True):
@@ -165,9 +165,9 @@ class WorkItemAdded(Event, frozen=True):
     title: str
 
 
-class WorkItemPassed(Event, frozen=True):
+class WorkItemOwnerChanged(Event, frozen=True):
     """An item got another owner, or (empty) none."""
 
     id: str
     owner: str
-    status: ItemStatus
+    status: WorkItemStatus

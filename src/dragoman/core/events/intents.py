@@ -1,7 +1,7 @@
 """What happened to intents, and how agents stand in the registry."""
 
 from dragoman.core.events.base import Event
-from dragoman.core.offers import KEPT_BYTES, Candidate, Parts, Policy, Trust
+from dragoman.core.offers import DEFAULT_KEPT_BYTES, Candidate, Policy, ScoreParts, Trust
 
 
 class AgentDescribed(Event, frozen=True):
@@ -64,7 +64,7 @@ class IntentCreated(Event, frozen=True):
     tries: int = 3
     """Number of failed requests after which it is given up."""
     policy: Policy = Policy()
-    kept_bytes: int = KEPT_BYTES
+    kept_bytes: int = DEFAULT_KEPT_BYTES
     """Largest output that is stored in the ledger."""
     passed_on: dict[str, object] = {}
     """Further content for its agents: `meta`, and fields that the hub does not know."""
@@ -76,7 +76,7 @@ class IntentProposed(Event, frozen=True):
     intent: str
     agent: str
     score: float
-    parts: Parts
+    parts: ScoreParts
     threshold: float
     candidates: tuple[Candidate, ...] = ()
     """All candidates, the best first; only on the first proposal after a ranking."""
@@ -161,7 +161,7 @@ class IntentCompleted(Event, frozen=True):
     """Further content of the result, if policy stores it."""
 
 
-class IntentFedBack(Event, frozen=True):
+class IntentFeedbackApplied(Event, frozen=True):
     """The result of a request was counted for its agent, in the same transaction."""
 
     intent: str
@@ -196,7 +196,7 @@ class IntentSuperseded(Event, frozen=True):
     owner: str = ""
 
 
-class IntentFollowed(Event, frozen=True):
+class IntentFollowedUp(Event, frozen=True):
     """Another intent follows this one up."""
 
     intent: str

@@ -195,7 +195,7 @@ class TaskCheckpointed(Event, frozen=True):
     """Author, while nobody worked on the task; empty: its worker."""
 
 
-class Restored(Struct, frozen=True, omit_defaults=True):
+class RestoredState(Struct, frozen=True, omit_defaults=True):
     """State of a task at one of its status changes, as far as a rewind brings it back."""
 
     status: Status
@@ -223,7 +223,7 @@ class TaskRewound(Event, frozen=True):
     to: Status
     version: int
     """Version of that entry in the stream of the task."""
-    restored: Restored
+    restored: RestoredState
     commit: str = ""
     """Commit that goes with it: the one of then, if that is known."""
     branch: str = ""

@@ -15,25 +15,25 @@ from msgspec import Struct
 
 Sign = Literal["falling_confidence", "repeated_error", "loop"]
 
-_ERROR: Final = re.compile(
+_ERROR_RE: Final = re.compile(
     r"\b(?:error|errno|exception|traceback|fail(?:ed|ure|ing)?|fatal|panic(?:ked)?|denied"
     r"|refused|not found|cannot|timed? ?out)\b",
     re.IGNORECASE,
 )
-_NONE: Final = re.compile(
+_NO_ERROR_RE: Final = re.compile(
     r"\b(?:0|no|without(?: any)?)\s+(?:errors?|fail(?:ed|ures?|ing)?|exceptions?)\b"
     r"|\b(?:errors?|failed|failures?|exceptions?)\s*[:=]\s*0\b",
     re.IGNORECASE,
 )
 """Phrases that say that there was no error."""
-_CHANGING: Final = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|[0-9]+")
+_VARYING_RE: Final = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|[0-9]+")
 """Parts that vary between two reports of the same thing: addresses, hashes, numbers."""
-_ACCIDENTAL: Final = re.compile(r"0x[0-9a-f]+|\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,}\b")
+_VARYING_IN_ACTION_RE: Final = re.compile(r"0x[0-9a-f]+|\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,}\b")
 """Parts that vary between two equal actions: hashes and addresses, not which page is read."""
-_SPACE: Final = re.compile(r"\s+")
-_MOST_LOOKED_AT: Final = 10_000
+_SPACE_RE: Final = re.compile(r"\s+")
+_MAX_INSPECTED: Final = 10_000
 """Characters inspected at both ends of a text: it may have megabytes."""
-_LONGEST_LOOP: Final = 4
+_MAX_LOOP_PERIOD: Final = 4
 
 
 class Thresholds(Struct, frozen=True):
@@ -53,7 +53,7 @@ class Thresholds(Struct, frozen=True):
     """Rounds of a loop that are reported."""
 
 
-class Seen(Struct, frozen=True):
+class ObservedTurn(Struct, frozen=True):
     """The parts of a turn that are judged."""
 
     index: int
@@ -73,32 +73,32 @@ class Finding(Struct, frozen=True):
     threshold: float
 
 
-class Steady(Struct, frozen=True):
+class SettledSign(Struct, frozen=True):
     """A raised sign that has settled."""
 
     sign: Sign
     measured: float
 
 
-def judge(
-    turns: Sequence[Seen], thresholds: Thresholds, raised: Collection[str]
-) -> list[Finding | Steady]:
+def detect_signs(
+    turns: Sequence[ObservedTurn], thresholds: Thresholds, raised: Collection[str]
+) -> list[Finding | SettledSign]:
     """Detect what is new in the last turns, which are in order; `raised`: signs raised already."""
     last = turns[-thresholds.window :]
     return [
-        told
-        for sign, look in _SIGNS.items()
-        for told in look(last, thresholds, is_raised=sign in raised)
+        finding
+        for sign, detect in _DETECTORS.items()
+        for finding in detect(last, thresholds, is_raised=sign in raised)
     ]
 
 
-def _confidence(
-    turns: Sequence[Seen], thresholds: Thresholds, *, is_raised: bool
-) -> Iterator[Finding | Steady]:
+def _detect_falling_confidence(
+    turns: Sequence[ObservedTurn], thresholds: Thresholds, *, is_raised: bool
+) -> Iterator[Finding | SettledSign]:
     stated = {turn.index: turn.confidence for turn in turns if turn.confidence is not None}
     if len(stated) < max(2, thresholds.least):
         return
-    fall = round(-slope([*stated.values()]), 4)
+    fall = round(-fit_slope([*stated.values()]), 4)
     if not is_raised and fall >= thresholds.fall:
         indexes = tuple(stated)
         first, last = indexes[0], indexes[-1]
@@ -108,28 +108,31 @@ def _confidence(
         )
         yield Finding("falling_confidence", detail, indexes, fall, thresholds.fall)
     elif is_raised and fall < thresholds.settle:
-        yield Steady("falling_confidence", fall)
+        yield SettledSign("falling_confidence", fall)
 
 
-def _errors(
-    turns: Sequence[Seen], thresholds: Thresholds, *, is_raised: bool
-) -> Iterator[Finding | Steady]:
-    errors = [(turn, error_of(turn.observation)) for turn in turns]
+def _detect_repeated_error(
+    turns: Sequence[ObservedTurn], thresholds: Thresholds, *, is_raised: bool
+) -> Iterator[Finding | SettledSign]:
+    errors = [(turn, extract_error(turn.observation)) for turn in turns]
     counted = Counter(error for _, error in errors if error)
     error, count = max(counted.items(), key=lambda one: one[1], default=("", 0))
     if not is_raised and count >= thresholds.repeats:
-        indexes = tuple(turn.index for turn, said in errors if said == error)
+        indexes = tuple(turn.index for turn, other in errors if other == error)
         detail = f"the same error {count} times in {len(turns)} turns: {error[:200]}"
         yield Finding("repeated_error", detail, indexes, count, thresholds.repeats)
     elif is_raised and count < thresholds.repeats - 1:
-        yield Steady("repeated_error", count)
+        yield SettledSign("repeated_error", count)
 
 
-def _loops(
-    turns: Sequence[Seen], thresholds: Thresholds, *, is_raised: bool
-) -> Iterator[Finding | Steady]:
-    digests = [f"{digest(turn.action, _ACCIDENTAL)} {digest(turn.observation)}" for turn in turns]
-    period, cycles = loop_at_end(digests)
+def _detect_loop(
+    turns: Sequence[ObservedTurn], thresholds: Thresholds, *, is_raised: bool
+) -> Iterator[Finding | SettledSign]:
+    digests = [
+        f"{digest_text(turn.action, _VARYING_IN_ACTION_RE)} {digest_text(turn.observation)}"
+        for turn in turns
+    ]
+    period, cycles = find_final_loop(digests)
     if not is_raised and cycles >= thresholds.cycles:
         round_ = turns[-period * cycles :]
         steps = " → ".join(turn.action[:60] or "nothing" for turn in round_[:period])
@@ -137,17 +140,17 @@ def _loops(
         indexes = tuple(turn.index for turn in round_)
         yield Finding("loop", detail, indexes, cycles, thresholds.cycles)
     elif is_raised and cycles < thresholds.cycles:
-        yield Steady("loop", cycles)
+        yield SettledSign("loop", cycles)
 
 
-_SIGNS: Final[dict[Sign, Callable[..., Iterator[Finding | Steady]]]] = {
-    "falling_confidence": _confidence,
-    "repeated_error": _errors,
-    "loop": _loops,
+_DETECTORS: Final[dict[Sign, Callable[..., Iterator[Finding | SettledSign]]]] = {
+    "falling_confidence": _detect_falling_confidence,
+    "repeated_error": _detect_repeated_error,
+    "loop": _detect_loop,
 }
 
 
-def slope(values: Sequence[float]) -> float:
+def fit_slope(values: Sequence[float]) -> float:
     """Slope of the least-squares line through values at equal distances."""
     middle, mean = (len(values) - 1) / 2, sum(values) / len(values)
     spread = sum((place - middle) ** 2 for place in range(len(values)))
@@ -155,13 +158,13 @@ def slope(values: Sequence[float]) -> float:
     return rise / spread
 
 
-def loop_at_end(digests: Sequence[str]) -> tuple[int, int]:
+def find_final_loop(digests: Sequence[str]) -> tuple[int, int]:
     """Shortest period of at least two turns with which a sequence ends, and its rounds.
 
     Two are a loop, A-B-A-B; a turn that only repeats itself counts as a period of two.
     """
     best = (0, 1)
-    for period in range(2, _LONGEST_LOOP + 1):
+    for period in range(2, _MAX_LOOP_PERIOD + 1):
         if len(digests) < 2 * period:
             break
         pattern, rounds = digests[-period:], 1
@@ -172,26 +175,26 @@ def loop_at_end(digests: Sequence[str]) -> tuple[int, int]:
     return best
 
 
-def error_of(text: str) -> str:
+def extract_error(text: str) -> str:
     """First line that names an error, without its varying parts."""
-    for line in _ends_of(text).splitlines():
-        if _ERROR.search(_NONE.sub("", line)):
-            return normalised(line)
+    for line in _head_and_tail(text).splitlines():
+        if _ERROR_RE.search(_NO_ERROR_RE.sub("", line)):
+            return normalize_text(line)
     return ""
 
 
-def digest(text: str, changing: re.Pattern[str] = _CHANGING) -> str:
+def digest_text(text: str, varying: re.Pattern[str] = _VARYING_RE) -> str:
     """Digest that is equal for texts that differ only in varying parts."""
-    said = normalised(_ends_of(text), changing)
-    return blake2b(said.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    text_without_varying = normalize_text(_head_and_tail(text), varying)
+    return blake2b(text_without_varying.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-def _ends_of(text: str) -> str:
-    if len(text) <= 2 * _MOST_LOOKED_AT:
+def _head_and_tail(text: str) -> str:
+    if len(text) <= 2 * _MAX_INSPECTED:
         return text
-    return f"{text[:_MOST_LOOKED_AT]}\n{text[-_MOST_LOOKED_AT:]}"
+    return f"{text[:_MAX_INSPECTED]}\n{text[-_MAX_INSPECTED:]}"
 
 
-def normalised(text: str, changing: re.Pattern[str] = _CHANGING) -> str:
+def normalize_text(text: str, varying: re.Pattern[str] = _VARYING_RE) -> str:
     """Text without its varying parts, in lower case."""
-    return _SPACE.sub(" ", changing.sub("#", text.lower())).strip()
+    return _SPACE_RE.sub(" ", varying.sub("#", text.lower())).strip()

@@ -3,23 +3,23 @@
 from collections.abc import Callable
 
 from dragoman.core.actors import Actor
-from dragoman.core.authority import MAY_MOVE, relation
+from dragoman.core.authority import MAY_MOVE, relation_to_task
 from dragoman.core.errors import Refusal
-from dragoman.core.states.handoff import Handoff, with_owner
+from dragoman.core.states.handoff import Handoff, extend_chain
 from dragoman.core.states.task import ActiveHandoff, Task
 
 
-def owner_of(task: Task, sender: str) -> str:
+def current_owner(task: Task, sender: str) -> str:
     """Owner of the task; the sender, if nobody owns it (S-ADOPT)."""
     return task.assignee or sender
 
 
-def chain_of(task: Task, owner: str) -> tuple[str, ...]:
+def owner_chain(task: Task, owner: str) -> tuple[str, ...]:
     """Owners so far, the present one last."""
-    return with_owner(task.chain, owner)
+    return extend_chain(task.chain, owner)
 
 
-def check_owner(
+def check_may_hand_over(
     task: Task, old: Handoff | None, actor: Actor, find: Callable[[str], Handoff | None]
 ) -> Refusal | None:
     """Check that the caller may hand the task on: its owner, once at a time, or a recipient that
@@ -29,19 +29,19 @@ def check_owner(
     """
     if task.is_final:
         return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
-    promised = promised_to(task, actor.name)
-    if promised:
+    delegate = pending_delegate(task, actor.name)
+    if delegate:
         return Refusal(
             "ownership_conflict",
-            f"{task.id} was delegated to {promised}, who has not rejected it: only "
-            f"{promised} may hand it off",
+            f"{task.id} was delegated to {delegate}, who has not rejected it: only "
+            f"{delegate} may hand it off",
             "not_owner",
         )
     under_way = task.handoff
     if under_way is not None:
         if old is None or old.id != under_way.id:
-            return _under_way(task, under_way, find(under_way.id), actor)
-        if may_replace(old, actor):
+            return _open_offer_refusal(task, under_way, find(under_way.id), actor)
+        if may_supersede(old, actor):
             return None
     if under_way is None and task.assignee == actor.name:
         return None
@@ -54,9 +54,11 @@ def check_owner(
     )
 
 
-def _under_way(task: Task, by: ActiveHandoff, handoff: Handoff | None, actor: Actor) -> Refusal:
+def _open_offer_refusal(
+    task: Task, by: ActiveHandoff, handoff: Handoff | None, actor: Actor
+) -> Refusal:
     """Refusal because an offer is open; it tells a caller that may supersede it how."""
-    is_its_own = handoff is not None and may_replace(handoff, actor)
+    is_its_own = handoff is not None and may_supersede(handoff, actor)
     # The same at all surfaces: the argument and the option have one name.
     instead = f": supersede that offer (supersedes {by.id})" if is_its_own else ""
     where = f"{by.recipient}'s" if by.is_taken else f"being handed over to {by.recipient}"
@@ -70,7 +72,10 @@ def _check_unowned(task: Task, actor: Actor) -> Refusal | None:
 
     Else an offer would lift a block, or take a task out of the backlog that nobody has queued.
     """
-    if task.status == "ready" or (task.status, "ready") in MAY_MOVE[relation(actor, task, None, 0)]:
+    if (
+        task.status == "ready"
+        or (task.status, "ready") in MAY_MOVE[relation_to_task(actor, task, None, 0)]
+    ):
         return None
     return Refusal(
         "ownership_conflict",
@@ -80,7 +85,7 @@ def _check_unowned(task: Task, actor: Actor) -> Refusal | None:
     )
 
 
-def on_its_way(task: Task, by: ActiveHandoff) -> Refusal:
+def active_handoff_refusal(task: Task, by: ActiveHandoff) -> Refusal:
     """Refusal of a change of owner while a handoff is active."""
     where, instead = f"being handed over to {by.recipient}", ", or its sender withdraw it"
     if by.is_taken:
@@ -93,15 +98,15 @@ def on_its_way(task: Task, by: ActiveHandoff) -> Refusal:
     )
 
 
-def promised_to(task: Task, name: str) -> str:
+def pending_delegate(task: Task, name: str) -> str:
     """Agent to which the task is delegated and which has not had it yet; empty: none."""
-    asked = task.delegation
-    if asked is None or not task.is_delegated or asked.to_agent in (name, *task.agents):
+    delegation = task.delegation
+    if delegation is None or not task.is_delegated or delegation.to_agent in (name, *task.agents):
         return ""
-    return asked.to_agent
+    return delegation.to_agent
 
 
-def may_replace(old: Handoff, actor: Actor) -> bool:
+def may_supersede(old: Handoff, actor: Actor) -> bool:
     """Return whether the caller may supersede an active handoff.
 
     A recipient that has accepted the work may pass it on (S-ACP-15); until it is activated, its
@@ -112,7 +117,7 @@ def may_replace(old: Handoff, actor: Actor) -> bool:
     return old.sender == actor.name and old.status != "activated"
 
 
-def may_go_back(
+def may_offer_back(
     chain: tuple[str, ...],
     recipient: str,
     old: Handoff | None,
@@ -129,28 +134,28 @@ def may_go_back(
     owner = chain[-1]
     while old is not None and old.sender == owner and old.rejection is not None:
         old = find(old.supersedes) if old.supersedes else None
-        if old is not None and old.recipient == owner and old.was_passed_on:
+        if old is not None and old.recipient == owner and old.was_redelegated:
             return True
     return False
 
 
-def check_cycle(
-    chain: tuple[str, ...], recipient: str, *, goes_back: bool = False, way: str = ""
+def check_ownership_cycle(
+    chain: tuple[str, ...], recipient: str, *, is_offered_back: bool = False, hint: str = ""
 ) -> Refusal | None:
     """Check that the recipient has not owned the work before, unless it had it last and gets it
     back.
 
     `hint` says how else the work can get to it.
     """
-    if recipient not in chain or (goes_back and chain[-2:-1] == (recipient,)):
+    if recipient not in chain or (is_offered_back and chain[-2:-1] == (recipient,)):
         return None
     if recipient == chain[-1]:
         return Refusal("ownership_conflict", f"{recipient} has it now: name somebody else", "cycle")
     before = f"{recipient} has owned it before ({' → '.join(chain)})"
-    return Refusal("ownership_conflict", f"{before}: {way}" if way else before, "cycle")
+    return Refusal("ownership_conflict", f"{before}: {hint}" if hint else before, "cycle")
 
 
-def way_back(task: Task, chain: tuple[str, ...], recipient: str) -> str:
+def return_hint(task: Task, chain: tuple[str, ...], recipient: str) -> str:
     """Hint how the work gets back to a former owner, if its owner may not offer it."""
     under_way = task.handoff
     if under_way is not None and under_way.is_taken and under_way.owner == recipient:

@@ -12,34 +12,34 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.offers import PLACE, Candidate, Parts, Trust, Wish
-from dragoman.core.rules.threshold import ENOUGH, threshold
-from dragoman.core.states.standing import Descriptor, Standing
-from dragoman.text.words import words_of
+from dragoman.core.offers import LOCALITY_PREFIX, Candidate, Requirements, ScoreParts, Trust
+from dragoman.core.rules.threshold import MIN_SAMPLES, compute_threshold
+from dragoman.core.states.standing import AgentDescriptor, Reputation
+from dragoman.text.words import extract_words
 
-SKILL: Final = 0.5
-CONSTRAINT: Final = 0.2
-SUCCESS: Final = 0.3
-DOUBT: Final = 0.5
+SKILL_WEIGHT: Final = 0.5
+CONSTRAINT_WEIGHT: Final = 0.2
+SUCCESS_WEIGHT: Final = 0.3
+PRIOR_SUCCESS_RATE: Final = 0.5
 """Success rate that is assumed of an unknown agent, until results say otherwise."""
-COST: Final = 0.2
+MAX_COST_PENALTY: Final = 0.2
 """Largest penalty for cost; half of it applies at a cost of 1."""
-TURN: Final = SKILL + CONSTRAINT + SUCCESS + COST
+TURN_BONUS: Final = SKILL_WEIGHT + CONSTRAINT_WEIGHT + SUCCESS_WEIGHT + MAX_COST_PENALTY
 """Largest possible difference of two scores: whoever has the newcomers' turn ranks first, above any
 threshold.
 """
-EVERY: Final = 10
+NEWCOMER_INTERVAL: Final = 10
 """Each time this many pieces of work were assigned, one goes to the least known agent."""
-TRUST: Final[Mapping[Trust, float]] = {"T0": 0.7, "T1": 0.85, "T2": 1.0}
+TRUST_FACTORS: Final[Mapping[Trust, float]] = {"T0": 0.7, "T1": 0.85, "T2": 1.0}
 
 _DIGITS: Final = 4
-_UNITS: Final = 10**_DIGITS
-_TURN_UNITS: Final = round(TURN * _UNITS)
-_ORDERS: Final = 64
+_SCORE_UNITS: Final = 10**_DIGITS
+_TURN_BONUS_UNITS: Final = round(TURN_BONUS * _SCORE_UNITS)
+_MAX_ORDERINGS: Final = 64
 """The ordering is cached for this many sets of constraints."""
 
-MEANINGLESS: Final = frozenset(
-    words_of(
+STOP_WORDS: Final = frozenset(
+    extract_words(
         "a all am an and any anything are as at be best by can do every everything for from good "
         "has have i in is it me most my of on or our that the this to top use we with you your "
         "agent agents expert"
@@ -48,23 +48,23 @@ MEANINGLESS: Final = frozenset(
 """Words that occur in any goal, or that any agent may claim: naming them is no match."""
 
 
-def telling(text: str) -> frozenset[str]:
+def significant_words(text: str) -> frozenset[str]:
     """Words of a text that are not stop words."""
-    return frozenset(words_of(text)) - MEANINGLESS
+    return frozenset(extract_words(text)) - STOP_WORDS
 
 
 # Skills only: they are few and short, and goals are neither.
-_telling_of_skill = lru_cache(maxsize=8_192)(telling)
+_skill_words = lru_cache(maxsize=8_192)(significant_words)
 
 
-class _Entry(Struct, frozen=True, gc=False):
+class _AgentScore(Struct, frozen=True, gc=False):
     """The parts of an agent's score that do not depend on the goal."""
 
     agent: str
     skills: tuple[str, ...]
-    alone: tuple[tuple[str, ...], ...]
+    single_skills: tuple[tuple[str, ...], ...]
     """Each skill as a tuple of its own."""
-    levels: tuple[float, ...]
+    skill_scores: tuple[float, ...]
     """Skill part of the score, by how many of its skills the goal names."""
     constraints: frozenset[str]
     trust: float
@@ -77,99 +77,107 @@ class _Entry(Struct, frozen=True, gc=False):
     open: int
 
 
-_Place = tuple[int, str, Candidate]
+_RankedCandidate = tuple[int, str, Candidate]
 """Sort key and candidate: the best score first (negated, in units), then the name."""
 
 
-class _Order(Struct, frozen=True):
+class _Ordering(Struct, frozen=True):
     """All agents in order, as if the goal named no skill of theirs."""
 
-    places: list[_Place]
-    bases: dict[str, tuple[int, float]]
+    ranked: list[_RankedCandidate]
+    base_scores: dict[str, tuple[int, float]]
     """Agent -> its score without skills, which may be below zero, and the part for constraints."""
 
 
-class Roster:
+class AgentRanker:
     """Ranks the agents of the registry for a goal.
 
     What does not depend on the goal is computed once for each agent, and once for each agent and
     set of constraints: a ranking looks only at agents of whose skills the goal names a word.
     """
 
-    def __init__(self, standings: Iterable[Standing], now: int) -> None:
-        self._entries: dict[str, _Entry] = {}
+    def __init__(self, reputations: Iterable[Reputation], now: int) -> None:
+        self._entries: dict[str, _AgentScore] = {}
         self._skills: dict[str, list[tuple[str, int, frozenset[str]]]] = {}
         """One word of a skill -> agent, index of the skill, and all words of the skill."""
-        self._orders: dict[frozenset[str], _Order] = {}
+        self._orderings: dict[frozenset[str], _Ordering] = {}
         """Constraints -> ordering of the agents under them."""
-        for standing in standings:
-            self.put(standing, now)
+        for reputation in reputations:
+            self.update(reputation, now)
 
-    def put(self, standing: Standing, now: int) -> None:
+    def update(self, reputation: Reputation, now: int) -> None:
         """Update the scores of an agent."""
-        descriptor = standing.descriptor
+        descriptor = reputation.descriptor
         if descriptor is None:
             return
-        entry = _entry(standing, descriptor, now)
+        entry = _score_agent(reputation, descriptor, now)
         before = self._entries.get(entry.agent)
         self._entries[entry.agent] = entry
-        for asked, order in self._orders.items():
+        for constraints, ordering in self._orderings.items():
             if before is not None:
-                base, constraint = order.bases[before.agent]
-                del order.places[bisect_left(order.places, _place(before, base, constraint))]
-            base, constraint = order.bases[entry.agent] = _base(entry, asked)
-            insort(order.places, _place(entry, base, constraint))
+                base, constraint = ordering.base_scores[before.agent]
+                del ordering.ranked[
+                    bisect_left(ordering.ranked, _rank_agent(before, base, constraint))
+                ]
+            base, constraint = ordering.base_scores[entry.agent] = _base_score(entry, constraints)
+            insort(ordering.ranked, _rank_agent(entry, base, constraint))
         if before is None or before.skills != entry.skills:
-            self._learn(entry, before)
+            self._index_skills(entry, before)
 
     def rank(
-        self, wish: Wish, may_have_it: Callable[[Candidate], bool] = lambda _: True
+        self, requirements: Requirements, may_have_it: Callable[[Candidate], bool] = lambda _: True
     ) -> tuple[Candidate, ...]:
         """Rank all agents, the best first; ties are ordered by name.
 
         An agent that may not have the work does not take the newcomers' turn from those that may.
         """
-        asked = frozenset(map(str.casefold, wish.constraints))
-        matched = self._matched(telling(" ".join((wish.goal, *wish.skills))))
-        order, entries = self._order(asked), self._entries
-        places = [place for place in order.places if place[1] not in matched]
-        turn = self._whose_turn(matched, order, may_have_it)
+        constraints = frozenset(map(str.casefold, requirements.constraints))
+        matched = self._match_skills(
+            significant_words(" ".join((requirements.goal, *requirements.skills)))
+        )
+        ordering, entries = self._ordering(constraints), self._entries
+        ranked = [row for row in ordering.ranked if row[1] not in matched]
+        turn = self._newcomer_turn(matched, ordering, may_have_it)
         if turn is not None:
-            places.append(turn)
+            ranked.append(turn)
             del matched[turn[1]]
         for agent, found in matched.items():
-            base, constraint = order.bases[agent]
-            places.append(_place(entries[agent], base, constraint, found))
-        places.sort()
-        return tuple([candidate for _, _, candidate in places])
+            base, constraint = ordering.base_scores[agent]
+            ranked.append(_rank_agent(entries[agent], base, constraint, found))
+        ranked.sort()
+        return tuple([candidate for _, _, candidate in ranked])
 
-    def _matched(self, words: frozenset[str]) -> dict[str, list[int]]:
+    def _match_skills(self, words: frozenset[str]) -> dict[str, list[int]]:
         """Agent -> its skills of which the goal has all words."""
         matched: dict[str, list[int]] = {}
         for word in words:
-            for agent, index, told in self._skills.get(word, ()):
-                if told <= words:
+            for agent, index, skill_words in self._skills.get(word, ()):
+                if skill_words <= words:
                     matched.setdefault(agent, []).append(index)
         for found in matched.values():
             found.sort()
         return matched
 
-    def _order(self, asked: frozenset[str]) -> _Order:
-        order = self._orders.get(asked)
-        if order is None:
-            if len(self._orders) >= _ORDERS:
-                self._orders.clear()
-            bases = {agent: _base(entry, asked) for agent, entry in self._entries.items()}
-            places = (_place(self._entries[agent], *base) for agent, base in bases.items())
-            order = self._orders[asked] = _Order(sorted(places), bases)
-        return order
+    def _ordering(self, constraints: frozenset[str]) -> _Ordering:
+        ordering = self._orderings.get(constraints)
+        if ordering is None:
+            if len(self._orderings) >= _MAX_ORDERINGS:
+                self._orderings.clear()
+            base_scores = {
+                agent: _base_score(entry, constraints) for agent, entry in self._entries.items()
+            }
+            ranked = (
+                _rank_agent(self._entries[agent], *base) for agent, base in base_scores.items()
+            )
+            ordering = self._orderings[constraints] = _Ordering(sorted(ranked), base_scores)
+        return ordering
 
-    def _whose_turn(
+    def _newcomer_turn(
         self,
         matched: Mapping[str, list[int]],
-        order: _Order,
+        ordering: _Ordering,
         may_have_it: Callable[[Candidate], bool],
-    ) -> _Place | None:
+    ) -> _RankedCandidate | None:
         """Least known of the matching agents, if it is the newcomers' turn.
 
         Only work that was assigned to matching agents is counted: else the turn could always fall
@@ -178,93 +186,104 @@ class Roster:
         one piece of work at a time.
         """
 
-        def place(one: _Entry, *, is_turn: bool) -> _Place:
-            return _place(one, *order.bases[one.agent], matched[one.agent], is_turn=is_turn)
+        def place(one: _AgentScore, *, is_turn: bool) -> _RankedCandidate:
+            return _rank_agent(
+                one, *ordering.base_scores[one.agent], matched[one.agent], is_turn=is_turn
+            )
 
-        able = [self._entries[agent] for agent in matched]
-        if (sum(one.assigned for one in able) + 1) % EVERY:
-            if any(may_have_it(place(one, is_turn=False)[2]) for one in able):
+        eligible = [self._entries[agent] for agent in matched]
+        if (sum(one.assigned for one in eligible) + 1) % NEWCOMER_INTERVAL:
+            if any(may_have_it(place(one, is_turn=False)[2]) for one in eligible):
                 return None
-            able = [one for one in able if not one.open]
-        able.sort(key=lambda one: (one.samples, one.assigned, one.agent))
-        turns = (place(one, is_turn=True) for one in able)
+            eligible = [one for one in eligible if not one.open]
+        eligible.sort(key=lambda one: (one.samples, one.assigned, one.agent))
+        turns = (place(one, is_turn=True) for one in eligible)
         return next((turn for turn in turns if may_have_it(turn[2])), None)
 
-    def _learn(self, entry: _Entry, before: _Entry | None) -> None:
+    def _index_skills(self, entry: _AgentScore, before: _AgentScore | None) -> None:
         """Index the skills of an agent by one word of each."""
         for skill in before.skills if before else ():
-            for word in sorted(_telling_of_skill(skill))[:1]:
+            for word in sorted(_skill_words(skill))[:1]:
                 known = self._skills[word]
                 self._skills[word] = [one for one in known if one[0] != entry.agent]
         for index, skill in enumerate(entry.skills):
-            words = _telling_of_skill(skill)
+            words = _skill_words(skill)
             for word in sorted(words)[:1]:
                 self._skills.setdefault(word, []).append((entry.agent, index, words))
 
 
-def _entry(standing: Standing, descriptor: Descriptor, now: int) -> _Entry:
-    places = (PLACE + place for place in descriptor.locality)
-    evidence = standing.evidence(now)
-    lower = evidence.lower
-    doubt = max(0.0, DOUBT - lower) * max(0.0, 1 - evidence.samples / ENOUGH)
-    trust, skills = TRUST[descriptor.trust], _apart(descriptor.skills)
-    return _Entry(
-        standing.name,
+def _score_agent(reputation: Reputation, descriptor: AgentDescriptor, now: int) -> _AgentScore:
+    localities = (LOCALITY_PREFIX + place for place in descriptor.locality)
+    evidence = reputation.evidence(now)
+    lower = evidence.lower_bound
+    newcomer_credit = max(0.0, PRIOR_SUCCESS_RATE - lower) * max(
+        0.0, 1 - evidence.samples / MIN_SAMPLES
+    )
+    trust, skills = TRUST_FACTORS[descriptor.trust], _distinct_skills(descriptor.skills)
+    return _AgentScore(
+        reputation.name,
         skills,
         tuple((skill,) for skill in skills),
-        _levels(trust, len(skills)),
-        frozenset(map(str.casefold, (*descriptor.constraints, *places))),
+        _skill_scores(trust, len(skills)),
+        frozenset(map(str.casefold, (*descriptor.constraints, *localities))),
         trust,
-        round(trust * SUCCESS * lower, _DIGITS),
-        round(trust * SUCCESS * doubt, _DIGITS),
-        -round(COST * descriptor.cost / (descriptor.cost + 1), _DIGITS) + 0.0,  # and not -0.0
-        threshold(evidence),
+        round(trust * SUCCESS_WEIGHT * lower, _DIGITS),
+        round(trust * SUCCESS_WEIGHT * newcomer_credit, _DIGITS),
+        -round(MAX_COST_PENALTY * descriptor.cost / (descriptor.cost + 1), _DIGITS)
+        + 0.0,  # and not -0.0
+        compute_threshold(evidence),
         evidence.samples,
-        standing.assigned,
-        standing.open,
+        reputation.assigned,
+        reputation.open,
     )
 
 
-def _apart(skills: Iterable[str]) -> tuple[str, ...]:
+def _distinct_skills(skills: Iterable[str]) -> tuple[str, ...]:
     """Each skill once: other case or another order of the words makes no other skill."""
     by_words: dict[frozenset[str], str] = {}
     for skill in skills:
-        by_words.setdefault(_telling_of_skill(skill), skill)
+        by_words.setdefault(_skill_words(skill), skill)
     return tuple(by_words.values())
 
 
-def _base(entry: _Entry, asked: frozenset[str]) -> tuple[int, float]:
+def _base_score(entry: _AgentScore, constraints: frozenset[str]) -> tuple[int, float]:
     """Score without skills, in units, and the part for constraints."""
-    kept = len(asked & entry.constraints) / len(asked) if asked else 1.0
-    constraint = round(entry.trust * CONSTRAINT * kept, _DIGITS)
-    return round((constraint + entry.success + entry.newcomer + entry.cost) * _UNITS), constraint
+    share = len(constraints & entry.constraints) / len(constraints) if constraints else 1.0
+    constraint = round(entry.trust * CONSTRAINT_WEIGHT * share, _DIGITS)
+    return round(
+        (constraint + entry.success + entry.newcomer + entry.cost) * _SCORE_UNITS
+    ), constraint
 
 
-def _place(
-    entry: _Entry,
+def _rank_agent(
+    entry: _AgentScore,
     base: int,
     constraint: float,
-    named: Sequence[int] = (),
+    matched: Sequence[int] = (),
     *,
     is_turn: bool = False,
-) -> _Place:
+) -> _RankedCandidate:
     # Counted in whole units, because rounding sums is what takes most of the time.
-    agent, skill, turn = entry.agent, entry.levels[len(named)], TURN if is_turn else 0.0
-    units = base + int(skill * _UNITS + 0.5)
+    agent, skill, turn = (
+        entry.agent,
+        entry.skill_scores[len(matched)],
+        TURN_BONUS if is_turn else 0.0,
+    )
+    units = base + int(skill * _SCORE_UNITS + 0.5)
     if is_turn:
-        units += _TURN_UNITS
-    score = units / _UNITS if units > 0 else 0.0
-    parts = Parts(skill, constraint, entry.success, entry.newcomer, turn, entry.cost)
-    skills = entry.alone[named[0]] if len(named) == 1 else _picked(entry, named)
+        units += _TURN_BONUS_UNITS
+    score = units / _SCORE_UNITS if units > 0 else 0.0
+    parts = ScoreParts(skill, constraint, entry.success, entry.newcomer, turn, entry.cost)
+    skills = entry.single_skills[matched[0]] if len(matched) == 1 else _pick_skills(entry, matched)
     return -units, agent, Candidate(agent, score, parts, entry.threshold, skills)
 
 
-def _picked(entry: _Entry, named: Sequence[int]) -> tuple[str, ...]:
-    return tuple([entry.skills[index] for index in named])
+def _pick_skills(entry: _AgentScore, matched: Sequence[int]) -> tuple[str, ...]:
+    return tuple([entry.skills[index] for index in matched])
 
 
 @lru_cache(maxsize=4_096)
-def _levels(trust: float, claimed: int) -> tuple[float, ...]:
+def _skill_scores(trust: float, skill_count: int) -> tuple[float, ...]:
     """Skill part of the score of an agent with this many skills, by how many of them the goal
     names.
 
@@ -273,6 +292,7 @@ def _levels(trust: float, claimed: int) -> tuple[float, ...]:
     removes three quarters of the remaining doubt.
     """
     shares = (
-        hits / (hits + (claimed - hits) / 2) * (1 - 0.25**hits) for hits in range(claimed + 1)
+        hits / (hits + (skill_count - hits) / 2) * (1 - 0.25**hits)
+        for hits in range(skill_count + 1)
     )
-    return tuple(round(trust * SKILL * share, _DIGITS) for share in shares)
+    return tuple(round(trust * SKILL_WEIGHT * share, _DIGITS) for share in shares)

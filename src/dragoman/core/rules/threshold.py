@@ -8,22 +8,22 @@ from typing import Final
 
 from dragoman.core.states.standing import Evidence
 
-BASE: Final = 0.25
+BASE_THRESHOLD: Final = 0.25
 """Threshold of an agent with too few results."""
-ENOUGH: Final = 5
+MIN_SAMPLES: Final = 5
 """Number of results from which the threshold adapts."""
-FALL: Final = 0.15
+MAX_DECREASE: Final = 0.15
 """Largest decrease, for an agent that certainly never fails."""
-RISE: Final = 0.55
+MAX_INCREASE: Final = 0.55
 """Largest increase, for an agent that certainly always fails."""
-LEAST: Final = 0.10
-MOST: Final = 0.75
+MIN_THRESHOLD: Final = 0.10
+MAX_THRESHOLD: Final = 0.75
 
 
-def threshold(evidence: Evidence) -> float:
+def compute_threshold(evidence: Evidence) -> float:
     """Compute the score that an agent with this evidence has to reach."""
-    if evidence.samples < ENOUGH:
-        return BASE
-    fall = FALL * max(0.0, 2 * evidence.lower - 1)
-    rise = RISE * max(0.0, 1 - 2 * evidence.upper)
-    return round(min(max(BASE - fall + rise, LEAST), MOST), 4)
+    if evidence.samples < MIN_SAMPLES:
+        return BASE_THRESHOLD
+    decrease = MAX_DECREASE * max(0.0, 2 * evidence.lower_bound - 1)
+    increase = MAX_INCREASE * max(0.0, 1 - 2 * evidence.upper_bound)
+    return round(min(max(BASE_THRESHOLD - decrease + increase, MIN_THRESHOLD), MAX_THRESHOLD), 4)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from dragoman.core.events import (
     AgentEvent,
-    AgentKeyed,
+    AgentKeySet,
     AgentPaused,
     AgentRegistered,
     AgentResumed,
@@ -30,7 +30,7 @@ class TokenRecord(Struct, frozen=True, omit_defaults=True):
     expires_at: int
     is_revoked: bool = False
 
-    def is_live(self, now: int) -> bool:
+    def is_valid(self, now: int) -> bool:
         """True if it still speaks for its agent."""
         return not self.is_revoked and now < self.expires_at
 
@@ -42,12 +42,12 @@ class Pause(Struct, frozen=True, omit_defaults=True):
     since: int
     until: int | None = None
 
-    def lasts(self, now: int) -> bool:
+    def is_active(self, now: int) -> bool:
         """True unless it has ended by itself."""
         return self.until is None or now < self.until
 
 
-class FormerKey(Struct, frozen=True):
+class PreviousKey(Struct, frozen=True):
     """A replaced key, and the end of its validity."""
 
     key: str
@@ -72,62 +72,62 @@ class AgentRecord(Struct, frozen=True, omit_defaults=True):
     """The last pause, which may have ended by itself."""
     plays: str = ""
     """Its SAOP role in traces; empty: its name, where that is one."""
-    former: FormerKey | None = None
+    former: PreviousKey | None = None
     """The previous key, where it was not to end at once."""
 
-    def good_keys(self, now: int) -> tuple[str, ...]:
+    def valid_keys(self, now: int) -> tuple[str, ...]:
         """Public keys by which its messages are accepted."""
-        former = self.overlapping(now)
-        if former is None:
+        previous = self.valid_previous_key(now)
+        if previous is None:
             return (self.key,) if self.key else ()
-        return self.key, former.key
+        return self.key, previous.key
 
-    def overlapping(self, now: int) -> FormerKey | None:
+    def valid_previous_key(self, now: int) -> PreviousKey | None:
         """The previous key, while it is valid."""
         return self.former if self.former is not None and now < self.former.until else None
 
-    def paused(self, now: int) -> Pause | None:
+    def active_pause(self, now: int) -> Pause | None:
         """The pause that is in force."""
-        return self.pause if self.pause is not None and self.pause.lasts(now) else None
+        return self.pause if self.pause is not None and self.pause.is_active(now) else None
 
-    def live_tokens(self, now: int) -> list[TokenRecord]:
+    def valid_tokens(self, now: int) -> list[TokenRecord]:
         """Tokens that are valid now."""
-        return [token for token in self.tokens if token.is_live(now)]
+        return [token for token in self.tokens if token.is_valid(now)]
 
 
-def lists_of_agent(record: AgentRecord) -> tuple[str, ...]:
+def agent_list_keys(record: AgentRecord) -> tuple[str, ...]:
     """Keys of the lists it stands on: all agents of its role."""
     return (f"role:{record.role}",)
 
 
-def evolve_registered(record: AgentRecord | None, event: AgentRegistered, at: int) -> AgentRecord:
+def fold_registered(record: AgentRecord | None, event: AgentRegistered, at: int) -> AgentRecord:
     """Register; a later registration replaces an earlier one."""
     if record is None:
         return AgentRecord(event.name, event.role, event.speaks, at, plays=event.plays)
     return replace(record, name=event.name, role=event.role, speaks=event.speaks, plays=event.plays)
 
 
-def evolve_keyed(record: AgentRecord, event: AgentKeyed, at: int) -> AgentRecord:
+def fold_key_set(record: AgentRecord, event: AgentKeySet, at: int) -> AgentRecord:
     """Set the key; the same key again only sets the end of the previous one."""
     del at
     until = event.former_until
     before = record.former.key if record.former and event.key == record.key else record.key
     return replace(
-        record, key=event.key, former=None if until is None else FormerKey(before, until)
+        record, key=event.key, former=None if until is None else PreviousKey(before, until)
     )
 
 
-def evolve_issued(record: AgentRecord, event: TokenIssued, at: int) -> AgentRecord:
+def fold_token_issued(record: AgentRecord, event: TokenIssued, at: int) -> AgentRecord:
     """Add a token; the oldest that have ended make room for it."""
     token = TokenRecord(event.id, event.digest, at, event.expires_at)
-    ended = [known.id for known in record.tokens if not known.is_live(at)]
+    ended = [known.id for known in record.tokens if not known.is_valid(at)]
     too_many = len(record.tokens) + 1 - REMEMBERED_TOKENS
     forgotten = frozenset(ended[: max(0, too_many)])
     kept = tuple(known for known in record.tokens if known.id not in forgotten)
     return replace(record, tokens=(*kept, token))
 
 
-def evolve_revoked(record: AgentRecord, event: TokenRevoked, at: int) -> AgentRecord:
+def fold_token_revoked(record: AgentRecord, event: TokenRevoked, at: int) -> AgentRecord:
     """Revoke one token, or all of them."""
     tokens = tuple(
         replace(token, is_revoked=True) if event.id in ("", token.id) else token
@@ -136,22 +136,22 @@ def evolve_revoked(record: AgentRecord, event: TokenRevoked, at: int) -> AgentRe
     return replace(record, tokens=tokens, cut_off_at=record.cut_off_at if event.id else at)
 
 
-def evolve_paused(record: AgentRecord, event: AgentPaused, at: int) -> AgentRecord:
+def fold_paused(record: AgentRecord, event: AgentPaused, at: int) -> AgentRecord:
     """Pause; a later pause replaces an earlier one."""
     return replace(record, pause=Pause(event.reason, at, event.until))
 
 
-def evolve_resumed(record: AgentRecord, event: AgentResumed, at: int) -> AgentRecord:
+def fold_resumed(record: AgentRecord, event: AgentResumed, at: int) -> AgentRecord:
     del event, at
     return replace(record, pause=None)
 
 
-EVOLVE_AGENT: dict[type[AgentEvent], Callable[[Any, Any, int], AgentRecord]] = {
-    AgentRegistered: evolve_registered,
-    AgentKeyed: evolve_keyed,
-    TokenIssued: evolve_issued,
-    TokenRevoked: evolve_revoked,
-    AgentPaused: evolve_paused,
-    AgentResumed: evolve_resumed,
+AGENT_FOLDS: dict[type[AgentEvent], Callable[[Any, Any, int], AgentRecord]] = {
+    AgentRegistered: fold_registered,
+    AgentKeySet: fold_key_set,
+    TokenIssued: fold_token_issued,
+    TokenRevoked: fold_token_revoked,
+    AgentPaused: fold_paused,
+    AgentResumed: fold_resumed,
 }
 """Event -> fold: the record after it, from the record before it (None at first) and its time."""

@@ -8,10 +8,10 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from dragoman.core.actors import HUB
+from dragoman.core.actors import HUB_NAME
 from dragoman.core.events import HandoffStatus, RejectReason
-from dragoman.core.moments import within_span
-from dragoman.core.states.handoff_items import items_of
+from dragoman.core.moments import clamp_timestamp
+from dragoman.core.states.handoff_items import work_items_of
 
 HANDOFF_TRANSITIONS: Final[Mapping[HandoffStatus, tuple[HandoffStatus, ...]]] = {
     "draft": ("proposed",),
@@ -25,7 +25,7 @@ HANDOFF_TRANSITIONS: Final[Mapping[HandoffStatus, tuple[HandoffStatus, ...]]] = 
 }
 """State -> states that a handoff may go to."""
 
-ACTIVE: Final[frozenset[HandoffStatus]] = frozenset(
+ACTIVE_STATES: Final[frozenset[HandoffStatus]] = frozenset(
     {"proposed", "validating", "accepted", "activated"}
 )
 """States of an active handoff; a task has at most one."""
@@ -38,7 +38,7 @@ DEFAULT_SLA_MS: Final[Mapping[HandoffStatus, int]] = {
 }
 """State -> time after which a coordinator is notified."""
 
-NEXT_STAGE: Final[Mapping[HandoffStatus, str]] = {
+STAGE_LABELS: Final[Mapping[HandoffStatus, str]] = {
     "proposed": "proposed→validating",
     "validating": "validating→accepted/rejected",
     "accepted": "accepted→activated",
@@ -46,13 +46,13 @@ NEXT_STAGE: Final[Mapping[HandoffStatus, str]] = {
 }
 """State -> label of the transition that an escalation waits for."""
 
-_ABOUT_WORK: Final = ("task", "context", "work_state", "artifacts")
+_WORK_SECTIONS: Final = ("task", "context", "work_state", "artifacts")
 """Parts of a package that the agent of the work needs."""
 
-SLA_STAGES: Final = tuple(DEFAULT_SLA_MS)
+SLA_STATES: Final = tuple(DEFAULT_SLA_MS)
 """States with an SLA."""
 
-LEGAL: Final[Mapping[HandoffStatus, tuple[str, ...]]] = {
+LEGAL_ACTIONS: Final[Mapping[HandoffStatus, tuple[str, ...]]] = {
     "draft": ("draft", "propose", "discard"),
     "proposed": ("accept", "reject", "withdraw", "extend_sla", "reassign"),
     "validating": ("accept", "reject", "withdraw", "extend_sla", "reassign"),
@@ -68,15 +68,15 @@ again.
 
 ALL_HANDOFFS: Final = "handoffs"
 """List of all handoffs that were proposed."""
-ITEMS_DUE: Final = "handoffs.items"
+PENDING_ITEM_TRANSFERS: Final = "handoffs.items"
 """List of handoffs whose work items have not been transferred to the present owner yet."""
-WORKQ_NOTE: Final = "workq_integration"
+WORKQ_NOTE_KIND: Final = "workq_integration"
 """Kind of the note that records the outcome of that transfer."""
-_OVER: Final = frozenset({"not_applicable", "returned", "not_returned"})
+_ITEM_TRANSFER_DONE: Final = frozenset({"not_applicable", "returned", "not_returned"})
 """Outcomes after which no item remains to be returned."""
 
 
-class Step(Struct, frozen=True, omit_defaults=True):
+class HandoffStep(Struct, frozen=True, omit_defaults=True):
     """One transition: state, time, actor and note."""
 
     to: HandoffStatus
@@ -85,7 +85,7 @@ class Step(Struct, frozen=True, omit_defaults=True):
     note: str = ""
 
 
-class Extension(Struct, frozen=True):
+class SlaExtension(Struct, frozen=True):
     """Extension of a stage by a coordinator."""
 
     until: int
@@ -93,7 +93,7 @@ class Extension(Struct, frozen=True):
     by_ms: int
 
 
-class Approval(Struct, frozen=True, omit_defaults=True):
+class HandoffApproval(Struct, frozen=True, omit_defaults=True):
     """Approval or denial of a package by a person."""
 
     by: str
@@ -103,7 +103,7 @@ class Approval(Struct, frozen=True, omit_defaults=True):
     note: str = ""
 
 
-class Rejection(Struct, frozen=True, omit_defaults=True):
+class HandoffRejection(Struct, frozen=True, omit_defaults=True):
     """Rejection of a handoff, with its reason."""
 
     by: str
@@ -113,7 +113,7 @@ class Rejection(Struct, frozen=True, omit_defaults=True):
     suggested_fix: str = ""
 
 
-class Escalation(Struct, frozen=True, omit_defaults=True):
+class HandoffEscalation(Struct, frozen=True, omit_defaults=True):
     """Escalation that was sent to a coordinator."""
 
     trigger: str
@@ -124,7 +124,7 @@ class Escalation(Struct, frozen=True, omit_defaults=True):
     at: int
 
 
-class Note(Struct, frozen=True, omit_defaults=True):
+class HandoffNote(Struct, frozen=True, omit_defaults=True):
     """Note beside the package (S-ACP-11)."""
 
     by: str
@@ -160,9 +160,9 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     """State -> its SLA, if it differs from the hub's default at the time."""
     due_at: int | None = None
     """Deadline of the work, if its sender stated one."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[HandoffStep, ...] = ()
     """Transitions since the proposal."""
-    extension: Extension | None = None
+    extension: SlaExtension | None = None
     """Extension of the present state."""
     passed: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
@@ -170,14 +170,14 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     """Artifact -> SHA-256 of its verified copy."""
     left_out: tuple[str, ...] = ()
     """Artifacts that the recipient declined (S-ACP-15)."""
-    approval: Approval | None = None
-    rejection: Rejection | None = None
+    approval: HandoffApproval | None = None
+    rejection: HandoffRejection | None = None
     went_to: str | None = None
     """Owner that the task got without a handoff, which ended this one; empty: nobody."""
-    escalations: tuple[Escalation, ...] = ()
+    escalations: tuple[HandoffEscalation, ...] = ()
     is_escalated: bool = False
     """True if the present stage was escalated."""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[HandoffNote, ...] = ()
     workq: str = ""
     resolved_at: int | None = None
     is_discarded: bool = False
@@ -194,9 +194,9 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         return self.chain[-1] if self.chain else self.sender
 
     @property
-    def chain_once_taken(self) -> tuple[str, ...]:
+    def chain_after_activation(self) -> tuple[str, ...]:
         """Owners after the recipient activates it."""
-        return with_owner(self.chain, self.recipient)
+        return extend_chain(self.chain, self.recipient)
 
     @property
     def owners(self) -> tuple[str, ...]:
@@ -205,41 +205,43 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         If the hub ends the handoff because the task has ended, the recipient stays in it.
         """
         if self.went_to is not None:
-            return with_owner(self.chain, self.went_to)
-        said = self.rejection
-        was_given_back = said is not None and said.by != HUB
-        has_begun = self.step("activated") is not None and not was_given_back
-        return self.chain_once_taken if has_begun else self.chain
+            return extend_chain(self.chain, self.went_to)
+        rejection = self.rejection
+        was_given_back = rejection is not None and rejection.by != HUB_NAME
+        has_begun = self.find_step("activated") is not None and not was_given_back
+        return self.chain_after_activation if has_begun else self.chain
 
     @property
-    def goes_back(self) -> bool:
+    def is_offered_back(self) -> bool:
         """True if it is offered to the owner before the present one."""
         return self.chain[-2:-1] == (self.recipient,)
 
     @property
-    def was_passed_on(self) -> bool:
+    def was_redelegated(self) -> bool:
         """True if the recipient activated it and then passed the work on, which completed it."""
-        step = self.step("completed")
-        if step is None or step.note != passing_on(self.superseded_by):
+        step = self.find_step("completed")
+        if step is None or step.note != redelegation_note(self.superseded_by):
             return False
-        return self.note("completion_notes", step.at) is None  # no completion note of its own
+        return self.find_note("completion_notes", step.at) is None  # no completion note of its own
 
     @property
     def is_active(self) -> bool:
         """True if it is proposed and not ended yet."""
-        return self.status in ACTIVE
+        return self.status in ACTIVE_STATES
 
     @property
     def needs_approval(self) -> bool:
         """True if a person has to approve it before it is accepted (S-ACP-9)."""
-        policy = section(self.package, "policy")
+        policy = package_section(self.package, "policy")
         return bool(policy.get("requires_human_approval")) or policy.get("human_gate") == "required"
 
     @property
     def is_approved(self) -> bool:
         """True if a person has approved exactly this package."""
-        said = self.approval
-        return said is not None and said.is_yes and said.package_hash == self.package_hash
+        approval = self.approval
+        return (
+            approval is not None and approval.is_yes and approval.package_hash == self.package_hash
+        )
 
     @property
     def awaits_approval(self) -> bool:
@@ -247,73 +249,73 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         return self.needs_approval and not self.is_approved
 
     @property
-    def deadline(self) -> int | None:
+    def escalation_due_at(self) -> int | None:
         """Time of the next escalation; None: none is due."""
-        return None if self.is_escalated else self.due_by
+        return None if self.is_escalated else self.stage_due_at
 
     @property
-    def due_by(self) -> int | None:
+    def stage_due_at(self) -> int | None:
         """Deadline of the present stage; None: it has none."""
         if not self.is_active:
             return None
         if self.extension is not None:
             return self.extension.until
-        return within_span(self.entered_at + self.stage_ms)
+        return clamp_timestamp(self.entered_at + self.stage_sla_ms)
 
-    def is_late(self, now: int) -> bool:
+    def is_overdue(self, now: int) -> bool:
         """Return whether the present stage exceeds its SLA and was not escalated yet."""
-        deadline = self.deadline
+        deadline = self.escalation_due_at
         return deadline is not None and deadline <= now
 
     @property
-    def stage_ms(self) -> int:
+    def stage_sla_ms(self) -> int:
         """SLA of the present stage without extensions."""
         if self.status == "activated" and self.due_at is not None:
             return max(0, self.due_at - self.entered_at)
         return self.sla_ms.get(self.status, DEFAULT_SLA_MS.get(self.status, 0))
 
     @property
-    def granted_ms(self) -> int:
+    def extended_sla_ms(self) -> int:
         """SLA of the present stage with its extension."""
         if self.extension is None:
-            return self.stage_ms
+            return self.stage_sla_ms
         return max(0, self.extension.until - self.entered_at)
 
     @property
-    def items_due(self) -> str:
+    def pending_items_owner(self) -> str:
         """Agent that the work items have to be transferred to; empty: nothing is pending."""
-        if self.step("activated") is None:
+        if self.find_step("activated") is None:
             return ""
         if self.rejection is not None:
-            return "" if self.workq in _OVER else self.sender
+            return "" if self.workq in _ITEM_TRANSFER_DONE else self.sender
         return "" if self.workq else self.recipient
 
-    def about_work(self) -> dict[str, object]:
+    def work_summary(self) -> dict[str, object]:
         """Parts of the package that the agent of the work needs, with the updates of the work
         state.
         """
-        parts = {name: self.package.get(name) for name in _ABOUT_WORK}
-        said = [note.data for note in self.notes if note.kind == "work_state_update"]
+        parts = {name: self.package.get(name) for name in _WORK_SECTIONS}
+        updates = [note.data for note in self.notes if note.kind == "work_state_update"]
         parts["work_state_update"] = {
-            name: word for update in said for name, word in update.items()
+            name: value for update in updates for name, value in update.items()
         }
         return {name: part for name, part in parts.items() if part}
 
-    def step(self, to: HandoffStatus) -> Step | None:
+    def find_step(self, to: HandoffStatus) -> HandoffStep | None:
         """Step into this state; each state is entered at most once."""
         return next((step for step in self.steps if step.to == to), None)
 
-    def note(self, kind: str, since: int) -> Note | None:
+    def find_note(self, kind: str, since: int) -> HandoffNote | None:
         """First note of a kind since this time, among those in memory."""
         return next((note for note in self.notes if note.kind == kind and note.at >= since), None)
 
 
-def passing_on(successor: str) -> str:
+def redelegation_note(successor: str) -> str:
     """Note on a completed handoff whose recipient passed the work on."""
     return f"re-delegated as {successor}"
 
 
-def with_owner(chain: tuple[str, ...], owner: str) -> tuple[str, ...]:
+def extend_chain(chain: tuple[str, ...], owner: str) -> tuple[str, ...]:
     """Append an owner to a chain; if it is in the chain already, cut the chain after it.
 
     An empty owner changes nothing.
@@ -323,13 +325,13 @@ def with_owner(chain: tuple[str, ...], owner: str) -> tuple[str, ...]:
     return (*chain, owner) if owner not in chain else chain[: chain.index(owner) + 1]
 
 
-def section(package: Mapping[str, object], name: str) -> dict[str, Any]:
+def package_section(package: Mapping[str, object], name: str) -> dict[str, Any]:
     """Part of a package; empty if it is missing."""
     part = package.get(name)
     return cast(dict[str, Any], part) if isinstance(part, dict) else {}
 
 
-def lists_of_handoff(handoff: Handoff) -> tuple[str, ...]:
+def handoff_list_keys(handoff: Handoff) -> tuple[str, ...]:
     """Lists that the handoff is on: all, by task, by sender, by recipient, by state.
 
     A draft is only on its sender's list of drafts, until it is discarded.
@@ -338,9 +340,9 @@ def lists_of_handoff(handoff: Handoff) -> tuple[str, ...]:
         return ()
     if handoff.status == "draft":
         return (f"handoffs.draft:{handoff.sender}",)
-    is_due = bool(handoff.items_due) and bool(items_of(handoff.package))
+    is_due = bool(handoff.pending_items_owner) and bool(work_items_of(handoff.package))
     return (
-        *((ITEMS_DUE,) if is_due else ()),
+        *((PENDING_ITEM_TRANSFERS,) if is_due else ()),
         ALL_HANDOFFS,
         f"handoffs.space:{handoff.teamspace}",
         f"handoffs.task:{handoff.task}",

@@ -12,29 +12,29 @@ from dragoman.core.events import (
     HandoffEscalated,
     HandoffEvent,
     HandoffExtended,
-    HandoffMoved,
     HandoffNoted,
     HandoffProposed,
     HandoffRejected,
+    HandoffTransitioned,
     HandoffVerified,
 )
 from dragoman.core.states.handoff import (
-    ACTIVE,
-    WORKQ_NOTE,
-    Approval,
-    Escalation,
-    Extension,
+    ACTIVE_STATES,
+    WORKQ_NOTE_KIND,
     Handoff,
-    Note,
-    Rejection,
-    Step,
+    HandoffApproval,
+    HandoffEscalation,
+    HandoffNote,
+    HandoffRejection,
+    HandoffStep,
+    SlaExtension,
 )
 
-REMEMBERED: Final = 64
+MAX_NOTES: Final = 64
 """Number of notes, and of escalations, that the state keeps; the ledger has all of them."""
 
 
-def _drafted(old: Handoff | None, event: HandoffDrafted, at: int) -> Handoff:
+def _fold_drafted(old: Handoff | None, event: HandoffDrafted, at: int) -> Handoff:
     """A draft may be overwritten any number of times."""
     created_at = at if old is None or old.is_discarded else old.created_at
     return Handoff(
@@ -49,13 +49,13 @@ def _drafted(old: Handoff | None, event: HandoffDrafted, at: int) -> Handoff:
     )
 
 
-def _discarded(handoff: Handoff, event: HandoffDiscarded, at: int) -> Handoff:
+def _fold_discarded(handoff: Handoff, event: HandoffDiscarded, at: int) -> Handoff:
     """The sender keeps the id."""
     del event
     return Handoff(handoff.id, handoff.sender, "", "draft", at, at, {}, is_discarded=True)
 
 
-def handoff_proposed(old: Handoff | None, event: HandoffProposed, at: int) -> Handoff:
+def fold_proposed(old: Handoff | None, event: HandoffProposed, at: int) -> Handoff:
     """The handoff as it is proposed."""
     return Handoff(
         id=event.id,
@@ -75,25 +75,25 @@ def handoff_proposed(old: Handoff | None, event: HandoffProposed, at: int) -> Ha
         supersedes=event.supersedes,
         sla_ms=event.sla_ms,
         due_at=event.due_at,
-        steps=(Step("proposed", at, event.sender),),
+        steps=(HandoffStep("proposed", at, event.sender),),
     )
 
 
-def _moved(handoff: Handoff, event: HandoffMoved, at: int) -> Handoff:
+def _fold_transitioned(handoff: Handoff, event: HandoffTransitioned, at: int) -> Handoff:
     return replace(
         handoff,
         status=event.to,
         entered_at=at,
         extension=None,
         is_escalated=False,
-        steps=(*handoff.steps, Step(event.to, at, event.by, event.note)),
+        steps=(*handoff.steps, HandoffStep(event.to, at, event.by, event.note)),
         superseded_by=event.superseded_by or handoff.superseded_by,
         went_to=handoff.went_to if event.owner is None else event.owner,
-        resolved_at=handoff.resolved_at if event.to in ACTIVE else handoff.resolved_at or at,
+        resolved_at=handoff.resolved_at if event.to in ACTIVE_STATES else handoff.resolved_at or at,
     )
 
 
-def _verified(handoff: Handoff, event: HandoffVerified, at: int) -> Handoff:
+def _fold_verified(handoff: Handoff, event: HandoffVerified, at: int) -> Handoff:
     del at
     return replace(
         handoff,
@@ -104,48 +104,50 @@ def _verified(handoff: Handoff, event: HandoffVerified, at: int) -> Handoff:
     )
 
 
-def _rejected(handoff: Handoff, event: HandoffRejected, at: int) -> Handoff:
-    said = Rejection(event.by, at, event.reason, event.detail, event.suggested_fix)
-    return replace(handoff, rejection=said)
+def _fold_rejected(handoff: Handoff, event: HandoffRejected, at: int) -> Handoff:
+    rejection = HandoffRejection(event.by, at, event.reason, event.detail, event.suggested_fix)
+    return replace(handoff, rejection=rejection)
 
 
-def _approved(handoff: Handoff, event: HandoffApproved, at: int) -> Handoff:
-    said = Approval(event.by, at, event.package_hash, event.is_yes, event.note)
-    return replace(handoff, approval=said)
+def _fold_approved(handoff: Handoff, event: HandoffApproved, at: int) -> Handoff:
+    approval = HandoffApproval(event.by, at, event.package_hash, event.is_yes, event.note)
+    return replace(handoff, approval=approval)
 
 
-def _escalated(handoff: Handoff, event: HandoffEscalated, at: int) -> Handoff:
-    told = Escalation(event.trigger, event.stage, event.sla_ms, event.elapsed_ms, event.to, at)
+def _fold_escalated(handoff: Handoff, event: HandoffEscalated, at: int) -> Handoff:
+    escalation = HandoffEscalation(
+        event.trigger, event.stage, event.sla_ms, event.elapsed_ms, event.to, at
+    )
     is_late = handoff.is_escalated or event.trigger == "timeout"
-    escalations = (*handoff.escalations, told)[-REMEMBERED:]
+    escalations = (*handoff.escalations, escalation)[-MAX_NOTES:]
     return replace(handoff, escalations=escalations, is_escalated=is_late)
 
 
-def _extended(handoff: Handoff, event: HandoffExtended, at: int) -> Handoff:
+def _fold_extended(handoff: Handoff, event: HandoffExtended, at: int) -> Handoff:
     del at
-    longer = Extension(event.until, event.by, event.by_ms)
-    return replace(handoff, extension=longer, is_escalated=False)
+    extension = SlaExtension(event.until, event.by, event.by_ms)
+    return replace(handoff, extension=extension, is_escalated=False)
 
 
-def _noted(handoff: Handoff, event: HandoffNoted, at: int) -> Handoff:
-    note = Note(event.by, at, event.kind, event.text, event.data)
-    notes = (*handoff.notes, note)[-REMEMBERED:]
-    workq = event.text if event.kind == WORKQ_NOTE else handoff.workq
+def _fold_noted(handoff: Handoff, event: HandoffNoted, at: int) -> Handoff:
+    note = HandoffNote(event.by, at, event.kind, event.text, event.data)
+    notes = (*handoff.notes, note)[-MAX_NOTES:]
+    workq = event.text if event.kind == WORKQ_NOTE_KIND else handoff.workq
     superseded_by = event.text if event.kind == "superseded_by" else handoff.superseded_by
     return replace(handoff, notes=notes, workq=workq, superseded_by=superseded_by)
 
 
-EVOLVE_HANDOFF: dict[type[HandoffEvent], Callable[[Any, Any, int], Handoff]] = {
-    HandoffDrafted: _drafted,
-    HandoffDiscarded: _discarded,
-    HandoffProposed: handoff_proposed,
-    HandoffMoved: _moved,
-    HandoffVerified: _verified,
-    HandoffRejected: _rejected,
-    HandoffApproved: _approved,
-    HandoffEscalated: _escalated,
-    HandoffExtended: _extended,
-    HandoffNoted: _noted,
+HANDOFF_FOLDS: dict[type[HandoffEvent], Callable[[Any, Any, int], Handoff]] = {
+    HandoffDrafted: _fold_drafted,
+    HandoffDiscarded: _fold_discarded,
+    HandoffProposed: fold_proposed,
+    HandoffTransitioned: _fold_transitioned,
+    HandoffVerified: _fold_verified,
+    HandoffRejected: _fold_rejected,
+    HandoffApproved: _fold_approved,
+    HandoffEscalated: _fold_escalated,
+    HandoffExtended: _fold_extended,
+    HandoffNoted: _fold_noted,
 }
 """Event -> fold from the handoff before it (None at first), the event and its time to the handoff
 after it.

@@ -14,8 +14,8 @@ from dragoman.core.events import (
     IntentCreated,
     IntentDispatched,
     IntentEvent,
-    IntentFedBack,
-    IntentFollowed,
+    IntentFeedbackApplied,
+    IntentFollowedUp,
     IntentNeedsFollowUp,
     IntentProposed,
     IntentRejected,
@@ -23,10 +23,10 @@ from dragoman.core.events import (
     IntentSuperseded,
     IntentUpdated,
 )
-from dragoman.core.offers import KEPT_BYTES, Candidate, Policy, Wish
+from dragoman.core.offers import DEFAULT_KEPT_BYTES, Candidate, Policy, Requirements
 from dragoman.core.states.task import Task
 
-KIND: Final = "intent"
+INTENT_ALIAS_KIND: Final = "intent"
 """Kind of alias by which the task of an intent is found."""
 
 IntentState = Literal[
@@ -41,17 +41,17 @@ IntentState = Literal[
     "NeedsFollowUp",
 ]
 
-OVER: Final[frozenset[IntentState]] = frozenset(
+SETTLED_STATES: Final[frozenset[IntentState]] = frozenset(
     {"DelegationRejected", "Satisfied", "NeedsFollowUp"}
 )
 """States in which nothing happens without a new command."""
-RENEWABLE: Final[frozenset[IntentState]] = frozenset({"DelegationRejected", "NeedsFollowUp"})
+RENEWABLE_STATES: Final[frozenset[IntentState]] = frozenset({"DelegationRejected", "NeedsFollowUp"})
 """States from which it may be delegated again."""
 
-REMEMBERED_RESULTS: Final = 32
-REMEMBERED_ANOMALIES: Final = 8
+MAX_CLOSED_REQUESTS: Final = 32
+MAX_RECENT_ANOMALIES: Final = 8
 """An anomaly that equals one of the last few is a repeat and adds no entry."""
-REMEMBERED_RUNS: Final = 64
+MAX_UPDATE_RANGES: Final = 64
 """Number of ranges of update numbers that are kept for a request; beyond it the lowest gap is
 closed, as if the missing updates had come.
 """
@@ -71,12 +71,12 @@ class OpenRequest(Struct, frozen=True, omit_defaults=True, gc=False):
     pieces: tuple[tuple[int, int], ...] = ()
     """Numbers of the updates so far, as sorted ranges (first, last)."""
 
-    def has_heard(self, piece: int) -> bool:
+    def has_update(self, sequence: int) -> bool:
         """Return whether an update with this number was recorded; 0: unnumbered."""
-        return any(first <= piece <= last for first, last in self.pieces)
+        return any(first <= sequence <= last for first, last in self.pieces)
 
 
-class Closed(Struct, frozen=True, omit_defaults=True, gc=False):
+class ClosedRequest(Struct, frozen=True, omit_defaults=True, gc=False):
     """Request that has ended."""
 
     id: str
@@ -107,7 +107,7 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     tries: int = 3
     policy: Policy = Policy()
     due_by: int = 0
-    kept_bytes: int = KEPT_BYTES
+    kept_bytes: int = DEFAULT_KEPT_BYTES
     passed_on: dict[str, object] = {}
     candidates: tuple[Candidate, ...] = ()
     """Candidates of the last ranking that were not requested yet, the best first."""
@@ -120,7 +120,7 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     request: OpenRequest | None = None
     requests: int = 0
     """Number of requests so far."""
-    closed: tuple[Closed, ...] = ()
+    closed: tuple[ClosedRequest, ...] = ()
     agents: tuple[str, ...] = ()
     """All agents that ever had a request."""
     failed: tuple[str, ...] = ()
@@ -135,11 +135,11 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     in_minute: int = 0
     """Number of anomalies in that minute."""
 
-    def wish(self, now: int) -> Wish:
+    def requirements(self, now: int) -> Requirements:
         """Requirements by which an agent is chosen."""
-        return Wish(self.goal, self.constraints, self.skills, self.time_from(now))
+        return Requirements(self.goal, self.constraints, self.skills, self.time_limit(now))
 
-    def time_from(self, now: int) -> int:
+    def time_limit(self, now: int) -> int:
         """Time limit of a request that is made now; 0: none.
 
         The stated deadline counts for requests made before it. After it, each further agent gets
@@ -152,30 +152,30 @@ class Intent(Struct, frozen=True, omit_defaults=True):
         """Deadline of the open request."""
         return None if self.request is None else self.request.deadline
 
-    def was_relieved(self, agent: str) -> bool:
+    def was_superseded(self, agent: str) -> bool:
         """Return whether the agent's last request ended because the task went to another agent."""
         last = next((one for one in reversed(self.closed) if one.agent == agent), None)
         return last is not None and last.is_superseded
 
-    def is_repeat(self, event: IntentAnomaly) -> bool:
+    def is_repeated_anomaly(self, event: IntentAnomaly) -> bool:
         """Return whether an anomaly equals one of the last few."""
-        return _gist(event) in self.recent
+        return _anomaly_digest(event) in self.recent
 
-    def is_flooded(self, now: int) -> bool:
+    def is_anomaly_flood(self, now: int) -> bool:
         """Return whether the limit of anomalies for this minute is reached."""
         return self.minute == now // _MINUTE_MS and self.in_minute >= ANOMALIES_PER_MINUTE
 
 
-def intent_of(task: Task, find: Callable[[str], "Intent | None"]) -> "Intent | None":
+def intent_of_task(task: Task, find: Callable[[str], "Intent | None"]) -> "Intent | None":
     """The intent that a task belongs to: each of the two must name the other."""
     if not task.aliases:
         return None
-    prefix = f"{KIND}:"
+    prefix = f"{INTENT_ALIAS_KIND}:"
     named = (find(a.removeprefix(prefix)) for a in task.aliases if a.startswith(prefix))
     return next((one for one in named if one is not None and one.task == task.id), None)
 
 
-def lists_of_intent(intent: Intent) -> tuple[str, ...]:
+def intent_list_keys(intent: Intent) -> tuple[str, ...]:
     """Lists that the intent is on: all, its plan, its agents, the followed intent, open ones,
     requests.
     """
@@ -184,14 +184,14 @@ def lists_of_intent(intent: Intent) -> tuple[str, ...]:
         lists.append(f"plan:{intent.plan}")
     if intent.follows:
         lists.append(f"follows:{intent.follows}")
-    if intent.state not in OVER:
+    if intent.state not in SETTLED_STATES:
         lists.append("intents:open")
     if intent.request is not None:
         lists += ["requests", f"requests:{intent.request.agent}"]
     return tuple(lists)
 
 
-def _created(_: None, event: IntentCreated, at: int) -> Intent:
+def _fold_created(_: None, event: IntentCreated, at: int) -> Intent:
     return Intent(
         event.id,
         event.task,
@@ -211,7 +211,7 @@ def _created(_: None, event: IntentCreated, at: int) -> Intent:
     )
 
 
-def _proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
+def _fold_proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
     del at
     return replace(
         intent,
@@ -230,12 +230,12 @@ def _proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
     )
 
 
-def _approved(intent: Intent, event: IntentApproved, at: int) -> Intent:
+def _fold_approved(intent: Intent, event: IntentApproved, at: int) -> Intent:
     del event, at
     return replace(intent, state="DelegationApproved")
 
 
-def _rejected(intent: Intent, event: IntentRejected, at: int) -> Intent:
+def _fold_rejected(intent: Intent, event: IntentRejected, at: int) -> Intent:
     del at
     named = (event.agent,) if event.agent else ()
     turned_down = tuple(dict.fromkeys((*intent.turned_down, *named)))
@@ -248,7 +248,7 @@ def _rejected(intent: Intent, event: IntentRejected, at: int) -> Intent:
     )
 
 
-def _dispatched(intent: Intent, event: IntentDispatched, at: int) -> Intent:
+def _fold_dispatched(intent: Intent, event: IntentDispatched, at: int) -> Intent:
     request = OpenRequest(
         event.request_id, event.agent, event.number, at, event.after, event.deadline
     )
@@ -264,32 +264,38 @@ def _dispatched(intent: Intent, event: IntentDispatched, at: int) -> Intent:
     )
 
 
-def _updated(intent: Intent, event: IntentUpdated, at: int) -> Intent:
+def _fold_updated(intent: Intent, event: IntentUpdated, at: int) -> Intent:
     del at
     request = intent.request
     if request is not None and event.sequence:
-        request = replace(request, pieces=_with_piece(request.pieces, event.sequence))
+        request = replace(request, pieces=_add_sequence(request.pieces, event.sequence))
     return replace(intent, updates=intent.updates + 1, request=request)
 
 
-def _with_piece(runs: tuple[tuple[int, int], ...], piece: int) -> tuple[tuple[int, int], ...]:
+def _add_sequence(
+    ranges: tuple[tuple[int, int], ...], sequence: int
+) -> tuple[tuple[int, int], ...]:
     joined: list[tuple[int, int]] = []
-    for first, last in sorted((*runs, (piece, piece))):
+    for first, last in sorted((*ranges, (sequence, sequence))):
         if joined and first <= joined[-1][1] + 1:
             joined[-1] = joined[-1][0], max(last, joined[-1][1])
         else:
             joined.append((first, last))
-    if len(joined) > REMEMBERED_RUNS:
+    if len(joined) > MAX_UPDATE_RANGES:
         joined[:2] = [(joined[0][0], joined[1][1])]
     return tuple(joined)
 
 
-def _completed(intent: Intent, event: IntentCompleted, at: int) -> Intent:
-    ended = Closed(event.request_id, event.agent, at, event.success, event.synthetic, event.digest)
-    return replace(intent, state="TaskCompleted", request=None, closed=_with(intent, ended))
+def _fold_completed(intent: Intent, event: IntentCompleted, at: int) -> Intent:
+    ended = ClosedRequest(
+        event.request_id, event.agent, at, event.success, event.synthetic, event.digest
+    )
+    return replace(
+        intent, state="TaskCompleted", request=None, closed=_append_closed(intent, ended)
+    )
 
 
-def _fed_back(intent: Intent, event: IntentFedBack, at: int) -> Intent:
+def _fold_feedback(intent: Intent, event: IntentFeedbackApplied, at: int) -> Intent:
     del at
     # What ended without feedback does not count against the agent, and was no try.
     if event.success:
@@ -298,63 +304,63 @@ def _fed_back(intent: Intent, event: IntentFedBack, at: int) -> Intent:
     return replace(intent, state="FeedbackApplied", failed=failed, tried=intent.tried + 1)
 
 
-def _satisfied(intent: Intent, event: IntentSatisfied, at: int) -> Intent:
+def _fold_satisfied(intent: Intent, event: IntentSatisfied, at: int) -> Intent:
     del event, at
     return replace(intent, state="Satisfied", candidates=(), turned_down=())
 
 
-def _needs_follow_up(intent: Intent, event: IntentNeedsFollowUp, at: int) -> Intent:
+def _fold_needs_follow_up(intent: Intent, event: IntentNeedsFollowUp, at: int) -> Intent:
     del at
     # If whoever takes the task up again fails, the remaining candidates are tried.
-    left = () if event.cancelled else intent.candidates
-    return replace(intent, state="NeedsFollowUp", candidates=left, reasons=(event.reason,))
+    remaining = () if event.cancelled else intent.candidates
+    return replace(intent, state="NeedsFollowUp", candidates=remaining, reasons=(event.reason,))
 
 
-def _superseded(intent: Intent, event: IntentSuperseded, at: int) -> Intent:
-    ended = Closed(event.request_id, event.agent, at, is_superseded=True)
-    return replace(intent, request=None, closed=_with(intent, ended))
+def _fold_superseded(intent: Intent, event: IntentSuperseded, at: int) -> Intent:
+    ended = ClosedRequest(event.request_id, event.agent, at, is_superseded=True)
+    return replace(intent, request=None, closed=_append_closed(intent, ended))
 
 
-def _followed(intent: Intent, event: IntentFollowed, at: int) -> Intent:
+def _fold_followed_up(intent: Intent, event: IntentFollowedUp, at: int) -> Intent:
     del at
     return replace(intent, followed_by=(*intent.followed_by, event.by))
 
 
-def _odd(intent: Intent, event: IntentAnomaly, at: int) -> Intent:
+def _fold_anomaly(intent: Intent, event: IntentAnomaly, at: int) -> Intent:
     minute = at // _MINUTE_MS
-    before = intent.in_minute if intent.minute == minute else 0
+    count = intent.in_minute if intent.minute == minute else 0
     return replace(
         intent,
         anomalies=intent.anomalies + 1,
-        recent=(*intent.recent, _gist(event))[-REMEMBERED_ANOMALIES:],
+        recent=(*intent.recent, _anomaly_digest(event))[-MAX_RECENT_ANOMALIES:],
         minute=minute,
-        in_minute=before + 1,
+        in_minute=count + 1,
     )
 
 
-def _with(intent: Intent, ended: Closed) -> tuple[Closed, ...]:
-    return (*intent.closed, ended)[-REMEMBERED_RESULTS:]
+def _append_closed(intent: Intent, ended: ClosedRequest) -> tuple[ClosedRequest, ...]:
+    return (*intent.closed, ended)[-MAX_CLOSED_REQUESTS:]
 
 
-def _gist(event: IntentAnomaly) -> str:
-    said = f"{event.agent} {event.request_id} {event.reason}".encode()
-    return blake2b(said, digest_size=8).hexdigest()
+def _anomaly_digest(event: IntentAnomaly) -> str:
+    text = f"{event.agent} {event.request_id} {event.reason}".encode()
+    return blake2b(text, digest_size=8).hexdigest()
 
 
-EVOLVE_INTENT: dict[type[IntentEvent], Callable[[Any, Any, int], Intent]] = {
-    IntentCreated: _created,
-    IntentProposed: _proposed,
-    IntentApproved: _approved,
-    IntentRejected: _rejected,
-    IntentDispatched: _dispatched,
-    IntentUpdated: _updated,
-    IntentCompleted: _completed,
-    IntentFedBack: _fed_back,
-    IntentSatisfied: _satisfied,
-    IntentNeedsFollowUp: _needs_follow_up,
-    IntentSuperseded: _superseded,
-    IntentFollowed: _followed,
-    IntentAnomaly: _odd,
+INTENT_FOLDS: dict[type[IntentEvent], Callable[[Any, Any, int], Intent]] = {
+    IntentCreated: _fold_created,
+    IntentProposed: _fold_proposed,
+    IntentApproved: _fold_approved,
+    IntentRejected: _fold_rejected,
+    IntentDispatched: _fold_dispatched,
+    IntentUpdated: _fold_updated,
+    IntentCompleted: _fold_completed,
+    IntentFeedbackApplied: _fold_feedback,
+    IntentSatisfied: _fold_satisfied,
+    IntentNeedsFollowUp: _fold_needs_follow_up,
+    IntentSuperseded: _fold_superseded,
+    IntentFollowedUp: _fold_followed_up,
+    IntentAnomaly: _fold_anomaly,
 }
 """Event -> fold from the intent before it (None at first), the event and its time to the intent
 after it.

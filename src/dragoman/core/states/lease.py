@@ -6,7 +6,7 @@ Leases live beside the ledger, because a heartbeat is not history. The claim tha
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core.moments import within_span
+from dragoman.core.moments import clamp_timestamp
 
 
 class Lease(Struct, frozen=True, gc=False):
@@ -20,17 +20,17 @@ class Lease(Struct, frozen=True, gc=False):
     session: str = ""
     beats: int = 1
 
-    def is_live(self, now: int) -> bool:
+    def is_valid(self, now: int) -> bool:
         """True while the holder may write."""
         return now < self.expires_at
 
 
-def granted(holder: str, fence: int, session: str, ttl_ms: int, now: int) -> Lease:
+def grant_lease(holder: str, fence: int, session: str, ttl_ms: int, now: int) -> Lease:
     """Grant a lease; the claim is its first heartbeat, so that a crash before one is seen."""
     return Lease(holder, fence, ttl_ms, now, now + ttl_ms, session)
 
 
-def renewed(lease: Lease, now: int) -> Lease:
+def renew_lease(lease: Lease, now: int) -> Lease:
     """Renew the lease by a sign of life. A clock that went back never shortens it.
 
     Its end is at most the last representable timestamp: no sign of life is refused for its time.
@@ -40,15 +40,15 @@ def renewed(lease: Lease, now: int) -> Lease:
         lease.fence,
         lease.ttl_ms,
         max(now, lease.beat_at),
-        max(within_span(now + lease.ttl_ms), lease.expires_at),
+        max(clamp_timestamp(now + lease.ttl_ms), lease.expires_at),
         lease.session,
         lease.beats + 1,
     )
 
 
-def kept(lease: Lease, lasts_ms: int, now: int) -> Lease:
+def set_lease_duration(lease: Lease, lasts_ms: int, now: int) -> Lease:
     """Set the lease to last this long from now on, longer or shorter than before.
 
     It is no sign of life.
     """
-    return replace(lease, expires_at=within_span(now + lasts_ms))
+    return replace(lease, expires_at=clamp_timestamp(now + lasts_ms))

@@ -18,19 +18,21 @@ from dragoman.core.events import (
 if TYPE_CHECKING:
     from dragoman.core.events import AnyEvent
 
-REPORTED: Final = "reported_"
-STALE: Final = "stale_heartbeat_"
-UNREPORTED: Final = "unreported_"
+REPORTED_PREFIX: Final = "reported_"
+STALE_HEARTBEAT_PREFIX: Final = "stale_heartbeat_"
+UNREPORTED_PREFIX: Final = "unreported_"
 """Prefixes of the reason of a status change; the outcome follows. REPORTED_PREFIX: by the report of
 the agent; STALE_HEARTBEAT_PREFIX: by recovery of a silent attempt that had reported;
 UNREPORTED_PREFIX: by the hub, where an agent ended without a report."""
-RESULT: Final = "result: "
+RESULT_PREFIX: Final = "result: "
 """Prefix of the reason where the result of an intent asks for it; success or failure follows."""
-REPORTED_BLOCKED: Final = frozenset({f"{REPORTED}blocked", f"{STALE}blocked"})
+REPORTED_BLOCKED_REASONS: Final = frozenset(
+    {f"{REPORTED_PREFIX}blocked", f"{STALE_HEARTBEAT_PREFIX}blocked"}
+)
 """Reasons of a block whose obstacle is in the report."""
 
 
-class Move(Struct, frozen=True):
+class StatusChange(Struct, frozen=True):
     """A change of status, and its reason."""
 
     from_: Status
@@ -38,18 +40,18 @@ class Move(Struct, frozen=True):
     reason: str = ""
 
 
-MOVES: Final[dict[type[Event], Callable[[Any], Move]]] = {
-    TaskClaimed: lambda event: Move(event.from_, "in-progress"),
-    TaskTransitioned: lambda event: Move(event.from_, event.to, event.reason),
-    TaskRequeued: lambda event: Move("in-progress", "ready", event.reason),
-    TaskRewound: lambda event: Move(event.from_, event.to, event.reason),
+STATUS_CHANGES: Final[dict[type[Event], Callable[[Any], StatusChange]]] = {
+    TaskClaimed: lambda event: StatusChange(event.from_, "in-progress"),
+    TaskTransitioned: lambda event: StatusChange(event.from_, event.to, event.reason),
+    TaskRequeued: lambda event: StatusChange("in-progress", "ready", event.reason),
+    TaskRewound: lambda event: StatusChange(event.from_, event.to, event.reason),
 }
 """Event -> its status change. The creation of a task is none: it comes from no status."""
 
-MOVE_NAMES: Final = frozenset(EVENT_NAMES[moved] for moved in MOVES)
+STATUS_CHANGE_NAMES: Final = frozenset(EVENT_NAMES[moved] for moved in STATUS_CHANGES)
 
 
-def move_of(event: "AnyEvent") -> Move | None:
+def status_change_of(event: "AnyEvent") -> StatusChange | None:
     """Status change that an event makes, if it makes one."""
-    as_move = MOVES.get(type(event))
-    return None if as_move is None else as_move(event)
+    to_change = STATUS_CHANGES.get(type(event))
+    return None if to_change is None else to_change(event)

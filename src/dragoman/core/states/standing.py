@@ -16,21 +16,21 @@ from dragoman.core.events import (
     AgentDescribed,
     AgentRated,
     AgentRelieved,
-    StandingEvent,
+    ReputationEvent,
 )
 from dragoman.core.offers import Trust
 
-REMEMBERED: Final = 32
+REMEMBERED_RESULTS: Final = 32
 """Latest results that count: what an agent did long ago is forgotten."""
 
-WEEK_MS: Final = 7 * 86_400_000
+EVIDENCE_HALF_LIFE_MS: Final = 7 * 86_400_000
 """With each whole week without a result, the evidence about an agent weighs half as much."""
 
-_MOST_WEEKS: Final = 60
-_GOOD, _BAD = "1", "0"
+_MAX_HALF_LIVES: Final = 60
+_SUCCESS, _FAILURE = "1", "0"
 
 
-class Descriptor(Struct, frozen=True, omit_defaults=True):
+class AgentDescriptor(Struct, frozen=True, omit_defaults=True):
     """Capabilities of an agent, its terms, and its endpoint."""
 
     skills: tuple[str, ...]
@@ -44,11 +44,11 @@ class Descriptor(Struct, frozen=True, omit_defaults=True):
     reach: str = ""
 
 
-class Standing(Struct, frozen=True, omit_defaults=True):
+class Reputation(Struct, frozen=True, omit_defaults=True):
     """Capabilities and record of an agent in the registry."""
 
     name: str
-    descriptor: Descriptor | None = None
+    descriptor: AgentDescriptor | None = None
     """None: not described, so that it is no candidate."""
     successes: int = 0
     failures: int = 0
@@ -63,15 +63,15 @@ class Standing(Struct, frozen=True, omit_defaults=True):
     open: int = 0
     """Requests it has not finished."""
 
-    def has_its_hands_full(self, most: int) -> bool:
+    def is_at_capacity(self, capacity: int) -> bool:
         """True if it has as many requests as it takes on at a time; 0: unlimited."""
-        return 0 < most <= self.open
+        return 0 < capacity <= self.open
 
     def evidence(self, now: int) -> "Evidence":
         """Evidence of its latest results for the next one."""
-        weeks = min(max(now - self.rated_at, 0) // WEEK_MS, _MOST_WEEKS)
+        weeks = min(max(now - self.rated_at, 0) // EVIDENCE_HALF_LIFE_MS, _MAX_HALF_LIVES)
         weight = 0.5**weeks  # a power of two: the same on every machine
-        return Evidence(len(self.recent) * weight, self.recent.count(_GOOD) * weight)
+        return Evidence(len(self.recent) * weight, self.recent.count(_SUCCESS) * weight)
 
 
 class Evidence(Struct, frozen=True, gc=False):
@@ -81,32 +81,32 @@ class Evidence(Struct, frozen=True, gc=False):
     successes: float
 
     @property
-    def lower(self) -> float:
+    def lower_bound(self) -> float:
         """Lower bound of the success rate (Wilson, one sigma)."""
         return self._bounds()[0]
 
     @property
-    def upper(self) -> float:
+    def upper_bound(self) -> float:
         """Upper bound of the success rate."""
         return self._bounds()[1]
 
     def _bounds(self) -> tuple[float, float]:
-        n, good = self.samples, self.successes
-        if not n:
+        samples, successes = self.samples, self.successes
+        if not samples:
             return 0.0, 1.0
-        middle = (good + 0.5) / (n + 1)
-        reach = sqrt(good * (n - good) / n + 0.25) / (n + 1)
-        return max(0.0, middle - reach), min(1.0, middle + reach)
+        center = (successes + 0.5) / (samples + 1)
+        margin = sqrt(successes * (samples - successes) / samples + 0.25) / (samples + 1)
+        return max(0.0, center - margin), min(1.0, center + margin)
 
 
-def lists_of_standing(standing: Standing) -> tuple[str, ...]:
+def reputation_list_keys(reputation: Reputation) -> tuple[str, ...]:
     """Keys of the lists it stands on: the roster of all candidates."""
-    return () if standing.descriptor is None else ("roster",)
+    return () if reputation.descriptor is None else ("roster",)
 
 
-def _described(standing: Standing | None, event: AgentDescribed, at: int) -> Standing:
+def _fold_described(reputation: Reputation | None, event: AgentDescribed, at: int) -> Reputation:
     del at
-    descriptor = Descriptor(
+    descriptor = AgentDescriptor(
         event.skills,
         event.constraints,
         event.locality,
@@ -116,39 +116,43 @@ def _described(standing: Standing | None, event: AgentDescribed, at: int) -> Sta
         event.capacity,
         event.reach,
     )
-    return replace(standing or Standing(event.name), descriptor=descriptor)
+    return replace(reputation or Reputation(event.name), descriptor=descriptor)
 
 
-def _assigned(standing: Standing | None, event: AgentAssigned, at: int) -> Standing:
+def _fold_assigned(reputation: Reputation | None, event: AgentAssigned, at: int) -> Reputation:
     del at
-    known = standing or Standing(event.name)
-    return replace(known, assigned=known.assigned + 1, open=known.open + 1)
-
-
-def _relieved(standing: Standing, event: AgentRelieved, at: int) -> Standing:
-    del event, at
-    return replace(standing, open=standing.open - 1)
-
-
-def _rated(standing: Standing, event: AgentRated, at: int) -> Standing:
-    recent = (standing.recent + (_GOOD if event.success else _BAD))[-REMEMBERED:]
-    is_first = not standing.recent
-    took = event.duration_ms if is_first else (7 * standing.latency_ms + event.duration_ms) // 8
+    reputation_before = reputation or Reputation(event.name)
     return replace(
-        standing,
-        successes=standing.successes + event.success,
-        failures=standing.failures + (not event.success),
-        recent=recent,
-        rated_at=at,
-        latency_ms=took,
-        open=standing.open - 1,
+        reputation_before, assigned=reputation_before.assigned + 1, open=reputation_before.open + 1
     )
 
 
-EVOLVE_STANDING: dict[type[StandingEvent], Callable[[Any, Any, int], Standing]] = {
-    AgentDescribed: _described,
-    AgentAssigned: _assigned,
-    AgentRelieved: _relieved,
-    AgentRated: _rated,
+def _fold_relieved(reputation: Reputation, event: AgentRelieved, at: int) -> Reputation:
+    del event, at
+    return replace(reputation, open=reputation.open - 1)
+
+
+def _fold_rated(reputation: Reputation, event: AgentRated, at: int) -> Reputation:
+    recent = (reputation.recent + (_SUCCESS if event.success else _FAILURE))[-REMEMBERED_RESULTS:]
+    is_first = not reputation.recent
+    latency_ms = (
+        event.duration_ms if is_first else (7 * reputation.latency_ms + event.duration_ms) // 8
+    )
+    return replace(
+        reputation,
+        successes=reputation.successes + event.success,
+        failures=reputation.failures + (not event.success),
+        recent=recent,
+        rated_at=at,
+        latency_ms=latency_ms,
+        open=reputation.open - 1,
+    )
+
+
+REPUTATION_FOLDS: dict[type[ReputationEvent], Callable[[Any, Any, int], Reputation]] = {
+    AgentDescribed: _fold_described,
+    AgentAssigned: _fold_assigned,
+    AgentRelieved: _fold_relieved,
+    AgentRated: _fold_rated,
 }
 """Event -> fold: the reputation after it, from the one before it (None at first) and its time."""

@@ -5,11 +5,11 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from dragoman.core.events import Outcome, Priority, Status
-from dragoman.core.ids import bare
+from dragoman.core.ids import bare_name
 
 DelegationState = Literal["requested", "accepted", "rejected"]
 
-TRANSITIONS: dict[Status, tuple[Status, ...]] = {
+TASK_TRANSITIONS: dict[Status, tuple[Status, ...]] = {
     "backlog": ("ready", "blocked", "cancelled"),
     "ready": ("in-progress", "blocked", "backlog", "deadletter", "cancelled"),
     "in-progress": ("review", "ready", "blocked", "deadletter", "cancelled"),
@@ -21,18 +21,18 @@ TRANSITIONS: dict[Status, tuple[Status, ...]] = {
 }
 """Status -> the statuses that a task may go to."""
 
-BEAD = "bead"
+BEAD_KIND = "bead"
 """Kind of alias that a task has in letters."""
 
-FINAL: frozenset[Status] = frozenset({"done", "cancelled"})
+FINAL_STATUSES: frozenset[Status] = frozenset({"done", "cancelled"})
 """Nothing leaves these statuses, and they unblock the tasks that waited."""
 
-CLAIMABLE: frozenset[Status] = frozenset({"ready", "review"})
+CLAIMABLE_STATUSES: frozenset[Status] = frozenset({"ready", "review"})
 """A claim takes a task from these to in-progress; from review it is rework by its owner."""
 
 PRIORITY_RANK: dict[Priority, int] = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
-STATUS_AFTER: dict[Outcome, tuple[Status, ...]] = {
+OUTCOME_STATUSES: dict[Outcome, tuple[Status, ...]] = {
     "done": ("review", "done"),
     "blocked": ("blocked",),
     "needs_review": ("review",),
@@ -42,7 +42,7 @@ STATUS_AFTER: dict[Outcome, tuple[Status, ...]] = {
 """Outcome -> the statuses it leads through; `done` stops at review when one is required."""
 
 
-class Reported(Struct, frozen=True, omit_defaults=True, gc=False):
+class Report(Struct, frozen=True, omit_defaults=True, gc=False):
     """Report of an attempt, in its agent's words."""
 
     attempt: int
@@ -72,7 +72,7 @@ class Delegation(Struct, frozen=True, omit_defaults=True, gc=False):
     """It is on record that its deadline has passed."""
 
 
-FORCED: Final = frozenset({"CONTEXT_HIGH", "TIMEOUT"})
+FORCED_CHECKPOINT_REASONS: Final = frozenset({"CONTEXT_HIGH", "TIMEOUT"})
 """Reasons for a checkpoint that the worker did not choose."""
 
 
@@ -89,10 +89,10 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True, gc=False):
     @property
     def is_forced(self) -> bool:
         """True if its agent had to stop there."""
-        return self.reason in FORCED
+        return self.reason in FORCED_CHECKPOINT_REASONS
 
 
-class Unstarted(Struct, frozen=True, omit_defaults=True, gc=False):
+class FailedStarts(Struct, frozen=True, omit_defaults=True, gc=False):
     """Consecutive attempts whose agent could not be started or reached."""
 
     first: int
@@ -113,7 +113,7 @@ class ActiveHandoff(Struct, frozen=True, omit_defaults=True, gc=False):
     """Unowned before, and not started since: then it has no owner again afterwards."""
 
     @property
-    def only(self) -> str:
+    def claimant(self) -> str:
         """The only agent that may claim the task meanwhile (S-OWN)."""
         return self.recipient if self.is_taken else self.owner
 
@@ -156,7 +156,7 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     """All former holders, so that a returning one is told that its lease is lost."""
     failures: int = 0
     not_before: int = 0
-    reported: Reported | None = None
+    reported: Report | None = None
     notes: int = 0
     """Number of lines in its work log."""
     warnings: int = 0
@@ -169,7 +169,7 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     checkpoint: Checkpoint | None = None
     """Checkpoint of the last worker that returned it half done, for its successor."""
     delegation: Delegation | None = None
-    unstarted: Unstarted | None = None
+    unstarted: FailedStarts | None = None
     """The last of its attempts that failed to start."""
     head_hash: str = ""
     """Commit checked out in its repository at its last status change, as far as known."""
@@ -177,48 +177,52 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     @property
     def names(self) -> frozenset[str]:
         """All of its names, without the kinds of its aliases."""
-        return frozenset({self.id, self.aof_id, *map(bare, self.aliases)})
+        return frozenset({self.id, self.aof_id, *map(bare_name, self.aliases)})
 
     @property
-    def in_letters(self) -> str:
+    def mail_name(self) -> str:
         """Name in letters, and of their thread: its first bead alias, or its id (S-MAIL-8)."""
-        beads = (alias for alias in self.aliases if alias.startswith(f"{BEAD}:"))
-        return bare(next(beads, self.id))
+        beads = (alias for alias in self.aliases if alias.startswith(f"{BEAD_KIND}:"))
+        return bare_name(next(beads, self.id))
 
     @property
     def is_final(self) -> bool:
         """True if the task has ended for good."""
-        return self.status in FINAL
+        return self.status in FINAL_STATUSES
 
-    def why_not_begun(self, after: int) -> str:
+    def start_failure_after(self, after: int) -> str:
         """Reason why each attempt after this number failed to start; empty: one started."""
-        row = self.unstarted
-        is_all = row is not None and row.first <= after + 1 and row.last == self.attempts
-        return row.why if row is not None and is_all else ""
+        failed_starts = self.unstarted
+        is_all = (
+            failed_starts is not None
+            and failed_starts.first <= after + 1
+            and failed_starts.last == self.attempts
+        )
+        return failed_starts.why if failed_starts is not None and is_all else ""
 
     @property
     def is_delegated(self) -> bool:
         """True if it is delegated, and not ended or rejected."""
-        asked = self.delegation
-        return asked is not None and asked.state != "rejected" and not self.is_final
+        delegation = self.delegation
+        return delegation is not None and delegation.state != "rejected" and not self.is_final
 
     @property
-    def deadline(self) -> int | None:
+    def delegation_deadline(self) -> int | None:
         """When its delegation has to be reported as late; None: never, or it was."""
-        asked = self.delegation
-        if asked is None or asked.escalated or not self.is_delegated:
+        delegation = self.delegation
+        if delegation is None or delegation.escalated or not self.is_delegated:
             return None
-        return asked.due_by
+        return delegation.due_by
 
 
-def lists_of_task(task: Task) -> tuple[str, ...]:
+def task_list_keys(task: Task) -> tuple[str, ...]:
     """Keys of the lists it stands on: delegations that wait for an agent's answer."""
-    asked = task.delegation
-    if asked is None or asked.state != "requested" or task.is_final:
+    delegation = task.delegation
+    if delegation is None or delegation.state != "requested" or task.is_final:
         return ()
-    return (f"offered:{asked.to_agent}",)
+    return (f"offered:{delegation.to_agent}",)
 
 
-def can_move(from_: Status, to: Status) -> bool:
+def can_transition(from_: Status, to: Status) -> bool:
     """True if the table has this transition."""
-    return to in TRANSITIONS[from_]
+    return to in TASK_TRANSITIONS[from_]

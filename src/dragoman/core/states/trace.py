@@ -22,15 +22,15 @@ from dragoman.core.events import (
 )
 from dragoman.core.states.task import Task
 
-PARTS: Final = ("researcher", "architect", "developer", "reviewer")
+SAOP_ROLES: Final = ("researcher", "architect", "developer", "reviewer")
 """SAOP roles: an agent with such a name plays it, unless another is registered."""
 
-MOST_CALL: Final = 256
+MAX_CALL_ID_LENGTH: Final = 256
 """Longest id of a call (S-LIMIT)."""
 
-REMEMBERED: Final = 256
+MAX_REMEMBERED: Final = 256
 """Ended calls, finished thoughts, and tasks remembered of a session."""
-MOST_OPEN: Final = 512
+MAX_OPEN_CALLS: Final = 512
 """Open calls of a session; of more, the oldest are forgotten."""
 
 
@@ -70,7 +70,7 @@ class TurnLog(Struct, frozen=True, omit_defaults=True):
     """
 
 
-class Logged(Struct, frozen=True, gc=False):
+class RecordedEntry(Struct, frozen=True, gc=False):
     """Position of a recorded turn or trace event, and the digest that tells it from others."""
 
     position: int
@@ -79,27 +79,27 @@ class Logged(Struct, frozen=True, gc=False):
     masked: bool = False
 
 
-def attempt_of(task: Task, actor: Actor, log: TurnLog | None) -> int:
+def turn_attempt(task: Task, actor: Actor, log: TurnLog | None) -> int:
     """Attempt that a turn of this actor belongs to; below 0: it never held the task."""
     if actor.role != "agent" or actor.name in task.agents:
         return task.attempts
-    beside = log.beside if log else ()
+    counts = log.beside if log else ()
     count = (actor.name, task.attempts)
-    return -1 - (beside.index(count) if count in beside else len(beside))
+    return -1 - (counts.index(count) if count in counts else len(counts))
 
 
-def own_counts(log: TurnLog | None, actor: Actor) -> Iterator[int]:
+def outside_attempts(log: TurnLog | None, actor: Actor) -> Iterator[int]:
     """Negative attempt numbers of this actor's turns, the last one first."""
-    beside = log.beside if log else ()
-    for place in reversed(range(len(beside))):
-        if beside[place][0] == actor.name:
+    counts = log.beside if log else ()
+    for place in reversed(range(len(counts))):
+        if counts[place][0] == actor.name:
             yield -1 - place
 
 
-def misfits(trace: Trace, event: TraceRecorded) -> Iterator[tuple[str, str]]:
+def find_anomalies(trace: Trace, event: TraceRecorded) -> Iterator[tuple[str, str]]:
     """Anomalies of an event against those before it: a kind and a sentence each."""
-    call, thought = event.call, _thought(event)
-    key = _call(event) if call else ""
+    call, thought = event.call, _thought_key(event)
+    key = _call_key(event) if call else ""
     if call and event.ends_call and key not in trace.open_calls:
         if key in trace.ended_calls:
             yield "second_completion", f"the call {call[:200]!a} had ended already"
@@ -112,31 +112,31 @@ def misfits(trace: Trace, event: TraceRecorded) -> Iterator[tuple[str, str]]:
         yield kind, f"the thought of turn {event.turn} of {event.agent} had its final part already"
 
 
-def _thought(event: TraceRecorded) -> str:
+def _thought_key(event: TraceRecorded) -> str:
     return "" if event.turn is None else f"{event.turn} {event.agent} {event.by}".rstrip()
 
 
-def _call(event: TraceRecorded) -> str:
+def _call_key(event: TraceRecorded) -> str:
     """Digest per sender: nobody ends another's call, and no long id fills the state."""
     return sha256(f"{event.by}\n{event.call}".encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def _recorded(trace: Trace | None, event: TraceRecorded, at: int) -> Trace:
+def _fold_trace_recorded(trace: Trace | None, event: TraceRecorded, at: int) -> Trace:
     del at
     trace = trace or Trace(event.session)
     open_calls, ended, thoughts = trace.open_calls, trace.ended_calls, trace.thoughts
     if event.call:
-        key = _call(event)
+        key = _call_key(event)
         open_calls = tuple(call for call in open_calls if call != key)
         if event.ends_call:
-            ended = (*ended, key)[-REMEMBERED:]
+            ended = (*ended, key)[-MAX_REMEMBERED:]
         else:
-            open_calls = (*open_calls, key)[-MOST_OPEN:]
+            open_calls = (*open_calls, key)[-MAX_OPEN_CALLS:]
     if event.is_final:
-        thoughts = (*thoughts, _thought(event))[-REMEMBERED:]
+        thoughts = (*thoughts, _thought_key(event))[-MAX_REMEMBERED:]
     tasks = trace.tasks
     if event.task not in ("", trace.task):
-        tasks = (*(one for one in tasks if one != event.task), event.task)[-REMEMBERED:]
+        tasks = (*(one for one in tasks if one != event.task), event.task)[-MAX_REMEMBERED:]
     return Trace(
         trace.session,
         trace.events + 1,
@@ -148,12 +148,12 @@ def _recorded(trace: Trace | None, event: TraceRecorded, at: int) -> Trace:
     )
 
 
-def _odd(trace: Trace, _: TraceAnomaly, at: int) -> Trace:
+def _fold_trace_anomaly(trace: Trace, _: TraceAnomaly, at: int) -> Trace:
     del at
     return replace(trace, anomalies=trace.anomalies + 1)
 
 
-def _turned(log: TurnLog | None, event: TurnRecorded, at: int) -> TurnLog:
+def _fold_turn_recorded(log: TurnLog | None, event: TurnRecorded, at: int) -> TurnLog:
     del at
     log = log or TurnLog(event.task)
     log = replace(log, turns=log.turns + 1)
@@ -165,26 +165,26 @@ def _turned(log: TurnLog | None, event: TurnRecorded, at: int) -> TurnLog:
     return replace(log, beside=(*log.beside, count))
 
 
-def _escalated(log: TurnLog, event: EntropyEscalated, at: int) -> TurnLog:
+def _fold_entropy_escalated(log: TurnLog, event: EntropyEscalated, at: int) -> TurnLog:
     del at
     return replace(log, raised={**log.raised, event.kind: float(event.measured)})
 
 
-def _settled(log: TurnLog, event: EntropySettled, at: int) -> TurnLog:
+def _fold_entropy_settled(log: TurnLog, event: EntropySettled, at: int) -> TurnLog:
     del at
-    left = {kind: value for kind, value in log.raised.items() if kind != event.kind}
-    return replace(log, raised=left)
+    raised = {kind: value for kind, value in log.raised.items() if kind != event.kind}
+    return replace(log, raised=raised)
 
 
-EVOLVE_TRACE: dict[type[TraceEvent], Callable[[Any, Any, int], Trace]] = {
-    TraceRecorded: _recorded,
-    TraceAnomaly: _odd,
+TRACE_FOLDS: dict[type[TraceEvent], Callable[[Any, Any, int], Trace]] = {
+    TraceRecorded: _fold_trace_recorded,
+    TraceAnomaly: _fold_trace_anomaly,
 }
 """Event -> fold: the trace after it, from the trace before it (None at first) and its time."""
 
-EVOLVE_TURNS: dict[type[TurnEvent], Callable[[Any, Any, int], TurnLog]] = {
-    TurnRecorded: _turned,
-    EntropyEscalated: _escalated,
-    EntropySettled: _settled,
+TURN_FOLDS: dict[type[TurnEvent], Callable[[Any, Any, int], TurnLog]] = {
+    TurnRecorded: _fold_turn_recorded,
+    EntropyEscalated: _fold_entropy_escalated,
+    EntropySettled: _fold_entropy_settled,
 }
 """The same for the turns of a task."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core.events import ItemStatus, WorkItemAdded, WorkItemEvent, WorkItemPassed
+from dragoman.core.events import WorkItemAdded, WorkItemEvent, WorkItemOwnerChanged, WorkItemStatus
 
 
 class WorkItem(Struct, frozen=True, omit_defaults=True):
@@ -18,22 +18,22 @@ class WorkItem(Struct, frozen=True, omit_defaults=True):
 
     id: str
     title: str
-    status: ItemStatus
+    status: WorkItemStatus
     created_at: int
     owner: str = ""
 
 
-def _added(_: None, event: WorkItemAdded, at: int) -> WorkItem:
+def _fold_added(_: None, event: WorkItemAdded, at: int) -> WorkItem:
     return WorkItem(event.id, event.title, "open", at)
 
 
-def _passed(item: WorkItem, event: WorkItemPassed, at: int) -> WorkItem:
+def _fold_owner_changed(item: WorkItem, event: WorkItemOwnerChanged, at: int) -> WorkItem:
     del at
     return replace(item, owner=event.owner, status=event.status)
 
 
-EVOLVE_WORK_ITEM: Final[dict[type[WorkItemEvent], Callable[[Any, Any, int], WorkItem]]] = {
-    WorkItemAdded: _added,
-    WorkItemPassed: _passed,
+WORK_ITEM_FOLDS: Final[dict[type[WorkItemEvent], Callable[[Any, Any, int], WorkItem]]] = {
+    WorkItemAdded: _fold_added,
+    WorkItemOwnerChanged: _fold_owner_changed,
 }
 """Event -> fold: the item after it, from the item before it (None at first) and its time."""

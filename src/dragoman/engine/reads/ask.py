@@ -26,16 +26,16 @@ from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import Task
 from dragoman.core.states.wave import Wave
 from dragoman.core.states.work_item import WorkItem
-from dragoman.engine.names import pick, unresolved
-from dragoman.engine.ports import BoardQuery, ListQuery, Row, Store
+from dragoman.engine.names import streams_named, unresolved_name
+from dragoman.engine.ports import ListQuery, Store, StreamRow, TaskQuery
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
-from dragoman.ledger.views import FOLD, State, current_state, fold, refold, split_alias
+from dragoman.ledger.views import FOLD_VERSION, State, fold, load_state, replay, split_alias
 
-_PAGE = 1_000
+_ENTRY_PAGE = 1_000
 
 Found = TypeVar("Found")
-_KINDS: Mapping[type, tuple[str, Callable[[str], str], Callable[[str], Refusal]]] = {
+_FOUND_BY_ID: Mapping[type, tuple[str, Callable[[str], str], Callable[[str], Refusal]]] = {
     Handoff: ("handoff id", handoff_stream, missing.handoff),
     Intent: ("intent id", intent_stream, missing.intent),
     Wave: ("wave id", wave_stream, missing.wave),
@@ -52,62 +52,62 @@ class TaskView(Struct, frozen=True):
     number: int
 
 
-def find_stream(store: Store, name: str) -> str | Refusal:
+def find_task_stream(store: Store, name: str) -> str | Refusal:
     """The stream of the task with this id, alias (KIND:NAME) or bare alias name."""
-    row = _find_row(store, name)
+    row = _find_task_row(store, name)
     return row if isinstance(row, Refusal) else row.name
 
 
 def find_task(store: Store, name: str, version: int = 0) -> TaskView | Refusal:
     """The task as it is now, or as it was after this entry of its own."""
-    row = _find_row(store, name)
+    row = _find_task_row(store, name)
     if isinstance(row, Refusal):
         return row
     if version not in (0, row.version):
-        return _former_view(store, row, version)
-    return _view(store, row) or missing.task(name)
+        return _task_view_at(store, row, version)
+    return _task_view(store, row) or missing.task(name)
 
 
-def _find_row(store: Store, name: str) -> Row | Refusal:
+def _find_task_row(store: Store, name: str) -> StreamRow | Refusal:
     if not is_task_name(name):
-        return unresolved(name, ())
+        return unresolved_name(name, ())
     row = store.stream(task_stream(name))
     if row is not None:
         return row
     bare, kind = split_alias(name) if ":" in name else (name, "")
-    streams = pick(kind, store.named(bare))
+    streams = streams_named(kind, store.find_aliases(bare))
     if len(streams) != 1:
-        return unresolved(name, streams)
-    return store.stream(streams[0]) or unresolved(name, ())
+        return unresolved_name(name, streams)
+    return store.stream(streams[0]) or unresolved_name(name, ())
 
 
-def find(store: Store, id: str, kind: type[Found], version: int = 0) -> Found | Refusal:
+def find_by_id(store: Store, id: str, kind: type[Found], version: int = 0) -> Found | Refusal:
     """The record of this kind with this id, as it is now or was after this entry of its stream."""
-    what, stream, nothing = _KINDS[kind]
+    what, stream, not_found = _FOUND_BY_ID[kind]
     malformed = check_id(id, what)
     if malformed is not None:
         return malformed
     row = store.stream(stream(id))
-    state = None if row is None else state_of(store, row, version)
-    return state if isinstance(state, kind) else nothing(id)
+    state = None if row is None else stream_state(store, row, version)
+    return state if isinstance(state, kind) else not_found(id)
 
 
 def find_agent(store: Store, name: str) -> AgentRecord | None:
     """The record of the agent or person with this name."""
     row = store.stream(agent_stream(name))
-    return None if row is None else cast(AgentRecord | None, state_of(store, row))
+    return None if row is None else cast(AgentRecord | None, stream_state(store, row))
 
 
-def list_agents(store: Store, after: str = "", limit: int = _PAGE) -> list[AgentRecord]:
+def list_agents(store: Store, after: str = "", limit: int = _ENTRY_PAGE) -> list[AgentRecord]:
     """A page of the registered agents and people by name, after a given name."""
-    states = (state_of(store, row) for row in store.kind("agent", after, limit))
+    states = (stream_state(store, row) for row in store.streams_of_kind("agent", after, limit))
     return [state for state in states if isinstance(state, AgentRecord)]
 
 
 def names_in_role(store: Store, role: Role) -> tuple[str, ...]:
     """The names of all agents and people in this role."""
     names, after = list[str](), 0
-    while page := store.listed(ListQuery(f"role:{role}", after, limit=_PAGE)):
+    while page := store.list_page(ListQuery(f"role:{role}", after, limit=_ENTRY_PAGE)):
         names += [place.row.name.partition(":")[2] for place in page]
         after = page[-1].position
     return tuple(sorted(names))
@@ -115,74 +115,78 @@ def names_in_role(store: Store, role: Role) -> tuple[str, ...]:
 
 def task_as_of(store: Store, name: str, position: int) -> Task | Refusal:
     """The task as it was when the ledger had reached this position."""
-    stream = find_stream(store, name)
+    stream = find_task_stream(store, name)
     if isinstance(stream, Refusal):
         return stream
-    state = refold(entry.line for entry in history(store, stream, until=position))
+    state = replay(entry.line for entry in stream_entries(store, stream, until=position))
     if isinstance(state, Task):
         return state
-    return missing.task_then(name, position)
+    return missing.task_at_position(name, position)
 
 
-def list_tasks(store: Store, query: BoardQuery) -> list[TaskView]:
+def list_tasks(store: Store, query: TaskQuery) -> list[TaskView]:
     """A page of tasks as they are now, newest first."""
-    views = (_view(store, row) for row in store.board(query))
+    views = (_task_view(store, row) for row in store.task_page(query))
     return [view for view in views if view is not None]
 
 
-def tasks_offered(store: Store, agent: str, limit: int) -> list[TaskView]:
+def tasks_offered_to(store: Store, agent: str, limit: int) -> list[TaskView]:
     """Tasks offered to this agent by a handoff that wait for its answer, the oldest first."""
-    places = store.listed(ListQuery(f"offered:{agent}", limit=limit))
-    views = (_view(store, place.row) for place in places)
+    items = store.list_page(ListQuery(f"offered:{agent}", limit=limit))
+    views = (_task_view(store, place.row) for place in items)
     return [view for view in views if view is not None]
 
 
 def tasks_as_of(store: Store, position: int) -> list[Task]:
     """All tasks as they were when the ledger had reached this position, oldest first."""
     states: dict[str, State] = {}
-    for entry in entries(store, until=position):
+    for entry in all_entries(store, until=position):
         states[entry.stream] = fold(
-            states.get(entry.stream), decode(entry), read_line(entry.line).at
+            states.get(entry.stream), decode_event(entry), read_line(entry.line).at
         )
     return [state for state in states.values() if isinstance(state, Task)]
 
 
-def entries(store: Store, after: int = 0, *, until: int | None = None) -> Iterator[Entry]:
+def all_entries(store: Store, after: int = 0, *, until: int | None = None) -> Iterator[Entry]:
     """Every entry after a position, in order."""
-    while page := store.entries(after, _PAGE, until=until):
+    while page := store.entries(after, _ENTRY_PAGE, until=until):
         yield from page
         after = page[-1].position
 
 
-def history(store: Store, stream: str, *, until: int | None = None) -> Iterator[Entry]:
+def stream_entries(store: Store, stream: str, *, until: int | None = None) -> Iterator[Entry]:
     """Every entry of one stream, in order."""
     after = 0
-    while page := store.history(stream, after, _PAGE, until=until):
+    while page := store.history(stream, after, _ENTRY_PAGE, until=until):
         yield from page
         after = page[-1].version
 
 
-def decode(entry: Entry) -> AnyEvent:
+def decode_event(entry: Entry) -> AnyEvent:
     """The event that an entry holds."""
     line = read_line(entry.line)
     return CODEC.decode(line.event, line.v, line.body)
 
 
-def state_of(store: Store, row: Row, version: int = 0) -> State | None:
+def stream_state(store: Store, row: StreamRow, version: int = 0) -> State | None:
     """The state of a stored row, as it is now or was after this entry."""
     if version not in (0, row.version):
-        return refold(entry.line for entry in islice(history(store, row.name), version))
-    lines = () if row.fold == FOLD else (entry.line for entry in history(store, row.name))
-    return current_state(row.name, row.fold, row.state, lines)
+        return replay(entry.line for entry in islice(stream_entries(store, row.name), version))
+    lines = (
+        ()
+        if row.fold_version == FOLD_VERSION
+        else (entry.line for entry in stream_entries(store, row.name))
+    )
+    return load_state(row.name, row.fold_version, row.state, lines)
 
 
-def _view(store: Store, row: Row) -> TaskView | None:
-    state = state_of(store, row)
+def _task_view(store: Store, row: StreamRow) -> TaskView | None:
+    state = stream_state(store, row)
     return TaskView(state, row.lease, row.number) if isinstance(state, Task) else None
 
 
-def _former_view(store: Store, row: Row, version: int) -> TaskView:
+def _task_view_at(store: Store, row: StreamRow, version: int) -> TaskView:
     """The task as it was then; with its lease, if that is still of the same attempt."""
-    task = cast(Task, state_of(store, row, version))
+    task = cast(Task, stream_state(store, row, version))
     is_same = row.lease is not None and row.lease.fence == task.fence
     return TaskView(task, row.lease if is_same else None, row.number)

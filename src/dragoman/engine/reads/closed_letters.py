@@ -9,28 +9,30 @@ from dragoman.core.actors import Actor
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.letter import Mail
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.handoffs import find_handoff, is_shut_out
-from dragoman.engine.reads.teamspaces import Team, closed_to
+from dragoman.engine.reads.handoffs import find_handoff, is_hidden_from
+from dragoman.engine.reads.teamspaces import Team, hidden_teamspaces
 
 
-class _AboutHandoff(Struct, frozen=True):
+class _HandoffReference(Struct, frozen=True):
     """The field by which a letter about a handoff names it."""
 
     handoff_id: str = ""
 
 
-def is_shown_to(reader: Actor, teams: Mapping[str, Team], store: Store) -> Callable[[Mail], bool]:
+def mail_visible_to(
+    reader: Actor, teams: Mapping[str, Team], store: Store
+) -> Callable[[Mail], bool]:
     """A predicate for the letters that this reader may see; sender and recipients always may."""
-    closed = closed_to(teams, reader)
+    hidden = hidden_teamspaces(teams, reader)
 
-    def is_shown(mail: Mail) -> bool:
-        if not closed or mail.sender == reader.name or mail.is_for(reader.name):
+    def is_visible(mail: Mail) -> bool:
+        if not hidden or mail.sender == reader.name or mail.is_recipient(reader.name):
             return True
         try:
-            about = msgspec.json.decode(mail.body, type=_AboutHandoff).handoff_id
+            about = msgspec.json.decode(mail.body, type=_HandoffReference).handoff_id
         except msgspec.DecodeError:
             return True
         found = find_handoff(store, about) if about else None
-        return not (isinstance(found, Handoff) and is_shut_out(found, reader.name, closed))
+        return not (isinstance(found, Handoff) and is_hidden_from(found, reader.name, hidden))
 
-    return is_shown
+    return is_visible

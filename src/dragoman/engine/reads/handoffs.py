@@ -14,15 +14,15 @@ from dragoman.core.ids import check_agent, check_id, handoff_stream, is_task_nam
 from dragoman.core.states.handoff import ALL_HANDOFFS, Handoff
 from dragoman.core.states.task import Task
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.reads.ask import find, find_task, history, state_of
-from dragoman.engine.reads.mailbox import LAST, MOST_BYTES, MOST_LOOKED_AT, walk
-from dragoman.engine.reads.teamspaces import Team, coordinators
+from dragoman.engine.reads.ask import find_by_id, find_task, stream_entries, stream_state
+from dragoman.engine.reads.mailbox import END_OF_LIST, MAX_PAGE_BYTES, MAX_SCANNED, walk_list
+from dragoman.engine.reads.teamspaces import Team, find_coordinators
 
 _PAGE: Final = 500
 _DRAFTED, _PROPOSED = EVENT_NAMES[HandoffDrafted], EVENT_NAMES[HandoffProposed]
 
 
-class Wanted(Struct, frozen=True):
+class HandoffFilter(Struct, frozen=True):
     """Filters for a page of handoffs; empty ones match all."""
 
     status: HandoffStatus | None = None
@@ -34,13 +34,13 @@ class Wanted(Struct, frozen=True):
     reader: str = ""
     """The reader: a draft is shown to its sender only. Empty: the owner of the hub, who sees all.
     """
-    closed: frozenset[str] = frozenset()
+    hidden_teamspaces: frozenset[str] = frozenset()
     """Teamspaces that are hidden from the reader."""
-    before: int = LAST
+    before: int = END_OF_LIST
     limit: int = 50
 
     @property
-    def list(self) -> str:
+    def list_name(self) -> str:
         """The list to read: likely the shortest of those that hold all matches."""
         if self.status == "draft":
             return f"handoffs.draft:{self.sender or self.reader}"
@@ -54,21 +54,21 @@ class Wanted(Struct, frozen=True):
         )
         return next((f"handoffs.{kind}:{name}" for kind, name in narrow if name), "handoffs")
 
-    def has(self, handoff: Handoff) -> bool:
+    def matches(self, handoff: Handoff) -> bool:
         """True if the handoff belongs on the page."""
-        if not _may_see(handoff, self.reader, self.closed):
+        if not _can_read(handoff, self.reader, self.hidden_teamspaces):
             return False
-        asked = (
+        comparisons = (
             (self.status, handoff.status),
             (self.task, handoff.task),
             (self.sender, handoff.sender),
             (self.recipient, handoff.recipient),
             (self.teamspace, handoff.teamspace),
         )
-        return all(wanted in (None, "", given) for wanted, given in asked)
+        return all(wanted in (None, "", given) for wanted, given in comparisons)
 
 
-class Page(Struct, frozen=True):
+class HandoffPage(Struct, frozen=True):
     """Handoffs, newest first, and the cursor of the next page, if there may be one.
 
     A page may end early, even before the first match.
@@ -78,88 +78,93 @@ class Page(Struct, frozen=True):
     next: int | None
 
 
-def is_shut_out(handoff: Handoff, name: str, closed: Collection[str]) -> bool:
+def is_hidden_from(handoff: Handoff, name: str, hidden_teamspaces: Collection[str]) -> bool:
     """True for a handoff in a hidden teamspace, except for its sender and recipient.
 
     Both keep access, also when one of them is removed from the teamspace: they can finish or give
     back what they hold.
     """
-    return handoff.teamspace in closed and name not in (handoff.sender, handoff.recipient)
+    return handoff.teamspace in hidden_teamspaces and name not in (
+        handoff.sender,
+        handoff.recipient,
+    )
 
 
-def _may_see(handoff: Handoff, reader: str, closed: Collection[str]) -> bool:
+def _can_read(handoff: Handoff, reader: str, hidden_teamspaces: Collection[str]) -> bool:
     """True if the reader may see it: a draft is its sender's until it is proposed or discarded."""
-    if is_shut_out(handoff, reader, closed) or handoff.is_discarded:
+    if is_hidden_from(handoff, reader, hidden_teamspaces) or handoff.is_discarded:
         return False
     return handoff.status != "draft" or reader in ("", handoff.sender)
 
 
-def known_handoff(store: Store, id: str) -> Handoff | None:
+def load_handoff(store: Store, id: str) -> Handoff | None:
     """The handoff with this id, whoever may see it; None: there is none."""
-    found = find(store, id, Handoff)
+    found = find_by_id(store, id, Handoff)
     return None if isinstance(found, Refusal) else found
 
 
-def taken_handoff(store: Store, task: Task, agent: str) -> Handoff | None:
+def handoff_held_by(store: Store, task: Task, agent: str) -> Handoff | None:
     """The handoff by which an agent has taken a task, if it did so by one."""
-    by = task.handoff
-    is_taken = by is not None and by.is_taken and by.recipient == agent
-    return known_handoff(store, by.id) if by is not None and is_taken else None
+    active = task.handoff
+    is_taken = active is not None and active.is_taken and active.recipient == agent
+    return load_handoff(store, active.id) if active is not None and is_taken else None
 
 
 def find_handoff(
-    store: Store, id: str, reader: str = "", closed: Collection[str] = ()
+    store: Store, id: str, reader: str = "", hidden_teamspaces: Collection[str] = ()
 ) -> Handoff | Refusal:
     """The handoff with this id, as far as `reader` may see it; empty: the owner of the hub."""
-    found = find(store, id, Handoff)
-    if isinstance(found, Refusal) or _may_see(found, reader, closed):
+    found = find_by_id(store, id, Handoff)
+    if isinstance(found, Refusal) or _can_read(found, reader, hidden_teamspaces):
         return found
     return missing.handoff(id)
 
 
 def was_drafted(store: Store, handoff: Handoff) -> bool:
     """True if it was a draft until it was proposed."""
-    events = (entry.event for entry in history(store, handoff_stream(handoff.id)))
+    events = (entry.event for entry in stream_entries(store, handoff_stream(handoff.id)))
     before = list(takewhile(lambda event: event != _PROPOSED, events))
     return handoff.status != "draft" and before[-1:] == [_DRAFTED]
 
 
-def told_of(teams: Mapping[str, Team], otherwise: str, store: Store, id: str) -> tuple[str, ...]:
+def escalation_recipients(
+    teams: Mapping[str, Team], fallback: str, store: Store, id: str
+) -> tuple[str, ...]:
     """The people to tell about a handoff that is stuck; `fallback` if there are none."""
     found = find_handoff(store, id) if teams and id else None
     team = teams.get(found.teamspace) if isinstance(found, Handoff) else None
-    return coordinators(store, team) or (otherwise,)
+    return find_coordinators(store, team) or (fallback,)
 
 
-def page_of(store: Store, wanted: Wanted) -> Page | Refusal:
+def handoff_page(store: Store, filters: HandoffFilter) -> HandoffPage | Refusal:
     """A page of the handoffs that match; an invalid name is refused."""
-    refusal = _check_names(wanted) or _check_whose(wanted)
+    refusal = _check_names(filters) or _check_draft_sender(filters)
     if refusal is not None:
         return refusal
-    known = find_task(store, wanted.task) if wanted.task else None
+    known = find_task(store, filters.task) if filters.task else None
     if known is not None and not isinstance(known, Refusal):
-        wanted = replace(wanted, task=known.task.id)
+        filters = replace(filters, task=known.task.id)
     found = list[Handoff]()
-    query = ListQuery(wanted.list, before=wanted.before, limit=wanted.limit)
-    cursor, size = wanted.before, 0
-    for looked_at, place in enumerate(walk(store, query)):
-        if len(found) == wanted.limit or looked_at == MOST_LOOKED_AT or size >= MOST_BYTES:
-            return Page(tuple(found), cursor)
+    query = ListQuery(filters.list_name, before=filters.before, limit=filters.limit)
+    cursor, size = filters.before, 0
+    for looked_at, place in enumerate(walk_list(store, query)):
+        if len(found) == filters.limit or looked_at == MAX_SCANNED or size >= MAX_PAGE_BYTES:
+            return HandoffPage(tuple(found), cursor)
         cursor = place.position
-        handoff = state_of(store, place.row)
-        if isinstance(handoff, Handoff) and wanted.has(handoff):
+        handoff = stream_state(store, place.row)
+        if isinstance(handoff, Handoff) and filters.matches(handoff):
             found.append(handoff)
             size += len(place.row.state)
-    return Page(tuple(found), None)
+    return HandoffPage(tuple(found), None)
 
 
-def copies_needed(store: Store) -> frozenset[str]:
+def needed_artifact_hashes(store: Store) -> frozenset[str]:
     """The SHA-256 of each artifact whose copy some handoff needs: all but those of rejected ones.
 
     Closed handoffs have to stay provable; what was rejected was never used, or was given back.
     """
-    places = walk(store, ListQuery(ALL_HANDOFFS, before=LAST, limit=_PAGE))
-    handoffs = (state_of(store, place.row) for place in places)
+    items = walk_list(store, ListQuery(ALL_HANDOFFS, before=END_OF_LIST, limit=_PAGE))
+    handoffs = (stream_state(store, place.row) for place in items)
     return frozenset(
         sha256
         for handoff in handoffs
@@ -168,18 +173,18 @@ def copies_needed(store: Store) -> frozenset[str]:
     )
 
 
-def _check_whose(wanted: Wanted) -> Refusal | None:
+def _check_draft_sender(filters: HandoffFilter) -> Refusal | None:
     """Refuse if the owner of the hub asks for drafts without a sender: they are on their senders'
     lists."""
-    if wanted.status != "draft" or wanted.sender or wanted.reader:
+    if filters.status != "draft" or filters.sender or filters.reader:
         return None
     return Refusal("invalid_field", "drafts are listed by sender: name one (from)")
 
 
-def _check_names(wanted: Wanted) -> Refusal | None:
-    for name in filter(None, (wanted.sender, wanted.recipient)):
+def _check_names(filters: HandoffFilter) -> Refusal | None:
+    for name in filter(None, (filters.sender, filters.recipient)):
         if malformed := check_agent(name):
             return malformed
-    if wanted.task and not is_task_name(wanted.task):
-        return Refusal("invalid_id", f"{wanted.task[:40]!a} is not the name of a task")
-    return check_id(wanted.teamspace, "teamspace") if wanted.teamspace else None
+    if filters.task and not is_task_name(filters.task):
+        return Refusal("invalid_id", f"{filters.task[:40]!a} is not the name of a task")
+    return check_id(filters.teamspace, "teamspace") if filters.teamspace else None

@@ -2,17 +2,17 @@
 
 from msgspec import Struct
 
-from dragoman.core.deciding.course import UNDER_WAY
+from dragoman.core.deciding.course import OPEN_STATUSES
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import standing_stream
-from dragoman.core.states.intent import Intent, intent_of
-from dragoman.core.states.standing import Standing
+from dragoman.core.ids import reputation_stream
+from dragoman.core.states.intent import Intent, intent_of_task
+from dragoman.core.states.standing import Reputation
 from dragoman.core.states.task import Task
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.reads.ask import TaskView, find, find_task, state_of
+from dragoman.engine.reads.ask import TaskView, find_by_id, find_task, stream_state
 
 
-class Placed(Struct, frozen=True):
+class IntentItem(Struct, frozen=True):
     """An intent, and its position on every list, which is the cursor of a page."""
 
     position: int
@@ -21,27 +21,27 @@ class Placed(Struct, frozen=True):
 
 def find_intent(store: Store, id: str, version: int = 0) -> Intent | Refusal:
     """The intent with this id, as it is now or was after this entry of its stream."""
-    return find(store, id, Intent, version)
+    return find_by_id(store, id, Intent, version)
 
 
-def find_intent_of(store: Store, task: Task) -> Intent | None:
+def find_intent_of_task(store: Store, task: Task) -> Intent | None:
     """The intent that a task belongs to."""
 
     def known(id: str) -> Intent | None:
         found = find_intent(store, id)
         return found if isinstance(found, Intent) else None
 
-    return intent_of(task, known)
+    return intent_of_task(task, known)
 
 
-def waited_for(store: Store, id: str) -> str:
+def awaited_agent(store: Store, id: str) -> str:
     """The agent whose result its task waits for; empty: none, as during a review."""
     intent = find_intent(store, id)
     request = None if isinstance(intent, Refusal) else intent.request
     if isinstance(intent, Refusal) or request is None:
         return ""
     found = find_task(store, intent.task)
-    is_under_way = isinstance(found, TaskView) and found.task.status in UNDER_WAY
+    is_under_way = isinstance(found, TaskView) and found.task.status in OPEN_STATUSES
     return request.agent if is_under_way else ""
 
 
@@ -56,17 +56,17 @@ def is_cancelled(store: Store, intent: Intent, version: int = 0) -> bool:
     return isinstance(found, TaskView) and found.task.status == "cancelled"
 
 
-def find_standing(store: Store, name: str) -> Standing | None:
+def find_standing(store: Store, name: str) -> Reputation | None:
     """The registry's record of an agent; None: its capabilities were never described."""
-    row = store.stream(standing_stream(name))
-    standing = None if row is None else state_of(store, row)
-    return standing if isinstance(standing, Standing) else None
+    row = store.stream(reputation_stream(name))
+    standing = None if row is None else stream_state(store, row)
+    return standing if isinstance(standing, Reputation) else None
 
 
-def intents_on(store: Store, query: ListQuery) -> list[Placed]:
+def list_intents(store: Store, query: ListQuery) -> list[IntentItem]:
     """A page of a list of intents."""
     return [
-        Placed(place.position, intent)
-        for place in store.listed(query)
-        if isinstance(intent := state_of(store, place.row), Intent)
+        IntentItem(place.position, intent)
+        for place in store.list_page(query)
+        if isinstance(intent := stream_state(store, place.row), Intent)
     ]

@@ -7,20 +7,24 @@ from typing import Any, Final, cast
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from dragoman.core.deciding.tasks.rewinding import at_rest, lost_handoff, restored
+from dragoman.core.deciding.tasks.rewinding import (
+    handoff_ended_by_rewind,
+    restorable_state,
+    without_attempt,
+)
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Restored, Status, TaskCreated
+from dragoman.core.events import RestoredState, Status, TaskCreated
 from dragoman.core.ids import task_stream
-from dragoman.core.states.moves import move_of
+from dragoman.core.states.moves import status_change_of
 from dragoman.core.states.task import ActiveHandoff, Task
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import decode, history
+from dragoman.engine.reads.ask import decode_event, stream_entries
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.ledger.transitions import transition_id
-from dragoman.ledger.views import refold
+from dragoman.ledger.views import replay
 
 _POSITION: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
-_SHOWN: Final = 5
+_MAX_SUGGESTED: Final = 5
 
 
 class Transition(Struct, frozen=True):
@@ -37,46 +41,48 @@ class Transition(Struct, frozen=True):
     to: Status
 
 
-class Preview(Struct, frozen=True):
+class RewindPreview(Struct, frozen=True):
     """The effect that a rewind would have on a task."""
 
     task: Task
     transition: Transition
-    past: Task
-    wanted: Restored
+    task_then: Task
+    target: RestoredState
     changes: dict[str, tuple[Any, Any]]
     """Field -> its value now, and after the rewind."""
-    handoff: ActiveHandoff | None
+    ended_handoff: ActiveHandoff | None
     """The handoff that the rewind would end."""
 
 
-def transitions(store: Store, task: Task) -> Iterator[Transition]:
+def list_transitions(store: Store, task: Task) -> Iterator[Transition]:
     """All changes of a task's status, the oldest first."""
-    for entry in history(store, task_stream(task.id)):
-        found = _transition(entry)
+    for entry in stream_entries(store, task_stream(task.id)):
+        found = _transition_of(entry)
         if found is not None:
             yield found
 
 
-def preview(store: Store, task: Task, named: str) -> Preview | Refusal:
+def preview_rewind(store: Store, task: Task, named: str) -> RewindPreview | Refusal:
     """Preview going back to a status change, named by the id of its event or its position."""
-    transition = _find(store, task, named)
+    transition = _find_transition(store, task, named)
     if isinstance(transition, Refusal):
         return transition
     until = transition.position
-    past = cast(Task, refold(e.line for e in history(store, task_stream(task.id), until=until)))
-    wanted = at_rest(restored(past))
-    changes = _changes(restored(task), wanted)
-    lost = lost_handoff(task, wanted) if changes else None
-    return Preview(task, transition, past, wanted, changes, lost)
+    past = cast(
+        Task, replay(e.line for e in stream_entries(store, task_stream(task.id), until=until))
+    )
+    target = without_attempt(restorable_state(past))
+    changes = _changed_fields(restorable_state(task), target)
+    lost = handoff_ended_by_rewind(task, target) if changes else None
+    return RewindPreview(task, transition, past, target, changes, lost)
 
 
-def _find(store: Store, task: Task, named: str) -> Transition | Refusal:
-    known = list(transitions(store, task))
+def _find_transition(store: Store, task: Task, named: str) -> Transition | Refusal:
+    known = list(list_transitions(store, task))
     for one in known:
         if named.lower() == one.id or (_POSITION.fullmatch(named) and int(named) == one.position):
             return one
-    last = ", ".join(f"{one.position} ({one.to})" for one in known[-_SHOWN:])
+    last = ", ".join(f"{one.position} ({one.to})" for one in known[-_MAX_SUGGESTED:])
     return Refusal(
         "invalid_field",
         f"{named[:64]!a} is no transition of {task.id}: name one by its event id or by its "
@@ -84,9 +90,9 @@ def _find(store: Store, task: Task, named: str) -> Transition | Refusal:
     )
 
 
-def _transition(entry: Entry) -> Transition | None:
-    event, line = decode(entry), read_line(entry.line)
-    move = move_of(event)
+def _transition_of(entry: Entry) -> Transition | None:
+    event, line = decode_event(entry), read_line(entry.line)
+    move = status_change_of(event)
     if isinstance(event, TaskCreated):
         from_, to = None, event.status
     elif move is not None:
@@ -105,6 +111,6 @@ def _transition(entry: Entry) -> Transition | None:
     )
 
 
-def _changes(now: Restored, then: Restored) -> dict[str, tuple[Any, Any]]:
+def _changed_fields(now: RestoredState, then: RestoredState) -> dict[str, tuple[Any, Any]]:
     before, after = asdict(now), asdict(then)
     return {name: (before[name], after[name]) for name in before if before[name] != after[name]}

@@ -31,30 +31,30 @@ NO_TEAMS: Final[Mapping[str, Team]] = {}
 """Without teams every teamspace is open to all."""
 
 
-def coordinators(store: Store, team: Team | None = None) -> tuple[str, ...]:
+def find_coordinators(store: Store, team: Team | None = None) -> tuple[str, ...]:
     """The coordinators for a stuck handoff: those of that teamspace.
 
     Without one there, all orchestrators and people.
     """
     named = names_in_role(store, "coordinator")
-    here_by_name = (team.coordinators or team.members) if team else ()
-    if not here_by_name:
+    members = (team.coordinators or team.members) if team else ()
+    if not members:
         return named
-    here = tuple(name for name in named if name in here_by_name)
+    here = tuple(name for name in named if name in members)
     return here or names_in_role(store, "orchestrator") + names_in_role(store, "human")
 
 
-def belongs(teams: Mapping[str, Team], teamspace: str, who: Actor | str) -> bool:
+def is_member(teams: Mapping[str, Team], teamspace: str, actor: Actor | str) -> bool:
     """True if this actor may see and act in a teamspace, as far as membership is concerned."""
     team = teams.get(teamspace)
-    if team is None or (isinstance(who, Actor) and who.role in MAY_DISPATCH):
+    if team is None or (isinstance(actor, Actor) and actor.role in MAY_DISPATCH):
         return True
-    if isinstance(who, Actor) and who.role == "coordinator" and team.coordinators:
-        return who.name in team.coordinators
-    name = who if isinstance(who, str) else who.name
+    if isinstance(actor, Actor) and actor.role == "coordinator" and team.coordinators:
+        return actor.name in team.coordinators
+    name = actor if isinstance(actor, str) else actor.name
     return not team.members or name in team.members or name in team.coordinators
 
 
-def closed_to(teams: Mapping[str, Team], who: Actor) -> frozenset[str]:
+def hidden_teamspaces(teams: Mapping[str, Team], actor: Actor) -> frozenset[str]:
     """The teamspaces that this actor may neither see nor act in."""
-    return frozenset(name for name in teams if not belongs(teams, name, who))
+    return frozenset(name for name in teams if not is_member(teams, name, actor))

@@ -21,37 +21,37 @@ from dragoman.core.events import (
 )
 from dragoman.core.ids import task_stream, trace_stream
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.moves import MOVE_NAMES, move_of
-from dragoman.core.states.trace import REMEMBERED, Trace
+from dragoman.core.states.moves import STATUS_CHANGE_NAMES, status_change_of
+from dragoman.core.states.trace import MAX_REMEMBERED, Trace
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import decode, find_task, state_of
-from dragoman.engine.reads.mailbox import LAST
-from dragoman.engine.reads.sessions import asked_in, session_of
-from dragoman.engine.subscribe import Gap, gap_at
+from dragoman.engine.reads.ask import decode_event, find_task, stream_state
+from dragoman.engine.reads.mailbox import END_OF_LIST
+from dragoman.engine.reads.sessions import requesting_session, session_of_move
+from dragoman.engine.subscribe import Gap, find_gap
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, Line, read_line
 from dragoman.ledger.transitions import transition_id
 
 TRANSITION: Final = "TASK_TRANSITION"
 _RECORDED: Final = EVENT_NAMES[TraceRecorded]
-TRACED: Final = frozenset({_RECORDED, *MOVE_NAMES})
+TRACE_EVENTS: Final = frozenset({_RECORDED, *STATUS_CHANGE_NAMES})
 """Names of the events that may be events of a trace."""
 
 _STATUSES: Final = frozenset(get_args(Status))
 _PAGE: Final = 500
 
 
-class Reach(Struct, frozen=True):
+class ScanLimit(Struct, frozen=True):
     """Limit of one scan of the ledger: number of pages, and entries on each."""
 
     pages: int = 20
-    page: int = _PAGE
+    page_size: int = _PAGE
 
 
-_USUAL: Final = Reach()
+_DEFAULT_SCAN: Final = ScanLimit()
 
 
-class Told(Struct, frozen=True, gc=False):
+class TraceEvent(Struct, frozen=True, gc=False):
     """An event of a trace in the form of SAOP, and its position in the ledger."""
 
     position: int
@@ -59,56 +59,56 @@ class Told(Struct, frozen=True, gc=False):
     task: str
     masked: bool
     event: dict[str, Any]
-    asked_in: str = ""
+    requested_in: str = ""
     """The session in which a move was requested, which need not be that of the work."""
 
-    def is_of(self, session: str) -> bool:
+    def is_in_session(self, session: str) -> bool:
         """True if the event belongs to this session; an empty one is any."""
-        return session in ("", self.event["session_id"], self.asked_in)
+        return session in ("", self.event["session_id"], self.requested_in)
 
 
 class TracePage(Struct, frozen=True):
     """Events by position; `next` is the `after` of the next page, at the end too."""
 
-    events: tuple[Told, ...]
+    events: tuple[TraceEvent, ...]
     next: int
     gap: Gap | None = None
     """The gap, if the ledger does not reach the requested position: `next` is then its end."""
 
 
-def is_recorded(store: Store, event_id: str) -> bool:
+def is_event_recorded(store: Store, event_id: str) -> bool:
     """True if the event with this id, in lower case, is recorded."""
-    return store.trace(event_id) is not None
+    return store.trace_event(event_id) is not None
 
 
-def traced(store: Store, entry: Entry) -> Told | None:
+def trace_event_of(store: Store, entry: Entry) -> TraceEvent | None:
     """The trace event that an entry stands for, if any."""
-    if entry.event not in TRACED:
+    if entry.event not in TRACE_EVENTS:
         return None
     line = read_line(entry.line)
     event = CODEC.decode(line.event, line.v, line.body)
     if not isinstance(event, TraceRecorded):
-        return _moved(store, entry, line, event)
-    return None if _is_request(event) else _recorded(entry.position, event)
+        return _move_event(store, entry, line, event)
+    return None if _is_move_request(event) else _recorded_event(entry.position, event)
 
 
-def _is_request(event: TraceRecorded) -> bool:
+def _is_move_request(event: TraceRecorded) -> bool:
     """True for a request of a move: if it was granted, the move itself is the event."""
     payload: Any = event.envelope["payload"] if event.type == TRANSITION else {}
     return payload.get("to_state") in _STATUSES
 
 
-def _recorded(position: int, event: TraceRecorded) -> Told:
+def _recorded_event(position: int, event: TraceRecorded) -> TraceEvent:
     envelope = event.envelope
     if event.type == TRANSITION:
         payload: Any = envelope["payload"]
         commit = {"git_hash": event.commit} if event.commit else {}
         envelope = {**envelope, "payload": {**payload, **commit, "requested": True}}
-    return Told(position, event.type, event.task, event.masked, envelope)
+    return TraceEvent(position, event.type, event.task, event.masked, envelope)
 
 
-def _moved(store: Store, entry: Entry, line: Line[Any], event: AnyEvent) -> Told:
-    move = move_of(event)
+def _move_event(store: Store, entry: Entry, line: Line[Any], event: AnyEvent) -> TraceEvent:
+    move = status_change_of(event)
     assert move is not None, "only moves have these event names"
     asked_by: str = getattr(event, "asked_by", "")
     task, commit = entry.stream.partition(":")[2], getattr(event, "commit", "")
@@ -121,99 +121,109 @@ def _moved(store: Store, entry: Entry, line: Line[Any], event: AnyEvent) -> Told
         "timestamp": to_rfc3339(line.at),
         **({"asked_by": asked_by} if asked_by else {}),
     }
-    told = {
+    event_data = {
         "event_id": asked_by or transition_id(entry.hash),
-        "session_id": session_of(store, entry, event),
+        "session_id": session_of_move(store, entry, event),
         "payload": payload,
     }
-    return Told(entry.position, TRANSITION, task, False, told, asked_in(store, event))
+    return TraceEvent(
+        entry.position, TRANSITION, task, False, event_data, requesting_session(store, event)
+    )
 
 
-def events_of(
+def trace_page(
     store: Store,
     *,
     task: str = "",
     session: str = "",
     after: int = 0,
     limit: int = _PAGE,
-    reach: Reach = _USUAL,
+    scan: ScanLimit = _DEFAULT_SCAN,
 ) -> TracePage:
     """Events after a position: of a task (by its id), of a session, of both, or of everyone."""
-    gap = gap_at(store, after)
+    gap = find_gap(store, after)
     if gap is not None:
         return TracePage((), gap.until, gap)
     if task:
-        return _of_task(store, task, session, after, limit)
+        return _list_of_task(store, task, session, after, limit)
     if session:
-        return _of_session(store, session, after, limit)
-    return _of_everyone(store, after, limit, reach)
+        return _list_of_session(store, session, after, limit)
+    return _list_all(store, after, limit, scan)
 
 
-def _of_task(store: Store, task: str, session: str, after: int, limit: int) -> TracePage:
-    recorded = store.traces(task, after, limit)
+def _list_of_task(store: Store, task: str, session: str, after: int, limit: int) -> TracePage:
+    recorded = store.trace_events(task, after, limit)
     # After the last one of a full page there may be more: moves beyond it belong to the next page.
     until = recorded[-1].position if len(recorded) == limit else None
     moves = [
         entry for entry in _moves(store, task, after) if until is None or entry.position <= until
     ]
     entries = sorted((*recorded, *moves), key=lambda entry: entry.position)
-    told = (event for entry in entries if (event := traced(store, entry)) is not None)
-    wanted = (one for one in told if one.is_of(session))
-    return _page(wanted, after if not entries else entries[-1].position, limit)
+    events = (event for entry in entries if (event := trace_event_of(store, entry)) is not None)
+    in_session = (one for one in events if one.is_in_session(session))
+    return _take_page(in_session, after if not entries else entries[-1].position, limit)
 
 
-def _of_session(store: Store, session: str, after: int, limit: int) -> TracePage:
+def _list_of_session(store: Store, session: str, after: int, limit: int) -> TracePage:
     """The recorded events of a session, and the moves in it or requested in it, which replace their
     requests."""
     stream = trace_stream(session)
-    recorded = (one for one in _history(store, stream, after) if one.event == _RECORDED)
-    said = [(one, decode(one)) for one in islice(recorded, limit)]
+    recorded = (one for one in _history_after(store, stream, after) if one.event == _RECORDED)
+    recorded_events = [(one, decode_event(one)) for one in islice(recorded, limit)]
     claims = store.claims(session, after, limit)
     # After the last one of a full page there may be more, which belong to the next page.
-    full = [page[-1].position for page in ([one for one, _ in said], claims) if len(page) == limit]
-    until = min(full, default=LAST)
-    moves, granted = list[Told](), set[str]()
-    claims += store.claims_back(session, after + 1, REMEMBERED)
-    for task in _tasks_of(store, session, claims, (event for _, event in said)):
+    full = [
+        page[-1].position
+        for page in ([one for one, _ in recorded_events], claims)
+        if len(page) == limit
+    ]
+    until = min(full, default=END_OF_LIST)
+    moves, granted = list[TraceEvent](), set[str]()
+    claims += store.last_claims(session, after + 1, MAX_REMEMBERED)
+    for task in _tasks_of_session(store, session, claims, (event for _, event in recorded_events)):
         for entry in _moves(store, task, after):
-            move = _moved(store, entry, read_line(entry.line), decode(entry))
-            if move.is_of(session):
+            move = _move_event(store, entry, read_line(entry.line), decode_event(entry))
+            if move.is_in_session(session):
                 moves.append(move)
                 granted |= {move.event["event_id"]}
     events = [
-        _recorded(entry.position, event)
-        for entry, event in said
+        _recorded_event(entry.position, event)
+        for entry, event in recorded_events
         if isinstance(event, TraceRecorded) and event.event_id not in granted
     ]
-    told = sorted((*events, *moves), key=lambda one: one.position)
-    end = until if full else said[-1][0].position if said else after
-    return _page((one for one in told if one.position <= until), end, limit)
+    ordered = sorted((*events, *moves), key=lambda one: one.position)
+    end = until if full else recorded_events[-1][0].position if recorded_events else after
+    return _take_page((one for one in ordered if one.position <= until), end, limit)
 
 
-def _tasks_of(
-    store: Store, session: str, claims: Iterable[Entry], said: Iterable[AnyEvent]
+def _tasks_of_session(
+    store: Store, session: str, claims: Iterable[Entry], events: Iterable[AnyEvent]
 ) -> set[str]:
     """The tasks of a session: by its events, by its claims, and by requests for moves, which may
     precede the task."""
     row = store.stream(trace_stream(session))
-    trace = None if row is None else state_of(store, row)
+    trace = None if row is None else stream_state(store, row)
     known = trace.tasks if isinstance(trace, Trace) else ()
     held = (claim.stream.partition(":")[2] for claim in claims)
     found = (
-        find_task(store, _named_in(one))
-        for one in said
-        if isinstance(one, TraceRecorded) and not one.task and _is_request(one)
+        find_task(store, _requested_task(one))
+        for one in events
+        if isinstance(one, TraceRecorded) and not one.task and _is_move_request(one)
     )
     return {*known, *held, *(one.task.id for one in found if not isinstance(one, Refusal))}
 
 
-def _named_in(request: TraceRecorded) -> str:
+def _requested_task(request: TraceRecorded) -> str:
     payload: Any = request.envelope["payload"]
     return payload["task_id"]
 
 
 def _moves(store: Store, task: str, after: int) -> Iterator[Entry]:
-    return (one for one in _history(store, task_stream(task), after) if one.event in MOVE_NAMES)
+    return (
+        one
+        for one in _history_after(store, task_stream(task), after)
+        if one.event in STATUS_CHANGE_NAMES
+    )
 
 
 def _version_after(store: Store, stream: str, position: int) -> int:
@@ -230,32 +240,32 @@ def _version_after(store: Store, stream: str, position: int) -> int:
     return low
 
 
-def _of_everyone(store: Store, after: int, limit: int, reach: Reach) -> TracePage:
-    found: list[Told] = []
-    for _ in range(reach.pages):
-        page = store.entries(after, reach.page)
+def _list_all(store: Store, after: int, limit: int, scan: ScanLimit) -> TracePage:
+    found: list[TraceEvent] = []
+    for _ in range(scan.pages):
+        page = store.entries(after, scan.page_size)
         for entry in page:
             after = entry.position
-            told = traced(store, entry)
-            if told is not None:
-                found.append(told)
+            event = trace_event_of(store, entry)
+            if event is not None:
+                found.append(event)
                 if len(found) == limit:
                     return TracePage(tuple(found), after)
-        if len(page) < reach.page:
+        if len(page) < scan.page_size:
             break
     return TracePage(tuple(found), after)
 
 
-def _page(events: Iterator[Told], end: int, limit: int) -> TracePage:
-    found: list[Told] = []
-    for told in events:
-        found.append(told)
+def _take_page(events: Iterator[TraceEvent], end: int, limit: int) -> TracePage:
+    found: list[TraceEvent] = []
+    for event in events:
+        found.append(event)
         if len(found) == limit:
-            return TracePage(tuple(found), told.position)
+            return TracePage(tuple(found), event.position)
     return TracePage(tuple(found), max(end, found[-1].position if found else 0))
 
 
-def _history(store: Store, stream: str, after: int) -> Iterator[Entry]:
+def _history_after(store: Store, stream: str, after: int) -> Iterator[Entry]:
     version = _version_after(store, stream, after)
     while page := store.history(stream, version, _PAGE):
         version = page[-1].version

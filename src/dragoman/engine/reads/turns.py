@@ -9,19 +9,19 @@ from msgspec import Struct
 from dragoman.core.errors import Refusal
 from dragoman.core.events import TurnRecorded
 from dragoman.core.ids import turns_stream
-from dragoman.core.limits import PAGE_BYTES
+from dragoman.core.limits import MAX_PAGE_BYTES
 from dragoman.core.states.trace import TurnLog
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import find_task, state_of
+from dragoman.engine.reads.ask import find_task, stream_state
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
 
-_PAGE: Final = 500
-_MOST_GAPS: Final = 1_000
+_TURN_PAGE: Final = 500
+_MAX_GAPS: Final = 1_000
 """Limit of missing turns that are listed one by one; `missing` has all as ranges."""
 
 
-class ShownTurn(Struct, frozen=True, gc=False):
+class TurnView(Struct, frozen=True, gc=False):
     """A turn as it was recorded, and its position."""
 
     position: int
@@ -36,21 +36,21 @@ class ShownTurn(Struct, frozen=True, gc=False):
     """The attempt after which it came; None: it belongs to one."""
 
     @property
-    def place(self) -> dict[str, Any]:
+    def attempt_fields(self) -> dict[str, Any]:
         """JSON fields that say to which attempt it belongs."""
         return {"attempt": self.attempt, "by": self.by, "beside": self.beside}
 
 
-_PLACE = r"-?[0-9]{1,16}\.[0-9]{1,16}"
-GIVEN_CURSOR = rf"^{_PLACE}$(?!\n)"
+_CURSOR_PATTERN = r"-?[0-9]{1,16}\.[0-9]{1,16}"
+CURSOR_PATTERN = rf"^{_CURSOR_PATTERN}$(?!\n)"
 """The end of a page of turns: its attempt and its last turn."""
-GIVEN_CURSOR_WORDS = "the cursor of the previous page, unchanged"
-CURSOR = rf"^(?:{_PLACE})?$(?!\n)"
+CURSOR_DESCRIPTION = "the cursor of the previous page, unchanged"
+OPTIONAL_CURSOR_PATTERN = rf"^(?:{_CURSOR_PATTERN})?$(?!\n)"
 """The same, or empty."""
-CURSOR_WORDS = f"{GIVEN_CURSOR_WORDS}, or empty"
+OPTIONAL_CURSOR_DESCRIPTION = f"{CURSOR_DESCRIPTION}, or empty"
 
 
-class Missing(Struct, frozen=True, gc=False):
+class MissingTurns(Struct, frozen=True, gc=False):
     """A range of missing turns of an attempt."""
 
     attempt: int
@@ -61,16 +61,16 @@ class Missing(Struct, frozen=True, gc=False):
 class TurnPage(Struct, frozen=True):
     """Turns in order, the missing ones before the last, and whether there are more."""
 
-    turns: tuple[ShownTurn, ...]
-    missing: tuple[Missing, ...]
+    turns: tuple[TurnView, ...]
+    missing: tuple[MissingTurns, ...]
     more: bool = False
 
     @property
     def gaps(self) -> tuple[int, ...]:
         """Indexes of missing turns, in any attempt; only the first ones, if there are many."""
         ranges = (range(one.first, one.last + 1) for one in self.missing)
-        some = (islice(each, _MOST_GAPS) for each in ranges)
-        return tuple(islice(dict.fromkeys(chain.from_iterable(some)), _MOST_GAPS))
+        some = (islice(each, _MAX_GAPS) for each in ranges)
+        return tuple(islice(dict.fromkeys(chain.from_iterable(some)), _MAX_GAPS))
 
     @property
     def cursor(self) -> str:
@@ -78,55 +78,55 @@ class TurnPage(Struct, frozen=True):
         return f"{self.turns[-1].attempt}.{self.turns[-1].turn_index}" if self.more else ""
 
 
-def turns_of(
+def turn_page(
     store: Store,
     task: str,
     attempt: int | None = None,
     after: int = -1,
-    limit: int = _PAGE,
+    limit: int = _TURN_PAGE,
     cursor: str = "",
 ) -> TurnPage:
     """A page of the turns of the task with this id; of all its attempts in order, or of one.
 
     `after` is a turn index of that attempt; `cursor` is that of the page before.
     """
-    attempts = attempts_of(store, task) if attempt is None else (attempt,)
+    attempts = attempts_with_turns(store, task) if attempt is None else (attempt,)
     first = attempt
     if cursor:
         first, after = map(int, cursor.split("."))
         attempts = tuple(dropwhile(lambda one: one != first, attempts))
-    shown: list[ShownTurn] = []
-    missing: list[Missing] = []
+    turns: list[TurnView] = []
+    missing: list[MissingTurns] = []
     size = 0
     for one in attempts:
         last = after if one == first else -1
         while page := store.turns(task, one, last, min(limit, 50)):
             for entry in page:
-                if len(shown) == limit or size >= PAGE_BYTES:
-                    return TurnPage(tuple(shown), tuple(missing), more=True)
-                turn = _turn(entry)
+                if len(turns) == limit or size >= MAX_PAGE_BYTES:
+                    return TurnPage(tuple(turns), tuple(missing), more=True)
+                turn = _turn_view(entry)
                 if turn.turn_index > last + 1:
-                    missing += _between(store, task, last, turn)
+                    missing += _missing_before(store, task, last, turn)
                 last = turn.turn_index
-                shown.append(turn)
+                turns.append(turn)
                 size += len(entry.line)
-    return TurnPage(tuple(shown), tuple(missing))
+    return TurnPage(tuple(turns), tuple(missing))
 
 
-def _between(store: Store, task: str, last: int, turn: ShownTurn) -> Iterator[Missing]:
+def _missing_before(store: Store, task: str, last: int, turn: TurnView) -> Iterator[MissingTurns]:
     """The turns that are missing between the last one (below 0: none) and this one.
 
     An attempt may continue the count of those before it: then nothing is missing.
     """
     if last < 0:
-        before = (store.turns_back(task, one, 1) for one in range(turn.attempt))
-        ends = (_turn(entry).turn_index for page in before for entry in page)
+        before = (store.last_turns(task, one, 1) for one in range(turn.attempt))
+        ends = (_turn_view(entry).turn_index for page in before for entry in page)
         last = max((end for end in ends if end < turn.turn_index), default=last)
     if turn.turn_index > last + 1:
-        yield Missing(turn.attempt, last + 1, turn.turn_index - 1)
+        yield MissingTurns(turn.attempt, last + 1, turn.turn_index - 1)
 
 
-def attempts_of(store: Store, task: str) -> tuple[int, ...]:
+def attempts_with_turns(store: Store, task: str) -> tuple[int, ...]:
     """The attempts on a task that may have turns, each followed by the turns outside of it.
 
     0 is for turns from before the first attempt; numbers below 0 are for agents that held none.
@@ -134,20 +134,23 @@ def attempts_of(store: Store, task: str) -> tuple[int, ...]:
     found, row = find_task(store, task), store.stream(turns_stream(task))
     if isinstance(found, Refusal) or row is None:
         return ()
-    log = state_of(store, row)
+    log = stream_state(store, row)
     assert isinstance(log, TurnLog), "the stream folds into a TurnLog"
     return tuple(
         one
         for attempt in range(found.task.attempts + 1)
-        for one in (attempt, *(-1 - at for at, who in enumerate(log.beside) if who[1] == attempt))
+        for one in (
+            attempt,
+            *(-1 - at for at, agent in enumerate(log.beside) if agent[1] == attempt),
+        )
     )
 
 
-def _turn(entry: Entry) -> ShownTurn:
+def _turn_view(entry: Entry) -> TurnView:
     line = read_line(entry.line)
     turn = CODEC.decode(line.event, line.v, line.body)
     assert isinstance(turn, TurnRecorded), "rows of turns belong to TurnRecorded"
-    return ShownTurn(
+    return TurnView(
         entry.position,
         turn.attempt,
         turn.turn_index,
@@ -159,6 +162,6 @@ def _turn(entry: Entry) -> ShownTurn:
     )
 
 
-def last_turns(store: Store, task: str, attempt: int, count: int) -> list[ShownTurn]:
+def last_turns(store: Store, task: str, attempt: int, count: int) -> list[TurnView]:
     """The last turns of an attempt, in their order."""
-    return [_turn(entry) for entry in reversed(store.turns_back(task, attempt, count))]
+    return [_turn_view(entry) for entry in reversed(store.last_turns(task, attempt, count))]

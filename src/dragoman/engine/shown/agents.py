@@ -11,7 +11,7 @@ from dragoman.core.states.agent import AgentRecord, Pause, TokenRecord
 TokenState = Literal["good", "expired", "revoked"]
 
 
-class ShownToken(Struct, frozen=True, rename="camel"):
+class TokenResource(Struct, frozen=True, rename="camel"):
     """A token that was issued."""
 
     id: str
@@ -20,7 +20,7 @@ class ShownToken(Struct, frozen=True, rename="camel"):
     expires_at: str
 
 
-class ShownPause(Struct, frozen=True):
+class PauseResource(Struct, frozen=True):
     """The reason why the hub starts nothing for an agent; without an end until it is resumed."""
 
     reason: str
@@ -28,7 +28,7 @@ class ShownPause(Struct, frozen=True):
     until: str | None
 
 
-class Started(Struct, frozen=True, rename="camel"):
+class AgentActivity(Struct, frozen=True, rename="camel"):
     """Activity of an agent that this hub starts."""
 
     running: tuple[str, ...]
@@ -45,7 +45,7 @@ class Started(Struct, frozen=True, rename="camel"):
     started, or its tasks are in cooldown after a release."""
 
 
-class ShownAgent(Struct, frozen=True, rename="camel"):
+class AgentResource(Struct, frozen=True, rename="camel"):
     """The whole record of an agent or a person, except for digests."""
 
     name: str
@@ -54,52 +54,52 @@ class ShownAgent(Struct, frozen=True, rename="camel"):
     registered_at: str
     key: str | None
     """The public half of the key that it signs with."""
-    tokens: tuple[ShownToken, ...]
-    paused: ShownPause | None
+    tokens: tuple[TokenResource, ...]
+    paused: PauseResource | None
     saop_role: str | None
     """Its role in SAOP, where one was assigned."""
     former_key_until: str | None
     """The end of the time in which the former key is valid too."""
 
 
-def shown_agent(record: AgentRecord, now: int) -> ShownAgent:
+def agent_resource(record: AgentRecord, now: int) -> AgentResource:
     """An agent as it is now."""
-    return ShownAgent(
+    return AgentResource(
         name=record.name,
         role=record.role,
         speaks=record.speaks,
         registered_at=to_rfc3339(record.registered_at),
         key=record.key or None,
-        tokens=tuple(_token(token, now) for token in record.tokens),
-        paused=shown_pause(record.paused(now)),
+        tokens=tuple(_token_resource(token, now) for token in record.tokens),
+        paused=pause_resource(record.active_pause(now)),
         saop_role=record.plays or None,
-        former_key_until=_until(record, now),
+        former_key_until=_former_key_until(record, now),
     )
 
 
-def _until(record: AgentRecord, now: int) -> str | None:
-    former = record.overlapping(now)
+def _former_key_until(record: AgentRecord, now: int) -> str | None:
+    former = record.valid_previous_key(now)
     return None if former is None else to_rfc3339(former.until)
 
 
-def shown_pause(pause: Pause | None) -> ShownPause | None:
+def pause_resource(pause: Pause | None) -> PauseResource | None:
     """A pause that is in effect."""
     if pause is None:
         return None
     until = None if pause.until is None else to_rfc3339(pause.until)
-    return ShownPause(pause.reason, to_rfc3339(pause.since), until)
+    return PauseResource(pause.reason, to_rfc3339(pause.since), until)
 
 
-def _token(token: TokenRecord, now: int) -> ShownToken:
-    return ShownToken(
+def _token_resource(token: TokenRecord, now: int) -> TokenResource:
+    return TokenResource(
         id=token.id,
-        state=_state(token, now),
+        state=_token_state(token, now),
         issued_at=to_rfc3339(token.issued_at),
         expires_at=to_rfc3339(token.expires_at),
     )
 
 
-def _state(token: TokenRecord, now: int) -> TokenState:
+def _token_state(token: TokenRecord, now: int) -> TokenState:
     if token.is_revoked:
         return "revoked"
-    return "good" if token.is_live(now) else "expired"
+    return "good" if token.is_valid(now) else "expired"

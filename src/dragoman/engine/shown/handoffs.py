@@ -6,19 +6,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.events import HandoffStatus, RejectReason
-from dragoman.core.moments import in_hours, to_rfc3339
+from dragoman.core.moments import format_hours, to_rfc3339
 from dragoman.core.states.handoff import (
-    Approval,
-    Escalation,
     Handoff,
-    Note,
-    Rejection,
-    Step,
-    section,
+    HandoffApproval,
+    HandoffEscalation,
+    HandoffNote,
+    HandoffRejection,
+    HandoffStep,
+    package_section,
 )
 
 
-class ShownApproval(Struct, frozen=True):
+class ApprovalResource(Struct, frozen=True):
     """A person's decision about the package."""
 
     approved: bool
@@ -28,7 +28,7 @@ class ShownApproval(Struct, frozen=True):
     note: str
 
 
-class ShownRejection(Struct, frozen=True):
+class RejectionResource(Struct, frozen=True):
     """The reason why the work was not taken over, or was given back."""
 
     reason: RejectReason
@@ -38,7 +38,7 @@ class ShownRejection(Struct, frozen=True):
     at: str
 
 
-class ShownEscalation(Struct, frozen=True):
+class EscalationResource(Struct, frozen=True):
     """An SLA that was exceeded."""
 
     trigger: str
@@ -50,7 +50,7 @@ class ShownEscalation(Struct, frozen=True):
     escalated_at: str
 
 
-class ShownTransition(Struct, frozen=True):
+class TransitionResource(Struct, frozen=True):
     """A state that was entered."""
 
     to_status: HandoffStatus
@@ -60,7 +60,7 @@ class ShownTransition(Struct, frozen=True):
     """The note given with it, as by `notes` of accept or `closure_notes` of close."""
 
 
-class ShownNote(Struct, frozen=True):
+class NoteResource(Struct, frozen=True):
     """A note beside the package."""
 
     kind: str
@@ -98,7 +98,7 @@ class HandoffSummary(Struct, frozen=True):
     workq_integration: str | None
 
 
-class WholeHandoff(HandoffSummary, frozen=True):
+class HandoffDetail(HandoffSummary, frozen=True):
     """All fields of a handoff."""
 
     package: dict[str, Any]
@@ -108,19 +108,19 @@ class WholeHandoff(HandoffSummary, frozen=True):
     """Artifact -> the SHA-256 under which its verified copy is stored."""
     artifacts_left_out: tuple[str, ...]
     requires_human_approval: bool
-    approval: ShownApproval | None
-    rejection: ShownRejection | None
-    escalations: tuple[ShownEscalation, ...]
-    transitions: tuple[ShownTransition, ...]
+    approval: ApprovalResource | None
+    rejection: RejectionResource | None
+    escalations: tuple[EscalationResource, ...]
+    transitions: tuple[TransitionResource, ...]
     """The states since it was proposed."""
-    notes: tuple[ShownNote, ...]
+    notes: tuple[NoteResource, ...]
 
 
-def as_written(handoff: Handoff) -> Handoff:
+def with_draft_fields(handoff: Handoff) -> Handoff:
     """The handoff; of a draft, with the fields that its sender has written so far."""
     if handoff.status != "draft":
         return handoff
-    package, task = handoff.package, section(handoff.package, "task")
+    package, task = handoff.package, package_section(handoff.package, "task")
     written: dict[str, object] = {
         "task": task.get("task_id"),
         "title": task.get("title"),
@@ -135,29 +135,29 @@ def as_written(handoff: Handoff) -> Handoff:
 
 def handoff_summary(handoff: Handoff) -> HandoffSummary:
     """The resource of a handoff in a list."""
-    return HandoffSummary(**_facts(handoff))
+    return HandoffSummary(**_summary_fields(handoff))
 
 
-def whole_handoff(handoff: Handoff) -> WholeHandoff:
+def handoff_detail(handoff: Handoff) -> HandoffDetail:
     """The resource of a single handoff."""
-    return WholeHandoff(
-        **_facts(handoff),
+    return HandoffDetail(
+        **_summary_fields(handoff),
         package=handoff.package,
         verification_passed=handoff.passed,
         verification_failed=handoff.failed,
         artifacts=handoff.artifacts,
         artifacts_left_out=handoff.left_out,
         requires_human_approval=handoff.needs_approval,
-        approval=handoff.approval and _approval(handoff.approval),
-        rejection=handoff.rejection and _rejection(handoff.rejection),
-        escalations=tuple(map(_escalation, handoff.escalations)),
-        transitions=tuple(map(_transition, handoff.steps)),
-        notes=tuple(map(_note, handoff.notes)),
+        approval=handoff.approval and _approval_resource(handoff.approval),
+        rejection=handoff.rejection and _rejection_resource(handoff.rejection),
+        escalations=tuple(map(_escalation_resource, handoff.escalations)),
+        transitions=tuple(map(_transition_resource, handoff.steps)),
+        notes=tuple(map(_note_resource, handoff.notes)),
     )
 
 
-def _facts(handoff: Handoff) -> dict[str, Any]:
-    handoff = as_written(handoff)
+def _summary_fields(handoff: Handoff) -> dict[str, Any]:
+    handoff = with_draft_fields(handoff)
     return {
         "handoff_id": handoff.id,
         "status": handoff.status,
@@ -174,40 +174,44 @@ def _facts(handoff: Handoff) -> dict[str, Any]:
         "superseded_by": handoff.superseded_by or None,
         "initiated_at": to_rfc3339(handoff.initiated_at),
         "status_since": to_rfc3339(handoff.entered_at),
-        "due_by": _moment(handoff.deadline),
+        "due_by": _optional_rfc3339(handoff.escalation_due_at),
         "escalated": handoff.is_escalated,
-        "resolved_at": _moment(handoff.resolved_at),
+        "resolved_at": _optional_rfc3339(handoff.resolved_at),
         "workq_integration": handoff.workq or None,
     }
 
 
-def _moment(at: int | None) -> str | None:
+def _optional_rfc3339(at: int | None) -> str | None:
     return None if at is None else to_rfc3339(at)
 
 
-def _approval(said: Approval) -> ShownApproval:
-    return ShownApproval(said.is_yes, said.by, to_rfc3339(said.at), said.package_hash, said.note)
-
-
-def _rejection(said: Rejection) -> ShownRejection:
-    fix = said.suggested_fix or None
-    return ShownRejection(said.reason, said.detail, fix, said.by, to_rfc3339(said.at))
-
-
-def _escalation(told: Escalation) -> ShownEscalation:
-    return ShownEscalation(
-        trigger=told.trigger,
-        stage=told.stage,
-        sla_configured=in_hours(told.sla_ms),
-        sla_elapsed=in_hours(told.elapsed_ms),
-        escalated_to=told.to,
-        escalated_at=to_rfc3339(told.at),
+def _approval_resource(approval: HandoffApproval) -> ApprovalResource:
+    return ApprovalResource(
+        approval.is_yes, approval.by, to_rfc3339(approval.at), approval.package_hash, approval.note
     )
 
 
-def _transition(step: Step) -> ShownTransition:
-    return ShownTransition(step.to, step.by, to_rfc3339(step.at), step.note)
+def _rejection_resource(rejection: HandoffRejection) -> RejectionResource:
+    fix = rejection.suggested_fix or None
+    return RejectionResource(
+        rejection.reason, rejection.detail, fix, rejection.by, to_rfc3339(rejection.at)
+    )
 
 
-def _note(note: Note) -> ShownNote:
-    return ShownNote(note.kind, note.by, to_rfc3339(note.at), note.text, dict(note.data))
+def _escalation_resource(escalation: HandoffEscalation) -> EscalationResource:
+    return EscalationResource(
+        trigger=escalation.trigger,
+        stage=escalation.stage,
+        sla_configured=format_hours(escalation.sla_ms),
+        sla_elapsed=format_hours(escalation.elapsed_ms),
+        escalated_to=escalation.to,
+        escalated_at=to_rfc3339(escalation.at),
+    )
+
+
+def _transition_resource(step: HandoffStep) -> TransitionResource:
+    return TransitionResource(step.to, step.by, to_rfc3339(step.at), step.note)
+
+
+def _note_resource(note: HandoffNote) -> NoteResource:
+    return NoteResource(note.kind, note.by, to_rfc3339(note.at), note.text, dict(note.data))

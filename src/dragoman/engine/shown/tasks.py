@@ -15,15 +15,15 @@ from dragoman.core.events import (
 )
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.lease import Lease
-from dragoman.core.states.task import Checkpoint, Delegation, DelegationState, Reported, Task
+from dragoman.core.states.task import Checkpoint, Delegation, DelegationState, Report, Task
 from dragoman.ledger.entry import Entry, read_line
 
 
-class _Shape(Struct, frozen=True, rename="camel"):
+class _CamelCase(Struct, frozen=True, rename="camel"):
     """Field names in camel case; absent values are null."""
 
 
-class ShownLease(_Shape, frozen=True):
+class LeaseResource(_CamelCase, frozen=True):
     """The holder of a task, and when the lease expires."""
 
     agent: str
@@ -34,7 +34,7 @@ class ShownLease(_Shape, frozen=True):
     live: bool
 
 
-class ShownReport(_Shape, frozen=True):
+class ReportResource(_CamelCase, frozen=True):
     """The end of an attempt, as its agent reported it."""
 
     outcome: Outcome
@@ -47,7 +47,7 @@ class ShownReport(_Shape, frozen=True):
     at: str
 
 
-class ShownDelegation(_Shape, frozen=True):
+class DelegationResource(_CamelCase, frozen=True):
     """A request to an agent about a task, and the agent's answer."""
 
     from_: str = field(name="from")
@@ -62,7 +62,7 @@ class ShownDelegation(_Shape, frozen=True):
     constraints: tuple[str, ...]
 
 
-class ShownCheckpoint(_Shape, frozen=True):
+class CheckpointResource(_CamelCase, frozen=True):
     """The point at which an attempt stopped, described by its agent for the next one."""
 
     by: str | None
@@ -73,7 +73,7 @@ class ShownCheckpoint(_Shape, frozen=True):
     next_steps: str
 
 
-class TaskSummary(_Shape, frozen=True):
+class TaskSummary(_CamelCase, frozen=True):
     """All fields of a task but its body, which may be long."""
 
     id: str
@@ -104,25 +104,25 @@ class TaskSummary(_Shape, frozen=True):
     created_at: str
     updated_at: str
     last_transition_at: str
-    lease: ShownLease | None
-    report: ShownReport | None
-    delegation: ShownDelegation | None
+    lease: LeaseResource | None
+    report: ReportResource | None
+    delegation: DelegationResource | None
     delegation_depth: int
     handoff: str | None
     """The handoff by which it is being handed over, or was taken over."""
     handoff_chain: tuple[str, ...]
     """Its owners so far, by its handoffs."""
     warnings: int
-    checkpoint: ShownCheckpoint | None
+    checkpoint: CheckpointResource | None
 
 
-class WholeTask(TaskSummary, frozen=True):
+class TaskDetail(TaskSummary, frozen=True):
     """All fields of a task."""
 
     body: str
 
 
-class ShownEntry(_Shape, frozen=True, kw_only=True):
+class EntryResource(_CamelCase, frozen=True, kw_only=True):
     """All fields of a ledger entry."""
 
     position: int
@@ -143,18 +143,18 @@ encode = msgspec.json.Encoder().encode
 
 def task_summary(task: Task, lease: Lease | None, now: int) -> TaskSummary:
     """The resource of a task in a list."""
-    return TaskSummary(**_facts(task, lease, now))
+    return TaskSummary(**_summary_fields(task, lease, now))
 
 
-def whole_task(task: Task, lease: Lease | None, now: int) -> WholeTask:
+def task_detail(task: Task, lease: Lease | None, now: int) -> TaskDetail:
     """The resource of a single task."""
-    return WholeTask(**_facts(task, lease, now), body=task.body)
+    return TaskDetail(**_summary_fields(task, lease, now), body=task.body)
 
 
-def shown_entry(entry: Entry) -> ShownEntry:
+def entry_resource(entry: Entry) -> EntryResource:
     """The resource of an entry; its body and the original text are the stored bytes."""
     line = read_line(entry.line)
-    return ShownEntry(
+    return EntryResource(
         position=entry.position,
         stream=line.stream,
         version=line.version,
@@ -169,7 +169,7 @@ def shown_entry(entry: Entry) -> ShownEntry:
     )
 
 
-class _Addressed(Struct, frozen=True):
+class _Addressees(Struct, frozen=True):
     """The agents in whose box an entry puts a letter."""
 
     to: tuple[str, ...] = ()
@@ -178,20 +178,20 @@ class _Addressed(Struct, frozen=True):
     told: tuple[str, ...] = ()
 
 
-_addressed = msgspec.json.Decoder(_Addressed)
-_TO_SOMEBODY = frozenset((EVENT_NAMES[MailPosted], EVENT_NAMES[MailEscalated]))
+_addressees_decoder = msgspec.json.Decoder(_Addressees)
+_ADDRESSED_EVENTS = frozenset((EVENT_NAMES[MailPosted], EVENT_NAMES[MailEscalated]))
 
 
-def told_of(entry: Entry) -> tuple[str, ...]:
+def addressees(entry: Entry) -> tuple[str, ...]:
     """The agents that an entry is addressed to: those of a letter, when it is sent and when it is
     escalated."""
-    if entry.event not in _TO_SOMEBODY:
+    if entry.event not in _ADDRESSED_EVENTS:
         return ()
-    named = _addressed.decode(read_line(entry.line).body)
+    named = _addressees_decoder.decode(read_line(entry.line).body)
     return (*named.to, *named.cc, *named.copied, *named.told)
 
 
-def _facts(task: Task, lease: Lease | None, now: int) -> dict[str, Any]:
+def _summary_fields(task: Task, lease: Lease | None, now: int) -> dict[str, Any]:
     return {
         "id": task.id,
         "aof_id": task.aof_id,
@@ -220,31 +220,31 @@ def _facts(task: Task, lease: Lease | None, now: int) -> dict[str, Any]:
         "created_at": to_rfc3339(task.created_at),
         "updated_at": to_rfc3339(task.updated_at),
         "last_transition_at": to_rfc3339(task.moved_at),
-        "lease": lease and _lease(lease, now),
-        "report": task.reported and shown_report(task.reported),
-        "delegation": task.delegation and _delegation(task.delegation),
+        "lease": lease and _lease_resource(lease, now),
+        "report": task.reported and report_resource(task.reported),
+        "delegation": task.delegation and _delegation_resource(task.delegation),
         "delegation_depth": task.depth,
         "handoff": task.handoff.id if task.handoff else None,
         "handoff_chain": task.chain,
         "warnings": task.warnings,
-        "checkpoint": task.checkpoint and _checkpoint(task.checkpoint),
+        "checkpoint": task.checkpoint and _checkpoint_resource(task.checkpoint),
     }
 
 
-def _lease(lease: Lease, now: int) -> ShownLease:
-    return ShownLease(
+def _lease_resource(lease: Lease, now: int) -> LeaseResource:
+    return LeaseResource(
         agent=lease.holder,
         session=lease.session or None,
         fence=lease.fence,
         expires_at=to_rfc3339(lease.expires_at),
         beats=lease.beats,
-        live=lease.is_live(now),
+        live=lease.is_valid(now),
     )
 
 
-def shown_report(report: Reported) -> ShownReport:
+def report_resource(report: Report) -> ReportResource:
     """The resource of a report."""
-    return ShownReport(
+    return ReportResource(
         outcome=report.outcome,
         notes=report.notes,
         blockers=report.blockers,
@@ -255,27 +255,27 @@ def shown_report(report: Reported) -> ShownReport:
     )
 
 
-def _checkpoint(left: Checkpoint) -> ShownCheckpoint:
-    return ShownCheckpoint(
-        by=left.by or None,
-        at=to_rfc3339(left.at),
-        reason=left.reason,
-        commit=left.commit or None,
-        description=left.description,
-        next_steps=left.next_steps,
+def _checkpoint_resource(checkpoint: Checkpoint) -> CheckpointResource:
+    return CheckpointResource(
+        by=checkpoint.by or None,
+        at=to_rfc3339(checkpoint.at),
+        reason=checkpoint.reason,
+        commit=checkpoint.commit or None,
+        description=checkpoint.description,
+        next_steps=checkpoint.next_steps,
     )
 
 
-def _delegation(asked: Delegation) -> ShownDelegation:
-    return ShownDelegation(
-        from_=asked.from_agent,
-        to=asked.to_agent,
-        parent=asked.parent,
-        state=asked.state,
-        due_by=to_rfc3339(asked.due_by),
-        escalated=asked.escalated,
-        acceptance_criteria=asked.acceptance_criteria,
-        expected_outputs=asked.expected_outputs,
-        context_refs=asked.context_refs,
-        constraints=asked.constraints,
+def _delegation_resource(delegation: Delegation) -> DelegationResource:
+    return DelegationResource(
+        from_=delegation.from_agent,
+        to=delegation.to_agent,
+        parent=delegation.parent,
+        state=delegation.state,
+        due_by=to_rfc3339(delegation.due_by),
+        escalated=delegation.escalated,
+        acceptance_criteria=delegation.acceptance_criteria,
+        expected_outputs=delegation.expected_outputs,
+        context_refs=delegation.context_refs,
+        constraints=delegation.constraints,
     )

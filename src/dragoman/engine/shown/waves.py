@@ -6,95 +6,102 @@ from typing import Any, Literal
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.reservations import FindTask, Reservation
 from dragoman.core.states.task import Task
-from dragoman.core.states.wave import ENDED, Waiting, Wave, counts_of, have_ended, tasks_of
-from dragoman.engine.reads.waves import Reserved, WaveNow
+from dragoman.core.states.wave import (
+    ENDED_STATUSES,
+    BeadWait,
+    Wave,
+    count_by_status,
+    have_all_ended,
+    wave_tasks,
+)
+from dragoman.engine.reads.waves import ActiveReservations, WaveStatus
 
-Shown = dict[str, Any]
+Resource = dict[str, Any]
 
 
-def shown_wave(now: WaveNow) -> Shown:
+def wave_resource(status: WaveStatus) -> Resource:
     """The resource of a wave with all its beads."""
-    wave, tasks = now.wave, tasks_of(now.wave, now.find)
+    wave, tasks = status.wave, wave_tasks(status.wave, status.find_task)
     files = {bead.task: bead.files for bead in wave.beads}
     return {
-        **shown_briefly(wave, now.find),
+        **wave_summary(wave, status.find_task),
         # In a list a wave that has ended has its final counts; here its beads are counted as they
         # are now.
-        "counts": counts_of(tasks),
+        "counts": count_by_status(tasks),
         "retries": wave.retries,
-        "beads": [_bead(task, files[task.id], now) for task in tasks],
+        "beads": [_bead_resource(task, files[task.id], status) for task in tasks],
     }
 
 
-def shown_briefly(wave: Wave, find: FindTask) -> Shown:
+def wave_summary(wave: Wave, find: FindTask) -> Resource:
     """The resource of a wave in a list."""
-    tasks = () if wave.ended_at is not None else tasks_of(wave, find)
+    tasks = () if wave.ended_at is not None else wave_tasks(wave, find)
     ended = {} if wave.ended_at is None else {"ended_at": to_rfc3339(wave.ended_at)}
     return {
         "wave_id": wave.id,
-        "complete": have_ended(tasks),
+        "complete": have_all_ended(tasks),
         "parallel": wave.parallel,
         "size": len(wave.beads),
-        "counts": wave.counts or counts_of(tasks),
+        "counts": wave.counts or count_by_status(tasks),
         "orchestrator": wave.told,
         "started_at": to_rfc3339(wave.started_at),
         **ended,
     }
 
 
-def shown_reservations(reserved: Reserved) -> list[Shown]:
+def reservation_resources(reserved: ActiveReservations) -> list[Resource]:
     """The resources of the active reservations, each with its holder and end."""
-    return [shown_reservation(one, reserved.find) for one in reserved.living]
+    return [reservation_resource(one, reserved.find_task) for one in reserved.active]
 
 
-def shown_reservation(one: Reservation, find: FindTask) -> Shown:
+def reservation_resource(one: Reservation, find: FindTask) -> Resource:
     """The resource of one reservation."""
     mode: Literal["exclusive", "shared"] = "exclusive" if one.exclusive else "shared"
     fields = {"task": one.task, "wave": one.wave, "reason": one.reason}
     return {
         "id": one.id,
         "patterns": one.patterns,
-        "holder": one.worker(find) or None,
+        "holder": one.current_holder(find) or None,
         "mode": mode,
         "until": None if one.until is None else to_rfc3339(one.until),
         **{name: value for name, value in fields.items() if value},
     }
 
 
-def _bead(task: Task, files: tuple[str, ...], now: WaveNow) -> Shown:
-    goes_next = Waiting("tick") if task in now.plan.released else None
-    waiting = now.plan.waits.get(task.id, goes_next)
+def _bead_resource(task: Task, files: tuple[str, ...], status: WaveStatus) -> Resource:
+    released = BeadWait("tick") if task in status.plan.released else None
+    waiting = status.plan.waits.get(task.id, released)
     reported = task.reported
     return {
-        "id": _name(task),
+        "id": _bead_name(task),
         "task": task.id,
         "title": task.title,
         "status": task.status,
-        "ended": task.status in ENDED,
-        "released": task.id in now.wave.released,
+        "ended": task.status in ENDED_STATUSES,
+        "released": task.id in status.wave.released,
         "attempts": task.attempts,
         "assignee": task.assignee or None,
         "files": files,
         **({"outcome": reported.outcome} if reported is not None else {}),
-        **({"waits_for": _waiting(waiting, now)} if waiting is not None else {}),
-        **({"why": now.stuck[task.id]} if task.id in now.stuck else {}),
+        **({"waits_for": _waiting_resource(waiting, status)} if waiting is not None else {}),
+        **({"why": status.stuck_reasons[task.id]} if task.id in status.stuck_reasons else {}),
     }
 
 
-def _name(task: Task) -> str:
+def _bead_name(task: Task) -> str:
     """The name of a task as a bead."""
     beads = (alias[5:] for alias in task.aliases if alias.startswith("bead:"))
     return next(beads, task.id)
 
 
-def _waiting(waiting: Waiting, now: WaveNow) -> Mapping[str, Any]:
-    told: Shown = {"what": waiting.what}
+def _waiting_resource(waiting: BeadWait, status: WaveStatus) -> Mapping[str, Any]:
+    resource: Resource = {"what": waiting.what}
     if waiting.conflict is not None:
-        by = shown_reservation(waiting.conflict.by, now.find)
-        told |= {"file": waiting.conflict.wanted, "reserved": waiting.conflict.reserved}
-        told |= {"by": {key: value for key, value in by.items() if key != "patterns"}}
+        by = reservation_resource(waiting.conflict.by, status.find_task)
+        resource |= {"file": waiting.conflict.wanted, "reserved": waiting.conflict.reserved}
+        resource |= {"by": {key: value for key, value in by.items() if key != "patterns"}}
     if waiting.tasks:
-        told["tasks"] = waiting.tasks
+        resource["tasks"] = waiting.tasks
     if waiting.until is not None:
-        told["until"] = to_rfc3339(waiting.until)
-    return told
+        resource["until"] = to_rfc3339(waiting.until)
+    return resource

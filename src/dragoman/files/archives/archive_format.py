@@ -14,9 +14,9 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.states.lease import Lease
-from dragoman.files.layout import ARTIFACTS, INBOX, PARTS, RUNS, TASKS, TEAMSPACES
+from dragoman.files.layout import ARTIFACTS, INBOX, RUNS, TASK_SUBFOLDERS, TASKS, TEAMSPACES
 
-FORMAT: Final = "dragoman archive 1"
+EXPORT_FORMAT_NAME: Final = "dragoman archive 1"
 MANIFEST: Final = "manifest.json"
 ENTRIES: Final = "ledger/entries/"
 LEASES: Final = "ledger/leases.jsonl"
@@ -24,69 +24,71 @@ FILES: Final = "files/"
 SIGNED: Final = "signed/"
 """The checkpoints and the public key: proof of the ledger as it was where it came from."""
 
-TREES: Final = (TASKS, RUNS, INBOX, TEAMSPACES, ARTIFACTS)
-_LEFT_BEHIND: Final = re.compile(f"{TEAMSPACES}/[^/]+/handoffs|{ARTIFACTS}/incoming")
-_KEPT_FOLDER: Final = re.compile(f"{TASKS}/[^/]+/[^/]+/(?!(?:{'|'.join(PARTS)})\\Z).+", re.DOTALL)
+EXPORT_TREES: Final = (TASKS, RUNS, INBOX, TEAMSPACES, ARTIFACTS)
+_NOT_EXPORTED: Final = re.compile(f"{TEAMSPACES}/[^/]+/handoffs|{ARTIFACTS}/incoming")
+_KEPT_EMPTY_FOLDER: Final = re.compile(
+    f"{TASKS}/[^/]+/[^/]+/(?!(?:{'|'.join(TASK_SUBFOLDERS)})\\Z).+", re.DOTALL
+)
 SETTINGS: Final = "dragoman.toml"
 CHECKPOINTS: Final = "checkpoints.jsonl"
 PUBLIC_KEY: Final = "keys/ledger.pub"
 
-IN_ONE_MEMBER: Final = 1_000
-BYTES_IN_ONE_MEMBER: Final = 16 << 20
+ENTRIES_PER_MEMBER: Final = 1_000
+BYTES_PER_MEMBER: Final = 16 << 20
 """Limits of entries in one member, so that neither side holds the whole ledger; at least one
 entry."""
 
-MOST_AT_ONCE: Final = 1 << 30
+MAX_WHOLE_BYTES: Final = 1 << 30
 """Limit of a member that is read as a whole."""
-NOT_TEXT: Final = "surrogateescape"
+NAME_ERRORS: Final = "surrogateescape"
 """Error handler for names that are not UTF-8, on the disk and in a tar."""
-EXECUTE: Final = 0o111
+EXECUTE_BITS: Final = 0o111
 """The only mode bits of a file that are carried over."""
-PIECE: Final = 1 << 20
+CHUNK_BYTES: Final = 1 << 20
 """Files are copied in chunks of so many bytes."""
 
 
-class Form(Struct, frozen=True):
+class ArchiveFormat(Struct, frozen=True):
     """Kind of archive: the name of its format, and the members it may have."""
 
     format: str
-    places: tuple[re.Pattern[str], ...]
-    whole: frozenset[str]
+    allowed_names: tuple[re.Pattern[str], ...]
+    whole_files: frozenset[str]
     """Files that are read as a whole; the others may be of any length."""
 
-    def has_place(self, name: str) -> bool:
+    def allows(self, name: str) -> bool:
         """True when a member may have this name: nothing else is ever written to disk."""
-        return any(place.fullmatch(name) for place in self.places)
+        return any(place.fullmatch(name) for place in self.allowed_names)
 
-    def is_long(self, name: str) -> bool:
+    def is_streamed(self, name: str) -> bool:
         """True when a member is a file of any length."""
-        return name.startswith(FILES) and name.removeprefix(FILES) not in self.whole
+        return name.startswith(FILES) and name.removeprefix(FILES) not in self.whole_files
 
 
-ARCHIVE: Final = Form(
-    FORMAT,
+EXPORT_FORMAT: Final = ArchiveFormat(
+    EXPORT_FORMAT_NAME,
     (
         re.compile(re.escape(ENTRIES) + r"[0-9]{12}\.jsonl"),
         re.compile("|".join(map(re.escape, (LEASES, MANIFEST, FILES + SETTINGS)))),
         re.compile(re.escape(SIGNED) + "(?:checkpoints[.]jsonl|ledger[.]pub)"),
-        re.compile(re.escape(FILES) + f"(?:{'|'.join(TREES)})/.+", re.DOTALL),
+        re.compile(re.escape(FILES) + f"(?:{'|'.join(EXPORT_TREES)})/.+", re.DOTALL),
     ),
     frozenset({SETTINGS}),
 )
 
 
-def is_kept_folder(path: str) -> bool:
+def is_kept_empty_folder(path: str) -> bool:
     """True for folders that are kept though they are empty: those that somebody made within a
     task's own folder. The standard subfolders of a task are created anew."""
-    return _KEPT_FOLDER.fullmatch(path) is not None
+    return _KEPT_EMPTY_FOLDER.fullmatch(path) is not None
 
 
-def stays_behind(path: str) -> bool:
+def is_not_exported(path: str) -> bool:
     """True for folders that are projected anew from the ledger, or that hold incomplete files."""
-    return _LEFT_BEHIND.fullmatch(path) is not None
+    return _NOT_EXPORTED.fullmatch(path) is not None
 
 
-class Member(Struct, frozen=True, omit_defaults=True):
+class ManifestMember(Struct, frozen=True, omit_defaults=True):
     """One file of the archive, or an empty folder."""
 
     name: str
@@ -101,16 +103,16 @@ class Member(Struct, frozen=True, omit_defaults=True):
     @property
     def path(self) -> str:
         """Its name in the tar."""
-        return self.raw.decode(errors=NOT_TEXT) if self.raw else self.name
+        return self.raw.decode(errors=NAME_ERRORS) if self.raw else self.name
 
 
-def member(
+def make_member(
     path: str, size: int, sha256: str, *, executable: int = 0, is_folder: bool = False
-) -> Member:
+) -> ManifestMember:
     """Describe a member; its name on the disk need not be text."""
-    shown, raw = path.encode(errors="backslashreplace"), path.encode(errors=NOT_TEXT)
+    shown, raw = path.encode(errors="backslashreplace"), path.encode(errors=NAME_ERRORS)
     raw = b"" if raw == shown else raw
-    return Member(shown.decode(), size, sha256, raw, executable, is_folder)
+    return ManifestMember(shown.decode(), size, sha256, raw, executable, is_folder)
 
 
 class Manifest(Struct, frozen=True):
@@ -120,7 +122,7 @@ class Manifest(Struct, frozen=True):
     ledger: str
     head: int
     exported_at: str
-    members: tuple[Member, ...]
+    members: tuple[ManifestMember, ...]
     left_out: tuple[str, ...] = ()
     """Links, pipes and the like, which were not copied."""
 

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from dragoman.core.errors import LedgerError
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.ports import Frozen, KeptStore
-from dragoman.engine.verifying.verify import Finding, Roots
+from dragoman.engine.ports import DurableStore, StoreSnapshot
+from dragoman.engine.verifying.verify import CheckpointRoots, Finding
 from dragoman.files.archives.archive_format import (
     CHECKPOINTS,
     ENTRIES,
@@ -30,53 +30,60 @@ from dragoman.files.archives.archive_format import (
 )
 from dragoman.files.archives.backup_format import (
     ANSWERS,
-    FORM,
+    BACKUP_FILES,
+    BACKUP_FORMAT,
+    BACKUP_TREES,
     LABEL,
-    SINGLE,
-    TREES,
-    Label,
+    BackupLabel,
     StoredAnswer,
-    stays_behind,
+    is_not_backed_up,
 )
-from dragoman.files.archives.packing import Packer, open_tar
-from dragoman.files.archives.unpacking import Inspector, Progress, check_archive, read_checkpoints
+from dragoman.files.archives.packing import ArchiveWriter, open_tar
+from dragoman.files.archives.unpacking import (
+    ArchiveObserver,
+    Progress,
+    check_archive,
+    read_checkpoints,
+)
 from dragoman.files.disk import Disk
-from dragoman.files.layout import INBOX, TAKING, staged
-from dragoman.files.problems import BadArchive, PlaceTaken, explained
+from dragoman.files.layout import INBOX, INBOX_LOCK, staged_path
+from dragoman.files.problems import BadArchive, TargetTaken, explain_no_space
 
 _PAGE: Final = 1_000
 
-Bars = Callable[[str, int], AbstractContextManager[Progress]]
+ProgressBars = Callable[[str, int], AbstractContextManager[Progress]]
 """Opens a progress bar for so many things of a kind."""
 
 
-class Source(Struct, frozen=True):
+class BackupSource(Struct, frozen=True):
     """The store and data directory to back up."""
 
-    store: KeptStore
+    store: DurableStore
     data: Disk
     version: str
     """Version of this dragoman."""
     now: int
 
 
-def make_backup(source: Source, target: Path, beside: Disk, bars: Bars) -> Manifest:
+def make_backup(
+    source: BackupSource, target: Path, target_folder: Disk, bars: ProgressBars
+) -> Manifest:
     """Write the backup into the folder `target_folder`. Nothing is ever replaced."""
-    temporary = target.with_name(staged(target.name))
+    temporary = target.with_name(staged_path(target.name))
     try:
-        with _alone(temporary, target) as file:
-            manifest = _write(source, file, bars)
+        with _open_temporary(temporary, target) as file:
+            manifest = _write_archive(source, file, bars)
             with bars("checked", manifest.head) as progress:
-                _read_back(temporary, progress)
-            if not beside.move(temporary.name, target.name):
-                raise PlaceTaken(f"{target} exists by now; a backup overwrites nothing")
-            beside.settle()
+                _verify_written(temporary, progress)
+            if not target_folder.move(temporary.name, target.name):
+                raise TargetTaken(f"{target} exists by now; a backup overwrites nothing")
+            target_folder.sync()
     except OSError as error:
-        raise explained(error, target) from error
+        raise explain_no_space(error, target) from error
     return manifest
 
 
-def _read_back(temporary: Path, progress: Progress) -> None:
+def _verify_written(temporary: Path, progress: Progress) -> None:
     try:
         check_backup(temporary, progress)
     except BadArchive as error:
@@ -88,13 +95,13 @@ def _read_back(temporary: Path, progress: Progress) -> None:
 
 
 @contextmanager
-def _alone(temporary: Path, target: Path) -> Generator[IO[bytes]]:
+def _open_temporary(temporary: Path, target: Path) -> Generator[IO[bytes]]:
     """Temporary file, emptied and locked; removed at the end unless it was renamed."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(temporary, flags, 0o600), "r+b") as file:
         found = os.fstat(file.fileno())
         if found.st_uid != os.geteuid() or found.st_nlink > 1:
-            raise PlaceTaken(
+            raise TargetTaken(
                 f"{temporary} belongs to another user, or has a second hard link under which "
                 "others could read the backup; nothing was written. Remove it, or choose another "
                 "path"
@@ -102,9 +109,9 @@ def _alone(temporary: Path, target: Path) -> Generator[IO[bytes]]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PlaceTaken(f"another process is writing a backup to {target}") from None
-        if not _is_named(file, temporary):
-            raise PlaceTaken(f"another process has just written a backup to {target}")
+            raise TargetTaken(f"another process is writing a backup to {target}") from None
+        if not _has_name(file, temporary):
+            raise TargetTaken(f"another process has just written a backup to {target}")
         os.fchmod(file.fileno(), 0o600)
         file.truncate()
         try:
@@ -113,7 +120,7 @@ def _alone(temporary: Path, target: Path) -> Generator[IO[bytes]]:
             temporary.unlink(missing_ok=True)
 
 
-def _is_named(file: IO[bytes], path: Path) -> bool:
+def _has_name(file: IO[bytes], path: Path) -> bool:
     """True when the open file still has this name: the backup before this one may have renamed
     it."""
     try:
@@ -122,58 +129,60 @@ def _is_named(file: IO[bytes], path: Path) -> bool:
         return False
 
 
-def _write(source: Source, file: IO[bytes], bars: Bars) -> Manifest:
+def _write_archive(source: BackupSource, file: IO[bytes], bars: ProgressBars) -> Manifest:
     with open_tar(file) as tar:
-        packer = Packer(tar)
-        about = source.store.head()
-        label = Label(FORM.format, source.version, source.store.ledger_id(), about)
-        packer.add(LABEL, msgspec.json.encode(label))
+        writer = ArchiveWriter(tar)
+        estimate = source.store.head()
+        label = BackupLabel(
+            BACKUP_FORMAT.format, source.version, source.store.ledger_id(), estimate
+        )
+        writer.add_bytes(LABEL, msgspec.json.encode(label))
         # No message is being processed meanwhile: it is in the inbox, or in the ledger that is read
         # later.
-        with source.data.still(TAKING):
-            packer.add_tree(source.data, INBOX)
+        with source.data.lock_to_read(INBOX_LOCK):
+            writer.add_tree(source.data, INBOX)
         # The checkpoints come before the ledger, too: whatever they sign is then in it.
-        for name in SINGLE:
-            packer.add_file(source.data, name)
+        for name in BACKUP_FILES:
+            writer.add_file(source.data, name)
         with source.store.snapshot() as frozen:
             head = frozen.head()
             with bars("entries", head) as progress:
-                packer.add_entries(frozen, head, progress)
-            packer.add_leases(_leases(frozen))
-            _add_answers(packer, frozen)
-        packer.add_trees(source.data, TREES, stays_behind)
+                writer.add_entries(frozen, head, progress)
+            writer.add_leases(_leases(frozen))
+            _add_answers(writer, frozen)
+        writer.add_trees(source.data, BACKUP_TREES, is_not_backed_up)
         made_at = to_rfc3339(source.now)
-        members, left_out = tuple(packer.members), tuple(packer.left_out)
-        manifest = Manifest(FORM.format, label.ledger, head, made_at, members, left_out)
-        packer.seal(manifest)
+        members, left_out = tuple(writer.members), tuple(writer.omitted)
+        manifest = Manifest(BACKUP_FORMAT.format, label.ledger, head, made_at, members, left_out)
+        writer.write_manifest(manifest)
     file.flush()
     os.fsync(file.fileno())
     return manifest
 
 
-def _leases(frozen: Frozen) -> Iterator[StoredLease]:
+def _leases(frozen: StoreSnapshot) -> Iterator[StoredLease]:
     after = 0
-    while rows := frozen.held(after, _PAGE):
+    while rows := frozen.held_streams(after, _PAGE):
         yield from (StoredLease(row.name, row.lease) for row in rows if row.lease is not None)
         after = rows[-1].number
 
 
-def _add_answers(packer: Packer, frozen: Frozen) -> None:
+def _add_answers(writer: ArchiveWriter, frozen: StoreSnapshot) -> None:
     first, after = 1, (0, "")
     while page := frozen.answers(after, _PAGE):
-        packer.add_lines(
+        writer.add_lines(
             ANSWERS,
             first,
             (
-                StoredAnswer(one.stream, one.answer.key, one.answer.fingerprint, one.answer.answer)
+                StoredAnswer(one.stream, one.record.key, one.record.fingerprint, one.record.answer)
                 for one in page
             ),
         )
         first += len(page)
-        after = page[-1].answer.scope, page[-1].answer.key
+        after = page[-1].record.scope, page[-1].record.key
 
 
-class Checked(Struct, frozen=True):
+class CheckedBackup(Struct, frozen=True):
     """A backup that was checked."""
 
     manifest: Manifest
@@ -181,56 +190,56 @@ class Checked(Struct, frozen=True):
     """Settings file; empty when there was none."""
 
 
-def check_backup(path: Path, progress: Progress) -> Checked:
+def check_backup(path: Path, progress: Progress) -> CheckedBackup:
     """Check a backup against its manifest, its hash chains and its signed checkpoints."""
-    auditor = _Auditor()
-    manifest = check_archive(path, progress, FORM, auditor)
+    auditor = _CheckpointObserver()
+    manifest = check_archive(path, progress, BACKUP_FORMAT, auditor)
     auditor.end(manifest.head)
-    return Checked(manifest, auditor.kept.get(SETTINGS, b""))
+    return CheckedBackup(manifest, auditor.kept.get(SETTINGS, b""))
 
 
-class _Auditor(Inspector):
+class _CheckpointObserver(ArchiveObserver):
     """Compares the ledger with the checkpoints, which stand before it in the archive."""
 
     def __init__(self) -> None:
         self.kept: dict[str, bytes] = {}
-        self._label: Label | None = None
-        self._roots: Roots | None = None
+        self._label: BackupLabel | None = None
+        self._roots: CheckpointRoots | None = None
 
     @property
-    def label(self) -> Label:
+    def label(self) -> BackupLabel:
         if self._label is None:
             raise BadArchive(f"{LABEL}: it is missing, or not the first member")
         return self._label
 
-    def part(self, name: str, content: bytes) -> None:
+    def on_member(self, name: str, content: bytes) -> None:
         if name == LABEL:
-            self._label = read_label(content)
+            self._label = parse_label(content)
         if name.startswith(FILES):
             self.kept[name.removeprefix(FILES)] = content
 
-    def entries(self, name: str, stored: Sequence[StoredEntry]) -> None:
-        _refuse(self._tree().append([bytes.fromhex(entry.hash) for entry in stored]), name)
+    def on_entries(self, name: str, stored: Sequence[StoredEntry]) -> None:
+        _raise_finding(self._tree().append([bytes.fromhex(entry.hash) for entry in stored]), name)
 
     def end(self, head: int) -> None:
-        _refuse(self._tree().end(head), ENTRIES)
+        _raise_finding(self._tree().finish(head), ENTRIES)
 
-    def _tree(self) -> Roots:
+    def _tree(self) -> CheckpointRoots:
         if self._roots is None:
             signed, key = self.kept.get(CHECKPOINTS, b""), self.kept.get(PUBLIC_KEY, b"")
             checkpoints = read_checkpoints(FILES, signed, key)
-            self._roots = Roots(self.label.ledger, checkpoints)
+            self._roots = CheckpointRoots(self.label.ledger, checkpoints)
         return self._roots
 
 
-def _refuse(findings: Iterator[Finding], where: str) -> None:
+def _raise_finding(findings: Iterator[Finding], where: str) -> None:
     for finding in findings:
         raise BadArchive(f"{where}: entry {finding.position}: {finding.problem}")
 
 
-def read_label(content: bytes) -> Label:
+def parse_label(content: bytes) -> BackupLabel:
     """Decode the label of a backup."""
     try:
-        return msgspec.json.decode(content, type=Label)
+        return msgspec.json.decode(content, type=BackupLabel)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise BadArchive(f"{LABEL}: it cannot be read: {error}") from None

@@ -20,53 +20,53 @@ from dragoman.files.archives.archive_format import (
     MANIFEST,
     PUBLIC_KEY,
     SETTINGS,
-    Form,
+    ArchiveFormat,
 )
 from dragoman.files.layout import ARTIFACTS, INBOX, TASKS, TEAMSPACES
 
-FAMILY: Final = "dragoman backup"
+BACKUP_FORMAT_PREFIX: Final = "dragoman backup"
 LABEL: Final = "label.json"
 ANSWERS: Final = "ledger/answers/"
 
-KEYS: Final = "keys"
-PRIVATE: Final = (f"{KEYS}/ledger.key", f"{KEYS}/secret", "token", SETTINGS)
+KEYS_FOLDER: Final = "keys"
+PRIVATE_FILES: Final = (f"{KEYS_FOLDER}/ledger.key", f"{KEYS_FOLDER}/secret", "token", SETTINGS)
 """Files that only their owner may read."""
-SINGLE: Final = (
+BACKUP_FILES: Final = (
     CHECKPOINTS,
     PUBLIC_KEY,
-    *PRIVATE,
+    *PRIVATE_FILES,
     "hub.id",
     "notify.cursor",
     "notify.failed.jsonl",
     "agent-usage.json",
 )
-TREES: Final = (TASKS, TEAMSPACES, ARTIFACTS, "imported")
+BACKUP_TREES: Final = (TASKS, TEAMSPACES, ARTIFACTS, "imported")
 """Copied after the ledger, so that everything is there that it refers to. The inbox is copied
 before: a message that was in it and is in the ledger by now is known there, and not applied
 again."""
 
-_LEFT_BEHIND: Final = re.compile(
+_NOT_BACKED_UP: Final = re.compile(
     f"{TEAMSPACES}/[^/]+/handoffs|{ARTIFACTS}/incoming|{TASKS}/[^/]+/[^/]+[.](?:md|next)"
 )
 
-FORM: Final = Form(
-    f"{FAMILY} 1",
+BACKUP_FORMAT: Final = ArchiveFormat(
+    f"{BACKUP_FORMAT_PREFIX} 1",
     (
         re.compile(f"(?:{re.escape(ENTRIES)}|{re.escape(ANSWERS)})[0-9]{{12}}[.]jsonl"),
         re.compile("|".join(map(re.escape, (LABEL, LEASES, MANIFEST)))),
-        re.compile(re.escape(FILES) + f"(?:{'|'.join(map(re.escape, SINGLE))})"),
-        re.compile(re.escape(FILES) + f"(?:{'|'.join((*TREES, INBOX))})/.+", re.DOTALL),
+        re.compile(re.escape(FILES) + f"(?:{'|'.join(map(re.escape, BACKUP_FILES))})"),
+        re.compile(re.escape(FILES) + f"(?:{'|'.join((*BACKUP_TREES, INBOX))})/.+", re.DOTALL),
     ),
     frozenset({SETTINGS, CHECKPOINTS, PUBLIC_KEY}),
 )
 
 
-def stays_behind(path: str) -> bool:
+def is_not_backed_up(path: str) -> bool:
     """True for paths that are projected anew from the ledger, or that are incomplete."""
-    return _LEFT_BEHIND.fullmatch(path) is not None
+    return _NOT_BACKED_UP.fullmatch(path) is not None
 
 
-class Label(Struct, frozen=True):
+class BackupLabel(Struct, frozen=True):
     """First member of a backup, which identifies it."""
 
     format: str

@@ -16,9 +16,9 @@ from msgspec import Struct
 from dragoman.engine.ports import Store
 from dragoman.engine.verifying.verify import check_ledger
 from dragoman.files.archives.archive_format import (
-    ARCHIVE,
     CHECKPOINTS,
     ENTRIES,
+    EXPORT_FORMAT,
     FILES,
     LEASES,
     SETTINGS,
@@ -26,20 +26,20 @@ from dragoman.files.archives.archive_format import (
     Manifest,
 )
 from dragoman.files.archives.backup_format import LABEL
-from dragoman.files.archives.transplant import Transplant
+from dragoman.files.archives.transplant import LedgerLoader
 from dragoman.files.archives.unpacking import (
     Progress,
     check_archive,
-    copy_file,
-    lines_of,
-    parts,
+    entry_lines,
+    extract_file,
     read_checkpoints,
     read_leases,
+    read_members,
 )
 from dragoman.files.disk import Disk
-from dragoman.files.problems import BadArchive, PlaceTaken
+from dragoman.files.problems import BadArchive, TargetTaken
 
-IMPORTED: Final = "imported"
+IMPORTED_FOLDER: Final = "imported"
 """Folder for the checkpoints, the public key and the settings of the installation that was
 exported. None of them is used: settings of a stranger name a store and commands."""
 
@@ -48,7 +48,7 @@ OpenStore = Callable[[Path, str], Store]
 OpenDisk = Callable[[Path], Disk]
 
 
-class Tools(Struct, frozen=True):
+class ImportTools(Struct, frozen=True):
     """Outside dependencies of an import."""
 
     open_store: OpenStore
@@ -57,7 +57,7 @@ class Tools(Struct, frozen=True):
     progress: Progress
 
 
-def import_archive(archive: Path, data: Path, tools: Tools) -> Manifest:
+def import_archive(archive: Path, data: Path, tools: ImportTools) -> Manifest:
     """Create a data directory from an export; an error leaves nothing behind.
 
     New keys are made when the directory is first opened; signatures of the old key are checked here
@@ -65,10 +65,10 @@ def import_archive(archive: Path, data: Path, tools: Tools) -> Manifest:
     """
     data = data.resolve()
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
-        raise PlaceTaken(f"{data} is not empty: an import goes into a new data directory")
+        raise TargetTaken(f"{data} is not empty: an import goes into a new data directory")
     if data == Path.cwd():
-        raise PlaceTaken(f"{data} is the current directory: run the import from another one")
-    _check_no_backup(archive)
+        raise TargetTaken(f"{data} is the current directory: run the import from another one")
+    _check_not_a_backup(archive)
     manifest = check_archive(archive, tools.progress)
     data.parent.mkdir(parents=True, exist_ok=True)
     building = data.with_name(f".{data.name}.importing")
@@ -76,55 +76,55 @@ def import_archive(archive: Path, data: Path, tools: Tools) -> Manifest:
     building.mkdir(mode=0o700)
     try:
         _build(archive, building, manifest, tools)
-        beside = tools.open_disk(data.parent)
-        if not beside.move(building.name, data.name):
-            raise PlaceTaken(f"{data} is not empty any more: nothing was imported")
-        beside.settle()
+        parent_disk = tools.open_disk(data.parent)
+        if not parent_disk.move(building.name, data.name):
+            raise TargetTaken(f"{data} is not empty any more: nothing was imported")
+        parent_disk.sync()
     finally:
         shutil.rmtree(building, ignore_errors=True)
     return manifest
 
 
-def _check_no_backup(archive: Path) -> None:
+def _check_not_a_backup(archive: Path) -> None:
     with suppress(tarfile.TarError), tarfile.open(archive, mode="r:") as tar:
         first = tar.next()
         if first is not None and first.name == LABEL:
             raise BadArchive(f"{archive} is a backup of dragoman's: use `dragoman restore`")
 
 
-def _build(archive: Path, building: Path, manifest: Manifest, tools: Tools) -> None:
+def _build(archive: Path, building: Path, manifest: Manifest, tools: ImportTools) -> None:
     disk = tools.open_disk(building)
     store = tools.open_store(building, manifest.ledger)
     try:
         if store.head():
-            raise PlaceTaken("the store is not empty: an import needs one of its own")
-        kept = _fill(archive, store, disk, tools)
+            raise TargetTaken("the store is not empty: an import needs one of its own")
+        kept = _load_members(archive, store, disk, tools)
         signed = read_checkpoints(SIGNED, kept.get(CHECKPOINTS, b""), kept.get("ledger.pub", b""))
         for finding in check_ledger(store, signed, tools.progress):
             raise BadArchive(f"entry {finding.position}: {finding.problem}")
         for name, content in kept.items():
-            disk.make_folder(IMPORTED)
-            disk.write(f"{IMPORTED}/{name}", content)
-        disk.settle()
+            disk.make_folder(IMPORTED_FOLDER)
+            disk.write(f"{IMPORTED_FOLDER}/{name}", content)
+        disk.sync()
     finally:
         store.close()
 
 
-def _fill(archive: Path, store: Store, disk: Disk, tools: Tools) -> dict[str, bytes]:
+def _load_members(archive: Path, store: Store, disk: Disk, tools: ImportTools) -> dict[str, bytes]:
     """Load all members; returns those that are only kept."""
-    transplant, kept, leases = Transplant(store, tools.now), dict[str, bytes](), b""
-    for part in parts(archive):
+    loader, kept, leases = LedgerLoader(store, tools.now), dict[str, bytes](), b""
+    for part in read_members(archive):
         if part.name.startswith(ENTRIES):
-            lines = lines_of(part)
-            transplant.add(lines)
+            lines = entry_lines(part)
+            loader.append(lines)
             tools.progress(len(lines))
         elif part.name == LEASES:
-            leases = part.whole()
+            leases = part.read_all()
         elif part.name.startswith(SIGNED):
-            kept[part.name.removeprefix(SIGNED)] = part.whole()
-        elif ARCHIVE.is_long(part.name):
-            copy_file(part, disk)
+            kept[part.name.removeprefix(SIGNED)] = part.read_all()
+        elif EXPORT_FORMAT.is_streamed(part.name):
+            extract_file(part, disk)
         elif part.name == FILES + SETTINGS:
-            kept[SETTINGS] = part.whole()
-    transplant.lend(read_leases(leases))
+            kept[SETTINGS] = part.read_all()
+    loader.restore_leases(read_leases(leases))
     return kept

@@ -9,24 +9,24 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-_OF_THE_PLACE: Final = ("store", "notify")
+_LOCAL_SECTIONS: Final = ("store", "notify")
 
 
-def travelling(settings: bytes) -> bytes | None:
+def portable_settings(settings: bytes) -> bytes | None:
     """Settings without those of the installation, as TOML; None when they cannot be parsed."""
     try:
         sections = tomllib.loads(settings.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         return None
     written = [
-        _section(name, cast(Mapping[str, Any], values))
+        _format_section(name, cast(Mapping[str, Any], values))
         for name, values in sections.items()
-        if name not in _OF_THE_PLACE and isinstance(values, Mapping)
+        if name not in _LOCAL_SECTIONS and isinstance(values, Mapping)
     ]
     return "\n".join(written).encode()
 
 
-def _section(name: str, values: Mapping[str, Any]) -> str:
+def _format_section(name: str, values: Mapping[str, Any]) -> str:
     # Numbers, booleans, strings and lists of them are written in TOML as in JSON.
     lines = [f"{key} = {json.dumps(value)}\n" for key, value in values.items()]
     return f"[{name}]\n{''.join(lines)}"

@@ -10,29 +10,37 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.events import TaskClaimed, TaskCreated
-from dragoman.core.states.lease import Lease, granted
+from dragoman.core.states.lease import Lease, grant_lease
 from dragoman.core.states.task import Task
-from dragoman.engine.ports import Answer, Changes, NewEntry, NewLog, Row, Session, Store
+from dragoman.engine.ports import (
+    Changes,
+    IdempotencyRecord,
+    NewEntry,
+    NewLogRow,
+    Store,
+    StreamRow,
+    Transaction,
+)
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
-from dragoman.ledger.logs import log_of
-from dragoman.ledger.records import in_order
+from dragoman.ledger.logs import log_row
+from dragoman.ledger.records import order_handoff_rows
 from dragoman.ledger.views import (
-    FOLD,
+    FOLD_VERSION,
     State,
-    current_state,
+    aliases_bound_by,
     encode_state,
     fold,
+    index_row,
     lists_of,
-    names_of,
-    shelve,
+    load_state,
 )
 
-_MOST_HEADS: Final = 20_000
+_MAX_HEADS: Final = 20_000
 
 
-class _Head(Struct):
+class _StreamHead(Struct):
     number: int
     version: int = 0
     hash: bytes = GENESIS
@@ -41,28 +49,33 @@ class _Head(Struct):
     """Lists that hold the stream in the store."""
 
 
-class Transplant:
+class LedgerLoader:
     """Fills an empty store; the store gives every entry the position that it had."""
 
-    def __init__(self, store: Store, now: int, most_heads: int = _MOST_HEADS) -> None:
+    def __init__(self, store: Store, now: int, max_heads: int = _MAX_HEADS) -> None:
         self._store = store
         self._now = now
-        self._most_heads = most_heads
-        self._heads: dict[str, _Head] = {}
+        self._max_heads = max_heads
+        self._heads: dict[str, _StreamHead] = {}
         self._in_progress: dict[str, int] = {}
         """Stream of a task in progress -> number of the stream."""
 
-    def add(self, lines: Sequence[bytes]) -> None:
+    def append(self, lines: Sequence[bytes]) -> None:
         """Append lines, which continue those before, in one transaction."""
-        self._store.transact(lambda session: session.write(self._changes(session, lines)))
-        self._forget()
+        self._store.transact(lambda session: session.write(self._build_changes(session, lines)))
+        self._trim_heads()
 
-    def lend(self, leases: Mapping[str, Lease]) -> None:
+    def restore_leases(self, leases: Mapping[str, Lease]) -> None:
         """Restore leases of tasks in progress; a missing one is restored as it was when claimed."""
 
-        def work(session: Session) -> None:
+        def work(session: Transaction) -> None:
             held = [
-                (number, _fitting(_claimed(session.history(stream)), leases.get(stream)))
+                (
+                    number,
+                    _choose_lease(
+                        _lease_of_last_claim(session.stream_lines(stream)), leases.get(stream)
+                    ),
+                )
                 for stream, number in self._in_progress.items()
             ]
             session.write(Changes(leases=[*held]))
@@ -70,46 +83,46 @@ class Transplant:
         if self._in_progress:
             self._store.transact(work)
 
-    def remember(self, answers: Sequence[tuple[str, str, bytes, bytes]]) -> None:
+    def restore_answers(self, answers: Sequence[tuple[str, str, bytes, bytes]]) -> None:
         """Restore recorded answers: stream, idempotency key, fingerprint and answer of each."""
 
-        def work(session: Session) -> None:
+        def work(session: Transaction) -> None:
             changes = Changes()
-            self._recall(session, (stream for stream, *_ in answers))
+            self._load_heads(session, (stream for stream, *_ in answers))
             for stream, key, fingerprint, answer in answers:
                 if stream not in self._heads:
                     # An actor that was never refused has a stream that holds keys and nothing else.
-                    head = self._heads[stream] = _Head(session.new_stream())
+                    head = self._heads[stream] = _StreamHead(session.new_stream_number())
                     changes.streams.append(self._row(stream, head))
                 number = self._heads[stream].number
-                changes.answers.append(Answer(number, key, fingerprint, answer))
+                changes.answers.append(IdempotencyRecord(number, key, fingerprint, answer))
             session.write(changes)
 
         self._store.transact(work)
-        self._forget()
+        self._trim_heads()
 
-    def _recall(self, session: Session, streams: Iterable[str]) -> None:
+    def _load_heads(self, session: Transaction, streams: Iterable[str]) -> None:
         """Load the heads of these streams that are in the store and not in memory."""
         forgotten = dict.fromkeys(stream for stream in streams if stream not in self._heads)
         for row in session.streams([*forgotten]) if forgotten else ():
-            state = current_state(row.name, row.fold, row.state, ())
-            head = _Head(row.number, row.version, row.hash, state, lists_of(state))
+            state = load_state(row.name, row.fold_version, row.state, ())
+            head = _StreamHead(row.number, row.version, row.hash, state, lists_of(state))
             self._heads[row.name] = head
 
-    def _forget(self) -> None:
-        if len(self._heads) > self._most_heads:
+    def _trim_heads(self) -> None:
+        if len(self._heads) > self._max_heads:
             self._heads.clear()
 
-    def _changes(self, session: Session, lines: Sequence[bytes]) -> Changes:
-        changed: dict[str, _Head] = {}
+    def _build_changes(self, session: Transaction, lines: Sequence[bytes]) -> Changes:
+        changed: dict[str, _StreamHead] = {}
         changes = Changes()
         read = [(data, read_line(data)) for data in lines]
-        self._recall(session, (line.stream for _, line in read))
+        self._load_heads(session, (line.stream for _, line in read))
         for data, line in read:
             event = CODEC.decode(line.event, line.v, line.body)
             head = self._heads.get(line.stream)
             if head is None:
-                head = self._heads[line.stream] = _Head(session.new_stream())
+                head = self._heads[line.stream] = _StreamHead(session.new_stream_number())
             previous, head.hash = head.hash, link_hash(head.hash, data)
             head.version += 1
             head.state = fold(head.state, event, line.at)
@@ -117,45 +130,49 @@ class Transplant:
             changes.entries.append(
                 NewEntry(head.number, head.version, line.event, data, previous, head.hash)
             )
-            log = log_of(event)
+            log = log_row(event)
             if log is not None:
-                changes.logs.append(NewLog(head.number, head.version, log))
-            changes.names.extend((name, kind, head.number) for name, kind in names_of(event))
+                changes.logs.append(NewLogRow(head.number, head.version, log))
+            changes.aliases.extend(
+                (name, kind, head.number) for name, kind in aliases_bound_by(event)
+            )
             if isinstance(event, TaskCreated):
-                changes.numbers |= _number_of(event.aof_id, changes.numbers, session)
+                changes.daily_numbers |= _day_number(event.aof_id, changes.daily_numbers, session)
         changes.streams.extend(self._row(stream, head) for stream, head in changed.items())
         for stream, head in changed.items():
-            _move_on_lists(head, changes)
+            _update_lists(head, changes)
             if isinstance(head.state, Task) and head.state.status == "in-progress":
                 self._in_progress[stream] = head.number
             else:
                 self._in_progress.pop(stream, None)
-        changes.handoffs.extend(in_order(head.state for head in changed.values()))
+        changes.new_handoffs.extend(order_handoff_rows(head.state for head in changed.values()))
         return changes
 
-    def _row(self, stream: str, head: _Head) -> Row:
+    def _row(self, stream: str, head: _StreamHead) -> StreamRow:
         state = b"" if head.state is None else encode_state(head.state)
-        shelf = shelve(head.state, self._now)
-        return Row(head.number, stream, head.version, head.hash, FOLD, state, None, shelf)
+        indexed = index_row(head.state, self._now)
+        return StreamRow(
+            head.number, stream, head.version, head.hash, FOLD_VERSION, state, None, indexed
+        )
 
 
-def _move_on_lists(head: _Head, changes: Changes) -> None:
+def _update_lists(head: _StreamHead, changes: Changes) -> None:
     before, head.lists = head.lists, lists_of(head.state)
-    changes.listed.extend((name, head.number) for name in head.lists if name not in before)
-    changes.unlisted.extend((name, head.number) for name in before if name not in head.lists)
+    changes.list_additions.extend((name, head.number) for name in head.lists if name not in before)
+    changes.list_removals.extend((name, head.number) for name in before if name not in head.lists)
 
 
-def _claimed(history: Sequence[bytes]) -> Lease | None:
+def _lease_of_last_claim(history: Sequence[bytes]) -> Lease | None:
     """Lease that the last claim of a task granted."""
     for data in reversed(history):
         line = read_line(data)
         event = CODEC.decode(line.event, line.v, line.body)
         if isinstance(event, TaskClaimed):
-            return granted(event.agent, event.fence, event.session, event.ttl_ms, line.at)
+            return grant_lease(event.agent, event.fence, event.session, event.ttl_ms, line.at)
     return None
 
 
-def _fitting(claimed: Lease | None, lease: Lease | None) -> Lease | None:
+def _choose_lease(claimed: Lease | None, lease: Lease | None) -> Lease | None:
     """The archived lease if it belongs to the present attempt, otherwise the one of the claim."""
     if lease is None or claimed is None:
         return claimed
@@ -167,16 +184,16 @@ def _fitting(claimed: Lease | None, lease: Lease | None) -> Lease | None:
     return lease if same else claimed
 
 
-def _number_of(aof_id: str, known: Mapping[str, int], session: Session) -> dict[str, int]:
+def _day_number(aof_id: str, known: Mapping[str, int], session: Transaction) -> dict[str, int]:
     """Day of an AOF id, and the highest number used on it."""
     day, _, tail = aof_id.removeprefix("TASK-").rpartition("-")
     if not tail.isdigit():
         return {}
-    given = known[day] if day in known else session.last_number(day)
-    return {day: max(given, int(tail))}
+    highest = known[day] if day in known else session.last_number(day)
+    return {day: max(highest, int(tail))}
 
 
-def check_chain(heads: dict[str, bytes], lines: Iterable[tuple[bytes, str]]) -> int | None:
+def find_broken_link(heads: dict[str, bytes], lines: Iterable[tuple[bytes, str]]) -> int | None:
     """Index of the first line whose hash does not fit its stream; None when all do.
 
     `heads` holds the last hash of every stream and is updated.

@@ -7,21 +7,21 @@ from msgspec import Struct
 
 from dragoman.core.ids import handoff_stream
 from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.handoff_package import hash_of
+from dragoman.core.states.handoff_package import compute_package_hash
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import history
-from dragoman.engine.verifying.verify import is_kept
+from dragoman.engine.reads.ask import stream_entries
+from dragoman.engine.verifying.verify import has_handoff_row
 from dragoman.files.disk import Disk
-from dragoman.files.handoffs.log import lines_in_ledger
-from dragoman.files.layout import artifact_path, handoffs_path
+from dragoman.files.handoffs.log import lines_from_ledger
+from dragoman.files.layout import artifact_path, handoff_log_path
 from dragoman.ledger.chain import GENESIS, link_hash
-from dragoman.ledger.records import record_of
-from dragoman.ledger.views import refold
+from dragoman.ledger.records import handoff_row
+from dragoman.ledger.views import replay
 
-_PIECE = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 
-class Checked(Struct, frozen=True):
+class HandoffCheck(Struct, frozen=True):
     """Result of one check."""
 
     check: str
@@ -29,83 +29,83 @@ class Checked(Struct, frozen=True):
     detail: str
 
 
-def check_handoff(store: Store, disk: Disk, handoff: Handoff) -> Iterator[Checked]:
+def check_handoff(store: Store, disk: Disk, handoff: Handoff) -> Iterator[HandoffCheck]:
     """Run every check of a handoff."""
-    yield _entries(store, handoff)
-    yield _state(store, handoff)
+    yield _check_entries(store, handoff)
+    yield _check_state(store, handoff)
     if handoff.package_hash:
-        yield _row(store, handoff)
-        yield _package(handoff)
-        yield _audit(store, disk, handoff)
+        yield _check_row(store, handoff)
+        yield _check_package(handoff)
+        yield _check_audit_lines(store, disk, handoff)
     for artifact, expected in handoff.artifacts.items():
-        yield _artifact(disk, artifact, expected, is_rejected=handoff.rejection is not None)
+        yield _check_artifact(disk, artifact, expected, is_rejected=handoff.rejection is not None)
 
 
-def _entries(store: Store, handoff: Handoff) -> Checked:
+def _check_entries(store: Store, handoff: Handoff) -> HandoffCheck:
     """Check the hash chain of its entries."""
     last, count = GENESIS, 0
-    for count, entry in enumerate(history(store, handoff_stream(handoff.id)), 1):
+    for count, entry in enumerate(stream_entries(store, handoff_stream(handoff.id)), 1):
         last = link_hash(last, entry.line)
         if entry.hash != last or entry.version != count:
             detail = f"entry {entry.version} at position {entry.position} was changed"
-            return Checked("entries", False, detail)
-    return Checked("entries", True, f"{count}, linked by their hashes")
+            return HandoffCheck("entries", False, detail)
+    return HandoffCheck("entries", True, f"{count}, linked by their hashes")
 
 
-def _state(store: Store, handoff: Handoff) -> Checked:
-    replayed = refold(entry.line for entry in history(store, handoff_stream(handoff.id)))
+def _check_state(store: Store, handoff: Handoff) -> HandoffCheck:
+    replayed = replay(entry.line for entry in stream_entries(store, handoff_stream(handoff.id)))
     if replayed == handoff:
-        return Checked("state", True, f"{handoff.status}, as its entries give it")
-    return Checked("state", False, "its entries give another state: run `dragoman verify`")
+        return HandoffCheck("state", True, f"{handoff.status}, as its entries give it")
+    return HandoffCheck("state", False, "its entries give another state: run `dragoman verify`")
 
 
-def _row(store: Store, handoff: Handoff) -> Checked:
+def _check_row(store: Store, handoff: Handoff) -> HandoffCheck:
     """Check its row in the protocol's table, which others may read as well."""
-    record = record_of(handoff)
-    if record is not None and is_kept(store, record):
-        return Checked("row", True, "its row in the table handoffs matches")
+    record = handoff_row(handoff)
+    if record is not None and has_handoff_row(store, record):
+        return HandoffCheck("row", True, "its row in the table handoffs matches")
     detail = "its row in the table handoffs is missing or was changed: run `dragoman verify`"
-    return Checked("row", False, detail)
+    return HandoffCheck("row", False, detail)
 
 
-def _package(handoff: Handoff) -> Checked:
-    found = hash_of(handoff.package)
+def _check_package(handoff: Handoff) -> HandoffCheck:
+    found = compute_package_hash(handoff.package)
     if found == handoff.package_hash:
-        return Checked("package_hash", True, found)
+        return HandoffCheck("package_hash", True, found)
     detail = f"the package has the hash {found}, not {handoff.package_hash}"
-    return Checked("package_hash", False, detail)
+    return HandoffCheck("package_hash", False, detail)
 
 
-def _audit(store: Store, disk: Disk, handoff: Handoff) -> Checked:
+def _check_audit_lines(store: Store, disk: Disk, handoff: Handoff) -> HandoffCheck:
     """Check that its audit lines are those that its entries give."""
-    path = handoffs_path(handoff.teamspace)
-    expected = [*lines_in_ledger(store, handoff.id)]
-    mark = b'"handoff_id":"%b"' % handoff.id.encode()
-    found = [line for line in _lines(disk, path) if mark in line]
+    path = handoff_log_path(handoff.teamspace)
+    expected = [*lines_from_ledger(store, handoff.id)]
+    needle = b'"handoff_id":"%b"' % handoff.id.encode()
+    found = [line for line in _read_lines(disk, path) if needle in line]
     if found == expected:
-        return Checked("audit", True, f"{len(found)} lines in {path}")
+        return HandoffCheck("audit", True, f"{len(found)} lines in {path}")
     detail = f"{path} differs from the ledger: run `dragoman rebuild-files`"
-    return Checked("audit", False, detail)
+    return HandoffCheck("audit", False, detail)
 
 
-def _lines(disk: Disk, path: str) -> Iterator[bytes]:
+def _read_lines(disk: Disk, path: str) -> Iterator[bytes]:
     """Read the lines of a file of any length."""
-    start, rest = 0, b""
-    while piece := disk.piece(path, start, _PIECE):
-        start += len(piece)
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from whole
+    start, remaining = 0, b""
+    while chunk := disk.read_at(path, start, _CHUNK_BYTES):
+        start += len(chunk)
+        *lines, remaining = (remaining + chunk).split(b"\n")
+        yield from lines
 
 
-def _artifact(disk: Disk, artifact: str, expected: str, *, is_rejected: bool) -> Checked:
+def _check_artifact(disk: Disk, artifact: str, expected: str, *, is_rejected: bool) -> HandoffCheck:
     """Check the verified copy of an artifact; that of a rejected handoff may be gone."""
     path, digest, start = artifact_path(expected), sha256(), 0
-    if is_rejected and disk.look(path) is None:
-        return Checked("artifact", True, f"{artifact} is not kept: the handoff was rejected")
-    while piece := disk.piece(path, start, _PIECE):
-        start += len(piece)
-        digest.update(piece)
-    if disk.look(path) is not None and digest.hexdigest() == expected:
-        return Checked("artifact", True, f"{artifact} is kept as {path}")
+    if is_rejected and disk.stat(path) is None:
+        return HandoffCheck("artifact", True, f"{artifact} is not kept: the handoff was rejected")
+    while chunk := disk.read_at(path, start, _CHUNK_BYTES):
+        start += len(chunk)
+        digest.update(chunk)
+    if disk.stat(path) is not None and digest.hexdigest() == expected:
+        return HandoffCheck("artifact", True, f"{artifact} is kept as {path}")
     detail = f"{artifact}: the copy that was verified is gone or was changed: {path}"
-    return Checked("artifact", False, detail)
+    return HandoffCheck("artifact", False, detail)

@@ -12,61 +12,65 @@ import msgspec
 
 from dragoman.core.events import AnyEvent
 from dragoman.core.states.handoff import Handoff
-from dragoman.files.handoffs.lines import Source, told_by
+from dragoman.files.handoffs.lines import EventContext, render_keys
 from dragoman.files.line_log import LINES_PER_ENTRY
 
-_Said = Mapping[str, Any]
-_ORIGIN: Final = "entry"
+_LineKeys = Mapping[str, Any]
+_ENTRY_KEY: Final = "entry"
 
 _decode: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
-class Claims:
+class LineChecker:
     """Checks the lines of a file in order; ValueError names the wrong keys of a line."""
 
     def __init__(self) -> None:
-        self._due: dict[str, list[_Said]] = {}
+        self._expected: dict[str, list[_LineKeys]] = {}
         """Handoff -> lines of its last event that are still to come."""
 
-    def first(self, line: bytes, position: int, at: int, event: AnyEvent, after: Handoff) -> None:
+    def check_first(
+        self, line: bytes, position: int, at: int, event: AnyEvent, after: Handoff
+    ) -> None:
         """Check the line that carries an event."""
-        said = _decode(line)
-        if due := self._due.pop(after.id, None):
-            raise ValueError(f"{due[0]['event']} ({due[0]['event_id']}) is missing before it")
-        actor = str(said.get("asked_by") or said.get("actor", ""))
-        told = told_by(event, at, Source(actor, after))
-        if not told:
+        found = _decode(line)
+        if expected := self._expected.pop(after.id, None):
+            raise ValueError(
+                f"{expected[0]['event']} ({expected[0]['event_id']}) is missing before it"
+            )
+        actor = str(found.get("asked_by") or found.get("actor", ""))
+        rendered = render_keys(event, at, EventContext(actor, after))
+        if not rendered:
             raise ValueError("its event gives no line")
         numbered = [
             {**keys, "event_id": position * LINES_PER_ENTRY + number}
-            for number, keys in enumerate(told)
+            for number, keys in enumerate(rendered)
         ]
-        _compare({key: said[key] for key in said if key != _ORIGIN}, numbered[0])
+        _compare_keys({key: found[key] for key in found if key != _ENTRY_KEY}, numbered[0])
         if numbered[1:]:
-            self._due[after.id] = [*numbered[1:]]
+            self._expected[after.id] = [*numbered[1:]]
 
-    def further(self, line: bytes, handoff: str) -> None:
+    def check_further(self, line: bytes, handoff: str) -> None:
         """Check a further line of the last event."""
-        due = self._due.get(handoff)
-        if not due:
+        expected = self._expected.get(handoff)
+        if not expected:
             raise ValueError("no event before it gives such a line")
-        _compare(_decode(line), due.pop(0))
-        if not due:
-            del self._due[handoff]
+        _compare_keys(_decode(line), expected.pop(0))
+        if not expected:
+            del self._expected[handoff]
 
-    def missing(self) -> str:
+    def missing_line(self) -> str:
         """Line that is still missing at the end of the file; empty when it is complete."""
-        return next((f"{due[0]['event']} of {id}" for id, due in self._due.items()), "")
+        return next((f"{due[0]['event']} of {id}" for id, due in self._expected.items()), "")
 
 
-def _compare(said: _Said, expected: _Said) -> None:
-    meant: _Said = _decode(_encode(expected))
-    wrong = sorted(key for key in {*said, *meant} if said.get(key) != meant.get(key))
+def _compare_keys(found: _LineKeys, expected: _LineKeys) -> None:
+    normalized: _LineKeys = _decode(_encode(expected))
+    wrong = sorted(key for key in {*found, *normalized} if found.get(key) != normalized.get(key))
     if wrong:
         raise ValueError(f"{', '.join(wrong)}: not what its event says")
 
 
-def same_words(line: bytes) -> bytes:
+def normalize_line(line: bytes) -> bytes:
     """Normalize a line, so that it does not depend on the JSON encoder."""
     return _encode(_decode(line))

@@ -9,62 +9,62 @@ from collections.abc import Callable, Container
 from contextlib import closing
 from typing import Final
 
-from dragoman.files.disk import Look
+from dragoman.files.disk import FileInfo
 from dragoman.files.handoffs.artifacts import ArtifactDisk
-from dragoman.files.layout import COPIES, artifact_path, copies_folder
+from dragoman.files.layout import ARTIFACTS_LOCK, artifact_path, copies_folder_path
 
 _DAY_NS: Final = 86_400 * 1_000_000_000
-_OLD_NS: Final = 7 * _DAY_NS
-_MILLION: Final = 1_000_000
+_MAX_AGE_NS: Final = 7 * _DAY_NS
+_NS_PER_MILLISECOND: Final = 1_000_000
 
 
-class Copies:
+class ArtifactCleanup:
     """Removes unused copies, at most once a day."""
 
     def __init__(
         self,
         open_disk: Callable[[], ArtifactDisk],
-        needed: Callable[[], Container[str]],
+        find_needed: Callable[[], Container[str]],
         now: Callable[[], int],
     ) -> None:
         """`now` is the clock of the file system, not the hub's."""
         self._open_disk = open_disk
-        self._needed = needed
+        self._find_needed = find_needed
         self._now = now
 
-    def sweep(self) -> int:
+    def remove_old(self) -> int:
         """Remove copies that are old and not needed; returns their number."""
-        now = self._now() * _MILLION
+        now = self._now() * _NS_PER_MILLISECOND
         with closing(self._open_disk()) as disk:
-            last = disk.look(COPIES)
+            last = disk.stat(ARTIFACTS_LOCK)
             if last is not None and now - _DAY_NS < last.mtime_ns <= now:
                 return 0
             # List the copies before asking which are needed: one that is taken in between was
             # renewed.
             old = [
                 copy.name
-                for folder in disk.list(copies_folder())
-                for copy in disk.list(copies_folder(folder.name))
+                for folder in disk.list(copies_folder_path())
+                for copy in disk.list(copies_folder_path(folder.name))
                 if _is_old(copy, now)
             ]
             if not old:
                 return 0
-            needed = self._needed()
-            removed = sum(_is_removed(disk, name, now) for name in old if name not in needed)
-            with disk.hold(COPIES):
-                disk.touch(COPIES)
-            disk.settle()
+            needed = self._find_needed()
+            removed = sum(_remove_if_old(disk, name, now) for name in old if name not in needed)
+            with disk.lock_nested(ARTIFACTS_LOCK):
+                disk.touch(ARTIFACTS_LOCK)
+            disk.sync()
             return removed
 
 
-def _is_old(copy: Look, now: int) -> bool:
-    return copy.kind == "file" and copy.mtime_ns < now - _OLD_NS
+def _is_old(copy: FileInfo, now: int) -> bool:
+    return copy.kind == "file" and copy.mtime_ns < now - _MAX_AGE_NS
 
 
-def _is_removed(disk: ArtifactDisk, name: str, now: int) -> bool:
+def _remove_if_old(disk: ArtifactDisk, name: str, now: int) -> bool:
     path = artifact_path(name)
-    with disk.hold(COPIES):
-        copy = disk.look(path)
+    with disk.lock_nested(ARTIFACTS_LOCK):
+        copy = disk.stat(path)
         if copy is None or not _is_old(copy, now):
             return False
         disk.remove(path)

@@ -9,20 +9,20 @@ from typing import Any, Final
 
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.letter import Mail
-from dragoman.files.escapes import with_references, without_markup
-from dragoman.files.tasks.front_matter import FENCE, Value, write_fields
+from dragoman.files.escapes import encode_references, escape_markup
+from dragoman.files.tasks.front_matter import FENCE, Value, format_fields
 
-_RULE: Final = re.compile(r"^(?=(?:---|\.\.\.)[ \t]*$)", re.MULTILINE)
+_FENCE_LINE: Final = re.compile(r"^(?=(?:---|\.\.\.)[ \t]*$)", re.MULTILINE)
 """Line that a front matter parser would take for a fence."""
 
 
-def write_mail_file(mail: Mail, number: int) -> bytes:
+def format_letter(mail: Mail, number: int) -> bytes:
     """Format the n-th letter of its thread."""
-    head = write_fields(_fields(mail, number))
-    return f"{FENCE}\n{head}{FENCE}\n\n{_text(mail)}\n".encode()
+    head = format_fields(_front_matter(mail, number))
+    return f"{FENCE}\n{head}{FENCE}\n\n{_escape_body(mail)}\n".encode()
 
 
-def _fields(mail: Mail, number: int) -> Mapping[str, Value | bool | int]:
+def _front_matter(mail: Mail, number: int) -> Mapping[str, Value | bool | int]:
     fields: dict[str, Any] = {
         "id": mail.id,
         "number": number,
@@ -43,13 +43,13 @@ def _fields(mail: Mail, number: int) -> Mapping[str, Value | bool | int]:
         "dueBy": "" if mail.due_by is None else to_rfc3339(mail.due_by),
         "readBy": mail.read_by,
         "ackedBy": mail.acked_by,
-        "waitsFor": mail.waits_for,
+        "waitsFor": mail.awaited_acks,
         "answer": mail.answer,
         "overdue": mail.is_overdue or "",
     }
     return {key: value for key, value in fields.items() if value not in ("", ())}
 
 
-def _text(mail: Mail) -> str:
-    text = with_references(mail.body.replace("\r\n", "\n"))
-    return _RULE.sub(r"\\", without_markup(text))
+def _escape_body(mail: Mail) -> str:
+    text = encode_references(mail.body.replace("\r\n", "\n"))
+    return _FENCE_LINE.sub(r"\\", escape_markup(text))

@@ -5,90 +5,96 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from dragoman.core.states.intent import Intent
-from dragoman.core.states.lease import Lease, granted
+from dragoman.core.states.lease import Lease, grant_lease
 from dragoman.core.states.task import Task
-from dragoman.files.layout import folder_path, run_folder
+from dragoman.files.layout import run_folder_path, task_folder_path
 from dragoman.files.tasks.documents import (
-    handoff_document,
-    handoff_page,
-    heartbeat_document,
-    request_document,
-    result_document,
-    run_document,
+    render_delegation,
+    render_delegation_page,
+    render_heartbeat,
+    render_intent_request,
+    render_result,
+    render_run,
 )
-from dragoman.files.tasks.story import Attempt, Story
-from dragoman.files.tasks.task_file import Hold, TaskFile
-from dragoman.files.tasks.work_log import shown_of
+from dragoman.files.tasks.story import Attempt, TaskHistory
+from dragoman.files.tasks.task_file import TaskFile, TaskFileLease
+from dragoman.files.tasks.work_log import visible_tail
 
-AofIdOf = Callable[[str], str]
+ResolveAofId = Callable[[str], str]
 """Finds the AOF id of a task by its own name."""
 
 
-class Picture(Struct, frozen=True):
+class TaskSnapshot(Struct, frozen=True):
     """Content of all files of a task."""
 
     task: Task
     file: TaskFile
-    story: Story
+    history: TaskHistory
     current: dict[str, bytes]
     """Path -> content."""
-    once: dict[str, bytes]
+    write_once: dict[str, bytes]
     """Files that are written if missing and then never changed: those of earlier attempts, and the
     heartbeat of an attempt whose lease is gone, of which only the claim is known."""
 
 
-def picture(
+def build_snapshot(
     task: Task,
     version: int,
-    story: Story,
+    history: TaskHistory,
     lease: Lease | None,
-    aof_id_of: AofIdOf,
+    aof_id_of: ResolveAofId,
     intent: Intent | None = None,
-) -> Picture:
+) -> TaskSnapshot:
     """Build the files of a task in its present state; of its intent only the immutable part."""
     current, once = dict[str, bytes](), dict[str, bytes]()
-    for attempt in story.attempts[:-1]:
-        once |= _run_files(task.aof_id, attempt, run_folder(task.aof_id, attempt.number))
-    for attempt in story.attempts[-1:]:
-        current |= _run_files(task.aof_id, attempt, run_folder(task.aof_id))
-        once[heartbeat_path(task.aof_id)] = heartbeat_document(task.aof_id, _as_claimed(attempt))
+    for attempt in history.attempts[:-1]:
+        once |= _render_run_files(
+            task.aof_id, attempt, run_folder_path(task.aof_id, attempt.number)
+        )
+    for attempt in history.attempts[-1:]:
+        current |= _render_run_files(task.aof_id, attempt, run_folder_path(task.aof_id))
+        once[heartbeat_path(task.aof_id)] = render_heartbeat(task.aof_id, _lease_at_claim(attempt))
     if lease is not None:
-        current[heartbeat_path(task.aof_id)] = heartbeat_document(task.aof_id, lease)
-    inputs = f"{folder_path(task.status, task.aof_id)}/inputs"
+        current[heartbeat_path(task.aof_id)] = render_heartbeat(task.aof_id, lease)
+    inputs = f"{task_folder_path(task.status, task.aof_id)}/inputs"
     if intent is not None:
-        current[f"{inputs}/request.json"] = request_document(task.aof_id, intent)
+        current[f"{inputs}/request.json"] = render_intent_request(task.aof_id, intent)
     if task.delegation is not None:
         parent = aof_id_of(task.delegation.parent)
-        current[f"{inputs}/handoff.json"] = handoff_document(task.aof_id, parent, task.delegation)
-        current[f"{inputs}/handoff.md"] = handoff_page(task.delegation)
-    return Picture(task, task_file(task, version, story, aof_id_of), story, current, once)
+        current[f"{inputs}/handoff.json"] = render_delegation(task.aof_id, parent, task.delegation)
+        current[f"{inputs}/handoff.md"] = render_delegation_page(task.delegation)
+    return TaskSnapshot(
+        task, build_task_file(task, version, history, aof_id_of), history, current, once
+    )
 
 
 def heartbeat_path(task_id: str) -> str:
     """Path of the heartbeat file."""
-    return f"{run_folder(task_id)}/run_heartbeat.json"
+    return f"{run_folder_path(task_id)}/run_heartbeat.json"
 
 
 def result_path(task_id: str) -> str:
     """Path of the present attempt's result."""
-    return f"{run_folder(task_id)}/run_result.json"
+    return f"{run_folder_path(task_id)}/run_result.json"
 
 
-def _as_claimed(attempt: Attempt) -> Lease:
-    return granted(attempt.agent, attempt.fence, "", attempt.ttl_ms, attempt.started_at)
+def _lease_at_claim(attempt: Attempt) -> Lease:
+    return grant_lease(attempt.agent, attempt.fence, "", attempt.ttl_ms, attempt.started_at)
 
 
-def _run_files(task_id: str, attempt: Attempt, folder: str) -> dict[str, bytes]:
-    files = {f"{folder}/run.json": run_document(task_id, attempt)}
+def _render_run_files(task_id: str, attempt: Attempt, folder: str) -> dict[str, bytes]:
+    files = {f"{folder}/run.json": render_run(task_id, attempt)}
     if attempt.report is not None:
-        files[f"{folder}/run_result.json"] = result_document(task_id, attempt.report)
+        files[f"{folder}/run_result.json"] = render_result(task_id, attempt.report)
     return files
 
 
-def task_file(task: Task, version: int, story: Story, aof_id_of: AofIdOf) -> TaskFile:
+def build_task_file(
+    task: Task, version: int, history: TaskHistory, aof_id_of: ResolveAofId
+) -> TaskFile:
     """Build the content of the task file."""
-    log = shown_of(story.log)
-    last = story.attempts[-1] if story.attempts and task.status == "in-progress" else None
+    log = visible_tail(history.log)
+    last = history.attempts[-1] if history.attempts and task.status == "in-progress" else None
     return TaskFile(
         id=task.aof_id,
         title=task.title,
@@ -99,7 +105,7 @@ def task_file(task: Task, version: int, story: Story, aof_id_of: AofIdOf) -> Tas
         priority=task.priority,
         assignee=task.assignee,
         parent_id=aof_id_of(task.parent) if task.parent else "",
-        lease=Hold(last.agent, last.number, last.fence, last.started_at, last.ttl_ms)
+        lease=TaskFileLease(last.agent, last.number, last.fence, last.started_at, last.ttl_ms)
         if last
         else None,
         review_required=task.review_required,
@@ -108,6 +114,6 @@ def task_file(task: Task, version: int, story: Story, aof_id_of: AofIdOf) -> Tas
         primary_id=task.id if task.id != task.aof_id else "",
         body=task.body,
         log=log,
-        unseen=len(story.log) - len(log),
+        unseen=len(history.log) - len(log),
         version=version,
     )

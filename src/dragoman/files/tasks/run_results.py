@@ -10,57 +10,59 @@ from typing import Final
 import msgspec
 
 from dragoman.files.disk import Disk
-from dragoman.files.layout import REASON
-from dragoman.files.putting import free_name, put
-from dragoman.files.tasks.documents import result_document
-from dragoman.files.tasks.pictures import Picture, result_path
+from dragoman.files.layout import REASON_SUFFIX
+from dragoman.files.putting import find_free_name, write_if_changed
+from dragoman.files.tasks.documents import render_result
+from dragoman.files.tasks.pictures import TaskSnapshot, result_path
 
-_MOST_BYTES: Final = 16 << 20
-_decode: Final = msgspec.json.Decoder().decode
+_MAX_RESULT_BYTES: Final = 16 << 20
+_decode_result: Final = msgspec.json.Decoder().decode
 
-Told = Callable[[str, str], None]
+RecordProblem = Callable[[str, str], None]
 """Records a problem, by the AOF id of the task and a sentence."""
 
 
-class RunResults:
+class ResultFiles:
     """Checks the result files of attempts."""
 
-    def __init__(self, disk: Disk, tell: Told) -> None:
+    def __init__(self, disk: Disk, record: RecordProblem) -> None:
         self._disk = disk
-        self._tell = tell
+        self._record = record
 
-    def mind(self, shown: Picture) -> None:
+    def check_strays(self, snapshot: TaskSnapshot) -> None:
         """Remove or reject a result file that is not the one of the present attempt."""
-        path = result_path(shown.task.aof_id)
-        if self._disk.look(path) is None:
+        path = result_path(snapshot.task.aof_id)
+        if self._disk.stat(path) is None:
             return
-        data = self._disk.read(path, _MOST_BYTES)
-        if data is not None and data == shown.current.get(path):
+        data = self._disk.read(path, _MAX_RESULT_BYTES)
+        if data is not None and data == snapshot.current.get(path):
             return
-        if data is None or not _was_reported(shown, data):
-            self._put_aside(shown, path)
-        elif path not in shown.current:
+        if data is None or not _was_reported(snapshot, data):
+            self._reject(snapshot, path)
+        elif path not in snapshot.current:
             # An earlier attempt's, which has it among its own files.
             self._disk.remove(path)
 
-    def _put_aside(self, shown: Picture, path: str) -> None:
+    def _reject(self, snapshot: TaskSnapshot, path: str) -> None:
         folder = path.rpartition("/")[0]
-        kept = free_name(self._disk, f"{folder}/run_result.rejected.json", REASON)
-        said = f"{path} is not a result that was reported; it was not applied"
-        put(self._disk, kept + REASON, f"{said}. Send a completion.report.\n".encode())
-        self._disk.move(path, kept)
-        self._tell(shown.task.aof_id, said)
+        target = find_free_name(self._disk, f"{folder}/run_result.rejected.json", REASON_SUFFIX)
+        problem = f"{path} is not a result that was reported; it was not applied"
+        write_if_changed(
+            self._disk, target + REASON_SUFFIX, f"{problem}. Send a completion.report.\n".encode()
+        )
+        self._disk.move(path, target)
+        self._record(snapshot.task.aof_id, problem)
 
 
-def _was_reported(shown: Picture, data: bytes) -> bool:
+def _was_reported(snapshot: TaskSnapshot, data: bytes) -> bool:
     """True when it equals a result that some attempt has reported, even if it was replaced."""
     try:
-        found = _decode(data)
+        found = _decode_result(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return any(
-        found == _decode(result_document(shown.task.aof_id, report))
-        for attempt in shown.story.attempts
+        found == _decode_result(render_result(snapshot.task.aof_id, report))
+        for attempt in snapshot.history.attempts
         for report in (*attempt.replaced, attempt.report)
         if report is not None
     )

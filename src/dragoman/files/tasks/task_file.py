@@ -14,22 +14,22 @@ from msgspec import Struct
 
 from dragoman.core.events import Priority, Status
 from dragoman.core.moments import parse_rfc3339, to_rfc3339
-from dragoman.files.escapes import with_references, without_references
-from dragoman.files.problems import BadFile, at_line
-from dragoman.files.tasks.front_matter import FENCE, Fields, Value, read_fields, write_fields
+from dragoman.files.escapes import decode_references, encode_references
+from dragoman.files.problems import BadFile, line_error
+from dragoman.files.tasks.front_matter import FENCE, Fields, Value, format_fields, parse_fields
 from dragoman.files.tasks.work_log import (
     HEADING,
     LogEntry,
-    read_entry,
-    read_unseen,
-    write_entry,
-    write_unseen,
+    format_entry,
+    format_hidden_count,
+    parse_entry,
+    parse_hidden_count,
 )
 
 _HEADING_IN_BODY: Final = re.compile(rf"^(\\*){re.escape(HEADING)}[ \t]*$", re.MULTILINE)
-_SEAL: Final = re.compile(r"^projection: ([0-9]{1,16})-([0-9a-f]{16})$", re.MULTILINE)
-_UNSEALED: Final = "projection: "
-_SEAT: Final = f"\n{_UNSEALED}\n"
+_SEAL_LINE: Final = re.compile(r"^projection: ([0-9]{1,16})-([0-9a-f]{16})$", re.MULTILINE)
+_SEAL_KEY: Final = "projection: "
+_SEAL_SLOT: Final = f"\n{_SEAL_KEY}\n"
 """Place of the seal: no field can hold a line break, so the first match is it."""
 
 
@@ -37,7 +37,7 @@ _Log = tuple[int, tuple[LogEntry, ...]]
 """Number of hidden entries, and the visible ones."""
 
 
-class Hold(Struct, frozen=True):
+class TaskFileLease(Struct, frozen=True):
     """The lease, without what changes with every heartbeat."""
 
     agent: str
@@ -59,7 +59,7 @@ class TaskFile(Struct, frozen=True):
     priority: Priority = "normal"
     assignee: str = ""
     parent_id: str = ""
-    lease: Hold | None = None
+    lease: TaskFileLease | None = None
     review_required: bool = True
     depth: int = 0
     aliases: tuple[str, ...] = ()
@@ -74,18 +74,18 @@ class TaskFile(Struct, frozen=True):
     """Number of entries of its stream that the file shows; 0 when it does not say."""
 
 
-def write_task_file(file: TaskFile) -> bytes:
+def format_task_file(file: TaskFile) -> bytes:
     """Format the file, with its seal."""
-    head = write_fields(_fields(file))
-    body = _HEADING_IN_BODY.sub(lambda m: "\\" + m[0], with_references(file.body))
-    log = "".join(f"{write_entry(entry)}\n" for entry in file.log)
-    before = f"{write_unseen(file.unseen, file.id)}\n\n" if file.unseen else ""
-    section = f"\n{HEADING}\n\n{before}{log}" if file.log else ""
-    text = f"{FENCE}\n{head}{_UNSEALED}\n{FENCE}\n\n{body}\n{section}"
-    return _sealed(text, file.version).encode()
+    head = format_fields(_front_matter(file))
+    body = _HEADING_IN_BODY.sub(lambda m: "\\" + m[0], encode_references(file.body))
+    log = "".join(f"{format_entry(entry)}\n" for entry in file.log)
+    hidden = f"{format_hidden_count(file.unseen, file.id)}\n\n" if file.unseen else ""
+    section = f"\n{HEADING}\n\n{hidden}{log}" if file.log else ""
+    text = f"{FENCE}\n{head}{_SEAL_KEY}\n{FENCE}\n\n{body}\n{section}"
+    return _seal(text, file.version).encode()
 
 
-def _fields(file: TaskFile) -> Mapping[str, Value | bool | int]:
+def _front_matter(file: TaskFile) -> Mapping[str, Value | bool | int]:
     fields: dict[str, Any] = {
         "id": file.id,
         "title": file.title,
@@ -104,190 +104,192 @@ def _fields(file: TaskFile) -> Mapping[str, Value | bool | int]:
     return {key: value for key, value in fields.items() if value not in ("", ())}
 
 
-def _lease_fields(hold: Hold) -> Mapping[str, str | int]:
+def _lease_fields(lease: TaskFileLease) -> Mapping[str, str | int]:
     return {
-        "agent": hold.agent,
-        "attempt": hold.attempt,
-        "fence": hold.fence,
-        "acquiredAt": to_rfc3339(hold.acquired_at),
-        "ttlMs": hold.ttl_ms,
+        "agent": lease.agent,
+        "attempt": lease.attempt,
+        "fence": lease.fence,
+        "acquiredAt": to_rfc3339(lease.acquired_at),
+        "ttlMs": lease.ttl_ms,
     }
 
 
-def _sealed(text: str, version: int) -> str:
+def _seal(text: str, version: int) -> str:
     digest = sha256(f"{version}\n{text}".encode()).hexdigest()[:16]
-    return text.replace(_SEAT, f"\n{_UNSEALED}{version}-{digest}\n", 1)
+    return text.replace(_SEAL_SLOT, f"\n{_SEAL_KEY}{version}-{digest}\n", 1)
 
 
-def is_untouched(data: bytes) -> bool:
+def is_unedited(data: bytes) -> bool:
     """True when the file is, byte for byte, a projection of any version."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return False
-    seal = _SEAL.search(text)
+    seal = _SEAL_LINE.search(text)
     if seal is None:
         return False
-    unsealed = text[: seal.start()] + _UNSEALED + text[seal.end() :]
-    return _sealed(unsealed, int(seal[1])) == text
+    unsealed = text[: seal.start()] + _SEAL_KEY + text[seal.end() :]
+    return _seal(unsealed, int(seal[1])) == text
 
 
-def read_task_file(data: bytes) -> TaskFile:
+def parse_task_file(data: bytes) -> TaskFile:
     """Parse a file that anybody may have edited; BadFile names the line that is wrong."""
     try:
         text = data.decode().removeprefix("\ufeff").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise BadFile(f"byte {error.start + 1} is not UTF-8: save the file as UTF-8") from None
     lines = text.split("\n")
-    end = _end_of_head(lines)
-    fields = read_fields(lines[1:end], 2)
-    body, (unseen, log) = _body_and_log(lines[end + 1 :], end + 2)
+    end = _find_end_of_head(lines)
+    fields = parse_fields(lines[1:end], 2)
+    body, (unseen, log) = _split_body_and_log(lines[end + 1 :], end + 2)
     return _from_fields(fields, body=body, log=log, unseen=unseen)
 
 
-def _end_of_head(lines: Sequence[str]) -> int:
+def _find_end_of_head(lines: Sequence[str]) -> int:
     if lines[0].rstrip() != FENCE:
-        raise at_line(1, f"the file must begin with a line {FENCE}")
+        raise line_error(1, f"the file must begin with a line {FENCE}")
     for number, line in enumerate(lines[1:], 1):
         if line.rstrip() == FENCE:
             return number
-    raise at_line(1, f"the front matter has no end: a line {FENCE} is missing")
+    raise line_error(1, f"the front matter has no end: a line {FENCE} is missing")
 
 
-def _body_and_log(lines: Sequence[str], first: int) -> tuple[str, _Log]:
-    begin = next((at for at, line in enumerate(lines) if line.rstrip(" \t") == HEADING), len(lines))
-    log = _log(enumerate(lines[begin + 1 :], first + begin + 1))
-    body = list(lines[:begin])
+def _split_body_and_log(lines: Sequence[str], first: int) -> tuple[str, _Log]:
+    heading_index = next(
+        (at for at, line in enumerate(lines) if line.rstrip(" \t") == HEADING), len(lines)
+    )
+    log = _parse_log(enumerate(lines[heading_index + 1 :], first + heading_index + 1))
+    body = list(lines[:heading_index])
     if body and not body[0].strip():
         del body[0]
     # An empty line follows the body: the one before the log, or the end of the file.
     if body and not body[-1].strip():
         body.pop()
     text = _HEADING_IN_BODY.sub(lambda m: m[0][1:] if m[1] else m[0], "\n".join(body))
-    return without_references(text), log
+    return decode_references(text), log
 
 
-def _log(lines: Iterable[tuple[int, str]]) -> _Log:
+def _parse_log(lines: Iterable[tuple[int, str]]) -> _Log:
     unseen, log = 0, list[LogEntry]()
     for number, line in lines:
-        before = 0 if log or unseen else read_unseen(line)
+        before = 0 if log or unseen else parse_hidden_count(line)
         if before:
             unseen = before
         elif line.strip():
-            log.append(read_entry(line, number))
+            log.append(parse_entry(line, number))
     return unseen, tuple(log)
 
 
-def _text(value: Value) -> str:
+def _read_text(value: Value) -> str:
     if isinstance(value, str):
         return value
     raise ValueError("it must be one text on one line")
 
 
-def _choice(*allowed: str) -> Callable[[Value], str]:
+def _read_choice(*allowed: str) -> Callable[[Value], str]:
     def read(value: Value) -> str:
         if value not in allowed:
             raise ValueError(f"it must be one of {', '.join(allowed)}")
-        return _text(value)
+        return _read_text(value)
 
     return read
 
 
-def _moment(value: Value) -> int:
-    return parse_rfc3339(_text(value))
+def _read_time(value: Value) -> int:
+    return parse_rfc3339(_read_text(value))
 
 
-def _number(value: Value) -> int:
-    text = _text(value)
+def _read_integer(value: Value) -> int:
+    text = _read_text(value)
     if not (text.isascii() and text.isdigit() and len(text) <= 16):
         raise ValueError("it must be a whole number")
     return int(text)
 
 
-def _truth(value: Value) -> bool:
-    return _choice("true", "false")(value) == "true"
+def _read_bool(value: Value) -> bool:
+    return _read_choice("true", "false")(value) == "true"
 
 
-def _texts(value: Value) -> tuple[str, ...]:
+def _read_texts(value: Value) -> tuple[str, ...]:
     if isinstance(value, Mapping) or (isinstance(value, str) and value):
         raise ValueError("it must be a list")
     return tuple(value)
 
 
-def _version(value: Value) -> int:
-    found = _SEAL.fullmatch(f"{_UNSEALED}{_text(value)}")
+def _read_version(value: Value) -> int:
+    found = _SEAL_LINE.fullmatch(f"{_SEAL_KEY}{_read_text(value)}")
     return int(found[1]) if found else 0
 
 
-def _map_of(
+def _read_map_of(
     within: str, readers: Mapping[str, tuple[str, Callable[[Value], Any]]]
 ) -> Callable[[Value], Any]:
     def read(value: Value) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             raise ValueError("it must be a map: one `name: value` on each line, indented")
-        return _converted(value, readers, within)
+        return _convert_fields(value, readers, within)
 
     return read
 
 
-def _hold(value: Value) -> Hold:
-    found = _map_of("lease.", _LEASE)(value)
-    if len(found) < len(_LEASE):
-        raise ValueError(f"it must have {', '.join(_LEASE)}")
-    return Hold(**found)
+def _read_lease(value: Value) -> TaskFileLease:
+    found = _read_map_of("lease.", _LEASE_READERS)(value)
+    if len(found) < len(_LEASE_READERS):
+        raise ValueError(f"it must have {', '.join(_LEASE_READERS)}")
+    return TaskFileLease(**found)
 
 
 _Reader = tuple[str, Callable[[Value], Any]]
 
-_LEASE: Final[Mapping[str, _Reader]] = {
-    "agent": ("agent", _text),
-    "attempt": ("attempt", _number),
-    "fence": ("fence", _number),
-    "acquiredAt": ("acquired_at", _moment),
-    "ttlMs": ("ttl_ms", _number),
+_LEASE_READERS: Final[Mapping[str, _Reader]] = {
+    "agent": ("agent", _read_text),
+    "attempt": ("attempt", _read_integer),
+    "fence": ("fence", _read_integer),
+    "acquiredAt": ("acquired_at", _read_time),
+    "ttlMs": ("ttl_ms", _read_integer),
 }
-_METADATA: Final[Mapping[str, _Reader]] = {
-    "reviewRequired": ("review_required", _truth),
-    "delegationDepth": ("depth", _number),
+_METADATA_READERS: Final[Mapping[str, _Reader]] = {
+    "reviewRequired": ("review_required", _read_bool),
+    "delegationDepth": ("depth", _read_integer),
 }
-_READERS: Final[Mapping[str, _Reader]] = {
-    "id": ("id", _text),
-    "title": ("title", _text),
-    "status": ("status", _choice(*get_args(Status))),
-    "createdAt": ("created_at", _moment),
-    "updatedAt": ("updated_at", _moment),
-    "lastTransitionAt": ("moved_at", _moment),
-    "priority": ("priority", _choice(*get_args(Priority))),
-    "assignee": ("assignee", _text),
-    "parentId": ("parent_id", _text),
-    "lease": ("lease", _hold),
-    "metadata": ("metadata", _map_of("metadata.", _METADATA)),
-    "aliases": ("aliases", _texts),
-    "primaryId": ("primary_id", _text),
-    "projection": ("version", _version),
+_FIELD_READERS: Final[Mapping[str, _Reader]] = {
+    "id": ("id", _read_text),
+    "title": ("title", _read_text),
+    "status": ("status", _read_choice(*get_args(Status))),
+    "createdAt": ("created_at", _read_time),
+    "updatedAt": ("updated_at", _read_time),
+    "lastTransitionAt": ("moved_at", _read_time),
+    "priority": ("priority", _read_choice(*get_args(Priority))),
+    "assignee": ("assignee", _read_text),
+    "parentId": ("parent_id", _read_text),
+    "lease": ("lease", _read_lease),
+    "metadata": ("metadata", _read_map_of("metadata.", _METADATA_READERS)),
+    "aliases": ("aliases", _read_texts),
+    "primaryId": ("primary_id", _read_text),
+    "projection": ("version", _read_version),
 }
 """Name in the file -> field of TaskFile, and the parser of its value."""
 
 _REQUIRED: Final = ("id", "title", "status", "createdAt", "updatedAt", "lastTransitionAt")
 
 
-def _converted(
-    fields: Mapping[str, Value], readers: Mapping[str, _Reader], within: str
+def _convert_fields(
+    fields: Mapping[str, Value], readers: Mapping[str, _Reader], prefix: str
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in fields.items():
         if name not in readers:
-            raise BadFile(f"{within}{name} is not a field; known: {', '.join(readers)}")
+            raise BadFile(f"{prefix}{name} is not a field; known: {', '.join(readers)}")
         field, read = readers[name]
         try:
             found[field] = read(value)
         except ValueError as error:
-            raise BadFile(f"{within}{name}: {error}") from None
+            raise BadFile(f"{prefix}{name}: {error}") from None
     return found
 
 
 def _from_fields(fields: Fields, **rest: Any) -> TaskFile:
-    found = _converted(fields, _READERS, "")
+    found = _convert_fields(fields, _FIELD_READERS, "")
     for name in _REQUIRED:
         if name not in fields:
             raise BadFile(f"the field {name} is missing")

@@ -13,46 +13,46 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import Status
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.hub import Hub
-from dragoman.files.disk import Disk, Look
-from dragoman.files.guarding import Guard
+from dragoman.files.disk import Disk, FileInfo
+from dragoman.files.guarding import ErrorIsolator
 from dragoman.files.layout import (
-    MOVING,
-    REASON,
+    FOLDERS_LOCK,
+    REASON_SUFFIX,
     STATUSES,
     TASKS,
-    has_stamp,
-    run_folder,
-    staged,
-    stamp,
+    has_mtime_stamp,
+    mtime_stamp,
+    run_folder_path,
+    staged_path,
     task_path,
 )
 from dragoman.files.problems import BadFile
 from dragoman.files.putting import (
-    discard,
-    free_name,
-    have_folder,
-    put,
+    ensure_folder,
+    find_free_name,
+    remove_if_unchanged,
     stage,
-    stage_among_others,
-    stage_if_new,
+    stage_if_changed,
+    stage_in_task_folder,
+    write_if_changed,
 )
-from dragoman.files.tasks.companion import settle_folder
-from dragoman.files.tasks.edits import wishes
-from dragoman.files.tasks.pictures import Picture, heartbeat_path, result_path
-from dragoman.files.tasks.run_results import RunResults
-from dragoman.files.tasks.streams import TaskStreams
-from dragoman.files.tasks.task_file import is_untouched, read_task_file, write_task_file
+from dragoman.files.tasks.companion import gather_task_folder
+from dragoman.files.tasks.edits import commands_of_edit
+from dragoman.files.tasks.pictures import TaskSnapshot, heartbeat_path, result_path
+from dragoman.files.tasks.run_results import ResultFiles
+from dragoman.files.tasks.streams import TaskSnapshots
+from dragoman.files.tasks.task_file import format_task_file, is_unedited, parse_task_file
 from dragoman.text.safe_text import safe_text
 
-MOST_BYTES: Final = 16 << 20
+MAX_FILE_BYTES: Final = 16 << 20
 """A longer task file was not written here, and is not read."""
 
 _DIALECT: Final = "aof"
 """Dialect of the task files."""
 
-_TRIES: Final = 8
-_AT_ONCE: Final = 64
-_HURRIED: Final = (
+_MAX_TRIES: Final = 8
+_BATCH: Final = 64
+_BUSY_WARNING: Final = (
     "the files of a task ({stream}) were changed or removed by somebody else each time that they "
     "were written; `dragoman tick` tries again"
 )
@@ -60,10 +60,10 @@ _HURRIED: Final = (
 T = TypeVar("T")
 R = TypeVar("R")
 
-_Answer = Literal["", "taken", "refused"]
+_EditResult = Literal["", "taken", "refused"]
 """Result of an edit; empty when there was none."""
 
-Places = dict[Status, Look]
+FoundFiles = dict[Status, FileInfo]
 """Files of a task by status; more than one when it was copied."""
 
 
@@ -71,10 +71,10 @@ class _Plan(Struct):
     """Pending projection of one task."""
 
     stream: str
-    shown: Picture
-    places: Places
-    heard: int
-    is_home_staged: bool = False
+    snapshot: TaskSnapshot
+    found: FoundFiles
+    answered: int
+    is_task_file_staged: bool = False
     is_disturbed: bool = False
     """True when a file vanished during writing: an agent may remove files of its folder at any
     moment."""
@@ -82,149 +82,159 @@ class _Plan(Struct):
     """Other files whose next content is staged."""
 
 
-class _Beat(Struct, rename="camel"):
+class _Heartbeat(Struct, rename="camel"):
     last_heartbeat: str
 
 
-_beat: Final = msgspec.json.Decoder(_Beat)
+_heartbeat_decoder: Final = msgspec.json.Decoder(_Heartbeat)
 
 
-class TaskFiles:
+class TaskProjector:
     """Projects tasks to files, after submitting what people have edited in them."""
 
     def __init__(
-        self, hub: Hub, disk: Disk, streams: TaskStreams, actor: Actor, guard: Guard
+        self, hub: Hub, disk: Disk, snapshots: TaskSnapshots, actor: Actor, isolator: ErrorIsolator
     ) -> None:
         self._hub = hub
         self._disk = disk
-        self._guard = guard
-        self._streams = streams
+        self._isolator = isolator
+        self._snapshots = snapshots
         self._actor = actor
-        self._results = RunResults(disk, self._tell)
-        self._taken: dict[str, Look] = {}
+        self._results = ResultFiles(disk, self._record_rejection)
+        self._accepted: dict[str, FileInfo] = {}
         """Path -> file whose edit is recorded, but which is not rewritten yet. The recorded text
         may differ from the typed one (a secret is redacted), so only this tells that the edit was
         answered."""
 
-    def bring(self, streams: Iterable[str]) -> int:
+    def project(self, streams: Iterable[str]) -> int:
         """Project tasks to files; returns how many edits were answered."""
-        heard, waiting = 0, dict.fromkeys(streams, _TRIES)
+        answered, waiting = 0, dict.fromkeys(streams, _MAX_TRIES)
         while waiting:
-            some = list(islice(waiting, _AT_ONCE))
+            batch = list(islice(waiting, _BATCH))
             # Contents are staged beside the files until all of them are durable, then published.
-            plans = [plan for stream in some if (plan := self._guarded(self._prepare, stream))]
-            heard += sum(plan.heard for plan in plans)
+            plans = [plan for stream in batch if (plan := self._isolated(self._prepare, stream))]
+            answered += sum(plan.answered for plan in plans)
             unfinished = {
-                plan.stream for plan in plans if self._guarded(self._finish, plan) is False
+                plan.stream for plan in plans if self._isolated(self._publish, plan) is False
             }
-            for stream in some:
-                left = waiting.pop(stream) - 1
-                if left and stream in unfinished:
-                    waiting[stream] = left
+            for stream in batch:
+                tries_left = waiting.pop(stream) - 1
+                if tries_left and stream in unfinished:
+                    waiting[stream] = tries_left
                 elif stream in unfinished:
-                    self._guard.fell_behind(stream, _HURRIED.format(stream=stream))
-        return heard
+                    self._isolator.record_failure(stream, _BUSY_WARNING.format(stream=stream))
+        return answered
 
-    def _guarded(self, work: Callable[[T], R], what: T) -> R | None:
-        return self._guard.run(lambda: work(what), _name(what), "a task")
+    def _isolated(self, work: Callable[[T], R], subject: T) -> R | None:
+        return self._isolator.run(lambda: work(subject), _stream_of(subject), "a task")
 
-    def beat(self, streams: Iterable[str]) -> None:
+    def project_heartbeats(self, streams: Iterable[str]) -> None:
         """Project heartbeats and results only, and reject results that nobody has reported."""
         for stream in streams:
-            self._guarded(self._beat, stream)
+            self._isolated(self._project_heartbeat, stream)
 
-    def _beat(self, stream: str) -> None:
-        shown = self._streams.picture(stream)
-        if shown is not None:
-            self._results.mind(shown)
-            self._archive_heartbeat(shown)
-            for path in (heartbeat_path(shown.task.aof_id), result_path(shown.task.aof_id)):
-                if path in shown.current:
-                    put(self._disk, path, shown.current[path])
+    def _project_heartbeat(self, stream: str) -> None:
+        snapshot = self._snapshots.load(stream)
+        if snapshot is not None:
+            self._results.check_strays(snapshot)
+            self._archive_heartbeat(snapshot)
+            for path in (heartbeat_path(snapshot.task.aof_id), result_path(snapshot.task.aof_id)):
+                if path in snapshot.current:
+                    write_if_changed(self._disk, path, snapshot.current[path])
 
-    def _places(self, shown: Picture) -> Places:
-        places: Places = {}
+    def _find_files(self, snapshot: TaskSnapshot) -> FoundFiles:
+        found: FoundFiles = {}
         for status in STATUSES:
-            look = self._disk.look(self._path(shown, status))
-            if look is not None:
-                places[status] = look
-        return places
+            info = self._disk.stat(self._path(snapshot, status))
+            if info is not None:
+                found[status] = info
+        return found
 
-    def _path(self, shown: Picture, status: Status) -> str:
-        return task_path(status, shown.task.aof_id)
+    def _path(self, snapshot: TaskSnapshot, status: Status) -> str:
+        return task_path(status, snapshot.task.aof_id)
 
     # Edits
 
-    def _hear_all(self, shown: Picture, places: Places) -> int:
+    def _apply_edits(self, snapshot: TaskSnapshot, found: FoundFiles) -> int:
         """Submit the edits in the files of a task; returns how many were answered."""
-        heard = 0
-        for status, look in places.items():
-            answer = self._hear(shown, status, look, places)
-            heard += bool(answer)
-            if answer == "taken":
+        answered = 0
+        for status, info in found.items():
+            result = self._apply_edit(snapshot, status, info, found)
+            answered += bool(result)
+            if result == "taken":
                 break  # the edits of the other files are compared with the task's new state
-        return heard
+        return answered
 
-    def _hear(self, shown: Picture, folder: Status, look: Look, places: Places) -> _Answer:
+    def _apply_edit(
+        self, snapshot: TaskSnapshot, folder: Status, info: FileInfo, found: FoundFiles
+    ) -> _EditResult:
         """Submit the edit in the file of this folder, if there is one that was not answered yet."""
-        path = self._path(shown, folder)
-        if self._taken.get(path) == look:
+        path = self._path(snapshot, folder)
+        if self._accepted.get(path) == info:
             return ""
-        data = self._disk.read(path, MOST_BYTES) if look.kind == "file" else None
-        if data is None and has_stamp(path, look.size, look.mtime_ns):
+        data = self._disk.read(path, MAX_FILE_BYTES) if info.kind == "file" else None
+        if data is None and has_mtime_stamp(path, info.size, info.mtime_ns):
             return ""  # written here and unedited, however long it is
         if data is None:
-            return self._refuse(shown, path, look, None, "it is not a readable regular file")
+            return self._reject_edit(
+                snapshot, path, info, None, "it is not a readable regular file"
+            )
         try:
-            commands = self._wishes(shown, folder, data, places)
+            commands = self._derive_commands(snapshot, folder, data, found)
         except BadFile as bad:
-            return self._refuse(shown, path, look, data, bad.detail)
+            return self._reject_edit(snapshot, path, info, data, bad.detail)
         if not commands:
             return ""
-        refusal = self._ask(commands)
+        refusal = self._submit(commands)
         if refusal is None:
-            self._taken[path] = look
+            self._accepted[path] = info
             return "taken"
-        return self._refuse(shown, path, look, data, f"{refusal.code}: {refusal.detail}")
+        return self._reject_edit(snapshot, path, info, data, f"{refusal.code}: {refusal.detail}")
 
-    def _wishes(
-        self, shown: Picture, folder: Status, data: bytes, places: Places
+    def _derive_commands(
+        self, snapshot: TaskSnapshot, folder: Status, data: bytes, found: FoundFiles
     ) -> tuple[AnyCommand, ...]:
-        is_ours, path = is_untouched(data), self._path(shown, folder)
+        is_ours, path = is_unedited(data), self._path(snapshot, folder)
         # An interrupted projection has moved it here: the next content is still staged beside it.
-        if is_ours and (folder == shown.task.status or self._disk.look(staged(path)) is not None):
+        if is_ours and (
+            folder == snapshot.task.status or self._disk.stat(staged_path(path)) is not None
+        ):
             return ()
-        file = read_task_file(data)
+        file = parse_task_file(data)
         if is_ours and file.status == folder:
             return ()
-        stream = f"task:{shown.task.id}"
-        base = self._streams.as_it_was(stream, file.version)
-        return wishes(file, folder, base, shown.file, places.keys() - {folder})
+        stream = f"task:{snapshot.task.id}"
+        base = self._snapshots.task_file_at(stream, file.version)
+        return commands_of_edit(file, folder, base, snapshot.file, found.keys() - {folder})
 
-    def _ask(self, commands: tuple[AnyCommand, ...]) -> Refusal | None:
+    def _submit(self, commands: tuple[AnyCommand, ...]) -> Refusal | None:
         try:
-            self._hub.do(self._actor, *commands)
+            self._hub.submit(self._actor, *commands)
         except Refused as refused:
             return refused.refusal
         return None
 
-    def _tell(self, task_id: str, said: str) -> None:
+    def _record_rejection(self, task_id: str, problem: str) -> None:
         """Record that a file was rejected as a message."""
-        self._ask((RejectMessage("invalid_envelope", said, task_id, _DIALECT),))
+        self._submit((RejectMessage("invalid_envelope", problem, task_id, _DIALECT),))
 
-    def _refuse(
-        self, shown: Picture, path: str, look: Look, data: bytes | None, why: str
-    ) -> _Answer:
+    def _reject_edit(
+        self, snapshot: TaskSnapshot, path: str, info: FileInfo, data: bytes | None, reason: str
+    ) -> _EditResult:
         """Write the reason beside the task's file, and keep the edited file under another name."""
-        task_id, folder = shown.task.aof_id, f"{TASKS}/{shown.task.status}"
-        kept = free_name(self._disk, f"{folder}/{task_id}.rejected.md", REASON)
-        is_ours = data is not None and is_untouched(data)
-        put(self._disk, kept + REASON, reason_text(path, why, "" if is_ours else kept))
+        task_id, folder = snapshot.task.aof_id, f"{TASKS}/{snapshot.task.status}"
+        target = find_free_name(self._disk, f"{folder}/{task_id}.rejected.md", REASON_SUFFIX)
+        is_ours = data is not None and is_unedited(data)
+        write_if_changed(
+            self._disk,
+            target + REASON_SUFFIX,
+            format_reason(path, reason, "" if is_ours else target),
+        )
         if not is_ours:
-            self._disk.move(path, kept)
-        elif not discard(self._disk, path, look):
+            self._disk.move(path, target)
+        elif not remove_if_unchanged(self._disk, path, info):
             # Somebody has saved it meanwhile: this new edit comes next.
-            self._disk.remove(kept + REASON)
+            self._disk.remove(target + REASON_SUFFIX)
             return ""
         return "refused"
 
@@ -232,14 +242,14 @@ class TaskFiles:
 
     def _prepare(self, stream: str) -> _Plan | None:
         """Submit edits, and stage every content that differs."""
-        shown = self._streams.picture(stream)
-        if shown is None:
+        snapshot = self._snapshots.load(stream)
+        if snapshot is None:
             return None
-        places = self._places(shown)
-        heard = self._hear_all(shown, places)
-        plan = _Plan(stream, shown, places, heard)
+        found = self._find_files(snapshot)
+        answered = self._apply_edits(snapshot, found)
+        plan = _Plan(stream, snapshot, found, answered)
         # An answer may have changed the ledger or the files, so everything is read again.
-        if not heard:
+        if not answered:
             try:
                 self._stage(plan)
             except FileNotFoundError:
@@ -247,115 +257,115 @@ class TaskFiles:
         return plan
 
     def _stage(self, plan: _Plan) -> None:
-        shown = plan.shown
-        task, home = shown.task, self._path(shown, shown.task.status)
-        data = write_task_file(shown.file)
-        with self._disk.hold(MOVING):
+        snapshot = plan.snapshot
+        task, home = snapshot.task, self._path(snapshot, snapshot.task.status)
+        data = format_task_file(snapshot.file)
+        with self._disk.lock_nested(FOLDERS_LOCK):
             # The status of now: an agent that was started meanwhile works in its folder.
-            status = self._streams.status_of(plan.stream) or task.status
-            settle_folder(self._disk, task.aof_id, status)
-        self._results.mind(shown)
-        self._archive_heartbeat(shown)
-        if self._is_level(home, data, plan.places, task.status):
-            self._disk.keep(home)
+            status = self._snapshots.status_of(plan.stream) or task.status
+            gather_task_folder(self._disk, task.aof_id, status)
+        self._results.check_strays(snapshot)
+        self._archive_heartbeat(snapshot)
+        if self._is_current(home, data, plan.found, task.status):
+            self._disk.sync_later(home)
         else:
-            stage(self._disk, home, data, stamp(home, len(data), task.updated_at))
-            plan.is_home_staged = True
-        for path, content in shown.current.items():
+            stage(self._disk, home, data, mtime_stamp(home, len(data), task.updated_at))
+            plan.is_task_file_staged = True
+        for path, content in snapshot.current.items():
             if path.startswith(f"{TASKS}/"):
-                is_new = stage_among_others(self._disk, path, content, task.updated_at)
+                is_new = stage_in_task_folder(self._disk, path, content, task.updated_at)
             else:
-                is_new = stage_if_new(self._disk, path, content)
+                is_new = stage_if_changed(self._disk, path, content)
             if is_new:
                 plan.staged.append(path)
-        for path, content in shown.once.items():
-            if path not in shown.current and self._disk.look(path) is None:
+        for path, content in snapshot.write_once.items():
+            if path not in snapshot.current and self._disk.stat(path) is None:
                 stage(self._disk, path, content)
                 plan.staged.append(path)
 
-    def _finish(self, plan: _Plan) -> bool:
+    def _publish(self, plan: _Plan) -> bool:
         """Publish the staged files; False when the task has to be projected again."""
-        if plan.heard or plan.is_disturbed or self._were_touched(plan):
+        if plan.answered or plan.is_disturbed or self._has_changed(plan):
             return False
-        if not self._gather(plan):
+        if not self._remove_other_copies(plan):
             return False
-        if plan.is_home_staged:
-            status = plan.shown.task.status
-            home = self._path(plan.shown, status)
-            if not self._disk.swap(staged(home), home, plan.places.get(status)):
+        if plan.is_task_file_staged:
+            status = plan.snapshot.task.status
+            home = self._path(plan.snapshot, status)
+            if not self._disk.replace_if_unchanged(staged_path(home), home, plan.found.get(status)):
                 return False
         try:
             for path in plan.staged:
-                self._disk.replace(staged(path), path)
+                self._disk.replace(staged_path(path), path)
         except FileNotFoundError:
             return False
-        for status in plan.places:
-            self._taken.pop(self._path(plan.shown, status), None)
+        for status in plan.found:
+            self._accepted.pop(self._path(plan.snapshot, status), None)
         return True
 
-    def _were_touched(self, plan: _Plan) -> bool:
+    def _has_changed(self, plan: _Plan) -> bool:
         """True when somebody has changed the task's file since it was read."""
-        status = plan.shown.task.status
+        status = plan.snapshot.task.status
         return any(
-            self._disk.look(self._path(plan.shown, place)) != plan.places.get(place)
-            for place in (status, *plan.places)
+            self._disk.stat(self._path(plan.snapshot, place)) != plan.found.get(place)
+            for place in (status, *plan.found)
         )
 
-    def _is_level(self, home: str, data: bytes, places: Places, status: Status) -> bool:
-        look = places.get(status)
+    def _is_current(self, home: str, data: bytes, found: FoundFiles, status: Status) -> bool:
+        info = found.get(status)
         return (
-            look is not None
-            and len(places) == 1
-            and has_stamp(home, look.size, look.mtime_ns)
+            info is not None
+            and len(found) == 1
+            and has_mtime_stamp(home, info.size, info.mtime_ns)
             and self._disk.read(home, len(data)) == data
         )
 
-    def _gather(self, plan: _Plan) -> bool:
+    def _remove_other_copies(self, plan: _Plan) -> bool:
         """Leave the task's file in one folder only, without it ever missing; False when somebody
         changed it meanwhile."""
-        home = plan.shown.task.status
-        for status, look in list(plan.places.items()):
+        home = plan.snapshot.task.status
+        for status, info in list(plan.found.items()):
             if status == home:
                 continue
-            old = self._path(plan.shown, status)
-            if self._disk.move(old, self._path(plan.shown, home)):
-                plan.places[home] = look
-            elif not discard(self._disk, old, look):
+            old = self._path(plan.snapshot, status)
+            if self._disk.move(old, self._path(plan.snapshot, home)):
+                plan.found[home] = info
+            elif not remove_if_unchanged(self._disk, old, info):
                 return False
         return True
 
-    def _archive_heartbeat(self, shown: Picture) -> None:
+    def _archive_heartbeat(self, snapshot: TaskSnapshot) -> None:
         """Move the heartbeat file of the previous attempt to that attempt's files."""
-        if len(shown.story.attempts) < 2:
+        if len(snapshot.history.attempts) < 2:
             return
-        before, last = shown.story.attempts[-2:]
-        path = heartbeat_path(shown.task.aof_id)
-        data = self._disk.read(path, MOST_BYTES)
-        if data is None or _beat_of(data) >= last.started_at:
+        previous, last = snapshot.history.attempts[-2:]
+        path = heartbeat_path(snapshot.task.aof_id)
+        data = self._disk.read(path, MAX_FILE_BYTES)
+        if data is None or _heartbeat_time(data) >= last.started_at:
             return
-        kept = f"{run_folder(shown.task.aof_id, before.number)}/run_heartbeat.json"
-        have_folder(self._disk, run_folder(shown.task.aof_id, before.number))
-        self._disk.replace(path, kept)
+        target = f"{run_folder_path(snapshot.task.aof_id, previous.number)}/run_heartbeat.json"
+        ensure_folder(self._disk, run_folder_path(snapshot.task.aof_id, previous.number))
+        self._disk.replace(path, target)
 
 
-def _name(what: object) -> str:
+def _stream_of(subject: object) -> str:
     """Stream that a piece of work is about."""
-    return what.stream if isinstance(what, _Plan) else f"{what}"
+    return subject.stream if isinstance(subject, _Plan) else f"{subject}"
 
 
-def reason_text(path: str, why: str, kept: str) -> bytes:
+def format_reason(path: str, reason: str, kept_path: str) -> bytes:
     """Format the note about a rejected file; `kept_path` is set if it was edited."""
-    lines = [f"The file at {path} was not applied.", "", f"Reason: {why}", ""]
-    if kept:
-        lines.append(f"The file as it was found is kept in {kept}.")
+    lines = [f"The file at {path} was not applied.", "", f"Reason: {reason}", ""]
+    if kept_path:
+        lines.append(f"The file as it was found is kept in {kept_path}.")
     else:
         lines.append("Its content was not edited, so it was put back where it was.")
     return (safe_text("\n".join(lines)) + "\n").encode()
 
 
-def _beat_of(data: bytes) -> int:
+def _heartbeat_time(data: bytes) -> int:
     """Time of a heartbeat file; one that cannot be decoded is older than everything."""
     try:
-        return parse_rfc3339(_beat.decode(data).last_heartbeat)
+        return parse_rfc3339(_heartbeat_decoder.decode(data).last_heartbeat)
     except (msgspec.MsgspecError, ValueError):
         return -1

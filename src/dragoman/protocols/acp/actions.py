@@ -7,17 +7,17 @@ from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict, fields
 
 from dragoman.core.events import HandoffStatus, RejectReason
-from dragoman.core.limits import PAGE
+from dragoman.core.limits import MAX_PAGE
 from dragoman.protocols.acp.wire import (
     Artifacts,
     Context,
     Moment,
     Name,
     Names,
+    NonEmptyText,
     Policy,
     Sha256,
     Task,
-    Words,
     WorkState,
     WorkStateUpdate,
 )
@@ -40,7 +40,7 @@ ActionName = Literal[
     "approve",
     "deny",
 ]
-ACTIONS: Final[tuple[str, ...]] = get_args(ActionName)
+ACTION_NAMES: Final[tuple[str, ...]] = get_args(ActionName)
 
 Notes = Annotated[str, Meta(max_length=65_536)]
 Duration = Annotated[
@@ -50,17 +50,17 @@ Duration = Annotated[
         extra={"reason": "a number with its unit, such as 90s, 30m or 24h"},
     ),
 ]
-PageSize = Annotated[int, Meta(ge=1, le=PAGE)]
+PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
 Position = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 
-class Action(Struct, frozen=True, forbid_unknown_fields=True):
+class ActionArguments(Struct, frozen=True, forbid_unknown_fields=True):
     """An action on handoffs."""
 
     action: ActionName
 
 
-class GivenProvenance(Struct, frozen=True, forbid_unknown_fields=True):
+class ProvenanceInput(Struct, frozen=True, forbid_unknown_fields=True):
     """Provenance as a sender states it; the hub overwrites what it knows itself."""
 
     origin_session: str = ""
@@ -70,7 +70,7 @@ class GivenProvenance(Struct, frozen=True, forbid_unknown_fields=True):
     handoff_chain: Names = ()
 
 
-class GivenTimes(Struct, frozen=True, forbid_unknown_fields=True):
+class SlaInput(Struct, frozen=True, forbid_unknown_fields=True):
     """SLA of each state, as a sender states it."""
 
     proposed: Duration | UnsetType = UNSET
@@ -84,14 +84,14 @@ class GivenTimes(Struct, frozen=True, forbid_unknown_fields=True):
         return {stage: span for stage, span in asdict(self).items() if span is not UNSET}
 
 
-class GivenVerification(Struct, frozen=True, forbid_unknown_fields=True):
+class VerificationInput(Struct, frozen=True, forbid_unknown_fields=True):
     """Schema version and package hash, as a sender states them."""
 
     schema_version: Literal["1.0.0"] = "1.0.0"
     package_hash: Sha256 | UnsetType = UNSET
 
 
-class Initiate(Action, frozen=True, kw_only=True):
+class Initiate(ActionArguments, frozen=True, kw_only=True):
     """Propose a package."""
 
     to_agent: Name
@@ -104,16 +104,16 @@ class Initiate(Action, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(max_length=4_000)] = ""
     thread_id: str = ""
     teamspace_id: str = "default"
-    provenance: GivenProvenance = GivenProvenance()
-    verification: GivenVerification = GivenVerification()
+    provenance: ProvenanceInput = ProvenanceInput()
+    verification: VerificationInput = VerificationInput()
     supersedes: str = ""
     from_agent: str = ""
     handoff_id: str = ""
     """Id of the draft that is proposed; else the hub makes one."""
-    sla: GivenTimes = GivenTimes()
+    sla: SlaInput = SlaInput()
 
 
-class Draft(Action, frozen=True, kw_only=True):
+class Draft(ActionArguments, frozen=True, kw_only=True):
     """Write parts of a package; what is left out stays unchanged."""
 
     handoff_id: str = ""
@@ -134,75 +134,75 @@ class Draft(Action, frozen=True, kw_only=True):
     from_agent: str = ""
 
 
-class OnHandoff(Action, frozen=True, kw_only=True):
+class HandoffAction(ActionArguments, frozen=True, kw_only=True):
     """An action on one handoff."""
 
     handoff_id: Name
 
 
-class Accept(OnHandoff, frozen=True, kw_only=True):
+class Accept(HandoffAction, frozen=True, kw_only=True):
     """Accept a handoff, or all of it but some artifacts."""
 
     notes: Notes = ""
     leave_out: Annotated[tuple[Name, ...], Meta(max_length=256)] = ()
 
 
-class Reject(OnHandoff, frozen=True, kw_only=True):
+class Reject(HandoffAction, frozen=True, kw_only=True):
     """Reject a handoff, or give the work back."""
 
     reason: RejectReason
-    detail: Words
+    detail: NonEmptyText
     suggested_fix: Notes = ""
 
 
-class Activate(OnHandoff, frozen=True, kw_only=True):
+class Activate(HandoffAction, frozen=True, kw_only=True):
     """Begin the work."""
 
     work_state_update: WorkStateUpdate = WorkStateUpdate()
     session: str = ""
 
 
-class Complete(OnHandoff, frozen=True, kw_only=True):
+class Complete(HandoffAction, frozen=True, kw_only=True):
     """Complete the work."""
 
     completion_notes: Notes = ""
     final_artifacts: Artifacts = ()
 
 
-class Close(OnHandoff, frozen=True, kw_only=True):
+class Close(HandoffAction, frozen=True, kw_only=True):
     """Close the record."""
 
     closure_notes: Notes = ""
 
 
-class Withdraw(OnHandoff, frozen=True, kw_only=True):
+class Withdraw(HandoffAction, frozen=True, kw_only=True):
     """Withdraw a proposal."""
 
     notes: Notes = ""
 
 
-class ExtendSla(OnHandoff, frozen=True, kw_only=True):
+class ExtendSla(HandoffAction, frozen=True, kw_only=True):
     """Extend the present stage."""
 
     by: Duration
     stage: str = ""
 
 
-class Reassign(OnHandoff, frozen=True, kw_only=True):
+class Reassign(HandoffAction, frozen=True, kw_only=True):
     """Offer the same package to another recipient."""
 
     to_agent: Name
     notes: Notes = ""
 
 
-class Approve(OnHandoff, frozen=True, kw_only=True):
+class Approve(HandoffAction, frozen=True, kw_only=True):
     """Approve or deny a package, by a person."""
 
     package_hash: Sha256 | UnsetType = UNSET
     notes: Notes = ""
 
 
-class Query(Action, frozen=True, kw_only=True):
+class Query(ActionArguments, frozen=True, kw_only=True):
     """Query handoffs."""
 
     handoff_id: str = ""
@@ -215,12 +215,12 @@ class Query(Action, frozen=True, kw_only=True):
     cursor: Position | UnsetType = UNSET
 
 
-SHAPES: Final[dict[str, type[Action]]] = {
+ACTION_SHAPES: Final[dict[str, type[ActionArguments]]] = {
     "initiate": Initiate,
     "draft": Draft,
-    "validate": OnHandoff,
-    "propose": OnHandoff,
-    "discard": OnHandoff,
+    "validate": HandoffAction,
+    "propose": HandoffAction,
+    "discard": HandoffAction,
     "accept": Accept,
     "reject": Reject,
     "activate": Activate,
@@ -288,7 +288,7 @@ class HandoffCall(Struct, frozen=True, omit_defaults=True):
     package_hash: str = ""
 
 
-USUAL: Final[dict[str, Any]] = msgspec.to_builtins(
+CALL_DEFAULTS: Final[dict[str, Any]] = msgspec.to_builtins(
     {
         field.name: field.default_factory() if field.default is NODEFAULT else field.default
         for field in fields(HandoffCall)

@@ -9,7 +9,7 @@ from typing import Final
 
 from dragoman.core.errors import REFUSALS
 
-_IN_OTHER_WORDS: Final = {
+_ACP_CODES: Final = {
     "invalid_field": "schema_invalid",
     "invalid_json": "schema_invalid",
     "unauthorized_agent": "not_authorized",
@@ -19,4 +19,4 @@ _IN_OTHER_WORDS: Final = {
     "mail_not_found": "not_found",
 }
 
-CODES: Final = {code: _IN_OTHER_WORDS.get(code, code) for code in REFUSALS}
+REFUSAL_CODES: Final = {code: _ACP_CODES.get(code, code) for code in REFUSALS}

@@ -9,127 +9,141 @@ from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
-from dragoman.core.commands import Failure
+from dragoman.core.commands import GateFailure
 from dragoman.core.events import RejectReason
-from dragoman.core.rules.handoff_chain import check_cycle
-from dragoman.core.states.handoff import Handoff, section
-from dragoman.core.states.handoff_package import hash_of
-from dragoman.engine.artifacts import ArtifactStore, Expected, Kept, NotKept, Trouble
+from dragoman.core.rules.handoff_chain import check_ownership_cycle
+from dragoman.core.states.handoff import Handoff, package_section
+from dragoman.core.states.handoff_package import compute_package_hash
+from dragoman.engine.artifacts import (
+    ArtifactMismatch,
+    ArtifactProblem,
+    ArtifactStore,
+    ExpectedArtifact,
+    StoredArtifact,
+)
 from dragoman.protocols.acp.package import package_faults
-from dragoman.protocols.acp.read import shaped
+from dragoman.protocols.acp.read import parse_shape
 from dragoman.protocols.acp.settings import Choices
 from dragoman.protocols.acp.wire import Artifact, Artifacts
 
-_REASON: Final[Mapping[Trouble, RejectReason]] = {
+_REJECT_REASONS: Final[Mapping[ArtifactProblem, RejectReason]] = {
     "missing": "missing_artifact",
     "different": "hash_mismatch",
     "too_large": "policy_violation",
 }
 """Trouble with an artifact -> reason of the rejection."""
 
-_ORDER: Final[Sequence[RejectReason]] = ("missing_artifact", "policy_violation", "hash_mismatch")
+_REASON_ORDER: Final[Sequence[RejectReason]] = (
+    "missing_artifact",
+    "policy_violation",
+    "hash_mismatch",
+)
 """Order of reasons: the first one found is the reason of the rejection (section 4.1)."""
 
-PASSING: Final = "passing"
+TRANSIENT: Final = "passing"
 """Trouble that may be gone at the next check."""
 
-NO_STORE: Final = "artifacts cannot be looked at here: there is no place to keep them"
+NO_ARTIFACT_STORE: Final = "artifacts cannot be looked at here: there is no place to keep them"
 
 
-class Verdict(Struct, frozen=True):
+class GateResult(Struct, frozen=True):
     """Result of the gate."""
 
     passed: tuple[str, ...] = ()
-    failed: tuple[Failure, ...] = ()
+    failed: tuple[GateFailure, ...] = ()
     waits_for: str = ""
     artifacts: dict[str, str] = {}
     left_out: tuple[str, ...] = ()
 
 
-class _Findings:
+class _Checks:
     """Collects the result of each check."""
 
     def __init__(self) -> None:
         self.passed: list[str] = []
-        self.failed: list[Failure] = []
+        self.failed: list[GateFailure] = []
 
-    def add(self, check: str, failures: Collection[Failure]) -> None:
+    def add(self, check: str, failures: Collection[GateFailure]) -> None:
         """Add a check and its failures."""
         self.failed += failures
         if not failures:
             self.passed.append(check)
 
 
-def examine(handoff: Handoff, leave_out: Collection[str], choices: Choices) -> Verdict:
+def run_gate(handoff: Handoff, leave_out: Collection[str], choices: Choices) -> GateResult:
     """Run all checks of a package; `leave_out`: artifacts that the recipient declines."""
-    found = _Findings()
+    checks = _Checks()
     package: Mapping[str, Any] = handoff.package
-    found.add("schema", [("schema_invalid", fault.detail) for fault in package_faults(package)])
-    found.add("policy", list(policy_failures(package, choices)))
-    looked_at = _look(handoff, leave_out, choices)
+    checks.add("schema", [("schema_invalid", fault.detail) for fault in package_faults(package)])
+    checks.add("policy", list(policy_failures(package, choices)))
+    findings = _inspect_artifacts(handoff, leave_out, choices)
     # Whether files exist comes before what they contain, whatever their order in the package.
-    found.add("artifacts", sorted(looked_at.failed, key=lambda one: _ORDER.index(one[0])))
-    found.add("cycle", list(_cycle(handoff)))
-    found.add("package_hash", list(_hash(handoff)))
-    return Verdict(
-        passed=tuple(found.passed),
-        failed=tuple(found.failed),
-        waits_for="; ".join(looked_at.waits_for),
-        artifacts=looked_at.kept,
-        left_out=tuple(looked_at.left_out),
+    checks.add("artifacts", sorted(findings.failed, key=lambda one: _REASON_ORDER.index(one[0])))
+    checks.add("cycle", list(_cycle_failures(handoff)))
+    checks.add("package_hash", list(_hash_failures(handoff)))
+    return GateResult(
+        passed=tuple(checks.passed),
+        failed=tuple(checks.failed),
+        waits_for="; ".join(findings.waits_for),
+        artifacts=findings.kept,
+        left_out=tuple(findings.left_out),
     )
 
 
-def artifacts_of(handoff: Handoff) -> tuple[Artifact, ...]:
+def package_artifacts(handoff: Handoff) -> tuple[Artifact, ...]:
     """Artifacts of a package; none if they cannot be parsed."""
-    given = shaped(handoff.package.get("artifacts", []), Artifacts)
-    return cast(tuple[Artifact, ...], given) if isinstance(given, tuple) else ()
+    artifacts = parse_shape(handoff.package.get("artifacts", []), Artifacts)
+    return cast(tuple[Artifact, ...], artifacts) if isinstance(artifacts, tuple) else ()
 
 
-def foreseen(artifacts: Collection[Artifact], teamspace: str, choices: Choices) -> list[str]:
+def foresee_failures(
+    artifacts: Collection[Artifact], teamspace: str, choices: Choices
+) -> list[str]:
     """Foresee failures of an offer's files, without reading them.
 
     The offer is not refused for them: the files may be there when it is accepted.
     """
-    store, looked = choices.artifacts, _Looked()
+    store, findings = choices.artifacts, _ArtifactFindings()
     if store is None:
         return []
     files = [artifact for artifact in artifacts if artifact.ref.type == "file"]
-    for artifact, size in _measured(files, teamspace, store, choices.artifacts_bytes, looked):
-        if isinstance(size, NotKept):
-            _add(artifact, size, looked)
+    for artifact, size in _measure_files(
+        files, teamspace, store, choices.max_artifact_bytes, findings
+    ):
+        if isinstance(size, ArtifactMismatch):
+            _add_finding(artifact, size, findings)
         elif _expected(artifact).size not in (None, size):
             detail = f"{artifact.artifact_id}: it has {size} bytes, not as many as stated"
-            looked.failed.append(("hash_mismatch", detail))
-    return _told(looked)
+            findings.failed.append(("hash_mismatch", detail))
+    return _format_findings(findings)
 
 
-def _told(looked: "_Looked") -> list[str]:
+def _format_findings(findings: "_ArtifactFindings") -> list[str]:
     """Format the failures and transient problems of files."""
-    return [f"{code}: {detail}" for code, detail in looked.failed] + looked.waits_for
+    return [f"{code}: {detail}" for code, detail in findings.failed] + findings.waits_for
 
 
-def wrong_with(artifacts: Collection[Artifact], teamspace: str, choices: Choices) -> list[str]:
+def verify_files(artifacts: Collection[Artifact], teamspace: str, choices: Choices) -> list[str]:
     """Verify files as the gate would, without keeping copies; return what is wrong, in words."""
-    store, looked = choices.artifacts, _Looked()
+    store, findings = choices.artifacts, _ArtifactFindings()
     if store is None:
         return []
     files = [artifact for artifact in artifacts if artifact.ref.type == "file"]
-    measured = _measured(files, teamspace, store, choices.artifacts_bytes, looked)
-    is_too_much = bool(looked.failed)
+    measured = _measure_files(files, teamspace, store, choices.max_artifact_bytes, findings)
+    is_too_much = bool(findings.failed)
     for artifact, size in measured:
-        wrong = size if isinstance(size, NotKept) else None
+        wrong = size if isinstance(size, ArtifactMismatch) else None
         expected = _expected(artifact)
         # If nothing is stated about a file, it need not be read.
-        if wrong is None and not is_too_much and expected != Expected():
-            wrong = store.look(teamspace, artifact.ref.path, expected)
+        if wrong is None and not is_too_much and expected != ExpectedArtifact():
+            wrong = store.verify_file(teamspace, artifact.ref.path, expected)
         if wrong is not None:
-            _add(artifact, wrong, looked)
-    return _told(looked)
+            _add_finding(artifact, wrong, findings)
+    return _format_findings(findings)
 
 
-def check_copies(
-    handoff: Handoff, store: ArtifactStore | None, *, remakes: bool = False
+def check_verified_copies(
+    handoff: Handoff, store: ArtifactStore | None, *, recreate: bool = False
 ) -> tuple[RejectReason | Literal["passing"], str] | None:
     """Check the verified copies that were made at acceptance (S-ACP-8); None: all are intact.
 
@@ -139,28 +153,28 @@ def check_copies(
     if not handoff.artifacts:
         return None
     if store is None:
-        return "missing_artifact", NO_STORE
-    paths = {artifact.artifact_id: artifact.ref.path for artifact in artifacts_of(handoff)}
+        return "missing_artifact", NO_ARTIFACT_STORE
+    paths = {artifact.artifact_id: artifact.ref.path for artifact in package_artifacts(handoff)}
     for name, sha256 in handoff.artifacts.items():
-        wrong = store.check(sha256)
-        if wrong is not None and wrong.trouble == "missing":
-            use = store.take if remakes else store.look
-            again = use(handoff.teamspace, paths[name], Expected(sha256))
-            wrong = _still_missing(wrong, again) if isinstance(again, NotKept) else None
+        wrong = store.verify_copy(sha256)
+        if wrong is not None and wrong.problem == "missing":
+            use = store.store_file if recreate else store.verify_file
+            file = use(handoff.teamspace, paths[name], ExpectedArtifact(sha256))
+            wrong = _still_missing(wrong, file) if isinstance(file, ArtifactMismatch) else None
         if wrong is not None:
-            return _REASON.get(wrong.trouble, PASSING), f"{name}: {wrong.detail}"
+            return _REJECT_REASONS.get(wrong.problem, TRANSIENT), f"{name}: {wrong.detail}"
     return None
 
 
-def _still_missing(copy: NotKept, file: NotKept) -> NotKept:
+def _still_missing(copy: ArtifactMismatch, file: ArtifactMismatch) -> ArtifactMismatch:
     """Combine the missing copy with the trouble that kept it from being made from the file."""
-    trouble = PASSING if file.trouble == PASSING else copy.trouble
-    return NotKept(trouble, f"{copy.detail}, and of the artifact itself: {file.detail}")
+    trouble = TRANSIENT if file.problem == TRANSIENT else copy.problem
+    return ArtifactMismatch(trouble, f"{copy.detail}, and of the artifact itself: {file.detail}")
 
 
-def policy_failures(package: Mapping[str, Any], choices: Choices) -> Iterator[Failure]:
+def policy_failures(package: Mapping[str, Any], choices: Choices) -> Iterator[GateFailure]:
     """Values or secrets in a package that are not permitted here."""
-    policy = section(package, "policy")
+    policy = package_section(package, "policy")
     permitted = (
         ("classification", choices.classifications),
         ("visibility", choices.visibilities),
@@ -172,93 +186,105 @@ def policy_failures(package: Mapping[str, Any], choices: Choices) -> Iterator[Fa
             allowed = ", ".join(sorted(values)) or "nothing"
             yield "policy_violation", f"policy.{field}: {value!a} is not permitted here: {allowed}"
     # A hashed document cannot be masked: a package with a secret in it is rejected.
-    secret = choices.secret_in(package)
+    secret = choices.find_secret(package)
     if secret is not None:
         yield "policy_violation", secret.detail
 
 
-def _cycle(handoff: Handoff) -> Iterator[Failure]:
-    cycle = check_cycle(handoff.chain, handoff.recipient, goes_back=handoff.goes_back)
+def _cycle_failures(handoff: Handoff) -> Iterator[GateFailure]:
+    cycle = check_ownership_cycle(
+        handoff.chain, handoff.recipient, is_offered_back=handoff.is_offered_back
+    )
     if cycle is not None:
         yield "ownership_conflict", cycle.detail
 
 
-def _hash(handoff: Handoff) -> Iterator[Failure]:
+def _hash_failures(handoff: Handoff) -> Iterator[GateFailure]:
     try:
-        actual = hash_of(handoff.package)
+        actual = compute_package_hash(handoff.package)
     except ValueError as error:
         yield "hash_mismatch", f"the package has no hash: {error}"
         return
-    stated = section(handoff.package, "verification").get("package_hash")
+    stated = package_section(handoff.package, "verification").get("package_hash")
     if actual != handoff.package_hash or stated != handoff.package_hash:
         yield "hash_mismatch", f"the package is not the one with the hash {handoff.package_hash}"
 
 
-class _Looked(Struct):
+class _ArtifactFindings(Struct):
     """Findings about the artifacts of a package."""
 
-    failed: list[Failure] = []
+    failed: list[GateFailure] = []
     waits_for: list[str] = []
     kept: dict[str, str] = {}
     left_out: list[str] = []
 
 
-def _look(handoff: Handoff, leave_out: Collection[str], choices: Choices) -> _Looked:
-    looked, files = _Looked(), list[Artifact]()
-    for artifact in artifacts_of(handoff):
+def _inspect_artifacts(
+    handoff: Handoff, leave_out: Collection[str], choices: Choices
+) -> _ArtifactFindings:
+    findings, files = _ArtifactFindings(), list[Artifact]()
+    for artifact in package_artifacts(handoff):
         if artifact.artifact_id in leave_out:
-            looked.left_out.append(artifact.artifact_id)
+            findings.left_out.append(artifact.artifact_id)
         elif artifact.ref.type == "file":
             files.append(artifact)
     store = choices.artifacts
     if store is None:
-        looked.waits_for += [f"{artifact.artifact_id}: {NO_STORE}" for artifact in files]
-        return looked
-    measured = _measured(files, handoff.teamspace, store, choices.artifacts_bytes, looked)
-    is_too_much = bool(looked.failed)
-    taken = dict[tuple[str, Expected], Kept | NotKept]()
+        findings.waits_for += [f"{artifact.artifact_id}: {NO_ARTIFACT_STORE}" for artifact in files]
+        return findings
+    measured = _measure_files(files, handoff.teamspace, store, choices.max_artifact_bytes, findings)
+    is_too_much = bool(findings.failed)
+    results = dict[tuple[str, ExpectedArtifact], StoredArtifact | ArtifactMismatch]()
     for artifact, size in measured:
-        if isinstance(size, NotKept):
-            _add(artifact, size, looked)
+        if isinstance(size, ArtifactMismatch):
+            _add_finding(artifact, size, findings)
         elif not is_too_much:
             # A file that several artifacts refer to is read once.
             expected = _expected(artifact)
             key = artifact.ref.path, expected
-            if key not in taken:
-                taken[key] = store.take(handoff.teamspace, artifact.ref.path, expected)
-            _add(artifact, taken[key], looked)
-    return looked
+            if key not in results:
+                results[key] = store.store_file(handoff.teamspace, artifact.ref.path, expected)
+            _add_finding(artifact, results[key], findings)
+    return findings
 
 
-def _measured(
-    files: Collection[Artifact], teamspace: str, store: ArtifactStore, most: int, looked: _Looked
-) -> list[tuple[Artifact, int | NotKept]]:
+def _measure_files(
+    files: Collection[Artifact],
+    teamspace: str,
+    store: ArtifactStore,
+    limit: int,
+    findings: _ArtifactFindings,
+) -> list[tuple[Artifact, int | ArtifactMismatch]]:
     """Each file with its size; too many bytes in total are a failure of its own."""
     paths = dict.fromkeys(artifact.ref.path for artifact in files)
-    sizes = {path: store.size(teamspace, path) for path in paths}
+    sizes = {path: store.file_size(teamspace, path) for path in paths}
     found = [(artifact, sizes[artifact.ref.path]) for artifact in files]
     in_all = sum(size for _, size in found if isinstance(size, int))
-    if in_all > most:
-        detail = f"all artifacts have {in_all} bytes, and at most {most} are taken of one package"
-        looked.failed.append(("policy_violation", detail))
+    if in_all > limit:
+        detail = f"all artifacts have {in_all} bytes, and at most {limit} are taken of one package"
+        findings.failed.append(("policy_violation", detail))
     return found
 
 
-def _expected(artifact: Artifact) -> Expected:
+def _expected(artifact: Artifact) -> ExpectedArtifact:
     ref = artifact.ref
-    return Expected(ref.sha256 or "", ref.size_bytes if isinstance(ref.size_bytes, int) else None)
+    return ExpectedArtifact(
+        ref.sha256 or "", ref.size_bytes if isinstance(ref.size_bytes, int) else None
+    )
 
 
-def _add(artifact: Artifact, found: Kept | NotKept, looked: _Looked) -> None:
+def _add_finding(
+    artifact: Artifact, found: StoredArtifact | ArtifactMismatch, findings: _ArtifactFindings
+) -> None:
     """Add the result of one artifact to the findings."""
     name = artifact.artifact_id
-    if isinstance(found, Kept):
-        looked.kept[name] = found.sha256
+    if isinstance(found, StoredArtifact):
+        findings.kept[name] = found.sha256
         return
     detail = f"{name}: {found.detail}"
-    if found.trouble == PASSING:
-        looked.waits_for.append(detail)
-    elif found.trouble == "missing" and not artifact.ref.required:
-        looked.left_out.append(name)
+    if found.problem == TRANSIENT:
+        findings.waits_for.append(detail)
+    elif found.problem == "missing" and not artifact.ref.required:
+        findings.left_out.append(name)
     else:
-        looked.failed.append((_REASON[found.trouble], detail))
+        findings.failed.append((_REJECT_REASONS[found.problem], detail))

@@ -18,31 +18,31 @@ from dragoman.core.commands import PostMail
 from dragoman.core.deciding.handoffs.common import COORDINATOR
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
-from dragoman.core.ids import check_agent, quoted_name
+from dragoman.core.ids import check_agent, quote_name
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.letter import Mail
-from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.faults import Fault, fault_from_refusal
 from dragoman.engine.operation import Commands, Facts, Operation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent, find_task
-from dragoman.engine.reads.closed_letters import is_shown_to
+from dragoman.engine.reads.closed_letters import mail_visible_to
 from dragoman.engine.reads.handoffs import find_handoff
-from dragoman.engine.reads.letter_names import known_as, thread_of
+from dragoman.engine.reads.letter_names import find_thread, task_name_in_mail
 from dragoman.engine.reads.mailbox import (
-    Fits,
     Letter,
-    Page,
+    MailFilter,
+    MailPage,
     find_letter,
-    is_nothing,
-    page_of,
-    walk,
+    is_empty_page,
+    mail_page,
+    walk_list,
 )
-from dragoman.engine.reads.teamspaces import closed_to, coordinators
-from dragoman.engine.request import Accepted
+from dragoman.engine.reads.teamspaces import find_coordinators, hidden_teamspaces
+from dragoman.engine.request import Committed
 from dragoman.protocols.acp.actions import PageSize, Position
-from dragoman.protocols.acp.doubts import doubts_about_name
-from dragoman.protocols.acp.read import shaped
-from dragoman.protocols.acp.reply import Reply, with_metadata
+from dragoman.protocols.acp.doubts import unknown_name_warnings
+from dragoman.protocols.acp.read import parse_shape
+from dragoman.protocols.acp.reply import Reply, add_metadata
 from dragoman.protocols.acp.settings import Choices
 
 MessageType = Literal[
@@ -59,11 +59,11 @@ MessageType = Literal[
     "system.ack",
     "system.error",
 ]
-TYPES: Final[frozenset[str]] = frozenset(get_args(MessageType))
-EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
-MOST_PAYLOAD: Final = 4_096
+MESSAGE_TYPES: Final[frozenset[str]] = frozenset(get_args(MessageType))
+ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
+MAX_PAYLOAD_BYTES: Final = 4_096
 
-_OF_HANDOFF: Final = frozenset({"handoff_id", "package_hash"})
+_HANDOFF_PAYLOAD_KEYS: Final = frozenset({"handoff_id", "package_hash"})
 """Payload keys of a message about a handoff; everything else is looked up by them."""
 
 
@@ -107,95 +107,106 @@ class Lookup(
     limit: PageSize = 50
 
 
-def operations(choices: Choices) -> Iterator[Operation]:
+def message_operations(choices: Choices) -> Iterator[Operation]:
     """The three operations of messages."""
 
-    def lookup(asked: Lookup, actor: Actor, facts: Facts) -> Any:
-        return _lookup(asked, actor, facts, is_shown_to(actor, choices.teamspaces, facts.store))
+    def lookup(args: Lookup, actor: Actor, facts: Facts) -> Any:
+        return _query_messages(
+            args, actor, facts, mail_visible_to(actor, choices.teamspaces, facts.store)
+        )
 
     yield Operation(
         name="acp_send",
-        shape=Send,
-        read=read_message,
+        input_type=Send,
+        validate=parse_send,
         commands=lambda _: (),
-        gather=lambda sent, actor, facts: _posted(sent, actor, facts.store, choices),
-        reply=_sent,
-        after=lambda sent, actor, facts, reply: ((), _doubted(sent, actor, facts.store, reply)),
+        gather=lambda sent, actor, facts: _post_commands(sent, actor, facts.store, choices),
+        reply=_send_reply,
+        follow_up=lambda sent, actor, facts, reply: (
+            (),
+            _add_recipient_warnings(sent, actor, facts.store, reply),
+        ),
         roles=MAY_WRITE,
-        identity=_impostor,
+        check_identity=_check_sender,
         summary="ACP: send a typed message (status.*, knowledge.*, system.*) to agents.",
     )
-    yield _asking("acp_inbox", Inbox, _inbox, "ACP: messages to you, oldest first.")
-    yield _asking("acp_query", Lookup, lookup, "ACP: look messages up by thread, task, sender.")
+    yield _query_operation("acp_inbox", Inbox, _query_inbox, "ACP: messages to you, oldest first.")
+    yield _query_operation(
+        "acp_query", Lookup, lookup, "ACP: look messages up by thread, task, sender."
+    )
 
 
-def _asking(name: str, shape: Any, ask: Any, summary: str) -> Operation:
+def _query_operation(name: str, shape: Any, ask: Any, summary: str) -> Operation:
     return Operation(
         name=name,
-        shape=shape,
-        read=lambda value: shaped(value, shape),
+        input_type=shape,
+        validate=lambda value: parse_shape(value, shape),
         commands=lambda _: (),
         reply=lambda _, __, ___: None,
-        roles=EVERYONE,
-        ask=ask,
-        is_empty=is_nothing,
-        wakes="mail",
+        roles=ALL_ROLES,
+        query=ask,
+        is_empty_reply=is_empty_page,
+        wakes_on="mail",
         summary=summary,
     )
 
 
-def read_message(value: Any) -> Send | Fault:
+def parse_send(value: Any) -> Send | Fault:
     """Parse a message to send; its payload must fit its type and the size limit."""
-    sent = shaped(value, Send)
+    sent = parse_shape(value, Send)
     if isinstance(sent, Fault):
         return sent
     size = len(msgspec.json.encode(sent.payload))
-    if size > MOST_PAYLOAD:
-        detail = f"it has {size} bytes, and at most {MOST_PAYLOAD} are taken"
+    if size > MAX_PAYLOAD_BYTES:
+        detail = f"it has {size} bytes, and at most {MAX_PAYLOAD_BYTES} are taken"
         return Fault("message_too_large", detail, "payload")
-    if sent.type.startswith("handoff.") and sent.payload.keys() != _OF_HANDOFF:
+    if sent.type.startswith("handoff.") and sent.payload.keys() != _HANDOFF_PAYLOAD_KEYS:
         detail = f"a {sent.type} carries handoff_id and package_hash, and nothing else"
         return Fault("schema_invalid", detail, "payload")
     return sent
 
 
-def _impostor(sent: Send, speaker: str) -> Fault | None:
+def _check_sender(sent: Send, speaker: str) -> Fault | None:
     if sent.from_ in ("", speaker):
         return None
-    return Fault(
-        "identity_mismatch", f"{speaker} cannot send for {quoted_name(sent.from_)}", "from"
-    )
+    return Fault("identity_mismatch", f"{speaker} cannot send for {quote_name(sent.from_)}", "from")
 
 
-def _posted(sent: Send, actor: Actor, store: Store, choices: Choices) -> Commands | Fault:
-    if sent.type.startswith("handoff.") and (wrong := _unfounded(sent, actor, store, choices)):
-        return wrong
+def _post_commands(sent: Send, actor: Actor, store: Store, choices: Choices) -> Commands | Fault:
+    if sent.type.startswith("handoff.") and (
+        fault := _check_handoff_payload(sent, actor, store, choices)
+    ):
+        return fault
     if sent.reply_to:
-        is_shown = is_shown_to(actor, choices.teamspaces, store)
+        is_shown = mail_visible_to(actor, choices.teamspaces, store)
         replied = find_letter(store, sent.reply_to, is_shown)
         if isinstance(replied, Refusal):
-            return fault_of(replied, "reply_to")
+            return fault_from_refusal(replied, "reply_to")
         sent = replace(sent, reply_to=replied.id)
-    names = [name for given in sent.to for name in _meant(given, store, choices)]
+    names = [
+        name for recipient in sent.to for name in _resolve_recipient(recipient, store, choices)
+    ]
     return (
         PostMail(
             to=tuple(dict.fromkeys(names)),
             subject=f"{sent.type}: {sent.task_id}" if sent.task_id else sent.type,
             body=msgspec.json.encode(sent.payload).decode(),
             kind=sent.type,
-            thread=known_as(sent.thread_id, store),
-            bead=known_as(sent.task_id, store),
+            thread=task_name_in_mail(sent.thread_id, store),
+            bead=task_name_in_mail(sent.task_id, store),
             reply_to=sent.reply_to,
         ),
     )
 
 
-def _unfounded(sent: Send, actor: Actor, store: Store, choices: Choices) -> Fault | None:
+def _check_handoff_payload(
+    sent: Send, actor: Actor, store: Store, choices: Choices
+) -> Fault | None:
     """Check that the caller is a party of the handoff, and that the hash is that of its package."""
     id, stated = (str(sent.payload[name]) for name in ("handoff_id", "package_hash"))
-    found = find_handoff(store, id, actor.name, closed_to(choices.teamspaces, actor))
+    found = find_handoff(store, id, actor.name, hidden_teamspaces(choices.teamspaces, actor))
     if isinstance(found, Refusal):
-        return fault_of(found, "payload.handoff_id")
+        return fault_from_refusal(found, "payload.handoff_id")
     if actor.name not in (found.sender, found.recipient):
         detail = f"{actor.label} may not send a {sent.type} about {id}: that is for its two sides"
         return Fault("not_authorized", detail, "payload.handoff_id")
@@ -205,95 +216,97 @@ def _unfounded(sent: Send, actor: Actor, store: Store, choices: Choices) -> Faul
     return None
 
 
-def _meant(name: str, store: Store, choices: Choices) -> tuple[str, ...]:
+def _resolve_recipient(name: str, store: Store, choices: Choices) -> tuple[str, ...]:
     """Resolve a recipient: the role `coordinator` can be addressed like an agent."""
     if name != COORDINATOR or find_agent(store, name) is not None:
         return (name,)
-    return coordinators(store) or (choices.coordinator,)
+    return find_coordinators(store) or (choices.coordinator,)
 
 
-def _sent(_: Send, __: Commands, accepted: Accepted) -> Any:
-    told = accepted.receipts[0]
+def _send_reply(_: Send, __: Commands, accepted: Committed) -> Any:
+    receipt = accepted.receipts[0]
     return {
         "success": True,
-        "message_id": told.stream.partition(":")[2],
-        "thread_id": told.thread,
+        "message_id": receipt.stream.partition(":")[2],
+        "thread_id": receipt.thread,
     }
 
 
-def _doubted(sent: Send, actor: Actor, store: Store, reply: Reply) -> Reply:
+def _add_recipient_warnings(sent: Send, actor: Actor, store: Store, reply: Reply) -> Reply:
     """Add warnings about recipients that nobody is registered as; somebody always stands in for the
     coordinators.
     """
     names = (name for name in dict.fromkeys(sent.to) if name != COORDINATOR)
-    doubts = [doubt for name in names for doubt in doubts_about_name(name, actor, store)]
-    return with_metadata(reply, warnings=doubts) if doubts else reply
+    warnings = [warning for name in names for warning in unknown_name_warnings(name, actor, store)]
+    return add_metadata(reply, warnings=warnings) if warnings else reply
 
 
-def _inbox(asked: Inbox, actor: Actor, facts: Facts) -> Any:
-    box = f"unread:{actor.name}" if asked.unread else f"in:{actor.name}"
-    query = ListQuery(box, asked.after, limit=asked.limit)
-    return _rows(page_of(facts.store, query, lambda mail: _is_of(mail, asked.type)), actor.name)
+def _query_inbox(args: Inbox, actor: Actor, facts: Facts) -> Any:
+    inbox_list = f"unread:{actor.name}" if args.unread else f"in:{actor.name}"
+    query = ListQuery(inbox_list, args.after, limit=args.limit)
+    return _page_reply(
+        mail_page(facts.store, query, lambda mail: _has_type(mail, args.type)), actor.name
+    )
 
 
-def _lookup(asked: Lookup, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
-    task = find_task(facts.store, asked.task_id) if asked.task_id else None
+def _query_messages(args: Lookup, actor: Actor, facts: Facts, is_shown: MailFilter) -> Any:
+    task = find_task(facts.store, args.task_id) if args.task_id else None
     if isinstance(task, Refusal):
-        return fault_of(task, "task_id")
-    malformed = next(filter(None, _malformed(asked)), None)
+        return fault_from_refusal(task, "task_id")
+    malformed = next(filter(None, _name_faults(args)), None)
     if malformed is not None:
         return malformed
-    thread = thread_of(asked.thread_id, facts.store) if asked.thread_id else ""
+    thread = find_thread(args.thread_id, facts.store) if args.thread_id else ""
     if isinstance(thread, Refusal):
-        return fault_of(thread, "thread_id")
+        return fault_from_refusal(thread, "thread_id")
 
     def fits(mail: Mail) -> bool:
         return (
-            _is_of(mail, asked.type)
+            _has_type(mail, args.type)
             and (task is None or mail.bead in task.task.names)
             and thread in ("", mail.thread)
-            and asked.from_ in ("", mail.sender)
-            and (not asked.to or mail.is_for(asked.to))
+            and args.from_ in ("", mail.sender)
+            and (not args.to or mail.is_recipient(args.to))
             and is_shown(mail)
         )
 
     names = sorted(task.task.names) if task else ()
-    narrow = (
+    lists = (
         [f"thread:{thread}"] if thread else [],
         [f"{kind}:{name}" for name in names for kind in ("thread", "bead")],
-        [f"from:{asked.from_}"] if asked.from_ else [],
-        [f"in:{asked.to or actor.name}"],
+        [f"from:{args.from_}"] if args.from_ else [],
+        [f"in:{args.to or actor.name}"],
     )
-    first, *more = next(filter(None, narrow))
-    query = ListQuery(first, asked.after, limit=asked.limit)
-    others = (walk(facts.store, replace(query, list=name)) for name in more)
-    besides = merge(*others, key=attrgetter("position"))
-    return _rows(page_of(facts.store, query, fits, besides), actor.name)
+    first, *more = next(filter(None, lists))
+    query = ListQuery(first, args.after, limit=args.limit)
+    others = (walk_list(facts.store, replace(query, list=name)) for name in more)
+    merged = merge(*others, key=attrgetter("position"))
+    return _page_reply(mail_page(facts.store, query, fits, merged), actor.name)
 
 
-def _malformed(asked: Lookup) -> Iterator[Fault | None]:
+def _name_faults(args: Lookup) -> Iterator[Fault | None]:
     checks = (
-        ("from", asked.from_, check_agent),
-        ("to", asked.to, check_agent),
+        ("from", args.from_, check_agent),
+        ("to", args.to, check_agent),
     )
     for field, word, check in checks:
         refusal = check(word) if word else None
-        yield None if refusal is None else fault_of(refusal, field)
+        yield None if refusal is None else fault_from_refusal(refusal, field)
 
 
-def _is_of(mail: Mail, type: str) -> bool:
-    return mail.kind in TYPES and type in ("", mail.kind)
+def _has_type(mail: Mail, type: str) -> bool:
+    return mail.kind in MESSAGE_TYPES and type in ("", mail.kind)
 
 
-def _rows(page: Page, reader: str) -> Any:
+def _page_reply(page: MailPage, reader: str) -> Any:
     return {
         "success": True,
-        "messages": [_row(letter, reader) for letter in page.letters],
-        **page.way_on,
+        "messages": [_message_row(letter, reader) for letter in page.letters],
+        **page.continuation,
     }
 
 
-def _row(letter: Letter, reader: str) -> Mapping[str, Any]:
+def _message_row(letter: Letter, reader: str) -> Mapping[str, Any]:
     mail = letter.mail
     return {
         "message_id": mail.id,
@@ -302,17 +315,17 @@ def _row(letter: Letter, reader: str) -> Mapping[str, Any]:
         "to": mail.to,
         "thread_id": mail.thread,
         "task_id": mail.bead,
-        "payload": _payload(mail.body),
+        "payload": _decode_payload(mail.body),
         "sent_at": to_rfc3339(mail.posted_at),
         "read": reader in mail.read_by,
         "position": letter.position,
     }
 
 
-def _payload(body: str) -> Mapping[str, Any]:
+def _decode_payload(body: str) -> Mapping[str, Any]:
     """Decode the payload; a letter of this kind may have been written by hand."""
     try:
-        said = msgspec.json.decode(body)
+        decoded = msgspec.json.decode(body)
     except msgspec.DecodeError:
-        said = None
-    return cast(dict[str, Any], said) if isinstance(said, dict) else {"text": body}
+        decoded = None
+    return cast(dict[str, Any], decoded) if isinstance(decoded, dict) else {"text": body}

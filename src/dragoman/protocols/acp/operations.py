@@ -3,69 +3,75 @@
 from typing import Any, Final
 
 from dragoman.core.actors import Actor
-from dragoman.core.ids import quoted_name
+from dragoman.core.ids import quote_name
 from dragoman.engine.faults import Fault
 from dragoman.engine.operation import Dialect, Facts, Operation
 from dragoman.protocols.acp import messages, query, translate, workq
 from dragoman.protocols.acp.actions import HandoffCall
-from dragoman.protocols.acp.after import follow_up, lingers
-from dragoman.protocols.acp.detect import HANDOFF, hear
-from dragoman.protocols.acp.errors import CODES
+from dragoman.protocols.acp.after import follow_up, has_follow_up
+from dragoman.protocols.acp.detect import HANDOFF, parse_message
+from dragoman.protocols.acp.errors import REFUSAL_CODES
 from dragoman.protocols.acp.lint import KINDS, lint
-from dragoman.protocols.acp.outlook import outlook
-from dragoman.protocols.acp.read import Asked, read_action
-from dragoman.protocols.acp.render import RENDER
-from dragoman.protocols.acp.reply import done, no_in, refused
+from dragoman.protocols.acp.outlook import diagnose
+from dragoman.protocols.acp.read import ActionCall, parse_action
+from dragoman.protocols.acp.render import RENDERERS
+from dragoman.protocols.acp.reply import refusal_in_reply, refusal_reply, success_reply
 from dragoman.protocols.acp.schema import package_schema
 from dragoman.protocols.acp.settings import DEFAULTS, Choices
 
 NAME: Final = "acp"
-_LOOKS: Final = frozenset({"initiate", "validate", "query"})
+_LOOKUP_ACTIONS: Final = frozenset({"initiate", "validate", "query"})
 """Actions that read more than the handoff before the hub decides."""
 
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
     """The ACP dialect with these settings."""
-    operations = (_handoff(choices), *messages.operations(choices), *workq.operations(choices))
+    operations = (
+        _handoff_operation(choices),
+        *messages.message_operations(choices),
+        *workq.workq_operations(choices),
+    )
     by_name = {operation.name: operation for operation in operations}
     return Dialect(
         name=NAME,
         operations=operations,
-        hear=lambda incoming: hear(incoming, by_name),
+        parse=lambda incoming: parse_message(incoming, by_name),
         lint=lint,
-        refusals=CODES,
-        render=RENDER,
-        kinds=KINDS,
-        says_no=lambda message, refusal, actor, facts: refused(
+        refusal_codes=REFUSAL_CODES,
+        renderers=RENDERERS,
+        message_types=KINDS,
+        format_error=lambda message, refusal, actor, facts: refusal_reply(
             message, refusal, actor, facts, choices
         ),
         schema=package_schema,
-        outlook=lambda handoff, facts: outlook(handoff, facts, choices),
-        known_by=(
+        diagnose=lambda handoff, facts: diagnose(handoff, facts, choices),
+        recognition_hint=(
             "an object with action (initiate, accept, …), or with to, payload and type "
             "(status.update, …)"
         ),
     )
 
 
-def _handoff(choices: Choices) -> Operation:
-    def after(asked: Asked, actor: Actor, facts: Facts, reply: Any) -> Any:
-        return follow_up(asked, actor, facts, reply, choices)
+def _handoff_operation(choices: Choices) -> Operation:
+    def after(call: ActionCall, actor: Actor, facts: Facts, reply: Any) -> Any:
+        return follow_up(call, actor, facts, reply, choices)
 
     return Operation(
         name=HANDOFF,
-        shape=HandoffCall,
-        read=read_action,
+        input_type=HandoffCall,
+        validate=parse_action,
         commands=lambda _: (),
-        gather=lambda asked, actor, facts: translate.commands(asked, actor, facts, choices),
-        asks=lambda asked, actor, facts: query.answer(asked, actor, facts, choices),
-        reply=done,
-        after=after,
-        looks=lambda asked: asked.action in _LOOKS or translate.is_looked_up(asked, choices),
-        lingers=lambda asked, reply: lingers(asked, reply, choices),
-        no_in=no_in,
-        roles=messages.EVERYONE,
-        identity=_impostor,
+        gather=lambda asked, actor, facts: translate.action_commands(asked, actor, facts, choices),
+        maybe_query=lambda asked, actor, facts: query.answer_query(asked, actor, facts, choices),
+        reply=success_reply,
+        follow_up=after,
+        needs_lookup=lambda asked: (
+            asked.action in _LOOKUP_ACTIONS or translate.needs_handoff(asked, choices)
+        ),
+        blocking_after=lambda asked, reply: has_follow_up(asked, reply, choices),
+        refusal_in_reply=refusal_in_reply,
+        roles=messages.ALL_ROLES,
+        check_identity=_check_sender,
         summary=(
             "ACP: hand a task over with proof. Sender: initiate, withdraw, close. Recipient: "
             "accept (checks the package), then activate, complete; or reject. query looks handoffs "
@@ -74,10 +80,10 @@ def _handoff(choices: Choices) -> Operation:
     )
 
 
-def _impostor(asked: Asked, speaker: str) -> Fault | None:
+def _check_sender(call: ActionCall, speaker: str) -> Fault | None:
     """Check that the sender of an offer is the caller; in a query `from_agent` is a filter."""
-    named = asked.said.get("from_agent", "") if asked.action in ("initiate", "draft") else ""
-    if named in ("", speaker):
+    sender = call.filled.get("from_agent", "") if call.action in ("initiate", "draft") else ""
+    if sender in ("", speaker):
         return None
-    detail = f"{speaker} cannot hand over for {quoted_name(str(named))}"
+    detail = f"{speaker} cannot hand over for {quote_name(str(sender))}"
     return Fault("identity_mismatch", detail, "from_agent")

@@ -8,16 +8,16 @@ from msgspec import UNSET, UnsetType, defstruct
 from msgspec.structs import FieldInfo, fields
 
 from dragoman.core.moments import parse_rfc3339
-from dragoman.core.states.handoff_package import hash_of
+from dragoman.core.states.handoff_package import compute_package_hash
 from dragoman.engine.faults import Fault
-from dragoman.protocols.acp.actions import SHAPES, Initiate
+from dragoman.protocols.acp.actions import ACTION_SHAPES, Initiate
 from dragoman.protocols.acp.read import (
     artifact_faults,
-    completed,
     deadline_faults,
+    drop_blank_fields,
+    fill_defaults,
     item_faults,
-    meant_by,
-    shaped,
+    parse_shape,
     task_faults,
 )
 from dragoman.protocols.acp.wire import (
@@ -28,129 +28,136 @@ from dragoman.protocols.acp.wire import (
     Package,
     Task,
 )
-from dragoman.text.shape_words import MISSING, below, no_such_field
+from dragoman.text.shape_words import MISSING, join_path, unknown_field_message
 
 
-def composed(said: Mapping[str, Any]) -> dict[str, Any]:
+def compose_package(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Compose the package of an initiate, before the hub completes and seals it.
 
     A deadline beside the package goes into it, so that it is hashed too.
     """
-    given = _part(said, "verification")
-    deadline = {"deadline": said["deadline"]} if said.get("deadline") else {}
+    verification = _object_field(fields, "verification")
+    deadline = {"deadline": fields["deadline"]} if fields.get("deadline") else {}
     return {
-        "task": {**said["task"], **deadline},
-        "context": said["context"],
-        "work_state": said["work_state"],
-        "artifacts": said.get("artifacts", []),
-        "provenance": _part(said, "provenance"),
-        "policy": said["policy"],
-        "verification": {"schema_version": given.get("schema_version", SCHEMA_VERSION)},
+        "task": {**fields["task"], **deadline},
+        "context": fields["context"],
+        "work_state": fields["work_state"],
+        "artifacts": fields.get("artifacts", []),
+        "provenance": _object_field(fields, "provenance"),
+        "policy": fields["policy"],
+        "verification": {"schema_version": verification.get("schema_version", SCHEMA_VERSION)},
     }
 
 
-def due_at_of(given: Initiate) -> int | None:
+def parse_due_at(arguments: Initiate) -> int | None:
     """Parse the deadline of an initiate, if one is stated."""
-    stated = given.deadline or given.task.deadline or ""
+    stated = arguments.deadline or arguments.task.deadline or ""
     return parse_rfc3339(stated) if stated else None
 
 
-def hash_as_given(said: Mapping[str, Any]) -> str:
+def hash_as_sent(fields: Mapping[str, Any]) -> str:
     """Hash of the package exactly as its sender wrote it, without defaults."""
-    return hash_of({name: said[name] for name in SECTIONS if name in said})
+    return compute_package_hash({name: fields[name] for name in SECTIONS if name in fields})
 
 
 def package_faults(package: Mapping[str, Any]) -> Iterator[Fault]:
     """Find every fault of a package, part by part."""
-    yield from _faults_of(package, Package)
-    yield from _beyond_shape(package)
+    yield from _shape_faults(package, Package)
+    yield from _content_faults(package)
 
 
-def offer_faults(said: Mapping[str, Any]) -> Iterator[Fault]:
+def offer_faults(fields: Mapping[str, Any]) -> Iterator[Fault]:
     """Find every fault of the arguments of an initiate."""
-    full = completed(said)
-    yield from _faults_of(full, Initiate)
-    yield from _beyond_shape(full)
-    deadline, task = full.get("deadline"), shaped(full.get("task"), Task)
+    full = fill_defaults(fields)
+    yield from _shape_faults(full, Initiate)
+    yield from _content_faults(full)
+    deadline, task = full.get("deadline"), parse_shape(full.get("task"), Task)
     if isinstance(deadline, str):
         yield from deadline_faults(deadline, task if isinstance(task, Task) else None)
 
 
-def action_faults(said: Mapping[str, Any], first: Fault) -> Iterator[Fault]:
+def argument_faults(fields: Mapping[str, Any], first: Fault) -> Iterator[Fault]:
     """Find every fault of the arguments of an action; `first` is the one that is known."""
-    if said["action"] == "initiate":
-        found = list(offer_faults(meant_by(said)))
+    if fields["action"] == "initiate":
+        found = list(offer_faults(drop_blank_fields(fields)))
     else:
-        found = list(_faults_of(meant_by(said), SHAPES[said["action"]]))
+        found = list(_shape_faults(drop_blank_fields(fields), ACTION_SHAPES[fields["action"]]))
     yield from found or (first,)
 
 
-def _beyond_shape(given: Mapping[str, Any]) -> Iterator[Fault]:
+def _content_faults(package: Mapping[str, Any]) -> Iterator[Fault]:
     """Faults that the shapes of a package's parts cannot express."""
-    task, artifacts = shaped(given.get("task"), Task), shaped(given.get("artifacts"), Artifacts)
+    task, artifacts = (
+        parse_shape(package.get("task"), Task),
+        parse_shape(package.get("artifacts"), Artifacts),
+    )
     if isinstance(task, Task):
         yield from task_faults(task)
     if isinstance(artifacts, tuple):
         yield from artifact_faults(cast(tuple[Artifact, ...], artifacts), "artifacts")
-    yield from item_faults(given)
+    yield from item_faults(package)
 
 
-def _faults_of(given: Mapping[str, Any], shape: Any, at: str = "") -> Iterator[Fault]:
+def _shape_faults(candidate: Mapping[str, Any], shape: Any, at: str = "") -> Iterator[Fault]:
     """Missing, unknown and invalid fields of an object, key by key."""
-    known = _fields_of(shape)
-    for name in given:
+    known = _shape_fields(shape)
+    for name in candidate:
         if name not in known:
-            yield Fault("schema_invalid", no_such_field(name, known), below(at, name[:64]))
+            yield Fault(
+                "schema_invalid", unknown_field_message(name, known), join_path(at, name[:64])
+            )
     for name, field in known.items():
-        if name not in given:
+        if name not in candidate:
             if field.required:
-                yield Fault("schema_invalid", MISSING, below(at, name))
+                yield Fault("schema_invalid", MISSING, join_path(at, name))
             continue
-        value = given[name]
-        if isinstance(value, dict) and _is_shape(field.type):
-            yield from _faults_of(cast(dict[str, Any], value), field.type, below(at, name))
+        value = candidate[name]
+        if isinstance(value, dict) and _is_struct(field.type):
+            yield from _shape_faults(cast(dict[str, Any], value), field.type, join_path(at, name))
             continue
-        found = shaped({name: value}, _any_of(shape))
+        found = parse_shape({name: value}, _optional_shape(shape))
         if isinstance(found, Fault):
-            first = Fault(found.code, found.reason, below(at, found.path))
-            yield from [*_faults_in(value, _items_of(field.type), below(at, name))] or (first,)
+            first = Fault(found.code, found.reason, join_path(at, found.path))
+            yield from [
+                *_item_shape_faults(value, _item_shape(field.type), join_path(at, name))
+            ] or (first,)
 
 
-def _faults_in(value: Any, shape: Any, at: str) -> Iterator[Fault]:
+def _item_shape_faults(value: Any, shape: Any, at: str) -> Iterator[Fault]:
     """The same for each object in a list."""
     if shape is None or not isinstance(value, list):
         return
     for number, one in enumerate(cast(list[Any], value)):
         if isinstance(one, dict):
-            yield from _faults_of(cast(dict[str, Any], one), shape, f"{at}[{number}]")
+            yield from _shape_faults(cast(dict[str, Any], one), shape, f"{at}[{number}]")
 
 
 @cache
-def _items_of(type: Any) -> Any:
+def _item_shape(type: Any) -> Any:
     """Shape of the items of a list; None if they are no objects."""
     inner = get_args(type)
     if get_origin(type) is Annotated:
-        return _items_of(inner[0])
-    return inner[0] if get_origin(type) is tuple and _is_shape(inner[0]) else None
+        return _item_shape(inner[0])
+    return inner[0] if get_origin(type) is tuple and _is_struct(inner[0]) else None
 
 
-def _is_shape(type: Any) -> bool:
+def _is_struct(type: Any) -> bool:
     return hasattr(type, "__struct_fields__")
 
 
 @cache
-def _fields_of(shape: Any) -> Mapping[str, FieldInfo]:
+def _shape_fields(shape: Any) -> Mapping[str, FieldInfo]:
     """Fields of a shape by name; cached, because finding them takes longer than all checks."""
     return {field.name: field for field in fields(shape)}
 
 
 @cache
-def _any_of(shape: Any) -> Any:
+def _optional_shape(shape: Any) -> Any:
     """The same shape with every field optional."""
-    of_any = [(name, field.type | UnsetType, UNSET) for name, field in _fields_of(shape).items()]
+    of_any = [(name, field.type | UnsetType, UNSET) for name, field in _shape_fields(shape).items()]
     return defstruct(shape.__name__, of_any, frozen=True)
 
 
-def _part(said: Mapping[str, Any], name: str) -> dict[str, Any]:
-    part = said.get(name, {})
+def _object_field(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
+    part = fields.get(name, {})
     return cast(dict[str, Any], part) if isinstance(part, dict) else {}

@@ -7,9 +7,9 @@ import msgspec
 
 from dragoman.core.events import EVENT_NAMES, AnyEvent, HandoffEvent, TaskHandedOver, WorkItemEvent
 
-_TOLD: Final = (*get_args(HandoffEvent), *get_args(WorkItemEvent), TaskHandedOver)
+_RENDERED_EVENTS: Final = (*get_args(HandoffEvent), *get_args(WorkItemEvent), TaskHandedOver)
 
-RENDER: Final[Mapping[type[Any], Callable[[AnyEvent], Any] | None]] = {
-    event: msgspec.to_builtins if event in _TOLD else None for event in EVENT_NAMES
+RENDERERS: Final[Mapping[type[Any], Callable[[AnyEvent], Any] | None]] = {
+    event: msgspec.to_builtins if event in _RENDERED_EVENTS else None for event in EVENT_NAMES
 }
 """Event -> its rendering; None: not rendered on purpose, because it concerns no handoff."""

@@ -16,104 +16,110 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.handoff import Handoff
 from dragoman.engine.operation import Commands, Facts
 from dragoman.engine.reads.handoffs import find_handoff
-from dragoman.engine.reads.teamspaces import closed_to
-from dragoman.engine.request import Accepted
-from dragoman.protocols.acp.errors import CODES
-from dragoman.protocols.acp.read import Asked
+from dragoman.engine.reads.teamspaces import hidden_teamspaces
+from dragoman.engine.request import Committed
+from dragoman.protocols.acp.errors import REFUSAL_CODES
+from dragoman.protocols.acp.read import ActionCall
 from dragoman.protocols.acp.settings import Choices
 
 APPROVAL_REQUIRED: Final = "approval_required"
 TRY_AGAIN: Final = "try_again"
 
-_TIMED: Final = (ProposeHandoff, ExtendHandoff, ReassignHandoff)
+_COMMANDS_WITH_DEADLINE: Final = (ProposeHandoff, ExtendHandoff, ReassignHandoff)
 """Commands that give a handoff a new deadline."""
 
 Reply = dict[str, Any]
 
 
-def done(asked: Asked, commands: Commands, accepted: Accepted) -> Reply:
+def success_reply(call: ActionCall, commands: Commands, accepted: Committed) -> Reply:
     """Reply of success: the handoff and its state, or what it waits for."""
-    told, command = accepted.receipts[-1], commands[-1]
+    receipt, command = accepted.receipts[-1], commands[-1]
     reply: Reply = {
         "success": True,
-        "handoff_id": told.stream.partition(":")[2],
-        "status": told.state,
+        "handoff_id": receipt.stream.partition(":")[2],
+        "status": receipt.state,
     }
-    if isinstance(command, _TIMED):
-        reply = with_metadata(reply, package_hash=told.seal)
+    if isinstance(command, _COMMANDS_WITH_DEADLINE):
+        reply = add_metadata(reply, package_hash=receipt.seal)
         reply = (
-            with_metadata(reply, due_by=to_rfc3339(told.expires_at)) if told.expires_at else reply
+            add_metadata(reply, due_by=to_rfc3339(receipt.expires_at))
+            if receipt.expires_at
+            else reply
         )
-    if warnings := [*asked.warnings, *accepted.masked]:
-        reply = with_metadata(reply, warnings=warnings)
+    if warnings := [*call.warnings, *accepted.redaction_warnings]:
+        reply = add_metadata(reply, warnings=warnings)
     if isinstance(command, AcceptHandoff):
-        return _of_gate(reply, command)
-    if isinstance(command, ActivateHandoff) and told.fence:
-        return with_metadata(reply, attempt=told.attempt, fence=told.fence)
+        return _gate_reply(reply, command)
+    if isinstance(command, ActivateHandoff) and receipt.fence:
+        return add_metadata(reply, attempt=receipt.attempt, fence=receipt.fence)
     return reply
 
 
-def _of_gate(reply: Reply, command: AcceptHandoff) -> Reply:
+def _gate_reply(reply: Reply, command: AcceptHandoff) -> Reply:
     """Add the result of the gate; nothing for a duplicate, or if the hub itself rejected it."""
     is_unknown = reply["status"] == "rejected" and not command.failed
     if is_unknown or not (command.passed or command.failed):
         return reply
     failed = [f"{code}: {detail}" for code, detail in command.failed]
-    told = _verified(reply, command.passed, failed, command.left_out)
+    result = _add_verification(reply, command.passed, failed, command.left_out)
     if command.failed:
-        return denied(told, *command.failed[0])
+        return as_failure(result, *command.failed[0])
     if reply["status"] == "validating":
         code = TRY_AGAIN if command.waits_for else APPROVAL_REQUIRED
-        why = command.waits_for or "a person's approval is missing"
-        return denied(told, code, f"{why}; it stays where it is, and can be accepted again")
-    return told
+        reason = command.waits_for or "a person's approval is missing"
+        return as_failure(
+            result, code, f"{reason}; it stays where it is, and can be accepted again"
+        )
+    return result
 
 
-def with_metadata(reply: Reply, **more: Any) -> Reply:
+def add_metadata(reply: Reply, **metadata: Any) -> Reply:
     """Add metadata to a reply."""
-    return {**reply, "metadata": {**reply.get("metadata", {}), **more}}
+    return {**reply, "metadata": {**reply.get("metadata", {}), **metadata}}
 
 
-def at_gate(reply: Reply, handoff: Handoff) -> Reply:
+def add_gate_result(reply: Reply, handoff: Handoff) -> Reply:
     """Add the recorded result of the gate: checks, and the reason of a rejection."""
-    told = _verified(reply, handoff.passed, handoff.failed, handoff.left_out)
+    result = _add_verification(reply, handoff.passed, handoff.failed, handoff.left_out)
     if handoff.failed and handoff.rejection is not None:
-        said = handoff.rejection
-        return denied(told, said.reason, said.detail)
-    return told
+        rejection = handoff.rejection
+        return as_failure(result, rejection.reason, rejection.detail)
+    return result
 
 
-def _verified(
+def _add_verification(
     reply: Reply, passed: Sequence[str], failed: Sequence[str], left_out: Sequence[str]
 ) -> Reply:
-    told = with_metadata(reply, verification_passed=list(passed), verification_failed=list(failed))
-    return with_metadata(told, left_out=list(left_out)) if left_out else told
+    result = add_metadata(reply, verification_passed=list(passed), verification_failed=list(failed))
+    return add_metadata(result, left_out=list(left_out)) if left_out else result
 
 
-def denied(reply: Reply, code: str, detail: str) -> Reply:
+def as_failure(reply: Reply, code: str, detail: str) -> Reply:
     """Turn the reply into a failure."""
     return {**reply, "success": False, "error": {"code": code, "detail": detail}}
 
 
-def no_in(reply: Any) -> Refusal | None:
+def refusal_in_reply(reply: Any) -> Refusal | None:
     """Refusal in a reply, if it is a failure."""
     error: Mapping[str, str] | None = reply.get("error")
     return None if error is None else Refusal(error["code"], error["detail"])
 
 
-def refused(message: Any, refusal: Refusal, actor: Actor, facts: Facts, choices: Choices) -> Reply:
+def refusal_reply(
+    message: Any, refusal: Refusal, actor: Actor, facts: Facts, choices: Choices
+) -> Reply:
     """Reply of a refusal: its code and detail, and the state of the handoff if the caller may see
     it.
     """
     # Codes of the surface itself are kept.
-    error = {"code": CODES.get(refusal.code, refusal.code), "detail": refusal.detail}
+    error = {"code": REFUSAL_CODES.get(refusal.code, refusal.code), "detail": refusal.detail}
     if refusal.code == "ownership_conflict":
         error["kind"] = refusal.kind
     reply: Reply = {"success": False, "error": error}
-    handoff_id = message.given.handoff_id if isinstance(message, Asked) else ""
+    handoff_id = message.arguments.handoff_id if isinstance(message, ActionCall) else ""
     if not handoff_id:
         return reply
-    closed = closed_to(choices.teamspaces, actor)
+    closed = hidden_teamspaces(choices.teamspaces, actor)
     known = find_handoff(facts.store, handoff_id, actor.name, closed)
     # What does not exist for the caller has no status either.
     is_hidden = refusal.code == "handoff_not_found"

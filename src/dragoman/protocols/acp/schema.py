@@ -6,8 +6,8 @@ import msgspec
 
 from dragoman.protocols.acp.wire import SCHEMA_VERSION, Package
 
-DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
-ID: Final = f"urn:dragoman:acp:package:{SCHEMA_VERSION}"
+JSON_SCHEMA_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+PACKAGE_SCHEMA_ID: Final = f"urn:dragoman:acp:package:{SCHEMA_VERSION}"
 
 
 def package_schema() -> dict[str, Any]:
@@ -16,8 +16,8 @@ def package_schema() -> dict[str, Any]:
     defined = cast(dict[str, dict[str, Any]], parts)
     own = defined.pop(str(root["$ref"]).rpartition("/")[2])
     return {
-        "$schema": DRAFT,
-        "$id": ID,
+        "$schema": JSON_SCHEMA_DRAFT,
+        "$id": PACKAGE_SCHEMA_ID,
         **own,
         "title": "ACPHandoffPackage",
         "$defs": defined,

@@ -9,10 +9,10 @@ from dragoman.core.deadlines import Backoff
 from dragoman.core.deciding.handoffs.common import COORDINATOR
 from dragoman.core.errors import Refusal
 from dragoman.engine.artifacts import ArtifactStore
-from dragoman.engine.workq import Workq
+from dragoman.engine.workq import WorkQueue
 from dragoman.protocols.acp.wire import Classification, Sensitivity, Visibility
 
-QUIET_TTL_MS: Final = 20 * 60_000
+HANDOFF_LEASE_MS: Final = 20 * 60_000
 """Duration of a lease that `activate` grants: ACP has no heartbeats."""
 
 
@@ -31,7 +31,7 @@ class Choices(Struct, frozen=True):
     review_required: bool = True
     max_attempts: int = 5
     backoff: Backoff = Backoff()
-    ttl_ms: int = QUIET_TTL_MS
+    ttl_ms: int = HANDOFF_LEASE_MS
     sla_ms: Mapping[str, int] = {}
     """State -> its SLA, if it differs from the protocol's default."""
     classifications: frozenset[str] = frozenset(get_args(Classification))
@@ -44,13 +44,13 @@ class Choices(Struct, frozen=True):
     """Teamspaces that are not open to everyone."""
     artifacts: ArtifactStore | None = None
     """Store that verifies and keeps artifacts; None: there is none."""
-    artifacts_bytes: int = 1 << 32
+    max_artifact_bytes: int = 1 << 32
     """Largest total size of a package's artifacts, in bytes."""
-    secret_in: Callable[[Any], Refusal | None] = lambda _: None
+    find_secret: Callable[[Any], Refusal | None] = lambda _: None
     """Refusal of a document that contains a secret; None: it contains none."""
-    workq: Workq | None = None
+    workq: WorkQueue | None = None
     """Work queue in which items are transferred; None: there is none."""
-    has_own_workq: bool = True
+    uses_own_workq: bool = True
     """True if that queue is the hub's own; else operations go to the external queue, and the hub's
     own keeps what is orphaned there.
     """

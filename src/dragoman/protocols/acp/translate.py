@@ -19,17 +19,17 @@ from dragoman.core.commands import (
     DiscardDraft,
     DraftHandoff,
     ExtendHandoff,
-    Failure,
+    GateFailure,
     ProposeHandoff,
     ReassignHandoff,
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.deciding.handoffs.drafting import taken
+from dragoman.core.deciding.handoffs.drafting import id_in_use_refusal
 from dragoman.core.moments import parse_duration
 from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.handoff_package import mark_of
-from dragoman.engine.faults import Fault, fault_of
+from dragoman.core.states.handoff_package import draft_fingerprint
+from dragoman.engine.faults import Fault, fault_from_refusal
 from dragoman.engine.operation import Commands, Facts
 from dragoman.engine.reads.handoffs import find_handoff, was_drafted
 from dragoman.protocols.acp.actions import (
@@ -40,207 +40,215 @@ from dragoman.protocols.acp.actions import (
     Complete,
     Draft,
     ExtendSla,
+    HandoffAction,
     Initiate,
-    OnHandoff,
     Reassign,
     Reject,
     Withdraw,
 )
-from dragoman.protocols.acp.doubts import doubts_about, doubts_about_task, doubts_about_times
+from dragoman.protocols.acp.doubts import deadline_warnings, recipient_warnings, task_warnings
 from dragoman.protocols.acp.gate import (
-    PASSING,
-    artifacts_of,
-    check_copies,
-    examine,
-    foreseen,
-    wrong_with,
+    TRANSIENT,
+    check_verified_copies,
+    foresee_failures,
+    package_artifacts,
+    run_gate,
+    verify_files,
 )
-from dragoman.protocols.acp.package import composed, due_at_of, hash_as_given, offer_faults
-from dragoman.protocols.acp.read import Asked, read_action
+from dragoman.protocols.acp.package import compose_package, hash_as_sent, offer_faults, parse_due_at
+from dragoman.protocols.acp.read import ActionCall, parse_action
 from dragoman.protocols.acp.reply import TRY_AGAIN
 from dragoman.protocols.acp.settings import Choices
-from dragoman.protocols.acp.teamspace import is_hidden, outsider
+from dragoman.protocols.acp.teamspace import check_membership, is_hidden
 
-KIND: Final = "acp"
+ALIAS_KIND: Final = "acp"
 """Kind of alias for tasks that ACP created."""
 
-_NOT_KEPT: Final = frozenset({"action", "handoff_id", "to_agent", "teamspace_id", "from_agent"})
+_NON_PACKAGE_FIELDS: Final = frozenset(
+    {"action", "handoff_id", "to_agent", "teamspace_id", "from_agent"}
+)
 """Arguments of a draft that are no part of its package."""
 
 
-def commands(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Commands | Fault:
+def action_commands(
+    call: ActionCall, actor: Actor, facts: Facts, choices: Choices
+) -> Commands | Fault:
     """Translate an action to commands."""
     if actor.role not in MAY_WRITE:
         return Fault("not_authorized", f"{actor.label} may look handoffs up, and nothing else")
-    known = _known(asked.given, facts) if is_looked_up(asked, choices) else None
+    known = _find_known(call.arguments, facts) if needs_handoff(call, choices) else None
     if known is not None and is_hidden(known, actor, choices):
         # Reveal no more of it than of one that does not exist, or of another's draft.
-        is_begun = asked.action in _BEGINS
-        return fault_of(taken(known.id) if is_begun else missing.handoff(known.id))
+        may_choose_id = call.action in _CHOOSES_ID
+        return fault_from_refusal(
+            id_in_use_refusal(known.id) if may_choose_id else missing.handoff(known.id)
+        )
     if known is not None:
-        asked.seen.append(known)
-    return _COMMANDS[asked.action](asked, known, actor, facts, choices)
+        call.looked_up.append(known)
+    return _ACTION_COMMANDS[call.action](call, known, actor, facts, choices)
 
 
-_LOOKED_UP: Final = frozenset({"draft", "propose", "accept", "activate"})
+_NEEDS_HANDOFF: Final = frozenset({"draft", "propose", "accept", "activate"})
 """Actions whose translation depends on the state of the handoff."""
 
 
-_BEGINS: Final = frozenset({"initiate", "draft"})
+_CHOOSES_ID: Final = frozenset({"initiate", "draft"})
 """Actions whose caller may choose the id of a handoff."""
 
 
-def is_looked_up(asked: Asked, choices: Choices) -> bool:
+def needs_handoff(call: ActionCall, choices: Choices) -> bool:
     """Return whether the handoff must be read before the action is translated."""
-    is_delivery = asked.action == "complete" and bool(asked.given.final_artifacts)
-    return asked.action in _LOOKED_UP or is_delivery or bool(choices.teamspaces)
+    is_delivery = call.action == "complete" and bool(call.arguments.final_artifacts)
+    return call.action in _NEEDS_HANDOFF or is_delivery or bool(choices.teamspaces)
 
 
-def _known(given: Any, facts: Facts) -> Handoff | None:
-    found = find_handoff(facts.store, given.handoff_id) if given.handoff_id else None
+def _find_known(arguments: Any, facts: Facts) -> Handoff | None:
+    found = find_handoff(facts.store, arguments.handoff_id) if arguments.handoff_id else None
     return found if isinstance(found, Handoff) else None
 
 
 # Draft, propose and initiate
 
 
-def _draft(
-    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+def _draft_commands(
+    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
     """Write a draft; a part that is given replaces that part."""
     del facts
-    given: Draft = asked.given
-    new = {key: value for key, value in asked.said.items() if key not in _NOT_KEPT}
-    teamspace = given.teamspace_id or (known.teamspace if known else "default")
+    arguments: Draft = call.arguments
+    parts = {key: value for key, value in call.filled.items() if key not in _NON_PACKAGE_FIELDS}
+    teamspace = arguments.teamspace_id or (known.teamspace if known else "default")
     is_elsewhere = known is None or known.teamspace != teamspace
-    if is_elsewhere and (stranger := outsider(teamspace, actor, choices)):
-        return stranger
-    return (DraftHandoff(new, given.handoff_id, given.to_agent, given.teamspace_id),)
+    if is_elsewhere and (fault := check_membership(teamspace, actor, choices)):
+        return fault
+    return (DraftHandoff(parts, arguments.handoff_id, arguments.to_agent, arguments.teamspace_id),)
 
 
-def _propose(
-    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+def _propose_commands(
+    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
     """Propose a draft as it stands; one that was proposed already is not proposed again."""
     if known and known.sender == actor.name and was_drafted(facts.store, known):
-        return (_offered(known),)
-    offer = drafted(asked.given.handoff_id, known, actor)
+        return (_same_proposal(known),)
+    offer = draft_offer(call.arguments.handoff_id, known, actor)
     if isinstance(offer, Fault):
         return offer
-    made = initiate(offer, known, actor, facts, choices)
-    asked.warnings.extend(offer.warnings)
-    if known is None or isinstance(made, Fault):
-        return made
-    *before, last = made
-    return (*before, replace(cast(ProposeHandoff, last), drafted=mark_of(known)))
+    initiated = initiate_commands(offer, known, actor, facts, choices)
+    call.warnings.extend(offer.warnings)
+    if known is None or isinstance(initiated, Fault):
+        return initiated
+    *before, last = initiated
+    return (*before, replace(cast(ProposeHandoff, last), drafted=draft_fingerprint(known)))
 
 
-def _offered(known: Handoff) -> ProposeHandoff:
+def _same_proposal(handoff: Handoff) -> ProposeHandoff:
     """The proposal that created this handoff."""
     return ProposeHandoff(
-        task=known.task,
-        recipient=known.recipient,
-        package=known.package,
-        id=known.id,
-        title=known.title,
-        reason=known.reason,
-        thread=known.thread,
-        teamspace=known.teamspace,
-        supersedes=known.supersedes,
-        sla_ms=known.sla_ms,
-        due_at=known.due_at,
+        task=handoff.task,
+        recipient=handoff.recipient,
+        package=handoff.package,
+        id=handoff.id,
+        title=handoff.title,
+        reason=handoff.reason,
+        thread=handoff.thread,
+        teamspace=handoff.teamspace,
+        supersedes=handoff.supersedes,
+        sla_ms=handoff.sla_ms,
+        due_at=handoff.due_at,
     )
 
 
-def drafted(id: str, known: Handoff | None, actor: Actor) -> Asked | Fault:
+def draft_offer(id: str, draft: Handoff | None, actor: Actor) -> ActionCall | Fault:
     """The offer that a draft would make, or its faults."""
-    if known is None or known.sender != actor.name:
-        return fault_of(missing.handoff(id))
-    if known.status != "draft":
-        return Fault("invalid_transition", f"{known.id} is {known.status}, and no draft")
-    read = read_action(_words_of(known))
-    return Fault(read.code, "; ".join(lacks(known))) if isinstance(read, Fault) else read
+    if draft is None or draft.sender != actor.name:
+        return fault_from_refusal(missing.handoff(id))
+    if draft.status != "draft":
+        return Fault("invalid_transition", f"{draft.id} is {draft.status}, and no draft")
+    read = parse_action(_initiate_fields(draft))
+    return Fault(read.code, "; ".join(draft_faults(draft))) if isinstance(read, Fault) else read
 
 
-def lacks(draft: Handoff) -> list[str]:
+def draft_faults(draft: Handoff) -> list[str]:
     """Everything that is missing or wrong in a draft, one sentence each."""
-    return [fault.detail for fault in offer_faults(_words_of(draft))]
+    return [fault.detail for fault in offer_faults(_initiate_fields(draft))]
 
 
-def _words_of(draft: Handoff) -> dict[str, Any]:
+def _initiate_fields(draft: Handoff) -> dict[str, Any]:
     """A draft as the arguments of an initiate."""
     outside = {"to_agent": draft.recipient, "teamspace_id": draft.teamspace}
-    unsaid = {"to_agent": "", "teamspace_id": "default"}
+    defaults = {"to_agent": "", "teamspace_id": "default"}
     return {
         "action": "initiate",
         "handoff_id": draft.id,
-        **{name: said for name, said in outside.items() if said != unsaid[name]},
+        **{name: value for name, value in outside.items() if value != defaults[name]},
         **draft.package,
     }
 
 
-def initiate(
-    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+def initiate_commands(
+    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
     """Translate an offer to commands."""
-    given: Initiate = asked.given
+    arguments: Initiate = call.arguments
     del known
-    teamspace = _teamspace_of(asked, actor, facts, choices)
+    teamspace = _resolve_teamspace(call, actor, facts, choices)
     if isinstance(teamspace, Fault):
         return teamspace
-    for name in (actor, given.to_agent):
-        if stranger := outsider(teamspace, name, choices):
-            return stranger
-    stated = given.verification.package_hash or ""
-    is_as_given = bool(stated) and stated == hash_as_given(asked.words)
-    own = {stage: parse_duration(span) for stage, span in given.sla.by_stage.items()}
-    package = composed(asked.said)
-    if secret := choices.secret_in(package):
-        return fault_of(secret)
-    asked.warnings.extend(doubts_about(given.to_agent, actor, facts.store))
-    asked.warnings.extend(doubts_about_task(given.task.task_id, facts.store))
-    asked.warnings.extend(foreseen(given.artifacts, teamspace, choices))
-    due_at = due_at_of(given)
-    asked.warnings.extend(doubts_about_times(given, due_at, facts.now()))
+    for name in (actor, arguments.to_agent):
+        if fault := check_membership(teamspace, name, choices):
+            return fault
+    stated = arguments.verification.package_hash or ""
+    is_as_given = bool(stated) and stated == hash_as_sent(call.original)
+    own = {stage: parse_duration(span) for stage, span in arguments.sla.by_stage.items()}
+    package = compose_package(call.filled)
+    if secret := choices.find_secret(package):
+        return fault_from_refusal(secret)
+    call.warnings.extend(recipient_warnings(arguments.to_agent, actor, facts.store))
+    call.warnings.extend(task_warnings(arguments.task.task_id, facts.store))
+    call.warnings.extend(foresee_failures(arguments.artifacts, teamspace, choices))
+    due_at = parse_due_at(arguments)
+    call.warnings.extend(deadline_warnings(arguments, due_at, facts.now()))
     offer = ProposeHandoff(
-        task=given.task.task_id,
-        recipient=given.to_agent,
+        task=arguments.task.task_id,
+        recipient=arguments.to_agent,
         package=package,
-        id=given.handoff_id,
-        title=given.task.title,
-        reason=given.reason,
-        thread=given.thread_id,
+        id=arguments.handoff_id,
+        title=arguments.task.title,
+        reason=arguments.reason,
+        thread=arguments.thread_id,
         teamspace=teamspace,
         stated_hash="" if is_as_given else stated,
-        supersedes=given.supersedes,
+        supersedes=arguments.supersedes,
         sla_ms={**choices.sla_ms, **own},
         due_at=due_at,
     )
-    return (*_adopted(given, actor, facts, choices), offer)
+    return (*_adopt_commands(arguments, actor, facts, choices), offer)
 
 
-def _teamspace_of(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> str | Fault:
+def _resolve_teamspace(
+    call: ActionCall, actor: Actor, facts: Facts, choices: Choices
+) -> str | Fault:
     """Teamspace of an offer; one that supersedes another stays in its teamspace unless it names
     one.
     """
-    given: Initiate = asked.given
-    found = find_handoff(facts.store, given.supersedes) if given.supersedes else None
+    arguments: Initiate = call.arguments
+    found = find_handoff(facts.store, arguments.supersedes) if arguments.supersedes else None
     if not isinstance(found, Handoff):
-        return given.teamspace_id
+        return arguments.teamspace_id
     if is_hidden(found, actor, choices):
-        return fault_of(missing.handoff(found.id))
-    return given.teamspace_id if "teamspace_id" in asked.said else found.teamspace
+        return fault_from_refusal(missing.handoff(found.id))
+    return arguments.teamspace_id if "teamspace_id" in call.filled else found.teamspace
 
 
-def _adopted(given: Initiate, actor: Actor, facts: Facts, choices: Choices) -> Commands:
+def _adopt_commands(arguments: Initiate, actor: Actor, facts: Facts, choices: Choices) -> Commands:
     """An unknown task becomes its sender's task with its first handoff (S-ADOPT)."""
-    if not choices.adopt or facts.task_exists(given.task.task_id):
+    if not choices.adopt or facts.task_exists(arguments.task.task_id):
         return ()
     return (
         AdoptTask(
-            kind=KIND,
-            name=given.task.task_id,
-            title=given.task.title,
+            kind=ALIAS_KIND,
+            name=arguments.task.task_id,
+            title=arguments.task.title,
             review_required=choices.review_required,
             max_attempts=choices.max_attempts,
             owner=actor.name,
@@ -251,76 +259,82 @@ def _adopted(given: Initiate, actor: Actor, facts: Facts, choices: Choices) -> C
 # Accept, activate and complete
 
 
-def _accept(
-    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+def _accept_commands(
+    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
     """Accept; everything outside the ledger is checked, but only for the recipient."""
     del facts
-    given: Accept = asked.given
+    arguments: Accept = call.arguments
     if known is None or known.recipient != actor.name:
-        return (AcceptHandoff(given.handoff_id, "", notes=given.notes),)
-    names = {artifact.artifact_id for artifact in artifacts_of(known)}
-    for name in given.leave_out:
+        return (AcceptHandoff(arguments.handoff_id, "", notes=arguments.notes),)
+    names = {artifact.artifact_id for artifact in package_artifacts(known)}
+    for name in arguments.leave_out:
         if name not in names:
             return Fault(
                 "schema_invalid", f"the package has no artifact {name[:80]!a}", "leave_out"
             )
     if known.status not in ("proposed", "validating"):
-        is_same = set(given.leave_out) <= set(known.left_out)
-        left_out = known.left_out if is_same else given.leave_out
-        return (AcceptHandoff(known.id, known.package_hash, left_out=left_out, notes=given.notes),)
-    verdict = examine(known, given.leave_out, choices)
+        is_same = set(arguments.leave_out) <= set(known.left_out)
+        left_out = known.left_out if is_same else arguments.leave_out
+        return (
+            AcceptHandoff(known.id, known.package_hash, left_out=left_out, notes=arguments.notes),
+        )
+    result = run_gate(known, arguments.leave_out, choices)
     return (
         AcceptHandoff(
             handoff=known.id,
             package_hash=known.package_hash,
-            passed=verdict.passed,
-            failed=verdict.failed,
-            waits_for=verdict.waits_for,
-            artifacts=verdict.artifacts,
-            left_out=verdict.left_out,
-            notes=given.notes,
+            passed=result.passed,
+            failed=result.failed,
+            waits_for=result.waits_for,
+            artifacts=result.artifacts,
+            left_out=result.left_out,
+            notes=arguments.notes,
         ),
     )
 
 
-def _activate(
-    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+def _activate_commands(
+    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
     del facts
-    given: Activate = asked.given
+    arguments: Activate = call.arguments
     is_due = known is not None and known.status == "accepted" and known.recipient == actor.name
     copies = choices.artifacts
-    wrong = check_copies(known, copies, remakes=True) if known is not None and is_due else None
-    if wrong is not None and wrong[0] == PASSING:
-        return Fault(TRY_AGAIN, f"{wrong[1]}; nothing has changed, activate it again")
+    failure = (
+        check_verified_copies(known, copies, recreate=True)
+        if known is not None and is_due
+        else None
+    )
+    if failure is not None and failure[0] == TRANSIENT:
+        return Fault(TRY_AGAIN, f"{failure[1]}; nothing has changed, activate it again")
     return (
         ActivateHandoff(
-            given.handoff_id,
-            session=given.session,
+            arguments.handoff_id,
+            session=arguments.session,
             ttl_ms=choices.ttl_ms,
-            work_state_update=asked.said.get("work_state_update", {}),
-            failed=() if wrong is None else (cast(Failure, wrong),),
+            work_state_update=call.filled.get("work_state_update", {}),
+            failed=() if failure is None else (cast(GateFailure, failure),),
         ),
     )
 
 
-def _complete(
-    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+def _complete_commands(
+    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands:
     """Complete; missing final artifacts only cause warnings.
 
     The work is done all the same, and its reviewer reads the files where they are.
     """
     del facts
-    given: Complete = asked.given
+    arguments: Complete = call.arguments
     if known is not None and known.status == "activated" and known.recipient == actor.name:
-        asked.warnings.extend(wrong_with(given.final_artifacts, known.teamspace, choices))
+        call.warnings.extend(verify_files(arguments.final_artifacts, known.teamspace, choices))
     return (
         CompleteHandoff(
-            given.handoff_id,
-            notes=given.completion_notes,
-            final_artifacts=tuple(asked.said.get("final_artifacts", ())),
+            arguments.handoff_id,
+            notes=arguments.completion_notes,
+            final_artifacts=tuple(call.filled.get("final_artifacts", ())),
             backoff=choices.backoff,
         ),
     )
@@ -329,72 +343,78 @@ def _complete(
 # Actions that need only their arguments
 
 
-def _simple(make: Callable[[Any, Asked, Choices], AnyCommand]) -> Any:
+def _single_command(make: Callable[[Any, ActionCall, Choices], AnyCommand]) -> Any:
     """Translate an action whose arguments say everything."""
 
-    def made(
-        asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+    def make_commands(
+        call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
     ) -> Commands:
         del known, actor, facts
-        return (make(asked.given, asked, choices),)
+        return (make(call.arguments, call, choices),)
 
-    return made
-
-
-def _extend(given: ExtendSla, _: Asked, __: Choices) -> AnyCommand:
-    return ExtendHandoff(given.handoff_id, by_ms=parse_duration(given.by), stage=given.stage)
+    return make_commands
 
 
-def _said_by_person(given: Approve, asked: Asked, _: Choices) -> AnyCommand:
-    return ApproveHandoff(
-        given.handoff_id,
-        is_yes=asked.action == "approve",
-        package_hash=given.package_hash or "",
-        note=given.notes,
+def _extend_command(arguments: ExtendSla, _: ActionCall, __: Choices) -> AnyCommand:
+    return ExtendHandoff(
+        arguments.handoff_id, by_ms=parse_duration(arguments.by), stage=arguments.stage
     )
 
 
-def _reject(given: Reject, _: Asked, __: Choices) -> AnyCommand:
-    return RejectHandoff(given.handoff_id, given.reason, given.detail, given.suggested_fix)
+def _approval_command(arguments: Approve, call: ActionCall, _: Choices) -> AnyCommand:
+    return ApproveHandoff(
+        arguments.handoff_id,
+        is_yes=call.action == "approve",
+        package_hash=arguments.package_hash or "",
+        note=arguments.notes,
+    )
 
 
-def _withdraw(given: Withdraw, _: Asked, __: Choices) -> AnyCommand:
-    return WithdrawHandoff(given.handoff_id, given.notes)
+def _reject_command(arguments: Reject, _: ActionCall, __: Choices) -> AnyCommand:
+    return RejectHandoff(
+        arguments.handoff_id, arguments.reason, arguments.detail, arguments.suggested_fix
+    )
 
 
-def _close(given: Close, _: Asked, __: Choices) -> AnyCommand:
-    return CloseHandoff(given.handoff_id, given.closure_notes)
+def _withdraw_command(arguments: Withdraw, _: ActionCall, __: Choices) -> AnyCommand:
+    return WithdrawHandoff(arguments.handoff_id, arguments.notes)
 
 
-def _discard(given: OnHandoff, _: Asked, __: Choices) -> AnyCommand:
-    return DiscardDraft(given.handoff_id)
+def _close_command(arguments: Close, _: ActionCall, __: Choices) -> AnyCommand:
+    return CloseHandoff(arguments.handoff_id, arguments.closure_notes)
 
 
-def _reassign(
-    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+def _discard_command(arguments: HandoffAction, _: ActionCall, __: Choices) -> AnyCommand:
+    return DiscardDraft(arguments.handoff_id)
+
+
+def _reassign_commands(
+    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
-    given: Reassign = asked.given
-    if known is not None and (stranger := outsider(known.teamspace, given.to_agent, choices)):
-        return stranger
-    asked.warnings.extend(doubts_about(given.to_agent, actor, facts.store))
-    return (ReassignHandoff(given.handoff_id, given.to_agent, given.notes),)
+    arguments: Reassign = call.arguments
+    if known is not None and (
+        fault := check_membership(known.teamspace, arguments.to_agent, choices)
+    ):
+        return fault
+    call.warnings.extend(recipient_warnings(arguments.to_agent, actor, facts.store))
+    return (ReassignHandoff(arguments.handoff_id, arguments.to_agent, arguments.notes),)
 
 
-_Maker = Callable[[Asked, Handoff | None, Actor, Facts, Choices], Commands | Fault]
-_COMMANDS: Final[Mapping[str, _Maker]] = {
-    "initiate": initiate,
-    "draft": _draft,
-    "propose": _propose,
-    "discard": _simple(_discard),
-    "accept": _accept,
-    "reject": _simple(_reject),
-    "activate": _activate,
-    "complete": _complete,
-    "close": _simple(_close),
-    "withdraw": _simple(_withdraw),
-    "extend_sla": _simple(_extend),
-    "reassign": _reassign,
-    "approve": _simple(_said_by_person),
-    "deny": _simple(_said_by_person),
+_CommandMaker = Callable[[ActionCall, Handoff | None, Actor, Facts, Choices], Commands | Fault]
+_ACTION_COMMANDS: Final[Mapping[str, _CommandMaker]] = {
+    "initiate": initiate_commands,
+    "draft": _draft_commands,
+    "propose": _propose_commands,
+    "discard": _single_command(_discard_command),
+    "accept": _accept_commands,
+    "reject": _single_command(_reject_command),
+    "activate": _activate_commands,
+    "complete": _complete_commands,
+    "close": _single_command(_close_command),
+    "withdraw": _single_command(_withdraw_command),
+    "extend_sla": _single_command(_extend_command),
+    "reassign": _reassign_commands,
+    "approve": _single_command(_approval_command),
+    "deny": _single_command(_approval_command),
 }
 """Action -> its translation; actions that are missing here are queries."""

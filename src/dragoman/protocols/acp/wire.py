@@ -15,14 +15,14 @@ Sensitivity = Literal["low", "moderate", "high"]
 Classification = Literal["internal", "restricted"]
 
 
-def _text(most: int) -> Meta:
+def _non_empty_text(limit: int) -> Meta:
     """A text that is not blank."""
-    words = f"a text of at most {most} characters, not empty and not blank"
-    return Meta(min_length=1, max_length=most, pattern=r"\S", extra={"reason": words})
+    reason = f"a text of at most {limit} characters, not empty and not blank"
+    return Meta(min_length=1, max_length=limit, pattern=r"\S", extra={"reason": reason})
 
 
-Words = Annotated[str, _text(65_536)]
-Title = Annotated[str, _text(500)]
+NonEmptyText = Annotated[str, _non_empty_text(65_536)]
+Title = Annotated[str, _non_empty_text(500)]
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 """An id or a name; its grammar is checked where it is looked up."""
 Moment = Annotated[str, Meta(max_length=64, extra_json_schema={"format": "date-time"})]
@@ -37,52 +37,52 @@ Sha256 = Annotated[
 ]
 """SHA-256 in its only accepted form."""
 
-_MANY: Final = 1_000
-MOST_ARTIFACTS: Final = 256
-Texts = Annotated[tuple[Words, ...], Meta(max_length=_MANY)]
-Names = Annotated[tuple[Name, ...], Meta(max_length=_MANY)]
+_MAX_TEXTS: Final = 1_000
+MAX_ARTIFACTS: Final = 256
+Texts = Annotated[tuple[NonEmptyText, ...], Meta(max_length=_MAX_TEXTS)]
+Names = Annotated[tuple[Name, ...], Meta(max_length=_MAX_TEXTS)]
 
 
-class Part(Struct, frozen=True, forbid_unknown_fields=True):
+class PackagePart(Struct, frozen=True, forbid_unknown_fields=True):
     """A part of a package."""
 
 
-class ExternalRef(Part, frozen=True):
+class ExternalRef(PackagePart, frozen=True):
     """Reference to something outside that concerns the task."""
 
     type: Literal["workq_item", "file", "branch", "pr", "url", "session", "ticket", "other"]
-    value: Words
+    value: NonEmptyText
     description: str | UnsetType = UNSET
     version: str | UnsetType = UNSET
 
 
-class Task(Part, frozen=True):
+class Task(PackagePart, frozen=True):
     """Task to be done."""
 
     task_id: Name
     title: Title
-    objective: Words
-    success_criteria: Annotated[tuple[Words, ...], Meta(min_length=1, max_length=_MANY)]
+    objective: NonEmptyText
+    success_criteria: Annotated[tuple[NonEmptyText, ...], Meta(min_length=1, max_length=_MAX_TEXTS)]
     priority: Priority
     deadline: Moment | UnsetType = UNSET
-    external_refs: Annotated[tuple[ExternalRef, ...], Meta(max_length=_MANY)] = ()
+    external_refs: Annotated[tuple[ExternalRef, ...], Meta(max_length=_MAX_TEXTS)] = ()
 
 
-class Context(Part, frozen=True):
+class Context(PackagePart, frozen=True):
     """Context that the recipient needs."""
 
-    summary: Words
+    summary: NonEmptyText
     constraints: Texts = ()
     assumptions: Texts = ()
     open_questions: Texts = ()
     known_risks: Texts = ()
 
 
-class WorkState(Part, frozen=True):
+class WorkState(PackagePart, frozen=True):
     """State of the work."""
 
     status: Literal["not_started", "in_progress", "blocked", "review"]
-    next_step: Words
+    next_step: NonEmptyText
     percent_complete: Annotated[float, Meta(ge=0, le=100)] | UnsetType = UNSET
     completed_steps: Texts = ()
     branch: str | UnsetType = UNSET
@@ -90,11 +90,11 @@ class WorkState(Part, frozen=True):
     test_status: Literal["passing", "failing", "untested"] | UnsetType = UNSET
 
 
-class WorkStateUpdate(Part, frozen=True):
+class WorkStateUpdate(PackagePart, frozen=True):
     """Change of the work state; the package itself does not change (S-ACP-11)."""
 
     status: Literal["not_started", "in_progress", "blocked", "review"] | UnsetType = UNSET
-    next_step: Words | UnsetType = UNSET
+    next_step: NonEmptyText | UnsetType = UNSET
     percent_complete: Annotated[float, Meta(ge=0, le=100)] | UnsetType = UNSET
     completed_steps: Texts = ()
     branch: str | UnsetType = UNSET
@@ -102,7 +102,7 @@ class WorkStateUpdate(Part, frozen=True):
     test_status: Literal["passing", "failing", "untested"] | UnsetType = UNSET
 
 
-class ArtifactRef(Part, frozen=True):
+class ArtifactRef(PackagePart, frozen=True):
     """Location and hash of an artifact."""
 
     type: Literal["file", "branch", "pr", "url", "session", "workq_item"]
@@ -114,17 +114,17 @@ class ArtifactRef(Part, frozen=True):
     required: bool = True
 
 
-class Artifact(Part, frozen=True):
+class Artifact(PackagePart, frozen=True):
     """Artifact that is handed over."""
 
     artifact_id: Name
     ref: ArtifactRef
 
 
-Artifacts = Annotated[tuple[Artifact, ...], Meta(max_length=MOST_ARTIFACTS)]
+Artifacts = Annotated[tuple[Artifact, ...], Meta(max_length=MAX_ARTIFACTS)]
 
 
-class Provenance(Part, frozen=True):
+class Provenance(PackagePart, frozen=True):
     """Origin of the package; the hub fills in what it knows itself."""
 
     origin_session: str
@@ -134,7 +134,7 @@ class Provenance(Part, frozen=True):
     handoff_chain: Names = ()
 
 
-class Policy(Part, frozen=True):
+class Policy(PackagePart, frozen=True):
     """Policy of the package."""
 
     classification: Classification
@@ -145,14 +145,14 @@ class Policy(Part, frozen=True):
     human_gate: Literal["none", "required"] | UnsetType = UNSET
 
 
-class Verification(Part, frozen=True):
+class Verification(PackagePart, frozen=True):
     """Schema version and hash of the package."""
 
     schema_version: Literal["1.0.0"]
     package_hash: Sha256
 
 
-class Package(Part, frozen=True):
+class Package(PackagePart, frozen=True):
     """Handoff package: it never changes once it is proposed (S-ACP-2)."""
 
     handoff_id: Name

@@ -22,26 +22,26 @@ from dragoman.protocols.agentmail.filters import (
 from dragoman.protocols.agentmail.operations import dialect
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.problems import MailError
-from dragoman.protocols.agentmail.settings import Choices, InWords, Model
+from dragoman.protocols.agentmail.settings import Choices, Model, ModelSummary
 from dragoman.protocols.agentmail.shapes import Message, Parsed, Problem
-from dragoman.protocols.agentmail.summary import Summary, Waiting, summarize
+from dragoman.protocols.agentmail.summary import Summary, ThreadState, summarize
 from dragoman.protocols.agentmail.words import MessageType
 
 __all__ = [
     "Checks",
     "Choices",
     "Draft",
-    "InWords",
     "MailError",
     "Message",
     "MessageType",
     "Model",
+    "ModelSummary",
     "Parsed",
     "Parser",
     "Problem",
     "Rendered",
     "Summary",
-    "Waiting",
+    "ThreadState",
     "compose",
     "dialect",
     "filter_by_bead_id",

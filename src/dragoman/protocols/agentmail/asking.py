@@ -5,49 +5,51 @@ from typing import Any, Final, get_args
 
 from dragoman.core.actors import Actor
 from dragoman.core.events import Role
-from dragoman.engine.faults import in_shape
-from dragoman.engine.incoming import layers
+from dragoman.engine.faults import validate_shape
+from dragoman.engine.incoming import candidate_messages
 from dragoman.engine.operation import Facts, Operation
-from dragoman.text.strict_json import field_of
+from dragoman.text.strict_json import get_field
 
-EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
+ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
 
 
-def reader(shape: Any) -> Callable[[Any], Any]:
+def argument_parser(shape: Any) -> Callable[[Any], Any]:
     """Return a parser of arguments in this shape."""
-    return lambda value: in_shape(value, shape)
+    return lambda value: validate_shape(value, shape)
 
 
-def letter_in(value: Any, body: tuple[str, ...] = ("body_md",)) -> Any:
+def unwrap_letter(value: Any, body_names: tuple[str, ...] = ("body_md",)) -> Any:
     """Find the object with a subject and a body, bare or wrapped like any message, or None.
 
     `body_names` are the keys under which the body may stand.
     """
-    for inner in layers(value):
-        if isinstance(field_of(inner, "subject"), str) and any(name in inner for name in body):
+    for inner in candidate_messages(value):
+        if isinstance(get_field(inner, "subject"), str) and any(
+            name in inner for name in body_names
+        ):
             return inner
     return None
 
 
-def asking(
+def query_operation(
     name: str,
     shape: Any,
-    ask: Callable[[Any, Actor, Facts], Any],
+    query: Callable[[Any, Actor, Facts], Any],
     summary: str,
     *,
     is_empty: Callable[[Any], bool] | None = None,
-    wakes: str = "",
+    event_family: str = "",
 ) -> Operation:
     """Build a read-only operation that every role may call."""
     return Operation(
         name=name,
-        shape=shape,
-        read=reader(shape),
+        input_type=shape,
+        validate=argument_parser(shape),
         commands=lambda _: (),
         reply=lambda _, __, ___: None,
-        roles=EVERYONE,
-        ask=ask,
-        is_empty=is_empty,
-        wakes=wakes,
+        roles=ALL_ROLES,
+        query=query,
+        is_empty_reply=is_empty,
+        wakes_on=event_family,
         summary=summary,
     )

@@ -14,18 +14,23 @@ from msgspec import Struct
 
 from dragoman.protocols.agentmail import words
 from dragoman.protocols.agentmail.check import NO_BEAD_NEEDED
-from dragoman.protocols.agentmail.escape import escaped
+from dragoman.protocols.agentmail.escape import escape_text
 from dragoman.protocols.agentmail.forms import FORMS, Label, Section
-from dragoman.protocols.agentmail.lines import bulleted, joined, labelled, unmarked
-from dragoman.protocols.agentmail.problems import quoted
+from dragoman.protocols.agentmail.lines import (
+    format_list_item,
+    join_list,
+    parse_labelled_line,
+    strip_markup,
+)
+from dragoman.protocols.agentmail.problems import quote
 from dragoman.protocols.agentmail.shapes import Parsed
-from dragoman.protocols.agentmail.values import file_name, is_moment
+from dragoman.protocols.agentmail.values import clean_file_name, is_timestamp
 from dragoman.protocols.agentmail.words import MessageType
-from dragoman.text.ascii_case import upper
+from dragoman.text.ascii_case import ascii_upper
 from dragoman.text.safe_text import safe_text
 
-_MOST_ATTEMPTS: Final = 999_999_999
-_MOST_PERCENT: Final = 100
+_MAX_ATTEMPTS: Final = 999_999_999
+_MAX_PERCENT: Final = 100
 
 
 class Draft(Struct, frozen=True):
@@ -49,9 +54,9 @@ class Rendered(Struct, frozen=True):
 
 def bead_accepted(bead: str, *, title: str, started_at: str) -> Draft:
     """Accept a bead."""
-    if not is_moment(started_at):
-        raise ValueError(f"started_at is {quoted(started_at)}: use a date with a time")
-    return _draft(MessageType.BEAD_ACCEPTED, bead, title=_line(title), started_at=started_at)
+    if not is_timestamp(started_at):
+        raise ValueError(f"started_at is {quote(started_at)}: use a date with a time")
+    return _draft(MessageType.BEAD_ACCEPTED, bead, title=_clean_line(title), started_at=started_at)
 
 
 def progress(
@@ -61,10 +66,10 @@ def progress(
     return _draft(
         MessageType.PROGRESS,
         bead,
-        step=_line(step),
-        status=_line(status),
-        context_usage=_percentage(context_usage),
-        files_touched=_files(files_touched),
+        step=_clean_line(step),
+        status=_clean_line(status),
+        context_usage=_validate_percentage(context_usage),
+        files_touched=_clean_files(files_touched),
     )
 
 
@@ -81,21 +86,24 @@ def help_request(
     return _draft(
         MessageType.HELP_REQUEST,
         bead,
-        issue_type=_one_of(words.ISSUE_TYPES, issue_type),
-        problem=_text(problem),
-        what_tried=_text(what_tried),
-        question=_text(question),
-        files_touched=_files(files_touched),
+        issue_type=_match_enum(words.ISSUE_TYPES, issue_type),
+        problem=_clean_text(problem),
+        what_tried=_clean_text(what_tried),
+        question=_clean_text(question),
+        files_touched=_clean_files(files_touched),
     )
 
 
 def help_response(bead: str = "", *, guidance: str) -> Draft:
     """Answer a question in the same thread; without a bead only the thread links the two."""
-    type, text = MessageType.HELP_RESPONSE, _text(guidance)
+    type, text = MessageType.HELP_RESPONSE, _clean_text(guidance)
     first = text.partition("\n")[0]
-    if not _word(bead) and labelled(first, FORMS[type].start.lookup)[0]:
+    if (
+        not _clean_word(bead)
+        and parse_labelled_line(first, FORMS[type].head_section.fields_by_label)[0]
+    ):
         raise ValueError(
-            f"guidance begins with {quoted(first)}: pass the bead, or change the first line"
+            f"guidance begins with {quote(first)}: pass the bead, or change the first line"
         )
     return _draft(type, bead, guidance=text)
 
@@ -112,12 +120,12 @@ def offering_ready(
     bead: str, *, commit: str, files: Iterable[str], checks: Checks, summary: str
 ) -> Draft:
     """Report the work as complete and waiting for review."""
-    return _completion(MessageType.OFFERING_READY, bead, commit, files, checks, summary)
+    return _draft_completion(MessageType.OFFERING_READY, bead, commit, files, checks, summary)
 
 
 def done(bead: str, *, commit: str, files: Iterable[str], checks: Checks, summary: str) -> Draft:
     """Report the work as complete."""
-    return _completion(MessageType.DONE, bead, commit, files, checks, summary)
+    return _draft_completion(MessageType.DONE, bead, commit, files, checks, summary)
 
 
 def failed(
@@ -130,18 +138,18 @@ def failed(
     recommendation: str = "",
 ) -> Draft:
     """Report a failure; `partial` is the commit and the files of partial progress."""
-    if not 0 <= internal_attempts <= _MOST_ATTEMPTS:
+    if not 0 <= internal_attempts <= _MAX_ATTEMPTS:
         raise ValueError(f"internal_attempts is {internal_attempts}: use a count from 0 on")
     return _draft(
         MessageType.FAILED,
         bead,
         status="FAILED",
-        failure_type=_one_of(words.FAILURE_TYPES, failure_type),
-        reason=_line(reason),
+        failure_type=_match_enum(words.FAILURE_TYPES, failure_type),
+        reason=_clean_line(reason),
         internal_attempts=internal_attempts,
-        partial_commit_sha=_word(partial[0]),
-        files=_files(partial[1]),
-        recommendation=_text(recommendation),
+        partial_commit_sha=_clean_word(partial[0]),
+        files=_clean_files(partial[1]),
+        recommendation=_clean_text(recommendation),
     )
 
 
@@ -152,147 +160,153 @@ def checkpoint(
     return _draft(
         MessageType.CHECKPOINT,
         bead,
-        checkpoint_reason=_one_of(words.CHECKPOINT_REASONS, reason),
-        partial_commit_sha=_word(commit),
-        progress=_line(progress),
-        context_usage=_percentage(context_usage),
-        next_steps=_text(next_steps),
+        checkpoint_reason=_match_enum(words.CHECKPOINT_REASONS, reason),
+        partial_commit_sha=_clean_word(commit),
+        progress=_clean_line(progress),
+        context_usage=_validate_percentage(context_usage),
+        next_steps=_clean_text(next_steps),
     )
 
 
 def spawn_request(issue: str, *, orchestrator: str, resume: bool, checkpoint: str = "") -> Draft:
     """Request a worker for the issue, resuming from the checkpoint's commit or starting over."""
-    commit = _word(checkpoint)
+    commit = _clean_word(checkpoint)
     if resume and not commit:
         raise ValueError("checkpoint is empty: name the commit to resume from")
     return _draft(
         MessageType.SPAWN_REQUEST,
         issue,
-        issue_id=_word(issue),
+        issue_id=_clean_word(issue),
         resume=resume,
         partial_commit_sha=commit,
-        orchestrator=_word(orchestrator),
+        orchestrator=_clean_word(orchestrator),
     )
 
 
 def spawn_ack(issue: str, *, status: str, session: str = "") -> Draft:
     """Report that a worker was spawned, with its session, or that spawning failed."""
-    said, name = _one_of(words.SPAWN_STATUSES, status), _word(session)
-    if said == words.SPAWNED and not name:
+    spawn_status, name = _match_enum(words.SPAWN_STATUSES, status), _clean_word(session)
+    if spawn_status == words.SPAWNED and not name:
         raise ValueError("session is empty: name the session that was spawned")
-    return _draft(MessageType.SPAWN_ACK, issue, issue_id=_word(issue), status=said, session=name)
+    return _draft(
+        MessageType.SPAWN_ACK, issue, issue_id=_clean_word(issue), status=spawn_status, session=name
+    )
 
 
-def _completion(
+def _draft_completion(
     type: MessageType, bead: str, commit: str, files: Iterable[str], checks: Checks, summary: str
 ) -> Draft:
     return _draft(
         type,
         bead,
         status="DONE",
-        commit_sha=_word(commit),
-        files=_files(files),
+        commit_sha=_clean_word(commit),
+        files=_clean_files(files),
         tests_pass=checks.tests,
         lint_pass=checks.lint,
         build_pass=checks.build,
-        summary=_text(summary),
+        summary=_clean_text(summary),
     )
 
 
 def _draft(type: MessageType, bead: str, **fields: Any) -> Draft:
-    parsed = Parsed(bead_id=_word(bead), **fields)
-    named = () if type in NO_BEAD_NEEDED else ("bead_id",)
-    required = (*named, *(field for field, _ in FORMS[type].required))
+    parsed = Parsed(bead_id=_clean_word(bead), **fields)
+    bead_field = () if type in NO_BEAD_NEEDED else ("bead_id",)
+    required = (*bead_field, *(field for field, _ in FORMS[type].required))
     for field in required:
         if getattr(parsed, field) in ("", (), None):
             raise ValueError(f"{field} is empty: a {type} requires it")
     return Draft(type, parsed)
 
 
-def _text(text: str) -> str:
+def _clean_text(text: str) -> str:
     return safe_text(text).strip()
 
 
-def _line(text: str) -> str:
-    return safe_text(_text(text), one_line=True)
+def _clean_line(text: str) -> str:
+    return safe_text(_clean_text(text), one_line=True)
 
 
-def _word(text: str) -> str:
-    return unmarked(_line(text))
+def _clean_word(text: str) -> str:
+    return strip_markup(_clean_line(text))
 
 
-def _files(paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple(file_name(name) for path in paths if (name := _line(path)))
+def _clean_files(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(clean_file_name(name) for path in paths if (name := _clean_line(path)))
 
 
-def _percentage(number: int) -> int:
-    if not 0 <= number <= _MOST_PERCENT:
+def _validate_percentage(number: int) -> int:
+    if not 0 <= number <= _MAX_PERCENT:
         raise ValueError(f"context_usage is {number}: use a percentage from 0 to 100")
     return number
 
 
-def _one_of(allowed: tuple[str, ...], word: str) -> str:
+def _match_enum(allowed: tuple[str, ...], word: str) -> str:
     """Return the member of the enumeration in its own spelling, matched in any case."""
-    for one in allowed:
-        if one.lower() == word.lower():
-            return one
-    raise ValueError(f"{quoted(word)} is none of {', '.join(allowed)}")
+    for member in allowed:
+        if member.lower() == word.lower():
+            return member
+    raise ValueError(f"{quote(word)} is none of {', '.join(allowed)}")
 
 
 def render(draft: Draft) -> Rendered:
     """Render the subject and the body of a letter."""
     bead_id = draft.parsed.bead_id
     form = FORMS[draft.type]
-    blocks = ["\n".join(_labelled(form.head, draft.parsed, ""))]
-    if form.guidance:
-        named = [f"Bead: {bead_id}"] if bead_id else []
-        blocks = [*named, draft.parsed.guidance]
-    blocks += filter(None, (_section(section, draft.parsed) for section in form.sections))
-    return Rendered(_subject(bead_id, draft.type), "\n\n".join(blocks) + "\n")
+    blocks = ["\n".join(_render_labels(form.head, draft.parsed, ""))]
+    if form.is_guidance:
+        bead_line = [f"Bead: {bead_id}"] if bead_id else []
+        blocks = [*bead_line, draft.parsed.guidance]
+    blocks += filter(None, (_render_section(section, draft.parsed) for section in form.sections))
+    return Rendered(_render_subject(bead_id, draft.type), "\n\n".join(blocks) + "\n")
 
 
-def _subject(bead_id: str, type: MessageType) -> str:
+def _render_subject(bead_id: str, type: MessageType) -> str:
     """Put the bead in brackets before the type, if it can be parsed back from there."""
     is_plain = len(bead_id.split()) == 1 and "]" not in bead_id
-    return f"[{bead_id}] {type}" if is_plain and upper(bead_id) not in words.TYPES else str(type)
+    return (
+        f"[{bead_id}] {type}"
+        if is_plain and ascii_upper(bead_id) not in words.MESSAGE_TYPES
+        else str(type)
+    )
 
 
-def _section(section: Section, parsed: Parsed) -> str:
+def _render_section(section: Section, parsed: Parsed) -> str:
     if section.kind == "labels":
-        inner = "\n".join(_labelled(section.labels, parsed, section.bullet))
+        inner = "\n".join(_render_labels(section.labels, parsed, section.bullet))
     elif section.kind == "list":
-        inner = "\n".join(map(bulleted, getattr(parsed, section.field)))
+        inner = "\n".join(map(format_list_item, getattr(parsed, section.field)))
     else:
-        inner = escaped(getattr(parsed, section.field))
+        inner = escape_text(getattr(parsed, section.field))
     return f"## {section.title}\n{inner}" if inner else ""
 
 
-def _labelled(labels: tuple[Label, ...], parsed: Parsed, bullet: str) -> Iterator[str]:
+def _render_labels(labels: tuple[Label, ...], parsed: Parsed, bullet: str) -> Iterator[str]:
     for label in labels:
         value = getattr(parsed, label.field)
         if value not in ("", (), None):
-            yield f"{bullet}{label.word}: {_WRITTEN.get(label.field, _plain)(value)}"
+            yield f"{bullet}{label.word}: {_FORMATTERS.get(label.field, _format_plain)(value)}"
 
 
-def _plain(value: Any) -> str:
+def _format_plain(value: Any) -> str:
     return str(value)
 
 
-def _verdict(passed: bool) -> str:
+def _format_verdict(passed: bool) -> str:
     return "PASS" if passed else "FAIL"
 
 
-def _yes_or_no(yes: bool) -> str:
+def _format_bool(yes: bool) -> str:
     return "true" if yes else "false"
 
 
-_WRITTEN: Final = {
+_FORMATTERS: Final = {
     "context_usage": "{}%".format,
-    "files": joined,
-    "files_touched": joined,
-    "tests_pass": _verdict,
-    "lint_pass": _verdict,
-    "build_pass": _verdict,
-    "resume": _yes_or_no,
+    "files": join_list,
+    "files_touched": join_list,
+    "tests_pass": _format_verdict,
+    "lint_pass": _format_verdict,
+    "build_pass": _format_verdict,
+    "resume": _format_bool,
 }
 """Field -> formatter of its value; others are written as they are."""

@@ -4,4 +4,4 @@ from typing import Final
 
 from dragoman.core.errors import REFUSALS
 
-CODES: Final = {code: code for code in REFUSALS}
+REFUSAL_CODES: Final = {code: code for code in REFUSALS}

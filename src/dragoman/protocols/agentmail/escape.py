@@ -9,13 +9,18 @@ back. Closed fences stay as they are, and nothing within them is touched.
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from dragoman.protocols.agentmail.marks import INDENT, closes, heading_of, opened_fence
+from dragoman.protocols.agentmail.marks import (
+    INDENT,
+    closes_fence,
+    parse_heading,
+    parse_opening_fence,
+)
 
 SECTION_LEVEL: Final = 2
-_ACTING: Final = frozenset("#`~")
+_MARKUP_SIGNS: Final = frozenset("#`~")
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     r"""Escape free text so that nothing in it can end its section or open another.
 
     A line that would act (a heading of a section's level or above, a fence that never closes) gets
@@ -23,55 +28,55 @@ def escaped(text: str) -> str:
     that already looks escaped, so that removing one backslash restores every text. Closed fences
     stay as they are, and nothing within them is touched.
     """
-    return _rewritten(text, _with_backslash)
+    return _rewrite_lines(text, _escape_line)
 
 
-def unescaped(text: str) -> str:
+def unescape_text(text: str) -> str:
     """Undo `escape_text`."""
-    return _rewritten(text, _without_backslash)
+    return _rewrite_lines(text, _unescape_line)
 
 
-def _rewritten(text: str, change: Callable[[str], str]) -> str:
+def _rewrite_lines(text: str, rewrite: Callable[[str], str]) -> str:
     """Rewrite every line of a text that is not code."""
     lines = text.split("\n")
-    in_code = _code(lines)
+    in_code = _mark_code_lines(lines)
     return "\n".join(
-        line if is_code else change(line) for line, is_code in zip(lines, in_code, strict=True)
+        line if is_code else rewrite(line) for line, is_code in zip(lines, in_code, strict=True)
     )
 
 
-def _code(lines: Sequence[str]) -> list[bool]:
+def _mark_code_lines(lines: Sequence[str]) -> list[bool]:
     """Mark the lines that belong to a code fence that closes."""
-    marked = [False] * len(lines)
+    is_code = [False] * len(lines)
     fence, start = "", 0
     for index, line in enumerate(lines):
         if fence:
-            if closes(line, fence):
-                marked[start : index + 1] = [True] * (index + 1 - start)
+            if closes_fence(line, fence):
+                is_code[start : index + 1] = [True] * (index + 1 - start)
                 fence = ""
-        elif fence := opened_fence(line):
+        elif fence := parse_opening_fence(line):
             start = index
-    return marked
+    return is_code
 
 
-def _with_backslash(line: str) -> str:
-    words = line.lstrip(INDENT)
-    if not (_would_act(line) or _is_escaped(words)):
+def _escape_line(line: str) -> str:
+    content = line.lstrip(INDENT)
+    if not (_is_markup(line) or _is_escaped(content)):
         return line
-    return line[: len(line) - len(words)] + "\\" + words
+    return line[: len(line) - len(content)] + "\\" + content
 
 
-def _without_backslash(line: str) -> str:
-    words = line.lstrip(INDENT)
-    return line[: len(line) - len(words)] + words[1:] if _is_escaped(words) else line
+def _unescape_line(line: str) -> str:
+    content = line.lstrip(INDENT)
+    return line[: len(line) - len(content)] + content[1:] if _is_escaped(content) else line
 
 
-def _would_act(line: str) -> bool:
-    heading = heading_of(line)
+def _is_markup(line: str) -> bool:
+    heading = parse_heading(line)
     if heading is not None:
         return heading[0] <= SECTION_LEVEL
-    return bool(opened_fence(line))
+    return bool(parse_opening_fence(line))
 
 
-def _is_escaped(words: str) -> bool:
-    return words[:1] == "\\" and words.lstrip("\\")[:1] in _ACTING
+def _is_escaped(content: str) -> bool:
+    return content[:1] == "\\" and content.lstrip("\\")[:1] in _MARKUP_SIGNS

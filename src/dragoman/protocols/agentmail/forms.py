@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from dragoman.protocols.agentmail.words import MessageType
 
-Kind = Literal["text", "list", "labels"]
+SectionKind = Literal["text", "list", "labels"]
 """Content of a section: free text, a list, or labelled lines."""
 
 
@@ -21,11 +21,11 @@ class Label(Struct, frozen=True):
 
     word: str
     field: str
-    goes_on: bool = False
+    is_multiline: bool = False
     """The value is a text that may continue on the lines below."""
 
 
-Labels = Mapping[str, str]
+FieldsByLabel = Mapping[str, str]
 """Spelling of a label -> its field."""
 
 
@@ -33,7 +33,7 @@ class Section(Struct, frozen=True, dict=True):
     """A heading and the content under it."""
 
     title: str
-    kind: Kind
+    kind: SectionKind
     field: str = ""
     """Field that a text or a list fills."""
     labels: tuple[Label, ...] = ()
@@ -41,9 +41,9 @@ class Section(Struct, frozen=True, dict=True):
     """Bullet before the labelled lines when the section is rendered."""
 
     @cached_property
-    def lookup(self) -> Labels:
+    def fields_by_label(self) -> FieldsByLabel:
         """Accepted spellings of the section's labels."""
-        return _spellings(self.labels)
+        return _spell_labels(self.labels)
 
     @cached_property
     def fields(self) -> frozenset[str]:
@@ -58,38 +58,40 @@ class Form(Struct, frozen=True, dict=True):
     sections: tuple[Section, ...] = ()
     optional: frozenset[str] = frozenset()
     """Fields that strict parsing does not require; `parse` has those that depend on another one."""
-    guidance: bool = False
+    is_guidance: bool = False
     """The body is free text, optionally after a line that names the bead."""
 
     @cached_property
-    def start(self) -> Section:
+    def head_section(self) -> Section:
         """Labels of the head, which also count under unknown headings.
 
         Every type may name its bead in either of two ways (S-MAIL-2), and some list their files
         touched.
         """
-        return Section("", "labels", labels=(*_BEAD, *self.head, *self._files_touched))
+        return Section(
+            "", "labels", labels=(*_BEAD_LABELS, *self.head, *self._files_touched_labels)
+        )
 
     @cached_property
-    def lookup(self) -> Mapping[str, Section]:
+    def sections_by_heading(self) -> Mapping[str, Section]:
         """Heading in lower case -> its section."""
-        known = {section.title.lower(): section for section in self.sections}
-        if self._files_touched:
-            known |= {_FILES_TOUCHED.word.lower(): _FILES_TOUCHED_SECTION}
-        return known
+        sections = {section.title.lower(): section for section in self.sections}
+        if self._files_touched_labels:
+            sections |= {_FILES_TOUCHED_LABEL.word.lower(): _FILES_TOUCHED_SECTION}
+        return sections
 
     @cached_property
-    def texts(self) -> frozenset[str]:
+    def multiline_fields(self) -> frozenset[str]:
         """Fields of labels whose text may continue below."""
-        return frozenset(label.field for label in self._labels if label.goes_on)
+        return frozenset(label.field for label in self._all_labels if label.is_multiline)
 
     @cached_property
-    def anywhere(self) -> Labels:
+    def all_fields_by_label(self) -> FieldsByLabel:
         """All labels of the type, of the head and of every section: each ends a multi-line text."""
-        return _spellings(self._labels)
+        return _spell_labels(self._all_labels)
 
     @cached_property
-    def headings(self) -> Mapping[str, Section]:
+    def sections_by_exact_heading(self) -> Mapping[str, Section]:
         """Heading in its usual spelling -> its section."""
         return {f"## {section.title}": section for section in self.sections}
 
@@ -97,37 +99,37 @@ class Form(Struct, frozen=True, dict=True):
     def required(self) -> tuple[tuple[str, str], ...]:
         """Fields that strict parsing requires, each with the title of its section."""
         fields = [(label.field, "") for label in self.head]
-        fields += [("guidance", "")] * self.guidance
+        fields += [("guidance", "")] * self.is_guidance
         for section in self.sections:
             inner = section.labels or (Label("", section.field),)
             fields += [(label.field, section.title) for label in inner]
         return tuple(item for item in fields if item[0] not in self.optional)
 
     @property
-    def _labels(self) -> tuple[Label, ...]:
-        return self.start.labels + tuple(
+    def _all_labels(self) -> tuple[Label, ...]:
+        return self.head_section.labels + tuple(
             label for section in self.sections for label in section.labels
         )
 
     @property
-    def _files_touched(self) -> tuple[Label, ...]:
+    def _files_touched_labels(self) -> tuple[Label, ...]:
         """Label for files touched; a form with the section accepts the label, and vice versa."""
-        has_one = _FILES_TOUCHED in self.head or _FILES_TOUCHED_SECTION in self.sections
-        return (_FILES_TOUCHED,) if has_one else ()
+        has_one = _FILES_TOUCHED_LABEL in self.head or _FILES_TOUCHED_SECTION in self.sections
+        return (_FILES_TOUCHED_LABEL,) if has_one else ()
 
 
-def _spellings(labels: tuple[Label, ...]) -> Labels:
+def _spell_labels(labels: tuple[Label, ...]) -> FieldsByLabel:
     """Spell each label as usual and in lower case, for the fast and the careful lookup."""
     return {
-        before + word: label.field
+        bullet + word: label.field
         for label in labels
-        for before in ("", "- ", "* ")
+        for bullet in ("", "- ", "* ")
         for word in (label.word, label.word.lower())
     }
 
 
-_BEAD: Final = (Label("Bead", "bead_id"), Label("Accepted bead", "bead_id"))
-_FILES_TOUCHED: Final = Label("Files touched", "files_touched")
+_BEAD_LABELS: Final = (Label("Bead", "bead_id"), Label("Accepted bead", "bead_id"))
+_FILES_TOUCHED_LABEL: Final = Label("Files touched", "files_touched")
 _FILES_TOUCHED_SECTION: Final = Section("Files Touched", "list", "files_touched")
 
 _COMPLETION: Final = Form(
@@ -165,9 +167,9 @@ FORMS: Final[Mapping[MessageType, Form]] = {
         head=(
             Label("Bead", "bead_id"),
             Label("Step", "step"),
-            Label("Status", "status", goes_on=True),
+            Label("Status", "status", is_multiline=True),
             Label("Context usage", "context_usage"),
-            _FILES_TOUCHED,
+            _FILES_TOUCHED_LABEL,
         ),
         optional=frozenset({"files_touched"}),
     ),
@@ -181,7 +183,7 @@ FORMS: Final[Mapping[MessageType, Form]] = {
         ),
         optional=frozenset({"files_touched"}),
     ),
-    MessageType.HELP_RESPONSE: Form(head=(), guidance=True),
+    MessageType.HELP_RESPONSE: Form(head=(), is_guidance=True),
     MessageType.OFFERING_READY: _COMPLETION,
     MessageType.DONE: _COMPLETION,
     MessageType.FAILED: Form(
@@ -192,7 +194,7 @@ FORMS: Final[Mapping[MessageType, Form]] = {
                 "labels",
                 labels=(
                     Label("Type", "failure_type"),
-                    Label("Reason", "reason", goes_on=True),
+                    Label("Reason", "reason", is_multiline=True),
                     Label("Internal Attempts", "internal_attempts"),
                 ),
             ),
@@ -214,7 +216,7 @@ FORMS: Final[Mapping[MessageType, Form]] = {
                 "labels",
                 labels=(
                     Label("Commit", "partial_commit_sha"),
-                    Label("Description", "progress", goes_on=True),
+                    Label("Description", "progress", is_multiline=True),
                     Label("Context usage", "context_usage"),
                 ),
                 bullet="- ",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from dragoman.core.actors import Actor
-from dragoman.core.authority import why_no_worker
+from dragoman.core.authority import dispatch_objection
 from dragoman.core.commands import (
     AdoptTask,
     AnyCommand,
@@ -15,7 +15,7 @@ from dragoman.core.commands import (
     ReportOutcome,
     UpdateTask,
 )
-from dragoman.engine.reads.letter_names import BEAD
+from dragoman.engine.reads.letter_names import BEAD_KIND
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shapes import Message
 from dragoman.protocols.agentmail.words import (
@@ -24,22 +24,22 @@ from dragoman.protocols.agentmail.words import (
 
 ORIGIN: Final = "agentmail"
 
-Meaning = Callable[[Message, Actor, Choices], Iterator[AnyCommand]]
+CommandBuilder = Callable[[Message, Actor, Choices], Iterator[AnyCommand]]
 
 
-def _task(message: Message, choices: Choices) -> str:
+def _task_name(message: Message, choices: Choices) -> str:
     """Name by which the task is looked up; adoption has just given it this one."""
-    return f"{BEAD}:{message.bead_id}" if choices.adopt else message.bead_id
+    return f"{BEAD_KIND}:{message.bead_id}" if choices.adopt else message.bead_id
 
 
-def _adopted(
+def _adopt_commands(
     message: Message, choices: Choices, worker: Actor | None = None
 ) -> Iterator[AdoptTask]:
     """Adopt the task, new here or not; only a letter of an agent claims it for its sender."""
     if choices.adopt:
         claim_for = worker.name if worker and worker.role == "agent" else ""
         yield AdoptTask(
-            BEAD,
+            BEAD_KIND,
             message.bead_id,
             title=message.parsed.title,
             origin=ORIGIN,
@@ -50,40 +50,40 @@ def _adopted(
         )
 
 
-def _accepted(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
-    yield from _adopted(message, choices)
-    yield ClaimTask(_task(message, choices), actor.name, ttl_ms=choices.ttl_ms, or_renew=True)
+def _claim_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+    yield from _adopt_commands(message, choices)
+    yield ClaimTask(_task_name(message, choices), actor.name, ttl_ms=choices.ttl_ms, or_renew=True)
 
 
-def _progress(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+def _progress_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
     fields = message.parsed
     usage = "" if fields.context_usage is None else f"context {fields.context_usage}%"
     files = f"files: {', '.join(fields.files_touched)}" if fields.files_touched else ""
-    yield from _adopted(message, choices, actor)
+    yield from _adopt_commands(message, choices, actor)
     yield UpdateTask(
-        _task(message, choices),
+        _task_name(message, choices),
         progress=": ".join(filter(None, (fields.step, fields.status))) or message.subject,
         notes="; ".join(filter(None, (usage, files))),
     )
 
 
-def _help(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+def _help_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
     fields = message.parsed
     kind = f" ({fields.issue_type})" if fields.issue_type else ""
-    wanted = fields.question or fields.problem or message.subject
-    yield from _adopted(message, choices, actor)
-    yield UpdateTask(_task(message, choices), notes=f"help wanted{kind}: {wanted}")
+    question = fields.question or fields.problem or message.subject
+    yield from _adopt_commands(message, choices, actor)
+    yield UpdateTask(_task_name(message, choices), notes=f"help wanted{kind}: {question}")
 
 
-def _offering(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+def _completion_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
     fields = message.parsed
     checks = (fields.tests_pass, fields.lint_pass, fields.build_pass)
-    yield from _adopted(message, choices, actor)
+    yield from _adopt_commands(message, choices, actor)
     yield ReportOutcome(
-        _task(message, choices),
+        _task_name(message, choices),
         "needs_review" if False in checks else "done",
         notes=fields.summary,
-        details=_details(
+        details=_non_empty(
             commit=fields.commit_sha,
             files=fields.files,
             tests_pass=fields.tests_pass,
@@ -95,12 +95,12 @@ def _offering(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyC
     )
 
 
-def _failed(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+def _failure_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
     fields = message.parsed
     if fields.failure_type == "CONTEXT_HIGH":
-        yield from _adopted(message, choices, actor)
+        yield from _adopt_commands(message, choices, actor)
         yield CheckpointTask(
-            _task(message, choices),
+            _task_name(message, choices),
             fields.failure_type,
             fields.partial_commit_sha,
             fields.reason,
@@ -110,13 +110,13 @@ def _failed(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCom
         return
     is_hopeless = fields.failure_type == "SPEC_IMPOSSIBLE"
     reason = fields.reason or fields.failure_type or "no reason given"
-    yield from _adopted(message, choices, actor)
+    yield from _adopt_commands(message, choices, actor)
     yield ReportOutcome(
-        _task(message, choices),
+        _task_name(message, choices),
         "blocked" if is_hopeless else "failed",
         notes=fields.recommendation,
         blockers=(reason,),
-        details=_details(
+        details=_non_empty(
             failure_type=fields.failure_type,
             commit=fields.partial_commit_sha,
             files=fields.files,
@@ -127,11 +127,11 @@ def _failed(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCom
     )
 
 
-def _checkpoint(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+def _checkpoint_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
     fields = message.parsed
-    yield from _adopted(message, choices, actor)
+    yield from _adopt_commands(message, choices, actor)
     yield CheckpointTask(
-        _task(message, choices),
+        _task_name(message, choices),
         fields.checkpoint_reason or "MANUAL",
         fields.partial_commit_sha,
         fields.progress,
@@ -140,13 +140,13 @@ def _checkpoint(message: Message, actor: Actor, choices: Choices) -> Iterator[An
     )
 
 
-def _spawn(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+def _spawn_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
     """Make the task ready for a spawner, with or without its checkpoint."""
-    if why := why_no_worker(actor.label):
-        yield RejectMessage("not_authorized", why, message.bead_id, message.type)
+    if reason := dispatch_objection(actor.label):
+        yield RejectMessage("not_authorized", reason, message.bead_id, message.type)
         return
-    fields, task = message.parsed, _task(message, choices)
-    yield from _adopted(message, choices)
+    fields, task = message.parsed, _task_name(message, choices)
+    yield from _adopt_commands(message, choices)
     # First, because a task that somebody works on must be refused before anything changes.
     yield MoveTask(task, "ready", "worker requested", if_at_rest=True)
     if fields.resume and fields.partial_commit_sha:
@@ -155,23 +155,23 @@ def _spawn(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyComm
         yield CheckpointTask(task, "RESTART", anew=True)
 
 
-def _details(**fields: object) -> dict[str, object]:
+def _non_empty(**fields: object) -> dict[str, object]:
     """Drop fields without a value."""
     return {name: value for name, value in fields.items() if value not in (None, "", ())}
 
 
-MEANING: Final[Mapping[MessageType, Meaning]] = {
-    MessageType.BEAD_ACCEPTED: _accepted,
-    MessageType.PROGRESS: _progress,
-    MessageType.HELP_REQUEST: _help,
-    MessageType.OFFERING_READY: _offering,
-    MessageType.DONE: _offering,
-    MessageType.FAILED: _failed,
-    MessageType.CHECKPOINT: _checkpoint,
-    MessageType.SPAWN_REQUEST: _spawn,
+COMMAND_BUILDERS: Final[Mapping[MessageType, CommandBuilder]] = {
+    MessageType.BEAD_ACCEPTED: _claim_commands,
+    MessageType.PROGRESS: _progress_commands,
+    MessageType.HELP_REQUEST: _help_commands,
+    MessageType.OFFERING_READY: _completion_commands,
+    MessageType.DONE: _completion_commands,
+    MessageType.FAILED: _failure_commands,
+    MessageType.CHECKPOINT: _checkpoint_commands,
+    MessageType.SPAWN_REQUEST: _spawn_commands,
 }
 """Type -> builder of the commands for its task; a type that is not listed has no effect."""
 
-ACTED_ON_LATER: Final = frozenset({MessageType.SPAWN_REQUEST})
+APPLIED_IF_UNCHANGED: Final = frozenset({MessageType.SPAWN_REQUEST})
 """Types that still want action when the task stays as it is, so that nothing_changed is no failure.
 """

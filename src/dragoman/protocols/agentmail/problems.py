@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from dragoman.protocols.agentmail.shapes import Problem
-from dragoman.protocols.agentmail.words import TYPES
+from dragoman.protocols.agentmail.words import MESSAGE_TYPES
 
-_SAID: Final[Mapping[str, str]] = {
+_PROBLEM_TEXTS: Final[Mapping[str, str]] = {
     "not_a_row": "{right}: a letter is a JSON object with subject and body_md",
     "bad_envelope": "{field} has a wrong type: write {right}",
-    "unknown_type": f"the subject {{shown}} names no type: use one of {', '.join(TYPES)}",
+    "unknown_type": f"the subject {{shown}} names no type: use one of {', '.join(MESSAGE_TYPES)}",
     "two_types": "the subject names {shown} as well as {right}: name one type",
     "missing_field": "{field} is missing: write {right}",
     "misplaced_field": "{field} is in the wrong section and not read: write {right}",
@@ -21,36 +21,36 @@ _SAID: Final[Mapping[str, str]] = {
     "bad_verdict": "{field} is {shown}: use {right}",
     "bad_timestamp": "{field} is {shown}: use a date with a time, such as 2026-01-31T10:00:00Z",
 }
-NAMES: Final = frozenset(_SAID)
+PROBLEM_NAMES: Final = frozenset(_PROBLEM_TEXTS)
 """Stable names of problems, for programs."""
 
-_SHOWN: Final = 60
+_MAX_QUOTED: Final = 60
 
 
-def problem(
+def make_problem(
     name: str, field: str = "", line: int = 0, *, shown: str = "", right: str = ""
 ) -> Problem:
     """Build a problem with its sentence; text of the letter is quoted short and harmless."""
-    words = _SAID[name].format(field=field, shown=quoted(shown), right=right)
-    return Problem(name, field, line, words)
+    text = _PROBLEM_TEXTS[name].format(field=field, shown=quote(shown), right=right)
+    return Problem(name, field, line, text)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Quote untrusted text within a sentence."""
-    return ascii(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
+    return ascii(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")
 
 
 class MailError(ValueError):
     """A letter refused by strict parsing, with all its problems."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__("; ".join(_with_place(one) for one in problems))
+        super().__init__("; ".join(_format_problem(one) for one in problems))
         self.problems = problems
 
 
-def _with_place(one: Problem) -> str:
+def _format_problem(problem: Problem) -> str:
     return (
-        f"{one.name} (line {one.line} of the body): {one.text}"
-        if one.line
-        else f"{one.name}: {one.text}"
+        f"{problem.name} (line {problem.line} of the body): {problem.text}"
+        if problem.line
+        else f"{problem.name}: {problem.text}"
     )

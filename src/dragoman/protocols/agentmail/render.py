@@ -8,7 +8,7 @@ import msgspec
 from dragoman.core import events
 from dragoman.core.events import EVENT_NAMES, AnyEvent
 
-_TOLD: Final = (
+_RENDERED_EVENTS: Final = (
     events.MailPosted,
     events.MailRead,
     events.MailAcked,
@@ -16,7 +16,7 @@ _TOLD: Final = (
     events.MailEscalated,
 )
 
-RENDER: Final[Mapping[type[Any], Callable[[AnyEvent], Any] | None]] = {
-    event: msgspec.to_builtins if event in _TOLD else None for event in EVENT_NAMES
+RENDERERS: Final[Mapping[type[Any], Callable[[AnyEvent], Any] | None]] = {
+    event: msgspec.to_builtins if event in _RENDERED_EVENTS else None for event in EVENT_NAMES
 }
 """Event -> its renderer; None: deliberately not rendered, because it is about no letter."""

@@ -8,11 +8,11 @@ from msgspec import Struct
 from dragoman.core.deadlines import Backoff
 from dragoman.engine.reads.teamspaces import NO_TEAMS, Team
 
-QUIET_TTL_MS: Final = 20 * 60_000
+MAIL_LEASE_MS: Final = 20 * 60_000
 """Lease of a task that is claimed by mail; long, because mail has no heartbeats (S-RUN)."""
 
 
-class InWords(Struct, frozen=True):
+class ModelSummary(Struct, frozen=True):
     """Summary of a thread by an external program."""
 
     text: str = ""
@@ -20,7 +20,7 @@ class InWords(Struct, frozen=True):
     """Reason for the missing text."""
 
 
-Model = Callable[[bytes], InWords]
+Model = Callable[[bytes], ModelSummary]
 """Summarizes a thread, given as a JSON array of its letters."""
 
 
@@ -32,7 +32,7 @@ class Choices(Struct, frozen=True):
     review_required: bool = True
     max_attempts: int = 5
     backoff: Backoff = Backoff()
-    ttl_ms: int = QUIET_TTL_MS
+    ttl_ms: int = MAIL_LEASE_MS
     helper: str = "chiron"
     """Recipient of requests for help."""
     spawner: str = "spawner"

@@ -5,30 +5,30 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from dragoman.core.deciding.mail.mailing import LATE
-from dragoman.core.deciding.mail.waving import COMPLETE
+from dragoman.core.deciding.mail.mailing import LATE_KIND
+from dragoman.core.deciding.mail.waving import WAVE_COMPLETE_KIND
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.letter import Mail
 from dragoman.engine.reads.mailbox import Letter
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.shapes import Message, Parsed
-from dragoman.protocols.agentmail.wire import Row
-from dragoman.protocols.agentmail.words import TYPES, MessageType
+from dragoman.protocols.agentmail.wire import ShownLetter
+from dragoman.protocols.agentmail.words import MESSAGE_TYPES, MessageType
 
-KINDS: Final = (*MessageType, LATE, COMPLETE)
+LETTER_KINDS: Final = (*MessageType, LATE_KIND, WAVE_COMPLETE_KIND)
 """Every kind of letter: the types, UNKNOWN, and the hub's own kinds."""
 
-_TYPES: Final = frozenset(MessageType)
+_MESSAGE_TYPES: Final = frozenset(MessageType)
 _parser = Parser()
 
 
-def as_row(letter: Letter, reader: str, now: int) -> Row:
+def format_letter(letter: Letter, reader: str, now: int) -> ShownLetter:
     """Format a letter for one reader, with that reader's read and ack state."""
-    mail, message = letter.mail, as_message(letter.mail, reader)
+    mail, message = letter.mail, to_message(letter.mail, reader)
     return {
         **msgspec.to_builtins(message),
         **({"kind": mail.kind} if mail.kind not in ("", message.type) else {}),
-        "parsed": _said(message.parsed),
+        "parsed": _stated_fields(message.parsed),
         "bead_id": mail.bead,
         "position": letter.position,
         "copied": mail.copied,
@@ -36,20 +36,20 @@ def as_row(letter: Letter, reader: str, now: int) -> Row:
         "attachments": mail.attachments,
         "acked_by": mail.acked_by,
         "read_by": mail.read_by,
-        "waits_for": mail.waits_for,
+        "waits_for": mail.awaited_acks,
         "answer": mail.answer,
         "overdue": mail.is_late(now),
         **({"sent_at": to_rfc3339(mail.sent_at)} if mail.sent_at is not None else {}),
     }
 
 
-def _said(parsed: Parsed) -> dict[str, Any]:
+def _stated_fields(parsed: Parsed) -> dict[str, Any]:
     """Fields of the body that have a value."""
     fields: dict[str, Any] = msgspec.to_builtins(parsed)
     return {name: value for name, value in fields.items() if value not in (None, "", [], ())}
 
 
-def as_message(mail: Mail, reader: str = "") -> Message:
+def to_message(mail: Mail, reader: str = "") -> Message:
     """Convert a stored letter to the message that the parser, filters and summaries use.
 
     It keeps the type and the bead as which it was delivered. `acknowledged` is the reader's own
@@ -70,7 +70,7 @@ def as_message(mail: Mail, reader: str = "") -> Message:
             "acknowledged": _is_acknowledged(mail, reader),
             "read": reader in mail.read_by,
         },
-        type_of(mail),
+        message_type(mail),
     )
     if not is_typed(mail):
         # It was not meant to be of a type, so an untyped subject is no problem.
@@ -80,14 +80,14 @@ def as_message(mail: Mail, reader: str = "") -> Message:
     return replace(message, parsed=replace(message.parsed, bead_id=mail.bead))
 
 
-def type_of(mail: Mail) -> MessageType:
+def message_type(mail: Mail) -> MessageType:
     """Message type of a letter; UNKNOWN for the hub's own kinds."""
-    return TYPES.get(mail.kind, MessageType.UNKNOWN)
+    return MESSAGE_TYPES.get(mail.kind, MessageType.UNKNOWN)
 
 
 def is_typed(mail: Mail) -> bool:
     """Tell whether a letter was delivered as one of this dialect; the hub's own were not."""
-    return mail.kind in _TYPES
+    return mail.kind in _MESSAGE_TYPES
 
 
 def _is_acknowledged(mail: Mail, reader: str) -> bool:
@@ -95,5 +95,5 @@ def _is_acknowledged(mail: Mail, reader: str) -> bool:
     if reader and not mail.ack_wanted:
         return reader in mail.acked_by
     if reader in mail.to:
-        return reader not in mail.waits_for
-    return reader in mail.acked_by or not mail.waits_for
+        return reader not in mail.awaited_acks
+    return reader in mail.acked_by or not mail.awaited_acks

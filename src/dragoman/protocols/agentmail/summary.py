@@ -12,7 +12,7 @@ from dragoman.protocols.agentmail.subject import is_reply
 from dragoman.protocols.agentmail.words import ANSWERS, MessageType
 
 
-class Open(Struct, frozen=True):
+class OpenLetter(Struct, frozen=True):
     """A letter that still waits for an answer or an ack."""
 
     id: str | int | None
@@ -32,49 +32,51 @@ class Summary(Struct, frozen=True):
     """Type of the last typed letter whose effect was not refused."""
     last_status: str
     """Status that this letter states, or else its type."""
-    open_questions: tuple[Open, ...]
-    open_acks: tuple[Open, ...]
+    open_questions: tuple[OpenLetter, ...]
+    open_acks: tuple[OpenLetter, ...]
     files: tuple[str, ...]
     commits: tuple[str, ...]
 
 
-class Waiting(Struct, frozen=True):
+class ThreadState(Struct, frozen=True):
     """State of a thread that its letters do not tell: ids of letters that wait or were refused."""
 
-    for_answers: frozenset[str]
-    for_acks: frozenset[str]
+    awaiting_answers: frozenset[str]
+    awaiting_acks: frozenset[str]
     refused: frozenset[str] = frozenset()
     """Letters whose effect was refused, so that the status they state is not true."""
 
 
-def summarize(messages: Iterable[Message], waiting: Waiting | None = None) -> Summary:
+def summarize(messages: Iterable[Message], state: ThreadState | None = None) -> Summary:
     """Summarize a thread's letters, given in their order.
 
     `state` is known to a hub, which has stored each letter's delivered type and whether it still
     waits. Without it, that is derived from the letters: a reply that repeats the last type is a
     plain letter, and an answer closes every earlier question about its bead.
     """
-    thread = list(messages if waiting else _meant(messages))
+    thread = list(messages if state else _without_echoes(messages))
     counted = Counter(message.type for message in thread)
-    refused = waiting.refused if waiting else frozenset[str]()
+    refused = state.refused if state else frozenset[str]()
     typed = [message for message in thread if message.type is not MessageType.UNKNOWN]
     typed = [message for message in typed if message.id not in refused]
-    questions, acks = _known(thread, waiting) if waiting else _told(thread)
+    questions, acks = _open_by_state(thread, state) if state else _open_by_letters(thread)
     return Summary(
         messages=len(thread),
         counts={type.value: counted[type] for type in MessageType if counted[type]},
         last_type=typed[-1].type.value if typed else "",
-        last_status=_status(typed[-1]) if typed else "",
+        last_status=_status_text(typed[-1]) if typed else "",
         open_questions=tuple(
-            _open(message) for message in questions if message.type is MessageType.HELP_REQUEST
+            _to_open_letter(message)
+            for message in questions
+            if message.type is MessageType.HELP_REQUEST
         ),
-        open_acks=tuple(map(_open, acks)),
-        files=_distinct(_files(message.parsed) for message in thread),
-        commits=_distinct(_commits(message.parsed) for message in thread),
+        open_acks=tuple(map(_to_open_letter, acks)),
+        files=_distinct(_named_files(message.parsed) for message in thread),
+        commits=_distinct(_named_commits(message.parsed) for message in thread),
     )
 
 
-def _meant(messages: Iterable[Message]) -> Iterator[Message]:
+def _without_echoes(messages: Iterable[Message]) -> Iterator[Message]:
     """Yield the letters; one that only echoes the type before it becomes UNKNOWN."""
     last = MessageType.UNKNOWN
     for message in messages:
@@ -83,12 +85,14 @@ def _meant(messages: Iterable[Message]) -> Iterator[Message]:
         last = last if message.type is MessageType.UNKNOWN else message.type
 
 
-def _known(thread: Sequence[Message], waiting: Waiting) -> tuple[list[Message], list[Message]]:
-    questions = [message for message in thread if message.id in waiting.for_answers]
-    return questions, [message for message in thread if message.id in waiting.for_acks]
+def _open_by_state(
+    thread: Sequence[Message], state: ThreadState
+) -> tuple[list[Message], list[Message]]:
+    questions = [message for message in thread if message.id in state.awaiting_answers]
+    return questions, [message for message in thread if message.id in state.awaiting_acks]
 
 
-def _told(thread: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+def _open_by_letters(thread: Sequence[Message]) -> tuple[list[Message], list[Message]]:
     unanswered = list(_unanswered(thread))
     return unanswered, [message for message in unanswered if is_pending(message)]
 
@@ -96,13 +100,13 @@ def _told(thread: Sequence[Message]) -> tuple[list[Message], list[Message]]:
 def _unanswered(thread: Sequence[Message]) -> Iterator[Message]:
     """Return the letters that no later letter answers, in their order."""
     answered: set[tuple[MessageType, str]] = set()
-    left: list[Message] = []
+    unanswered: list[Message] = []
     for message in reversed(thread):
         if message.type in ANSWERS:
             answered.add((ANSWERS[message.type], message.bead_id))
         if not _is_answered(message, answered):
-            left.append(message)
-    return reversed(left)
+            unanswered.append(message)
+    return reversed(unanswered)
 
 
 def _is_answered(message: Message, answered: set[tuple[MessageType, str]]) -> bool:
@@ -112,21 +116,23 @@ def _is_answered(message: Message, answered: set[tuple[MessageType, str]]) -> bo
     return bool(answered & {(message.type, message.bead_id), (message.type, "")})
 
 
-def _status(message: Message) -> str:
+def _status_text(message: Message) -> str:
     parsed = message.parsed
-    said = parsed.status or parsed.checkpoint_reason or parsed.issue_type
-    return said or message.type.value
+    stated = parsed.status or parsed.checkpoint_reason or parsed.issue_type
+    return stated or message.type.value
 
 
-def _open(message: Message) -> Open:
-    return Open(message.id, message.type, message.bead_id, message.sender, message.parsed.question)
+def _to_open_letter(message: Message) -> OpenLetter:
+    return OpenLetter(
+        message.id, message.type, message.bead_id, message.sender, message.parsed.question
+    )
 
 
-def _files(parsed: Parsed) -> tuple[str, ...]:
+def _named_files(parsed: Parsed) -> tuple[str, ...]:
     return parsed.files_touched + parsed.files
 
 
-def _commits(parsed: Parsed) -> tuple[str, ...]:
+def _named_commits(parsed: Parsed) -> tuple[str, ...]:
     return tuple(filter(None, (parsed.commit_sha, parsed.partial_commit_sha)))
 
 

@@ -5,15 +5,15 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from dragoman.core.ids import AGENT_FORM, WORD_FORM
-from dragoman.core.limits import PAGE
+from dragoman.core.ids import AGENT_PATTERN, ID_PATTERN
+from dragoman.core.limits import MAX_PAGE
 from dragoman.protocols.agentmail.shapes import Message
 
 Importance = Literal["low", "normal", "high", "urgent"]
-LetterName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{WORD_FORM}$"})]
+LetterId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{ID_PATTERN}$"})]
 """Id of a letter or a thread."""
-MaybeAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_FORM})?$"})]
-PageSize = Annotated[int, Meta(ge=1, le=PAGE)]
+OptionalAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_PATTERN})?$"})]
+PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
 Position = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 
@@ -43,17 +43,17 @@ class SendMail(Struct, frozen=True, rename={"from_": "from"}.get):
     timestamp: str = ""
 
 
-class Outgoing(Struct, frozen=True):
+class OutgoingLetter(Struct, frozen=True):
     """A letter to send, and its parsed message."""
 
     row: SendMail
     message: Message
 
 
-class Inbox(Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "from"}.get):
+class InboxQuery(Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "from"}.get):
     """Filters of a mailbox."""
 
-    agent: MaybeAgent = ""
+    agent: OptionalAgent = ""
     """Owner of the box; empty: the caller. Listing marks no letter as read."""
     box: Literal["in", "sent", "overdue", "waiting"] = "in"
     """Received; sent; all with a late ack or answer; all that wait for somebody unknown."""
@@ -73,31 +73,31 @@ class Inbox(Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "f
     limit: PageSize = 50
 
 
-class OneLetter(Struct, frozen=True, forbid_unknown_fields=True):
+class LetterRef(Struct, frozen=True, forbid_unknown_fields=True):
     """A letter, by its id or an unambiguous beginning of it."""
 
-    id: LetterName
+    id: LetterId
 
 
-class Thread(Struct, frozen=True, forbid_unknown_fields=True):
+class ThreadQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """A page of a thread, oldest first, by the thread's id."""
 
-    thread_id: LetterName
+    thread_id: LetterId
     after: Position = 0
     limit: PageSize = 50
 
 
-class Summed(Struct, frozen=True, forbid_unknown_fields=True):
+class SummaryQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """A thread to summarize, by its id."""
 
-    thread_id: LetterName
+    thread_id: LetterId
     before: Position | None = None
     """Only letters before this position: the `cursor` of a summary that left older letters out."""
     model: bool = False
     """Also ask the configured program for a summary; for orchestrators and people."""
 
 
-class Search(Struct, frozen=True, forbid_unknown_fields=True):
+class SearchQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """Words to find in letters."""
 
     query: Annotated[str, Meta(max_length=1_000)]
@@ -105,5 +105,5 @@ class Search(Struct, frozen=True, forbid_unknown_fields=True):
     limit: PageSize = 50
 
 
-Row = Mapping[str, Any]
+ShownLetter = Mapping[str, Any]
 """A letter as its reader gets it."""

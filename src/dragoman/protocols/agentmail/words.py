@@ -23,7 +23,7 @@ class MessageType(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-TYPES: Final[Mapping[str, MessageType]] = {
+MESSAGE_TYPES: Final[Mapping[str, MessageType]] = {
     type.value: type for type in MessageType if type is not MessageType.UNKNOWN
 }
 """Word in a subject -> type."""
@@ -31,8 +31,8 @@ TYPES: Final[Mapping[str, MessageType]] = {
 ISSUE_TYPES: Final = ("STUCK", "SPEC_UNCLEAR", "BLOCKED", "TECHNICAL")
 FAILURE_TYPES: Final = ("TESTS_FAIL", "BUILD_FAIL", "SPEC_IMPOSSIBLE", "CONTEXT_HIGH", "ERROR")
 CHECKPOINT_REASONS: Final = ("CONTEXT_HIGH", "MANUAL", "TIMEOUT")
-COMPLETED: Final = ("DONE",)
-FAILED: Final = ("FAILED",)
+COMPLETED_STATUSES: Final = ("DONE",)
+FAILED_STATUSES: Final = ("FAILED",)
 SPAWN_STATUSES: Final = ("spawned", "failed")
 SPAWNED: Final = "spawned"
 
@@ -71,7 +71,7 @@ ANSWERS: Final[Mapping[MessageType, MessageType]] = {
 }
 """Type of an answer -> the type that it answers and thereby acknowledges (S-MAIL-7)."""
 
-MAY_ANSWER: Final[Mapping[MessageType, tuple[Role, ...]]] = {
+ANSWER_ROLES: Final[Mapping[MessageType, tuple[Role, ...]]] = {
     MessageType.HELP_RESPONSE: ("human", "orchestrator", "coordinator", "system"),
     MessageType.SPAWN_ACK: ("system",),
 }

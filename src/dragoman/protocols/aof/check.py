@@ -15,46 +15,46 @@ from msgspec.structs import fields
 
 from dragoman.core.ids import check_agent, check_session, is_aof_id
 from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.faults import Fault, in_shape
+from dragoman.engine.faults import Fault, validate_shape
 from dragoman.protocols.aof.wire import (
     DISPATCHER,
     MESSAGES,
-    CompleteTask,
-    Completion,
-    CompletionReport,
+    CompleteTaskArguments,
+    CompletionPayload,
+    CompletionReportMessage,
     Count,
     Envelope,
-    HandoffAccepted,
-    HandoffAnswer,
-    HandoffRejected,
-    HandoffRequest,
-    HandoffRequested,
+    HandoffAcceptedMessage,
+    HandoffAnswerPayload,
+    HandoffRejectedMessage,
+    HandoffRequestMessage,
+    HandoffRequestPayload,
     Message,
     Payload,
-    SessionEnd,
-    StatusMessage,
-    StatusUpdate,
+    SessionEndArguments,
+    StatusPayload,
+    StatusUpdateMessage,
     UnknownMessage,
-    UpdateTask,
+    UpdateTaskArguments,
 )
-from dragoman.text.safe_path import why_unsafe
-from dragoman.text.shape_words import MISSING, NO_OBJECT, below
+from dragoman.text.safe_path import check_path
+from dragoman.text.shape_words import MISSING, NO_OBJECT, join_path
 
-_USUAL_MOMENT: Final = re.compile(
+_COMMON_TIMESTAMP: Final = re.compile(
     r"[1-9]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3])(?::[0-5]\d){2}\.\d{3}Z",
     re.ASCII,
 )
 """Spelling of nearly every timestamp; anything that matches is valid."""
 
-_SHOWN: Final = 40
-_REMEMBERED: Final = 4_096
+_MAX_QUOTED: Final = 40
+_CACHE_SIZE: Final = 4_096
 """The same few names come again and again."""
 
-_STEP: Final = re.compile(r"[^.\[]+|\[\d+\]")
+_PATH_STEP: Final = re.compile(r"[^.\[]+|\[\d+\]")
 
 S = TypeVar("S")
 T = TypeVar("T", bound=Struct)
-Field = tuple[str, str | UnsetType, Callable[[str], str | None]]
+FieldCheck = tuple[str, str | UnsetType, Callable[[str], str | None]]
 """Path, value, and the check that returns the reason for a wrong value."""
 
 
@@ -63,209 +63,211 @@ def envelope_fault(reason: str, path: str = "") -> Fault:
     return Fault("invalid_envelope", reason, path)
 
 
-def shaped(value: Any, shape: type[S]) -> S | Fault:
+def convert_shape(value: Any, shape: type[S]) -> S | Fault:
     """Convert a parsed JSON value to this shape, or return its first fault."""
     try:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError:
         pass
-    return in_shape(with_whole_numbers(value), shape, "invalid_envelope")
+    return validate_shape(normalize_integers(value), shape, "invalid_envelope")
 
 
-def shape_faults(value: Any, shape: type[Struct], at: str = "") -> Iterator[Fault]:
+def shape_faults(value: Any, shape: type[Struct], parent: str = "") -> Iterator[Fault]:
     """Yield everything that keeps a parsed JSON value from having this shape."""
     if not isinstance(value, dict):
-        yield envelope_fault(NO_OBJECT, at)
+        yield envelope_fault(NO_OBJECT, parent)
         return
-    given = cast(Mapping[str, Any], value)
+    members = cast(Mapping[str, Any], value)
     for field in fields(shape):
-        path = below(at, field.encode_name)
-        if field.encode_name not in given:
+        path = join_path(parent, field.encode_name)
+        if field.encode_name not in members:
             if field.required:
                 yield envelope_fault(MISSING, path)
             continue
-        inner, kind = given[field.encode_name], cast(type[Any], field.type)
+        inner, kind = members[field.encode_name], cast(type[Any], field.type)
         if _is_struct(kind):
             yield from shape_faults(inner, kind, path)
             continue
-        read = shaped(inner, kind)
-        if isinstance(read, Fault):
-            yield envelope_fault(read.reason, below(path, read.path))
+        converted = convert_shape(inner, kind)
+        if isinstance(converted, Fault):
+            yield envelope_fault(converted.reason, join_path(path, converted.path))
 
 
-def salvaged(value: Any, shape: type[T]) -> T:
+def salvage(value: Any, shape: type[T]) -> T:
     """Convert what can be used of a value that may not have the shape; the rest counts as absent.
 
     Only for finding further faults: required fields may be UNSET in the result.
     """
-    given = cast(Mapping[str, Any], value if isinstance(value, dict) else {})
+    members = cast(Mapping[str, Any], value if isinstance(value, dict) else {})
     return shape(
         **{
-            field.name: _salvaged(given.get(field.encode_name, UNSET), field.type)
+            field.name: _salvage_field(members.get(field.encode_name, UNSET), field.type)
             for field in fields(shape)
         }
     )
 
 
-def _salvaged(value: Any, kind: Any) -> Any:
+def _salvage_field(value: Any, kind: Any) -> Any:
     if _is_struct(kind):
-        return salvaged(value, kind)
-    read = UNSET if value is UNSET else shaped(value, kind)
-    if read is UNSET or isinstance(read, Fault):
+        return salvage(value, kind)
+    converted = UNSET if value is UNSET else convert_shape(value, kind)
+    if converted is UNSET or isinstance(converted, Fault):
         return 0 if kind == Count else UNSET
-    return read
+    return converted
 
 
-def apart_from(known: Sequence[Fault], found: Iterable[Fault]) -> Iterator[Fault]:
+def independent_faults(known: Sequence[Fault], found: Iterable[Fault]) -> Iterator[Fault]:
     """Yield faults whose path is not that of a known fault, nor above or below it."""
-    places = [_steps(fault.path) for fault in known]
+    known_steps = [_path_steps(fault.path) for fault in known]
     for fault in found:
-        steps = _steps(fault.path)
-        if not any(all(map(str.__eq__, steps, place)) for place in places):
+        steps = _path_steps(fault.path)
+        if not any(all(map(str.__eq__, steps, prefix)) for prefix in known_steps):
             yield fault
 
 
-def _steps(path: str) -> list[str]:
-    return _STEP.findall(path)
+def _path_steps(path: str) -> list[str]:
+    return _PATH_STEP.findall(path)
 
 
 def _is_struct(kind: Any) -> TypeGuard[type[Struct]]:
     return isinstance(kind, type) and issubclass(kind, Struct)
 
 
-def with_whole_numbers(value: Any) -> Any:
+def normalize_integers(value: Any) -> Any:
     """Write 1.0 as 1: JSON has one kind of number, and some writers use fractions."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
         items = cast(Mapping[str, Any], value).items()
-        return {name: with_whole_numbers(inner) for name, inner in items}
+        return {name: normalize_integers(inner) for name, inner in items}
     if isinstance(value, list):
-        return [with_whole_numbers(inner) for inner in cast(list[Any], value)]
+        return [normalize_integers(inner) for inner in cast(list[Any], value)]
     return value
 
 
-def unknown_type(message: UnknownMessage) -> Fault:
+def unknown_type_fault(message: UnknownMessage) -> Fault:
     """Return the first fault of a message of an unknown type."""
-    return unknown_faults(message, message.type)[0]
+    return unknown_message_faults(message, message.type)[0]
 
 
-def unknown_faults(message: UnknownMessage, kind: str) -> list[Fault]:
+def unknown_message_faults(message: UnknownMessage, kind: str) -> list[Fault]:
     """List the faults of a message of an unknown type."""
-    reason = f"{kind[:_SHOWN]!a} is not a type of AOF/1; known: {', '.join(MESSAGES)}"
+    reason = f"{kind[:_MAX_QUOTED]!a} is not a type of AOF/1; known: {', '.join(MESSAGES)}"
     return [*_envelope_faults(message), Fault("unknown_type", reason, "type")]
 
 
 def message_faults(message: Message) -> list[Fault]:
     """List the faults of a message that has the shape of its type."""
     faults = _envelope_faults(message)
-    faults += _FAULTS[type(message)](message.payload, "payload.")
-    repeated = message.payload.task_id
-    if repeated is not UNSET and message.task_id not in (repeated, UNSET):
-        reason = f"the payload is about {repeated}, its envelope about {message.task_id}"
+    faults += _PAYLOAD_CHECKS[type(message)](message.payload, "payload.")
+    payload_task = message.payload.task_id
+    if payload_task is not UNSET and message.task_id not in (payload_task, UNSET):
+        reason = f"the payload is about {payload_task}, its envelope about {message.task_id}"
         faults.append(Fault("taskId_mismatch", reason, "payload.taskId"))
     return faults
 
 
 def _envelope_faults(message: Envelope[Any]) -> list[Fault]:
-    return _wrong(
+    return _field_faults(
         "",
-        ("taskId", message.task_id, _why_no_task_id),
-        ("fromAgent", message.from_agent, _why_no_agent),
-        ("toAgent", message.to_agent, _why_no_agent),
-        ("sentAt", message.sent_at, _why_no_moment),
-        ("projectId", message.project_id, _why_no_project),
+        ("taskId", message.task_id, _check_task_id),
+        ("fromAgent", message.from_agent, _check_agent_name),
+        ("toAgent", message.to_agent, _check_agent_name),
+        ("sentAt", message.sent_at, _check_timestamp),
+        ("projectId", message.project_id, _check_project),
     )
 
 
-def completion_faults(payload: Completion | CompleteTask, at: str = "") -> list[Fault]:
+def completion_faults(
+    payload: CompletionPayload | CompleteTaskArguments, prefix: str = ""
+) -> list[Fault]:
     """List the faults of a report."""
-    faults = _wrong(
-        at,
-        *_names(payload),
-        ("summaryRef", payload.summary_ref, why_unsafe),
-        ("handoffRef", payload.handoff_ref, why_unsafe),
+    faults = _field_faults(
+        prefix,
+        *_repeated_fields(payload),
+        ("summaryRef", payload.summary_ref, check_path),
+        ("handoffRef", payload.handoff_ref, check_path),
     )
-    faults += _wrong_refs(f"{at}deliverables", payload.deliverables)
+    faults += _ref_faults(f"{prefix}deliverables", payload.deliverables)
     tests = payload.tests
     if tests.passed + tests.failed > tests.total:
         reason = f"{tests.passed} passed and {tests.failed} failed are more than {tests.total}"
-        faults.append(envelope_fault(reason, f"{at}tests"))
+        faults.append(envelope_fault(reason, f"{prefix}tests"))
     if payload.outcome == "blocked" and not any(map(str.strip, payload.blockers or ())):
         faults.append(
-            envelope_fault("Required for blocked: say what blocks the work", f"{at}blockers")
+            envelope_fault("Required for blocked: say what blocks the work", f"{prefix}blockers")
         )
     return faults
 
 
-def update_faults(payload: StatusUpdate | UpdateTask, at: str = "") -> list[Fault]:
+def update_faults(payload: StatusPayload | UpdateTaskArguments, prefix: str = "") -> list[Fault]:
     """List the faults of an update."""
-    faults = _wrong(at, *_names(payload))
-    said = (payload.status, payload.progress, payload.blockers, payload.notes)
-    if all(part is UNSET for part in said):
+    faults = _field_faults(prefix, *_repeated_fields(payload))
+    parts = (payload.status, payload.progress, payload.blockers, payload.notes)
+    if all(part is UNSET for part in parts):
         reason = "at least one of status, progress, blockers and notes is needed"
-        faults.append(envelope_fault(reason, at.rstrip(".")))
+        faults.append(envelope_fault(reason, prefix.rstrip(".")))
     return faults
 
 
-def session_faults(arguments: SessionEnd) -> list[Fault]:
+def session_faults(arguments: SessionEndArguments) -> list[Fault]:
     """List the faults of the end of a session."""
-    return _wrong("", ("sessionId", arguments.session_id, _why_no_session))
+    return _field_faults("", ("sessionId", arguments.session_id, _check_session_name))
 
 
-def _request_faults(payload: HandoffRequest, at: str) -> list[Fault]:
-    faults = _wrong(
-        at,
-        *_names(payload),
-        ("parentTaskId", payload.parent_task_id, _why_no_task_id),
-        ("dueBy", payload.due_by, _why_no_moment),
+def _request_faults(payload: HandoffRequestPayload, prefix: str) -> list[Fault]:
+    faults = _field_faults(
+        prefix,
+        *_repeated_fields(payload),
+        ("parentTaskId", payload.parent_task_id, _check_task_id),
+        ("dueBy", payload.due_by, _check_timestamp),
     )
-    faults += _wrong_refs(f"{at}expectedOutputs", payload.expected_outputs)
-    faults += _wrong_refs(f"{at}contextRefs", payload.context_refs)
+    faults += _ref_faults(f"{prefix}expectedOutputs", payload.expected_outputs)
+    faults += _ref_faults(f"{prefix}contextRefs", payload.context_refs)
     return faults
 
 
-def _acceptance_faults(payload: HandoffAnswer, at: str) -> list[Fault]:
-    faults = _wrong(at, *_names(payload))
+def _acceptance_faults(payload: HandoffAnswerPayload, prefix: str) -> list[Fault]:
+    faults = _field_faults(prefix, *_repeated_fields(payload))
     if not payload.accepted:
         reason = "a handoff.accepted says true; send handoff.rejected to reject"
-        faults.append(envelope_fault(reason, f"{at}accepted"))
+        faults.append(envelope_fault(reason, f"{prefix}accepted"))
     return faults
 
 
-def _rejection_faults(payload: HandoffAnswer, at: str) -> list[Fault]:
-    faults = _wrong(at, *_names(payload))
+def _rejection_faults(payload: HandoffAnswerPayload, prefix: str) -> list[Fault]:
+    faults = _field_faults(prefix, *_repeated_fields(payload))
     if payload.accepted:
         reason = "a handoff.rejected says false; send handoff.accepted to accept"
-        faults.append(envelope_fault(reason, f"{at}accepted"))
+        faults.append(envelope_fault(reason, f"{prefix}accepted"))
     return faults
 
 
-_FAULTS: Final[dict[type[Message], Callable[[Any, str], list[Fault]]]] = {
-    CompletionReport: completion_faults,
-    StatusMessage: update_faults,
-    HandoffRequested: _request_faults,
-    HandoffAccepted: _acceptance_faults,
-    HandoffRejected: _rejection_faults,
+_PAYLOAD_CHECKS: Final[dict[type[Message], Callable[[Any, str], list[Fault]]]] = {
+    CompletionReportMessage: completion_faults,
+    StatusUpdateMessage: update_faults,
+    HandoffRequestMessage: _request_faults,
+    HandoffAcceptedMessage: _acceptance_faults,
+    HandoffRejectedMessage: _rejection_faults,
 }
 
 
-def _names(payload: Payload) -> tuple[Field, ...]:
+def _repeated_fields(payload: Payload) -> tuple[FieldCheck, ...]:
     """Fields that every payload may repeat, in the form that they have in the envelope."""
     return (
-        ("taskId", payload.task_id, _why_no_task_id),
-        ("agentId", payload.agent_id, _why_no_agent),
-        ("fromAgent", payload.from_agent, _why_no_agent),
-        ("toAgent", payload.to_agent, _why_no_agent),
+        ("taskId", payload.task_id, _check_task_id),
+        ("agentId", payload.agent_id, _check_agent_name),
+        ("fromAgent", payload.from_agent, _check_agent_name),
+        ("toAgent", payload.to_agent, _check_agent_name),
     )
 
 
-def impostor(message: Message, speaker: str) -> Fault | None:
+def check_identity(message: Message, speaker: str) -> Fault | None:
     """Check that the sender named in a message is the speaker (S-ROLE)."""
-    return next(impostors(message, speaker), None)
+    return next(identity_faults(message, speaker), None)
 
 
-def impostors(message: Message, speaker: str) -> Iterator[Fault]:
+def identity_faults(message: Message, speaker: str) -> Iterator[Fault]:
     """Yield a fault for every place that names another sender or a second addressee."""
     payload: Payload = message.payload
     for path, name in (
@@ -283,7 +285,7 @@ def impostors(message: Message, speaker: str) -> Iterator[Fault]:
         )
 
 
-def impostor_in_tool(payload: Payload, speaker: str) -> Fault | None:
+def check_tool_identity(payload: Payload, speaker: str) -> Fault | None:
     """Check the sender named in a tool's arguments, which have no envelope."""
     for path, name in (("agentId", payload.agent_id), ("fromAgent", payload.from_agent)):
         if name not in (speaker, UNSET):
@@ -295,50 +297,50 @@ def _identity_fault(reason: str, path: str) -> Fault:
     return Fault("identity_mismatch", reason, path)
 
 
-def _wrong(at: str, *fields: Field) -> list[Fault]:
+def _field_faults(prefix: str, *fields: FieldCheck) -> list[Fault]:
     """Collect the faults of the given fields that are present."""
     return [
-        envelope_fault(reason, at + path)
-        for path, text, why_wrong in fields
-        if text is not UNSET and (reason := why_wrong(text)) is not None
+        envelope_fault(reason, prefix + path)
+        for path, text, check in fields
+        if text is not UNSET and (reason := check(text)) is not None
     ]
 
 
-def _wrong_refs(path: str, refs: tuple[str, ...] | UnsetType) -> list[Fault]:
+def _ref_faults(path: str, refs: tuple[str, ...] | UnsetType) -> list[Fault]:
     return [
         envelope_fault(reason, f"{path}[{index}]")
         for index, ref in enumerate(refs or ())
-        if (reason := why_unsafe(ref)) is not None
+        if (reason := check_path(ref)) is not None
     ]
 
 
-@lru_cache(_REMEMBERED)
-def _why_no_task_id(text: str) -> str | None:
+@lru_cache(_CACHE_SIZE)
+def _check_task_id(text: str) -> str | None:
     if is_aof_id(text):
         return None
     return (
-        f"{text[:_SHOWN]!a} is not an AOF task id like TASK-2026-02-09-057; for a task with "
+        f"{text[:_MAX_QUOTED]!a} is not an AOF task id like TASK-2026-02-09-057; for a task with "
         "another name, dragoman task show prints it as aofId"
     )
 
 
-@lru_cache(_REMEMBERED)
-def _why_no_agent(text: str) -> str | None:
+@lru_cache(_CACHE_SIZE)
+def _check_agent_name(text: str) -> str | None:
     refusal = check_agent(text)
     return None if refusal is None else refusal.detail
 
 
-def _why_no_project(text: str) -> str | None:
+def _check_project(text: str) -> str | None:
     return None if text.isprintable() else "it has an invisible or control character"
 
 
-def _why_no_session(text: str) -> str | None:
+def _check_session_name(text: str) -> str | None:
     refusal = check_session(text)
     return None if refusal is None else refusal.detail
 
 
-def _why_no_moment(text: str) -> str | None:
-    if _USUAL_MOMENT.fullmatch(text):
+def _check_timestamp(text: str) -> str | None:
+    if _COMMON_TIMESTAMP.fullmatch(text):
         return None
     try:
         parse_rfc3339(text)

@@ -9,10 +9,10 @@ from typing import Final
 
 from dragoman.core.errors import REFUSALS
 
-_IN_OTHER_WORDS: Final = {
+_AOF_REASONS: Final = {
     "invalid_field": "invalid_envelope",
     "invalid_id": "invalid_envelope",
     "not_authorized": "unauthorized_agent",
 }
 
-REASONS: Final = {code: _IN_OTHER_WORDS.get(code, code) for code in REFUSALS}
+REFUSAL_CODES: Final = {code: _AOF_REASONS.get(code, code) for code in REFUSALS}

@@ -7,93 +7,96 @@ from msgspec import Raw, Struct
 from msgspec.structs import fields
 
 from dragoman.engine.faults import Fault
-from dragoman.engine.operation import Linted
+from dragoman.engine.operation import LintResult
 from dragoman.protocols.aof import check
-from dragoman.protocols.aof.detect import Found, is_ours, unwrapped
-from dragoman.protocols.aof.read import text_of
-from dragoman.protocols.aof.translate import NOT_STRINGS, strings
+from dragoman.protocols.aof.detect import DetectedMessage, is_aof, unwrap
+from dragoman.protocols.aof.read import text_field
+from dragoman.protocols.aof.translate import CRITERIA_NOT_STRINGS, string_list
 from dragoman.protocols.aof.wire import (
     MESSAGES,
-    Completion,
-    HandoffRequested,
+    CompletionPayload,
+    HandoffRequestMessage,
     Message,
     UnknownMessage,
 )
-from dragoman.text.strict_json import MOST_BYTES
+from dragoman.text.strict_json import MAX_BYTES
 
 _COST = "payload.cost"
-_NOT_OURS = check.envelope_fault('this is not AOF/1, whose protocol is "aof"', "protocol")
+_NOT_AOF = check.envelope_fault('this is not AOF/1, whose protocol is "aof"', "protocol")
 
 
-def lint(value: Any, kind: str, strict: bool) -> Linted:
+def lint(value: Any, kind: str, strict: bool) -> LintResult:
     """Lint one JSON value, bare or wrapped like any message.
 
     Strict linting also fails for what a hub accepts: fields that AOF/1 does not know, acceptance
     criteria that are taken as [], and a cost that counts as nothing. Otherwise these are listed,
     and the message is ok.
     """
-    found = Found(Raw(), value) if is_ours(value) else unwrapped(value, MOST_BYTES)
+    found = DetectedMessage(Raw(), value) if is_aof(value) else unwrap(value, MAX_BYTES)
     if found is None:
-        return _linted(value, [_NOT_OURS], ())
+        return _lint_result(value, [_NOT_AOF], ())
     if found.fault is not None:
-        return _linted(value, [check.envelope_fault(found.fault.reason, found.fault.path)], ())
+        return _lint_result(value, [check.envelope_fault(found.fault.reason, found.fault.path)], ())
     envelope = found.value
-    shape = MESSAGES.get(text_of(envelope, "type"), UnknownMessage)
-    misshapen = list(check.shape_faults(envelope, shape))
-    message = check.salvaged(envelope, shape)
-    more = [*_wrong_kind(envelope, kind), *_faults(message, envelope)]
-    faults = [*misshapen, *check.apart_from(misshapen, more)]
-    oddities = [*_strangers(envelope, message, ""), *_odd_criteria(message)]
-    return _linted(envelope, faults + oddities * strict, oddities * (not strict))
+    shape = MESSAGES.get(text_field(envelope, "type"), UnknownMessage)
+    shape_faults = list(check.shape_faults(envelope, shape))
+    message = check.salvage(envelope, shape)
+    content_faults = [*_kind_faults(envelope, kind), *_content_faults(message, envelope)]
+    faults = [*shape_faults, *check.independent_faults(shape_faults, content_faults)]
+    warnings = [*_unknown_fields(envelope, message, ""), *_criteria_faults(message)]
+    return _lint_result(envelope, faults + warnings * strict, warnings * (not strict))
 
 
-def _faults(message: Message | UnknownMessage, envelope: Any) -> Iterator[Fault]:
+def _content_faults(message: Message | UnknownMessage, envelope: Any) -> Iterator[Fault]:
     """Yield faults of the readable content that a hub would refuse whatever its state."""
     if isinstance(message, UnknownMessage):
-        yield from check.unknown_faults(message, text_of(envelope, "type"))
+        yield from check.unknown_message_faults(message, text_field(envelope, "type"))
         return
     yield from check.message_faults(message)
-    sender = text_of(envelope, "fromAgent")
+    sender = text_field(envelope, "fromAgent")
     if sender:
-        yield from check.impostors(message, sender)
-    if isinstance(message, HandoffRequested) and message.payload.parent_task_id == message.task_id:
+        yield from check.identity_faults(message, sender)
+    if (
+        isinstance(message, HandoffRequestMessage)
+        and message.payload.parent_task_id == message.task_id
+    ):
         yield check.envelope_fault("a task cannot be a part of itself", "payload.parentTaskId")
 
 
-def _linted(message: Any, faults: Iterable[Fault], oddities: Iterable[Fault]) -> Linted:
+def _lint_result(message: Any, faults: Iterable[Fault], warnings: Iterable[Fault]) -> LintResult:
     faults = list(faults)
-    issues = [{"path": issue.path, "reason": issue.reason} for issue in (*faults, *oddities)]
-    return Linted(not faults, text_of(message, "type"), message, tuple(issues))
+    issues = [{"path": issue.path, "reason": issue.reason} for issue in (*faults, *warnings)]
+    return LintResult(not faults, text_field(message, "type"), message, tuple(issues))
 
 
-def _wrong_kind(envelope: Any, kind: str) -> Iterator[Fault]:
-    if kind and text_of(envelope, "type") != kind:
+def _kind_faults(envelope: Any, kind: str) -> Iterator[Fault]:
+    if kind and text_field(envelope, "type") != kind:
         yield check.envelope_fault(f"this is no {kind}", "type")
 
 
-def _strangers(value: Any, read: Struct, at: str) -> Iterator[Fault]:
+def _unknown_fields(value: Any, converted: Struct, prefix: str) -> Iterator[Fault]:
     if not isinstance(value, dict):
         return
-    known = {field.encode_name: getattr(read, field.name) for field in fields(read)}
-    if not at:
+    known = {field.encode_name: getattr(converted, field.name) for field in fields(converted)}
+    if not prefix:
         known["type"] = ""  # the tag of a shape is none of its fields
     for name, inner in cast(Mapping[str, Any], value).items():
         if name not in known:
-            yield from _stranger(f"{at}{name}", inner, read)
+            yield from _describe_unknown_field(f"{prefix}{name}", inner, converted)
         elif isinstance(known[name], Struct):
-            yield from _strangers(inner, known[name], f"{at}{name}.")
+            yield from _unknown_fields(inner, known[name], f"{prefix}{name}.")
 
 
-def _stranger(path: str, value: Any, read: Struct) -> Iterator[Fault]:
+def _describe_unknown_field(path: str, value: Any, converted: Struct) -> Iterator[Fault]:
     """Describe an unknown field; the cost of a report is known, because budgets use it."""
-    if not (isinstance(read, Completion) and path == _COST):
+    if not (isinstance(converted, CompletionPayload) and path == _COST):
         yield check.envelope_fault("AOF/1 knows no such field", path)
     elif isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
         yield check.envelope_fault("a cost is a number from 0 on; this one is ignored", path)
 
 
-def _odd_criteria(message: Message | UnknownMessage) -> Iterator[Fault]:
-    if not isinstance(message, HandoffRequested):
+def _criteria_faults(message: Message | UnknownMessage) -> Iterator[Fault]:
+    if not isinstance(message, HandoffRequestMessage):
         return
-    if strings(message.payload.acceptance_criteria) is None:
-        yield check.envelope_fault(NOT_STRINGS, "payload.acceptanceCriteria")
+    if string_list(message.payload.acceptance_criteria) is None:
+        yield check.envelope_fault(CRITERIA_NOT_STRINGS, "payload.acceptanceCriteria")

@@ -9,150 +9,171 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE
 from dragoman.core.ids import check_agent
 from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.faults import Fault, json_fault
-from dragoman.engine.incoming import Incoming
-from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Operation
-from dragoman.engine.request import Accepted
+from dragoman.engine.faults import Fault, fault_from_json_error
+from dragoman.engine.incoming import RawMessage
+from dragoman.engine.operation import Commands, Dialect, Facts, Operation, ParsedMessage
+from dragoman.engine.request import Committed
 from dragoman.protocols.aof import check, translate
 from dragoman.protocols.aof.detect import PREFIX, detect
-from dragoman.protocols.aof.errors import REASONS
+from dragoman.protocols.aof.errors import REFUSAL_CODES
 from dragoman.protocols.aof.lint import lint
-from dragoman.protocols.aof.read import Shaped, at_a_glance, flawless, shaped, text_of
-from dragoman.protocols.aof.render import RENDER
+from dragoman.protocols.aof.read import (
+    ShapedMessage,
+    fast_parse,
+    parse_envelope,
+    text_field,
+    validate,
+)
+from dragoman.protocols.aof.render import RENDERERS
 from dragoman.protocols.aof.wire import (
     MESSAGES,
-    UNREADABLE,
-    CompleteTask,
-    SessionEnd,
-    UpdateTask,
+    UNREADABLE_KIND,
+    CompleteTaskArguments,
+    SessionEndArguments,
+    UpdateTaskArguments,
     type_of,
 )
 
 NAME: Final = "aof"
 
-_FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
+_FIELD_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "handoff.request": {"parent": "payload.parentTaskId"}
 }
 """Message type -> field of a core command -> field of the message, for refusals that name a field.
 """
 
 
-def dialect(*, at_once: bool = False) -> Dialect:
+def dialect(*, apply_immediately: bool = False) -> Dialect:
     """Build the AOF/1 dialect.
 
     With `apply_immediately` a report moves its task before its session ends.
     """
-    operations = (*_messages(at_once=at_once), *_tools(at_once=at_once))
+    operations = (
+        *_message_operations(apply_immediately=apply_immediately),
+        *_tool_operations(apply_immediately=apply_immediately),
+    )
     by_name = {operation.name: operation for operation in operations}
     return Dialect(
         name=NAME,
         operations=operations,
-        hear=lambda incoming: _hear(incoming, by_name),
+        parse=lambda incoming: _parse_message(incoming, by_name),
         lint=lint,
-        refusals=REASONS,
-        render=RENDER,
-        kinds=tuple(MESSAGES),
+        refusal_codes=REFUSAL_CODES,
+        renderers=RENDERERS,
+        message_types=tuple(MESSAGES),
         prefix=PREFIX.encode(),
-        known_by='an object whose protocol is "aof", or text that begins with "AOF/1 "',
+        recognition_hint='an object whose protocol is "aof", or text that begins with "AOF/1 "',
     )
 
 
-def _hear(incoming: Incoming, operations: Mapping[str, Operation]) -> Heard | None:
-    read = None if incoming.is_too_large else at_a_glance(incoming.text)
-    if read is not None:
-        return _understood(read, operations)
-    found = detect(incoming)
-    if found is None:
+def _parse_message(
+    incoming: RawMessage, operations: Mapping[str, Operation]
+) -> ParsedMessage | None:
+    shaped_message = None if incoming.is_too_large else fast_parse(incoming.text)
+    if shaped_message is not None:
+        return _accepted_message(shaped_message, operations)
+    detected = detect(incoming)
+    if detected is None:
         return None
-    read = json_fault(found.fault) if found.fault else shaped(found.value, found.said)
-    if isinstance(read, Fault):
-        return _faulty(found.value, found.said, read)
-    return _understood(read, operations)
+    shaped_message = (
+        fault_from_json_error(detected.fault)
+        if detected.fault
+        else parse_envelope(detected.value, detected.original_text)
+    )
+    if isinstance(shaped_message, Fault):
+        return _faulty_message(detected.value, detected.original_text, shaped_message)
+    return _accepted_message(shaped_message, operations)
 
 
-def _understood(read: Shaped, operations: Mapping[str, Operation]) -> Heard:
-    message, kind = read.message, type_of(read.message)
+def _accepted_message(
+    shaped_message: ShapedMessage, operations: Mapping[str, Operation]
+) -> ParsedMessage:
+    message, kind = shaped_message.message, type_of(shaped_message.message)
     faults = check.message_faults(message)
-    return Heard(
+    return ParsedMessage(
         kind=kind,
-        said=read.said,
+        original_text=shaped_message.original_text,
         sender="" if faults and check_agent(message.from_agent) else message.from_agent,
         target=message.task_id,
         operation=operations[kind],
         message=message,
-        content=read.content,
+        dedup_content=shaped_message.content,
         sent_at=None if faults else parse_rfc3339(message.sent_at),
         fault=faults[0] if faults else None,
     )
 
 
-def _faulty(value: Any, said: Raw, fault: Fault) -> Heard:
-    sender = text_of(value, "fromAgent")
-    return Heard(
-        kind=text_of(value, "type") or UNREADABLE,
-        said=said,
+def _faulty_message(value: Any, original_text: Raw, fault: Fault) -> ParsedMessage:
+    sender = text_field(value, "fromAgent")
+    return ParsedMessage(
+        kind=text_field(value, "type") or UNREADABLE_KIND,
+        original_text=original_text,
         sender="" if check_agent(sender) else sender,
-        target=text_of(value, "taskId"),
+        target=text_field(value, "taskId"),
         fault=fault,
     )
 
 
-def _messages(*, at_once: bool) -> Iterator[Operation]:
+def _message_operations(*, apply_immediately: bool) -> Iterator[Operation]:
     commands: Mapping[str, Callable[[Any], Commands]] = {
-        "completion.report": lambda m: translate.report(m.task_id, m.payload, at_once=at_once),
+        "completion.report": lambda m: translate.report(
+            m.task_id, m.payload, apply_immediately=apply_immediately
+        ),
         "status.update": lambda m: translate.update(m.task_id, m.payload, m.sent_at),
         "handoff.request": translate.request,
         "handoff.accepted": translate.accept,
         "handoff.rejected": translate.reject,
     }
     gather: Mapping[str, Callable[[Any, Actor, Facts], Commands | Fault]] = {
-        "completion.report": lambda m, _, facts: translate.missing_files(
+        "completion.report": lambda m, _, facts: translate.missing_file_warnings(
             m.task_id, m.payload, facts
         )
     }
     for kind, shape in MESSAGES.items():
         yield Operation(
             name=kind,
-            shape=shape,
-            read=_reader(shape, check.message_faults),
+            input_type=shape,
+            validate=_argument_parser(shape, check.message_faults),
             commands=commands[kind],
             reply=_task_reply,
             roles=MAY_WRITE,
-            about=_task_of,
-            identity=check.impostor,
+            task_of=_task_of,
+            check_identity=check.check_identity,
             gather=gather.get(kind),
-            fields=_FIELDS.get(kind, {}),
+            field_names=_FIELD_NAMES.get(kind, {}),
         )
 
 
-def _tools(*, at_once: bool) -> Iterator[Operation]:
+def _tool_operations(*, apply_immediately: bool) -> Iterator[Operation]:
     yield Operation(
         name="aof_task_complete",
-        shape=CompleteTask,
-        read=_reader(CompleteTask, check.completion_faults),
-        commands=lambda tool: translate.report(tool.task_id, tool, at_once=at_once),
+        input_type=CompleteTaskArguments,
+        validate=_argument_parser(CompleteTaskArguments, check.completion_faults),
+        commands=lambda tool: translate.report(
+            tool.task_id, tool, apply_immediately=apply_immediately
+        ),
         reply=_task_reply,
         roles=MAY_WRITE,
-        about=_task_of,
-        identity=check.impostor_in_tool,
-        gather=lambda tool, _, facts: translate.missing_files(tool.task_id, tool, facts),
+        task_of=_task_of,
+        check_identity=check.check_tool_identity,
+        gather=lambda tool, _, facts: translate.missing_file_warnings(tool.task_id, tool, facts),
         summary="AOF/1: report how your work on a task ended.",
     )
     yield Operation(
         name="aof_task_update",
-        shape=UpdateTask,
-        read=_reader(UpdateTask, check.update_faults),
+        input_type=UpdateTaskArguments,
+        validate=_argument_parser(UpdateTaskArguments, check.update_faults),
         commands=lambda tool: translate.update(tool.task_id, tool),
         reply=_task_reply,
         roles=MAY_WRITE,
-        about=_task_of,
-        identity=check.impostor_in_tool,
+        task_of=_task_of,
+        check_identity=check.check_tool_identity,
         summary="AOF/1: say how your work on a task goes, or move it to another status.",
     )
     yield Operation(
         name="session_end",
-        shape=SessionEnd,
-        read=_reader(SessionEnd, check.session_faults),
+        input_type=SessionEndArguments,
+        validate=_argument_parser(SessionEndArguments, check.session_faults),
         commands=lambda _: (),
         reply=_session_reply,
         roles=MAY_WRITE,
@@ -161,15 +182,17 @@ def _tools(*, at_once: bool) -> Iterator[Operation]:
     )
 
 
-def _reader(shape: type[Any], faults: Callable[[Any], list[Fault]]) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        arguments = check.shaped(value, shape)
-        return arguments if isinstance(arguments, Fault) else flawless(arguments, faults)
+def _argument_parser(
+    shape: type[Any], faults: Callable[[Any], list[Fault]]
+) -> Callable[[Any], Any]:
+    def parse(value: Any) -> Any:
+        arguments = check.convert_shape(value, shape)
+        return arguments if isinstance(arguments, Fault) else validate(arguments, faults)
 
-    return read
+    return parse
 
 
-def _end_session(arguments: SessionEnd, actor: Actor, facts: Facts) -> Commands | Fault:
+def _end_session(arguments: SessionEndArguments, actor: Actor, facts: Facts) -> Commands | Fault:
     if not arguments.session_id and actor.role not in MAY_DISPATCH:
         return Fault(
             "not_authorized",
@@ -177,7 +200,7 @@ def _end_session(arguments: SessionEnd, actor: Actor, facts: Facts) -> Commands 
             "sessionId",
         )
     # A result that was never reported is set aside before the session's results apply (S-AOF-8).
-    facts.look_at_runs()
+    facts.scan_run_files()
     return translate.end_session(arguments, actor, facts)
 
 
@@ -185,21 +208,21 @@ def _task_of(message: Any) -> str:
     return message.task_id
 
 
-def _task_reply(message: Any, commands: Commands, accepted: Accepted) -> Any:
+def _task_reply(message: Any, commands: Commands, accepted: Committed) -> Any:
     """Status of the task, under the name that the caller used."""
     del commands
     reply = {"taskId": message.task_id, "status": accepted.receipts[0].status}
-    return _warned(reply, accepted)
+    return _with_warnings(reply, accepted)
 
 
-def _session_reply(arguments: SessionEnd, commands: Commands, accepted: Accepted) -> Any:
+def _session_reply(arguments: SessionEndArguments, commands: Commands, accepted: Committed) -> Any:
     """Status of each task of the session."""
     ended = [
-        {"taskId": command.about, "status": receipt.status}
+        {"taskId": command.target_task, "status": receipt.status}
         for command, receipt in zip(commands, accepted.receipts, strict=True)
     ]
-    return _warned({"sessionId": arguments.session_id or "", "tasks": ended}, accepted)
+    return _with_warnings({"sessionId": arguments.session_id or "", "tasks": ended}, accepted)
 
 
-def _warned(reply: dict[str, Any], accepted: Accepted) -> dict[str, Any]:
+def _with_warnings(reply: dict[str, Any], accepted: Committed) -> dict[str, Any]:
     return reply | {"warnings": [*accepted.warnings]} if accepted.warnings else reply

@@ -10,21 +10,21 @@ from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.operation import Commands, Facts
 from dragoman.protocols.aof.wire import (
-    HANDOFF_REF,
-    HandoffAccepted,
-    HandoffRejected,
-    HandoffRequested,
-    Report,
-    SessionEnd,
-    Update,
+    DEFAULT_HANDOFF_REF,
+    HandoffAcceptedMessage,
+    HandoffRejectedMessage,
+    HandoffRequestMessage,
+    ReportFields,
+    SessionEndArguments,
+    UpdateFields,
 )
 
-_MOST_SHOWN = 200
+_MAX_QUOTED = 200
 
-NOT_STRINGS = "acceptanceCriteria is no list of strings; it was taken as []"
+CRITERIA_NOT_STRINGS = "acceptanceCriteria is no list of strings; it was taken as []"
 
 
-def report(task: str, payload: Report, *, at_once: bool) -> Commands:
+def report(task: str, payload: ReportFields, *, apply_immediately: bool) -> Commands:
     """Report an outcome; AOF's own fields become details, for run_result.json.
 
     It applies when its session ends, unless the session has no name: then nobody else could end it
@@ -32,7 +32,7 @@ def report(task: str, payload: Report, *, at_once: bool) -> Commands:
     """
     details: dict[str, object] = {
         "summaryRef": payload.summary_ref,
-        "handoffRef": payload.handoff_ref or HANDOFF_REF,
+        "handoffRef": payload.handoff_ref or DEFAULT_HANDOFF_REF,
         "deliverables": list(payload.deliverables or ()),
         "tests": to_builtins(payload.tests),
     }
@@ -43,35 +43,35 @@ def report(task: str, payload: Report, *, at_once: bool) -> Commands:
             payload.notes,
             payload.blockers or (),
             details,
-            apply=at_once,
+            apply=apply_immediately,
             apply_unnamed=True,
         ),
     )
 
 
-def missing_files(task: str, payload: Report, facts: Facts) -> Commands:
+def missing_file_warnings(task: str, payload: ReportFields, facts: Facts) -> Commands:
     """Warn about each file that a report names and its task's folder lacks (S-AOF-10).
 
     The default handoff is not checked. A repeat after the report was applied gives no warning.
     """
-    named = [("missing_summary", payload.summary_ref)]
+    refs = [("missing_summary", payload.summary_ref)]
     if payload.handoff_ref is not UNSET:
-        named.append(("missing_handoff", payload.handoff_ref))
-    missing = [(reason, ref) for reason, ref in named if not facts.file_exists(task, ref)]
+        refs.append(("missing_handoff", payload.handoff_ref))
+    missing = [(reason, ref) for reason, ref in refs if not facts.file_exists(task, ref)]
     if not missing or not facts.is_in_progress(task):
         return ()
     return tuple(
-        core.WarnTask(task, reason, f"there is no file {_shown(ref)} in the folder of {task}")
+        core.WarnTask(task, reason, f"there is no file {_shorten(ref)} in the folder of {task}")
         for reason, ref in missing
     )
 
 
-def _shown(ref: str) -> str:
+def _shorten(ref: str) -> str:
     """Shorten a path for a sentence, which has a limit; the report has all of it."""
-    return ref if len(ref) <= _MOST_SHOWN else f"{ref[:_MOST_SHOWN]}…"
+    return ref if len(ref) <= _MAX_QUOTED else f"{ref[:_MAX_QUOTED]}…"
 
 
-def update(task: str, payload: Update, sent_at: str = "") -> Commands:
+def update(task: str, payload: UpdateFields, sent_at: str = "") -> Commands:
     """Update a task; a timestamp of the sender becomes that of its work log entry (S-AOF-6)."""
     return (
         core.UpdateTask(
@@ -85,11 +85,11 @@ def update(task: str, payload: Update, sent_at: str = "") -> Commands:
     )
 
 
-def request(message: HandoffRequested) -> Commands:
+def request(message: HandoffRequestMessage) -> Commands:
     """Delegate a child task, with a warning if its acceptance criteria are not strings."""
     payload = message.payload
-    criteria = strings(payload.acceptance_criteria)
-    asked = core.RequestDelegation(
+    criteria = string_list(payload.acceptance_criteria)
+    delegation = core.RequestDelegation(
         message.task_id,
         parent=payload.parent_task_id,
         to_agent=payload.to_agent,
@@ -101,21 +101,23 @@ def request(message: HandoffRequested) -> Commands:
         from_agent=payload.from_agent,
     )
     if criteria is not None:
-        return (asked,)
-    return asked, core.WarnTask(message.task_id, "invalid_acceptance_criteria", NOT_STRINGS)
+        return (delegation,)
+    return delegation, core.WarnTask(
+        message.task_id, "invalid_acceptance_criteria", CRITERIA_NOT_STRINGS
+    )
 
 
-def accept(message: HandoffAccepted) -> Commands:
+def accept(message: HandoffAcceptedMessage) -> Commands:
     """Accept a delegation."""
     return (core.AcceptDelegation(message.task_id),)
 
 
-def reject(message: HandoffRejected) -> Commands:
+def reject(message: HandoffRejectedMessage) -> Commands:
     """Reject a delegation."""
     return (core.RejectDelegation(message.task_id, message.payload.reason or ""),)
 
 
-def end_session(payload: SessionEnd, actor: Actor, facts: Facts) -> Commands:
+def end_session(payload: SessionEndArguments, actor: Actor, facts: Facts) -> Commands:
     """End every attempt of the session; without a name, every attempt that has a report.
 
     A caller that may not dispatch ends only its own attempts, even if others share the session's
@@ -123,11 +125,15 @@ def end_session(payload: SessionEnd, actor: Actor, facts: Facts) -> Commands:
     """
     session = payload.session_id or ""
     holder = "" if actor.role in MAY_DISPATCH else actor.name
-    tasks = facts.held_in(session, holder, actor.task) if session else facts.reported()
+    tasks = (
+        facts.tasks_held_in_session(session, holder, actor.task)
+        if session
+        else facts.reported_tasks()
+    )
     return tuple(core.EndAttempt(task, session) for task in tasks)
 
 
-def strings(value: Any) -> tuple[str, ...] | None:
+def string_list(value: Any) -> tuple[str, ...] | None:
     """Return a list of strings, or None for anything else. Its limit is checked by the core."""
     if value is UNSET:
         return ()

@@ -8,39 +8,41 @@ from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.core.events import Status
-from dragoman.core.ids import AGENT_FORM, AOF_ID_FORM, SESSION_FORM
-from dragoman.core.limits import LINKS, REASON, TEXT, WHOLE
+from dragoman.core.ids import AGENT_PATTERN, AOF_ID_PATTERN, SESSION_PATTERN
+from dragoman.core.limits import MAX_LINKS, MAX_REASON, MAX_SAFE_INTEGER, MAX_TEXT
 
-_MOST = 300
+_MAX_NAME_CHARS = 300
 """More than any id or name may have, so that the grammar reports its own fault first."""
 
 
-def _form(pattern: str) -> Meta:
+def _name_pattern(pattern: str) -> Meta:
     """Pattern of a name, for the JSON Schema only: `validation` gives the reason in words."""
-    return Meta(max_length=_MOST, extra_json_schema={"pattern": f"^{pattern}$"})
+    return Meta(max_length=_MAX_NAME_CHARS, extra_json_schema={"pattern": f"^{pattern}$"})
 
 
-Name = Annotated[str, Meta(max_length=_MOST)]
-TaskId = Annotated[str, _form(AOF_ID_FORM)]
-Agent = Annotated[str, _form(AGENT_FORM)]
-Session = Annotated[str, _form(SESSION_FORM)]
-Moment = Annotated[str, Meta(max_length=_MOST, extra_json_schema={"format": "date-time"})]
-Words = Annotated[str, Meta(max_length=TEXT)]
-Line = Annotated[str, Meta(max_length=REASON)]
-Lines = Annotated[tuple[Line, ...], Meta(max_length=LINKS)]
-Count = Annotated[int, Meta(ge=0, le=WHOLE)]
+Name = Annotated[str, Meta(max_length=_MAX_NAME_CHARS)]
+TaskId = Annotated[str, _name_pattern(AOF_ID_PATTERN)]
+Agent = Annotated[str, _name_pattern(AGENT_PATTERN)]
+Session = Annotated[str, _name_pattern(SESSION_PATTERN)]
+Timestamp = Annotated[
+    str, Meta(max_length=_MAX_NAME_CHARS, extra_json_schema={"format": "date-time"})
+]
+LongText = Annotated[str, Meta(max_length=MAX_TEXT)]
+ShortText = Annotated[str, Meta(max_length=MAX_REASON)]
+ShortTexts = Annotated[tuple[ShortText, ...], Meta(max_length=MAX_LINKS)]
+Count = Annotated[int, Meta(ge=0, le=MAX_SAFE_INTEGER)]
 
 DISPATCHER = "dispatcher"
 """The hub itself, as a message's `toAgent`."""
 
-UNREADABLE = "aof"
+UNREADABLE_KIND = "aof"
 """Kind of a message that does not state its type."""
 
-HANDOFF_REF = "outputs/handoff.md"
+DEFAULT_HANDOFF_REF = "outputs/handoff.md"
 """Default of a report's handoff (S-AOF-10)."""
 
 
-class Wire(Struct, frozen=True, kw_only=True, rename="camel"):
+class WireStruct(Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of wire shapes. Unknown fields are accepted and stay in the original text.
 
     An absent field is UNSET, so that a message encoded again states as much as it did.
@@ -74,7 +76,7 @@ class Payload(Protocol):
 P = TypeVar("P")
 
 
-class Envelope(Wire, Generic[P], frozen=True, kw_only=True):
+class Envelope(WireStruct, Generic[P], frozen=True, kw_only=True):
     """Envelope of every message; its type is the tag of its class."""
 
     protocol: Literal["aof"]
@@ -82,12 +84,12 @@ class Envelope(Wire, Generic[P], frozen=True, kw_only=True):
     task_id: TaskId
     from_agent: Agent
     to_agent: Agent
-    sent_at: Moment
+    sent_at: Timestamp
     payload: P
     project_id: Name | UnsetType = UNSET
 
 
-class TestReport(Wire, frozen=True, kw_only=True):
+class TestCounts(WireStruct, frozen=True, kw_only=True):
     """Numbers of tests."""
 
     total: Count
@@ -95,19 +97,19 @@ class TestReport(Wire, frozen=True, kw_only=True):
     failed: Count
 
 
-class Report(Wire, frozen=True, kw_only=True):
+class ReportFields(WireStruct, frozen=True, kw_only=True):
     """Outcome of an attempt."""
 
     outcome: Literal["done", "blocked", "needs_review", "partial"]
-    summary_ref: Line
-    tests: TestReport
-    notes: Words
-    deliverables: Lines | UnsetType = UNSET
-    blockers: Lines | UnsetType = UNSET
-    handoff_ref: Line | UnsetType = UNSET
+    summary_ref: ShortText
+    tests: TestCounts
+    notes: LongText
+    deliverables: ShortTexts | UnsetType = UNSET
+    blockers: ShortTexts | UnsetType = UNSET
+    handoff_ref: ShortText | UnsetType = UNSET
 
 
-class Completion(Report, frozen=True, kw_only=True):
+class CompletionPayload(ReportFields, frozen=True, kw_only=True):
     """completion.report"""
 
     task_id: TaskId | UnsetType = UNSET
@@ -116,7 +118,7 @@ class Completion(Report, frozen=True, kw_only=True):
     to_agent: Agent | UnsetType = UNSET
 
 
-class CompleteTask(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CompleteTaskArguments(ReportFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """aof_task_complete: a report without an envelope.
 
     Unknown fields are refused: arguments of a call are not passed on, so an unknown one is a typing
@@ -131,16 +133,16 @@ class CompleteTask(Report, frozen=True, kw_only=True, forbid_unknown_fields=True
     to_agent: Agent | UnsetType = UNSET
 
 
-class Update(Wire, frozen=True, kw_only=True):
+class UpdateFields(WireStruct, frozen=True, kw_only=True):
     """Progress of an attempt."""
 
     status: Status | UnsetType = UNSET
-    progress: Words | UnsetType = UNSET
-    blockers: Lines | UnsetType = UNSET
-    notes: Words | UnsetType = UNSET
+    progress: LongText | UnsetType = UNSET
+    blockers: ShortTexts | UnsetType = UNSET
+    notes: LongText | UnsetType = UNSET
 
 
-class StatusUpdate(Update, frozen=True, kw_only=True):
+class StatusPayload(UpdateFields, frozen=True, kw_only=True):
     """status.update"""
 
     task_id: TaskId
@@ -149,7 +151,7 @@ class StatusUpdate(Update, frozen=True, kw_only=True):
     to_agent: Agent | UnsetType = UNSET
 
 
-class UpdateTask(Update, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UpdateTaskArguments(UpdateFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """aof_task_update: an update without an envelope; the caller is its agent."""
 
     task_id: TaskId
@@ -158,65 +160,81 @@ class UpdateTask(Update, frozen=True, kw_only=True, forbid_unknown_fields=True):
     to_agent: Agent | UnsetType = UNSET
 
 
-class HandoffRequest(Wire, frozen=True, kw_only=True):
+class HandoffRequestPayload(WireStruct, frozen=True, kw_only=True):
     """handoff.request: a child task for another agent."""
 
     task_id: TaskId
     parent_task_id: TaskId
     from_agent: Agent
     to_agent: Agent
-    due_by: Moment
+    due_by: Timestamp
     acceptance_criteria: Any = UNSET
     """Taken as [] with a warning if it is not a list of strings (S-AOF-7)."""
-    expected_outputs: Lines | UnsetType = UNSET
-    context_refs: Lines | UnsetType = UNSET
-    constraints: Lines | UnsetType = UNSET
+    expected_outputs: ShortTexts | UnsetType = UNSET
+    context_refs: ShortTexts | UnsetType = UNSET
+    constraints: ShortTexts | UnsetType = UNSET
     agent_id: Agent | UnsetType = UNSET
 
 
-class HandoffAnswer(Wire, frozen=True, kw_only=True):
+class HandoffAnswerPayload(WireStruct, frozen=True, kw_only=True):
     """handoff.accepted and handoff.rejected: the answer to a handoff.request."""
 
     task_id: TaskId
     accepted: bool
-    reason: Line | UnsetType = UNSET
+    reason: ShortText | UnsetType = UNSET
     agent_id: Agent | UnsetType = UNSET
     from_agent: Agent | UnsetType = UNSET
     to_agent: Agent | UnsetType = UNSET
 
 
-class SessionEnd(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SessionEndArguments(WireStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """session_end: an agent's session is over; without a name, every session with a report."""
 
     session_id: Session | UnsetType = UNSET
 
 
-class CompletionReport(
-    Envelope[Completion], frozen=True, kw_only=True, tag_field="type", tag="completion.report"
+class CompletionReportMessage(
+    Envelope[CompletionPayload],
+    frozen=True,
+    kw_only=True,
+    tag_field="type",
+    tag="completion.report",
 ):
     """An agent reports the outcome of its attempt."""
 
 
-class StatusMessage(
-    Envelope[StatusUpdate], frozen=True, kw_only=True, tag_field="type", tag="status.update"
+class StatusUpdateMessage(
+    Envelope[StatusPayload], frozen=True, kw_only=True, tag_field="type", tag="status.update"
 ):
     """An agent reports its progress."""
 
 
-class HandoffRequested(
-    Envelope[HandoffRequest], frozen=True, kw_only=True, tag_field="type", tag="handoff.request"
+class HandoffRequestMessage(
+    Envelope[HandoffRequestPayload],
+    frozen=True,
+    kw_only=True,
+    tag_field="type",
+    tag="handoff.request",
 ):
     """An agent delegates a child task."""
 
 
-class HandoffAccepted(
-    Envelope[HandoffAnswer], frozen=True, kw_only=True, tag_field="type", tag="handoff.accepted"
+class HandoffAcceptedMessage(
+    Envelope[HandoffAnswerPayload],
+    frozen=True,
+    kw_only=True,
+    tag_field="type",
+    tag="handoff.accepted",
 ):
     """The child's agent accepts it."""
 
 
-class HandoffRejected(
-    Envelope[HandoffAnswer], frozen=True, kw_only=True, tag_field="type", tag="handoff.rejected"
+class HandoffRejectedMessage(
+    Envelope[HandoffAnswerPayload],
+    frozen=True,
+    kw_only=True,
+    tag_field="type",
+    tag="handoff.rejected",
 ):
     """The child's agent rejects it."""
 
@@ -227,7 +245,13 @@ class UnknownMessage(Envelope[dict[str, Any]], frozen=True, kw_only=True):
     type: Annotated[str, Meta(max_length=100)]
 
 
-Message = CompletionReport | StatusMessage | HandoffRequested | HandoffAccepted | HandoffRejected
+Message = (
+    CompletionReportMessage
+    | StatusUpdateMessage
+    | HandoffRequestMessage
+    | HandoffAcceptedMessage
+    | HandoffRejectedMessage
+)
 
 MESSAGES: dict[str, type[Message]] = {
     str(shape.__struct_config__.tag): shape for shape in get_args(Message)

@@ -9,7 +9,7 @@ from dragoman.protocols.ccos.operations import dialect
 from dragoman.protocols.ccos.requests import request_for_task, request_of
 from dragoman.protocols.ccos.settings import Choices
 from dragoman.protocols.ccos.wire import (
-    MOST_RESULT,
+    MAX_RESULT_BYTES,
     TaskRequest,
     TaskResult,
     TaskUpdate,
@@ -21,7 +21,7 @@ from dragoman.protocols.ccos.wire import (
 )
 
 __all__ = [
-    "MOST_RESULT",
+    "MAX_RESULT_BYTES",
     "Choices",
     "TaskRequest",
     "TaskResult",

@@ -4,39 +4,44 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from dragoman.core.ids import AGENT_FORM, WORD_FORM
-from dragoman.core.limits import PAGE, REASON, SKILL, SKILLS, WAIT_MS
-from dragoman.core.offers import Spoken, Trust
-from dragoman.engine.reads.turns import CURSOR_WORDS
+from dragoman.core.ids import AGENT_PATTERN, ID_PATTERN
+from dragoman.core.limits import MAX_PAGE, MAX_REASON, MAX_SKILL_LENGTH, MAX_SKILLS, WAIT_RANGE_MS
+from dragoman.core.offers import DialectName, Trust
+from dragoman.engine.reads.turns import OPTIONAL_CURSOR_DESCRIPTION
 from dragoman.protocols.ccos.wire import AgentId, IntentId
 
-MOST_TOLD: Final = 10_000
+MAX_WHY_ACTIONS: Final = 10_000
 """Largest number of Actions in one answer of `ccos.why`; more are queried by page."""
 
-Words = tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...]
-FewWords = Annotated[
-    tuple[Annotated[str, Meta(min_length=1, max_length=SKILL)], ...], Meta(max_length=SKILLS)
+WordList = tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...]
+ShortWordList = Annotated[
+    tuple[Annotated[str, Meta(min_length=1, max_length=MAX_SKILL_LENGTH)], ...],
+    Meta(max_length=MAX_SKILLS),
 ]
-ShortGoal = Annotated[str, Meta(min_length=1, max_length=REASON)]
-NewId = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{WORD_FORM})$", "minLength": 1})]
-MaybeId = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{WORD_FORM})?$"})]
-MaybeAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_FORM})?$"})]
-MaybeMoment = Annotated[str, Meta(max_length=100, description="RFC 3339; empty: any")]
+GoalText = Annotated[str, Meta(min_length=1, max_length=MAX_REASON)]
+NewId = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{ID_PATTERN})$", "minLength": 1})]
+OptionalId = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{ID_PATTERN})?$"})]
+OptionalAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_PATTERN})?$"})]
+OptionalMoment = Annotated[str, Meta(max_length=100, description="RFC 3339; empty: any")]
 Cursor = Annotated[
-    str, Meta(pattern=r"^(?:[0-9]{1,16}\.[0-9]{1,16})?$(?!\n)", extra={"reason": CURSOR_WORDS})
+    str,
+    Meta(
+        pattern=r"^(?:[0-9]{1,16}\.[0-9]{1,16})?$(?!\n)",
+        extra={"reason": OPTIONAL_CURSOR_DESCRIPTION},
+    ),
 ]
-Count = Annotated[int, Meta(ge=1, le=PAGE)]
+Count = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
 
 
-class Asked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Arguments of an operation; an unknown name is refused."""
 
 
-class Terms(Asked, frozen=True, kw_only=True):
+class AgentTerms(Arguments, frozen=True, kw_only=True):
     """Terms of an agent."""
 
-    constraints: Words = ()
-    locality: Words = ()
+    constraints: WordList = ()
+    locality: WordList = ()
     """Places where it processes data."""
     trust: Trust | None = None
     """Trust in it, T0 to T2; its own word never raises that."""
@@ -46,35 +51,35 @@ class Terms(Asked, frozen=True, kw_only=True):
     """Largest number of open requests; 0: no limit."""
 
 
-class Register(Terms, frozen=True, kw_only=True):
+class Register(AgentTerms, frozen=True, kw_only=True):
     """Skills and terms of an agent, and how it is reached."""
 
     agent_id: AgentId
-    skills: Words
-    speaks: tuple[Spoken, ...] = ()
+    skills: WordList
+    speaks: tuple[DialectName, ...] = ()
     """Dialects that it understands; none: unchanged, or ccos."""
     reach: str = ""
     """Its address; empty: it polls for its requests."""
 
 
-class Discover(Terms, frozen=True, kw_only=True):
+class Discover(AgentTerms, frozen=True, kw_only=True):
     """An A2A agent card to be registered."""
 
     card: dict[str, Any]
-    agent_id: MaybeAgent = ""
+    agent_id: OptionalAgent = ""
     """Name of the agent; empty: taken from its card."""
 
 
-class Wanted(Asked, frozen=True, kw_only=True):
+class GoalArguments(Arguments, frozen=True, kw_only=True):
     """Requirements by which an agent is chosen."""
 
-    goal: ShortGoal
-    constraints: FewWords = ()
-    skills: FewWords = ()
+    goal: GoalText
+    constraints: ShortWordList = ()
+    skills: ShortWordList = ()
     """Skills that the agent must have."""
 
 
-class Ranked(Wanted, frozen=True, kw_only=True):
+class RankQuery(GoalArguments, frozen=True, kw_only=True):
     """Query of the agents that a goal would go to."""
 
     after: Annotated[int, Meta(ge=0)] = 0
@@ -82,41 +87,41 @@ class Ranked(Wanted, frozen=True, kw_only=True):
     limit: Count = 20
 
 
-class Delegate(Wanted, frozen=True, kw_only=True):
+class Delegate(GoalArguments, frozen=True, kw_only=True):
     """A goal for the agent that is most likely to reach it."""
 
     intent_id: NewId | None = None
     """Empty: the hub makes one."""
     params: dict[str, Any] = {}
-    deadline: MaybeMoment = ""
+    deadline: OptionalMoment = ""
     """Time at which requests fail; a request that is made after it gets as much time again."""
-    within_ms: Annotated[int, Meta(ge=WAIT_MS[0], le=WAIT_MS[1])] | None = None
+    within_ms: Annotated[int, Meta(ge=WAIT_RANGE_MS[0], le=WAIT_RANGE_MS[1])] | None = None
     """Instead of it: time limit of each request, from when it is made."""
-    plan_id: MaybeId = ""
-    follows: MaybeId = ""
+    plan_id: OptionalId = ""
+    follows: OptionalId = ""
     """Intent that it follows up."""
 
 
-class OneIntent(Asked, frozen=True, kw_only=True):
+class OneIntent(Arguments, frozen=True, kw_only=True):
     """An intent, by its id."""
 
     intent_id: IntentId
 
 
-class Story(OneIntent, frozen=True, kw_only=True):
+class WhyQuery(OneIntent, frozen=True, kw_only=True):
     """Query of an intent's causal chain, up to a number of Actions."""
 
-    limit: Annotated[int, Meta(ge=1, le=MOST_TOLD)] = MOST_TOLD
+    limit: Annotated[int, Meta(ge=1, le=MAX_WHY_ACTIONS)] = MAX_WHY_ACTIONS
 
 
-class Cancel(Asked, frozen=True, kw_only=True):
+class Cancel(Arguments, frozen=True, kw_only=True):
     """An intent to be cancelled."""
 
     intent_id: IntentId
     reason: Annotated[str, Meta(max_length=500)] = ""
 
 
-class History(Asked, frozen=True, kw_only=True):
+class IntentQuery(Arguments, frozen=True, kw_only=True):
     """Query of an intent, and of a page of its history."""
 
     intent_id: IntentId
@@ -125,7 +130,7 @@ class History(Asked, frozen=True, kw_only=True):
     limit: Count = 200
 
 
-class Intents(Asked, frozen=True, kw_only=True):
+class IntentsQuery(Arguments, frozen=True, kw_only=True):
     """Query of intents; all filters must match."""
 
     agent_id: str = ""
@@ -137,24 +142,24 @@ class Intents(Asked, frozen=True, kw_only=True):
     limit: Count = 50
 
 
-class Requests(Asked, frozen=True, kw_only=True):
+class RequestsQuery(Arguments, frozen=True, kw_only=True):
     """Query of open requests: the caller's, or another agent's."""
 
-    agent_id: MaybeAgent = ""
+    agent_id: OptionalAgent = ""
     limit: Count = 20
 
 
-class Agents(Asked, frozen=True, kw_only=True):
+class AgentsQuery(Arguments, frozen=True, kw_only=True):
     """Query of the registry."""
 
     skill: str = ""
-    speaks: Spoken | None = None
+    speaks: DialectName | None = None
     after: str = ""
     """Last name of the page before."""
     limit: Count = 100
 
 
-class WantedActions(Asked, frozen=True, kw_only=True):
+class ActionsQuery(Arguments, frozen=True, kw_only=True):
     """Query of Actions of the causal chain; all filters must match."""
 
     intent_id: str = ""
@@ -163,8 +168,8 @@ class WantedActions(Asked, frozen=True, kw_only=True):
     type: str = ""
     parent_id: str = ""
     """Only Actions that this one caused."""
-    since: MaybeMoment = ""
-    until: MaybeMoment = ""
+    since: OptionalMoment = ""
+    until: OptionalMoment = ""
     cursor: Cursor = ""
     """`cursor` of the page before."""
     limit: Count = 100

@@ -12,16 +12,16 @@ import msgspec
 from msgspec import Meta, Struct
 
 from dragoman.core.ids import check_agent
-from dragoman.core.limits import SKILL, SKILLS
-from dragoman.core.rules.scoring import telling
+from dragoman.core.limits import MAX_SKILL_LENGTH, MAX_SKILLS
+from dragoman.core.rules.scoring import significant_words
 from dragoman.text.safe_text import safe_text
 from dragoman.text.shape_words import shape_fault
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
-MOST_BYTES: Final = 256 * 1024
-_LONGEST_NAME: Final = 64
-_QUOTED: Final = 40
-_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9._-]+")
+MAX_CARD_BYTES: Final = 256 * 1024
+_MAX_NAME_CHARS: Final = 64
+_MAX_QUOTED_CHARS: Final = 40
+_NON_NAME_CHARS: Final = re.compile(r"[^a-z0-9._-]+")
 
 Words = Annotated[str, Meta(max_length=10_000)]
 
@@ -53,11 +53,11 @@ class Card(Struct, frozen=True, rename="camel"):
     supported_interfaces: tuple[Interface, ...] = ()
 
 
-class BadCard(ValueError):
+class InvalidCard(ValueError):
     """A card that cannot be used, with the reason."""
 
 
-class Discovered(Struct, frozen=True):
+class CardAgent(Struct, frozen=True):
     """An agent as its card presents it."""
 
     name: str
@@ -69,64 +69,75 @@ class Discovered(Struct, frozen=True):
     binding: str
     """Its protocol, in the terms of A2A, such as JSONRPC."""
     version: str
-    idle: tuple[str, ...] = ()
+    meaningless: tuple[str, ...] = ()
     """Skills that are only stop words, such as `agent`: they are left out."""
     too_long: tuple[str, ...] = ()
     """Texts that are too long for a tag or a name: they are left out too."""
 
-    def left_out(self) -> Iterator[str]:
+    def skipped_skills(self) -> Iterator[str]:
         """Remarks on skills that are left out."""
-        if self.idle:
-            yield f"words that say nothing were left out of its skills: {', '.join(self.idle)}"
+        if self.meaningless:
+            yield (
+                f"words that say nothing were left out of its skills: {', '.join(self.meaningless)}"
+            )
         if self.too_long:
-            begin = ", ".join(f"{words[:_QUOTED]}…" for words in self.too_long)
-            yield f"what has more than {SKILL} characters was left out of its skills: {begin}"
+            begin = ", ".join(f"{words[:_MAX_QUOTED_CHARS]}…" for words in self.too_long)
+            yield (
+                f"what has more than {MAX_SKILL_LENGTH} characters was left out of its "
+                f"skills: {begin}"
+            )
 
 
-def read_card(data: bytes, name: str = "") -> Discovered:
+def parse_card(data: bytes, name: str = "") -> CardAgent:
     """Parse a card; the agent gets this name or its own. Raises InvalidCard."""
     try:
-        card = msgspec.convert(parse_json(data, MOST_BYTES), Card)
+        card = msgspec.convert(parse_json(data, MAX_CARD_BYTES), Card)
     except (StrictJsonError, msgspec.ValidationError) as error:
-        raise BadCard(f"this is not an agent card: {shape_fault(error, Card)}") from None
-    given = name or name_of(card.name)
-    malformed = check_agent(given)
+        raise InvalidCard(f"this is not an agent card: {shape_fault(error, Card)}") from None
+    agent_name = name or to_agent_name(card.name)
+    malformed = check_agent(agent_name)
     if malformed is not None:
-        raise BadCard(f"the agent cannot be called {given[:40]!a}: give it a name with --name")
-    named = _named(card)
-    short = [words for words in named if len(words) <= SKILL]
-    skills = tuple(words for words in short if telling(words))
-    if not skills:
-        raise BadCard(f"the card of {given} names no skill: nothing could be delegated to it")
-    if len(skills) > SKILLS:
-        raise BadCard(
-            f"the card of {given} names {len(skills)} skills (ids, names and tags); an agent may "
-            f"have {SKILLS}: register it with those that matter (dragoman agent add, ccos.register)"
+        raise InvalidCard(
+            f"the agent cannot be called {agent_name[:40]!a}: give it a name with --name"
         )
-    where = next(iter(card.supported_interfaces), Interface(card.url, card.preferred_transport))
-    return Discovered(
-        name=given,
-        title=_plain(card.name),
+    named = _skill_texts(card)
+    short = [words for words in named if len(words) <= MAX_SKILL_LENGTH]
+    skills = tuple(words for words in short if significant_words(words))
+    if not skills:
+        raise InvalidCard(
+            f"the card of {agent_name} names no skill: nothing could be delegated to it"
+        )
+    if len(skills) > MAX_SKILLS:
+        raise InvalidCard(
+            f"the card of {agent_name} names {len(skills)} skills (ids, names and tags); an "
+            "agent may "
+            f"have {MAX_SKILLS}: register it with those that matter (dragoman agent add, "
+            "ccos.register)"
+        )
+    interface = next(iter(card.supported_interfaces), Interface(card.url, card.preferred_transport))
+    return CardAgent(
+        name=agent_name,
+        title=_plain_text(card.name),
         skills=skills,
-        url=_plain(where.url),
-        binding=_plain(where.protocol_binding),
-        version=_plain(card.version),
-        idle=tuple(words for words in short if not telling(words)),
-        too_long=tuple(words for words in named if len(words) > SKILL),
+        url=_plain_text(interface.url),
+        binding=_plain_text(interface.protocol_binding),
+        version=_plain_text(card.version),
+        meaningless=tuple(words for words in short if not significant_words(words)),
+        too_long=tuple(words for words in named if len(words) > MAX_SKILL_LENGTH),
     )
 
 
-def name_of(title: str) -> str:
+def to_agent_name(title: str) -> str:
     """A title in the form of a name: Route Planner (EU) -> route-planner-eu."""
-    return _NOT_IN_NAMES.sub("-", title.lower()).strip("-._")[:_LONGEST_NAME]
+    return _NON_NAME_CHARS.sub("-", title.lower()).strip("-._")[:_MAX_NAME_CHARS]
 
 
-def _named(card: Card) -> list[str]:
+def _skill_texts(card: Card) -> list[str]:
     """Ids, names and tags of all skills, each once, in order."""
     words = (word for skill in card.skills for word in (skill.id, skill.name, *skill.tags))
-    seen = dict.fromkeys(_plain(word).lower() for word in words)
+    seen = dict.fromkeys(_plain_text(word).lower() for word in words)
     return [word for word in seen if word]
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     return safe_text(text, one_line=True).strip()

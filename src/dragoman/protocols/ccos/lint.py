@@ -9,35 +9,35 @@ from msgspec.structs import fields
 from dragoman.core.ids import check_agent, check_id
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.faults import Fault
-from dragoman.engine.operation import Linted
-from dragoman.protocols.ccos.reading import shaped
-from dragoman.protocols.ccos.wire import KINDS, Message, as_value, kind_of
+from dragoman.engine.operation import LintResult
+from dragoman.protocols.ccos.reading import parse_shape
+from dragoman.protocols.ccos.wire import MESSAGE_SHAPES, Message, as_value, detect_kind
 from dragoman.text.shape_words import NO_OBJECT
 
 
-def lint(value: Any, kind: str, strict: bool) -> Linted:
+def lint(value: Any, kind: str, strict: bool) -> LintResult:
     """Lint one message.
 
     Strict also reports what the hub accepts: names that it would refuse, and unknown fields.
     """
     if not isinstance(value, dict):
-        return _wrong(kind, Fault("", NO_OBJECT))
-    said = cast(Mapping[str, Any], value)
-    found = kind_of(said)
-    wanted = kind or found
-    if not wanted:
-        reason = f"it says nothing by which it is one of {', '.join(KINDS)}"
-        return _wrong("", Fault("", reason))
-    if found and found != wanted:
-        return _wrong(found, Fault("", f"this is a {found}, not a {wanted}"))
-    read = shaped(said, KINDS[wanted])
+        return _invalid(kind, Fault("", NO_OBJECT))
+    fields = cast(Mapping[str, Any], value)
+    detected = detect_kind(fields)
+    kind_checked = kind or detected
+    if not kind_checked:
+        reason = f"it says nothing by which it is one of {', '.join(MESSAGE_SHAPES)}"
+        return _invalid("", Fault("", reason))
+    if detected and detected != kind_checked:
+        return _invalid(detected, Fault("", f"this is a {detected}, not a {kind_checked}"))
+    read = parse_shape(fields, MESSAGE_SHAPES[kind_checked])
     if isinstance(read, Fault):
-        return _wrong(wanted, read)
-    issues = tuple(_issue(fault) for fault in _more(said, read, strict=strict))
-    return Linted(not issues, wanted, as_value(read), issues)
+        return _invalid(kind_checked, read)
+    issues = tuple(_to_issue(fault) for fault in _extra_faults(fields, read, strict=strict))
+    return LintResult(not issues, kind_checked, as_value(read), issues)
 
 
-def _more(said: Mapping[str, Any], read: Message, *, strict: bool) -> Iterator[Fault]:
+def _extra_faults(message: Mapping[str, Any], read: Message, *, strict: bool) -> Iterator[Fault]:
     deadline = getattr(read, "deadline", UNSET)
     if isinstance(deadline, str):
         try:
@@ -53,14 +53,14 @@ def _more(said: Mapping[str, Any], read: Message, *, strict: bool) -> Iterator[F
         if refusal is not None:
             yield Fault("", refusal.detail, path)
     known = {field.encode_name for field in fields(read)}
-    for name in said:
+    for name in message:
         if name not in known:
             yield Fault("", "CCOS 019 has no such field; put it into meta", name)
 
 
-def _wrong(kind: str, fault: Fault) -> Linted:
-    return Linted(False, kind, None, (_issue(fault),))
+def _invalid(kind: str, fault: Fault) -> LintResult:
+    return LintResult(False, kind, None, (_to_issue(fault),))
 
 
-def _issue(fault: Fault) -> dict[str, str]:
+def _to_issue(fault: Fault) -> dict[str, str]:
     return {"path": fault.path, "reason": fault.reason}

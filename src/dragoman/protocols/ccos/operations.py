@@ -11,42 +11,49 @@ from dragoman.core.authority import MAY_DELEGATE, MAY_WRITE
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import check_agent
-from dragoman.core.states.intent import KIND, Intent
-from dragoman.engine.faults import Fault, fault_of, not_empty
-from dragoman.engine.incoming import Incoming
-from dragoman.engine.operation import Bounds, Commands, Dialect, Facts, Heard, Operation
+from dragoman.core.states.intent import INTENT_ALIAS_KIND, Intent
+from dragoman.engine.faults import Fault, fault_from_refusal, require_id
+from dragoman.engine.incoming import RawMessage
+from dragoman.engine.operation import (
+    Commands,
+    Dialect,
+    Facts,
+    MessageLimits,
+    Operation,
+    ParsedMessage,
+)
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.reads.ask import find_agent
-from dragoman.engine.reads.intents import find_intent, find_standing, intents_on, is_cancelled
-from dragoman.engine.request import Accepted
+from dragoman.engine.reads.intents import find_intent, find_standing, is_cancelled, list_intents
+from dragoman.engine.request import Committed
 from dragoman.protocols.ccos import arguments, query, ranking, registry, translate
-from dragoman.protocols.ccos.errors import CODES
+from dragoman.protocols.ccos.errors import REFUSAL_CODES
 from dragoman.protocols.ccos.lint import lint
 from dragoman.protocols.ccos.reading import (
-    Broken,
-    Spoken,
-    detect,
-    read_message,
-    read_result,
-    reader,
-    shaped,
-    words,
-    words_of_call,
+    DetectedMessage,
+    InvalidResult,
+    argument_parser,
+    detect_message,
+    parse_message,
+    parse_result,
+    parse_shape,
+    stored_text,
+    stored_text_of_call,
 )
-from dragoman.protocols.ccos.render import RENDER
-from dragoman.protocols.ccos.requests import open_request
+from dragoman.protocols.ccos.render import RENDERERS
+from dragoman.protocols.ccos.requests import find_open_request
 from dragoman.protocols.ccos.settings import DEFAULTS, Choices
 from dragoman.protocols.ccos.wire import (
-    KINDS,
-    MOST_RESULT,
+    MAX_RESULT_BYTES,
+    MESSAGE_SHAPES,
     TaskRequest,
     TaskResult,
     TaskUpdate,
     as_value,
 )
 
-EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
-_GOAL: Final[Mapping[str, str]] = {
+ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
+_GOAL_FIELDS: Final[Mapping[str, str]] = {
     "id": "intent_id",
     "goal": "goal",
     "params": "params",
@@ -58,12 +65,12 @@ _GOAL: Final[Mapping[str, str]] = {
     "follows": "follows",
 }
 """Field of the core's command -> field of the message."""
-_TERMS: Final[Mapping[str, str]] = {
+_TERM_FIELDS: Final[Mapping[str, str]] = {
     name: name for name in ("constraints", "locality", "cost", "latency_ms", "capacity")
 }
 """The same for the terms of an agent."""
-_OFFER: Final[Mapping[str, str]] = {
-    **_TERMS,
+_AGENT_FIELDS: Final[Mapping[str, str]] = {
+    **_TERM_FIELDS,
     "name": "agent_id",
     "skills": "skills",
     "reach": "reach",
@@ -73,53 +80,63 @@ _OFFER: Final[Mapping[str, str]] = {
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
     """The CCOS 019 dialect with these settings."""
-    operations = (*_messages(choices), *_writing(choices), *_reading(choices))
-    by_kind = dict(zip(KINDS, operations, strict=False))
+    operations = (
+        *_message_operations(choices),
+        *_write_operations(choices),
+        *_query_operations(choices),
+    )
+    by_kind = dict(zip(MESSAGE_SHAPES, operations, strict=False))
     return Dialect(
         name=translate.NAME,
         operations=operations,
-        hear=lambda incoming: _hear(incoming, by_kind, choices),
+        parse=lambda incoming: _parse_incoming(incoming, by_kind, choices),
         lint=lint,
-        refusals=CODES,
-        render=RENDER,
-        kinds=tuple(KINDS),
-        carriers=by_kind,
-        bounds=Bounds(MOST_RESULT),
-        known_by="an object with intent_id, agent_id and success, goal or progress",
+        refusal_codes=REFUSAL_CODES,
+        renderers=RENDERERS,
+        message_types=tuple(MESSAGE_SHAPES),
+        operation_of_type=by_kind,
+        limits=MessageLimits(MAX_RESULT_BYTES),
+        recognition_hint="an object with intent_id, agent_id and success, goal or progress",
     )
 
 
-def _hear(incoming: Incoming, by_kind: dict[str, Operation], choices: Choices) -> Heard | None:
+def _parse_incoming(
+    raw: RawMessage, by_kind: dict[str, Operation], choices: Choices
+) -> ParsedMessage | None:
     """Parse one of the three messages, bare or wrapped."""
-    found = detect(incoming)
+    found = detect_message(raw)
     if isinstance(found, Fault):
-        return Heard("TaskResult", words_of_call(incoming, choices.kept_bytes), fault=found)
-    return None if found is None else _heard(found, by_kind[found.kind], choices)
+        return ParsedMessage(
+            "TaskResult", stored_text_of_call(raw, choices.kept_bytes), fault=found
+        )
+    return None if found is None else _to_parsed_message(found, by_kind[found.kind], choices)
 
 
-def _heard(found: Spoken, operation: Operation, choices: Choices) -> Heard:
-    message = read_message(found.kind, found.value)
+def _to_parsed_message(
+    found: DetectedMessage, operation: Operation, choices: Choices
+) -> ParsedMessage:
+    message = parse_message(found.kind, found.value)
     # A request comes from an orchestrator, and its intent may be new.
     is_request = found.kind == "TaskRequest"
     whole = msgspec.Raw(msgspec.json.encode(found.value))
     # The whole request is stored: it must be possible to send it out again.
-    said = whole if is_request else words(found.value, choices.kept_bytes)
+    original_text = whole if is_request else stored_text(found.value, choices.kept_bytes)
     sender = "" if is_request else found.value["agent_id"]
-    target = "" if is_request else f"{KIND}:{found.value['intent_id']}"
+    target = "" if is_request else f"{INTENT_ALIAS_KIND}:{found.value['intent_id']}"
     is_named = sender and check_agent(sender) is None
-    return Heard(
+    return ParsedMessage(
         kind=found.kind,
-        said=said,
+        original_text=original_text,
         sender=sender if is_named else "",
         target=target,
         operation=operation,
         message=None if isinstance(message, Fault) else message,
-        content=_content(message),
+        dedup_content=_content_key(message),
         fault=message if isinstance(message, Fault) else None,
     )
 
 
-def _content(message: Any) -> bytes:
+def _content_key(message: Any) -> bytes:
     """Content key of a numbered update; other messages are identified by their intent."""
     if not isinstance(message, TaskUpdate) or not isinstance(message.sequence, int):
         return b""
@@ -129,31 +146,31 @@ def _content(message: Any) -> bytes:
 # The three messages, in the order of their types
 
 
-def _messages(choices: Choices) -> Iterator[Operation]:
-    kept = partial(words_of_call, kept_bytes=choices.kept_bytes)
+def _message_operations(choices: Choices) -> Iterator[Operation]:
+    stored_text = partial(stored_text_of_call, kept_bytes=choices.kept_bytes)
     yield Operation(
         name="ccos.request",
-        shape=TaskRequest,
-        fields=_GOAL,
-        read=lambda value: shaped(value, TaskRequest, "invalid_envelope"),
+        input_type=TaskRequest,
+        field_names=_GOAL_FIELDS,
+        validate=lambda value: parse_shape(value, TaskRequest, "invalid_envelope"),
         commands=lambda _: (),
-        gather=lambda message, _, facts: translate.request(message, facts, choices),
-        reply=_accepted,
-        after=partial(_delegated, choices),
+        gather=lambda message, _, facts: translate.request_commands(message, facts, choices),
+        reply=_pass_through,
+        follow_up=partial(_delegation_reply, choices),
         roles=MAY_DELEGATE,
     )
     yield Operation(
         name="ccos.result",
-        shape=TaskResult,
-        read=read_result,
+        input_type=TaskResult,
+        validate=parse_result,
         commands=lambda _: (),
-        gather=lambda message, _, facts: translate.result(message, facts, choices),
-        reply=_accepted,
-        after=_received,
+        gather=lambda message, _, facts: translate.result_commands(message, facts, choices),
+        reply=_pass_through,
+        follow_up=_result_reply,
         roles=MAY_WRITE,
-        about=_intent_of,
-        bounds=Bounds(MOST_RESULT),
-        words=kept,
+        task_of=_intent_alias,
+        limits=MessageLimits(MAX_RESULT_BYTES),
+        stored_text=stored_text,
         summary=(
             "Hand in the result of a request that you were given: success with output, or failure "
             "with error. It ends the request."
@@ -161,100 +178,100 @@ def _messages(choices: Choices) -> Iterator[Operation]:
     )
     yield Operation(
         name="ccos.update",
-        shape=TaskUpdate,
-        read=lambda value: shaped(value, TaskUpdate, "invalid_envelope"),
+        input_type=TaskUpdate,
+        validate=lambda value: parse_shape(value, TaskUpdate, "invalid_envelope"),
         commands=lambda _: (),
-        gather=lambda message, _, facts: translate.update(message, facts, choices),
+        gather=lambda message, _, facts: translate.update_commands(message, facts, choices),
         reply=lambda message, _, __: {"intent_id": message.intent_id, "noted": True},
         roles=MAY_WRITE,
-        about=_intent_of,
-        words=kept,
+        task_of=_intent_alias,
+        stored_text=stored_text,
         summary="Say how far you are with a request: progress in percent, a message.",
     )
 
 
-def _accepted(_: Any, __: Commands, accepted: Accepted) -> Accepted:
+def _pass_through(_: Any, __: Commands, accepted: Committed) -> Committed:
     """Reply of an operation whose answer is read after the commit."""
     return accepted
 
 
-def _intent_of(message: TaskResult | TaskUpdate | Broken) -> str:
-    return f"{KIND}:{message.intent_id}"
+def _intent_alias(message: TaskResult | TaskUpdate | InvalidResult) -> str:
+    return f"{INTENT_ALIAS_KIND}:{message.intent_id}"
 
 
-def _delegated(
-    choices: Choices, asked: Any, _: Actor, facts: Facts, accepted: Accepted
+def _delegation_reply(
+    choices: Choices, args: Any, _: Actor, facts: Facts, accepted: Committed
 ) -> tuple[Commands, Any]:
     """Reply with the state of the intent, its open request, and whether the request reaches
     anybody.
     """
-    told = _state(accepted, facts)
-    assert not isinstance(told, Refusal), "it was delegated in the same breath"
-    remarks = [*accepted.warnings, _other_time(asked, facts, accepted)]
-    if "request" in told:
-        remarks.append(registry.remark(told["request"]["agent_id"], facts, choices))
+    reply = _intent_reply(accepted, facts)
+    assert not isinstance(reply, Refusal), "it was delegated in the same breath"
+    remarks = [*accepted.warnings, _ignored_time_remark(args, facts, accepted)]
+    if "request" in reply:
+        remarks.append(registry.reachability_warning(reply["request"]["agent_id"], facts, choices))
     remark = "; ".join(filter(None, remarks))
-    return (), told | ({"remark": remark} if remark else {})
+    return (), reply | ({"remark": remark} if remark else {})
 
 
-def _other_time(asked: Any, facts: Facts, accepted: Accepted) -> str:
+def _ignored_time_remark(args: Any, facts: Facts, accepted: Committed) -> str:
     """Remark that `within_ms` is ignored, because the intent exists with another time limit."""
-    within = getattr(asked, "within_ms", None)
-    intent = find_intent(facts.store, accepted.name) if within else None
+    within = getattr(args, "within_ms", None)
+    intent = find_intent(facts.store, accepted.subject_id) if within else None
     if not isinstance(intent, Intent) or intent.patience_ms == within:
         return ""
     before = f"{intent.id} was asked for before, and its requests keep their time"
     return f"{before}: within_ms counts for nothing"
 
 
-def _received(
-    message: TaskResult, _: Actor, facts: Facts, accepted: Accepted
+def _result_reply(
+    message: TaskResult, _: Actor, facts: Facts, accepted: Committed
 ) -> tuple[Commands, Any]:
     """Reply with the state of the intent; for a task without an intent, its status."""
-    told = _state(accepted, facts)
+    found = _intent_reply(accepted, facts)
     last = accepted.receipts[-1]
-    state = {"status": last.status} if isinstance(told, Refusal) else {"state": told["state"]}
+    state = {"status": last.status} if isinstance(found, Refusal) else {"state": found["state"]}
     again = {"repeated": True} if accepted.repeated else {}
     return (), {"intent_id": message.intent_id, "agent_id": message.agent_id, **state, **again}
 
 
-def _state(accepted: Accepted, facts: Facts) -> dict[str, Any] | Refusal:
+def _intent_reply(accepted: Committed, facts: Facts) -> dict[str, Any] | Refusal:
     """State of the intent; for a repeated idempotency key, its state at the first time."""
     last = accepted.receipts[-1]
-    intent = find_intent(facts.store, accepted.name, last.reached)
+    intent = find_intent(facts.store, accepted.subject_id, last.reached)
     if isinstance(intent, Refusal):
         return intent
-    request = open_request(facts.store, intent, last.version)
-    told: dict[str, Any] = {
+    request = find_open_request(facts.store, intent, last.version)
+    reply: dict[str, Any] = {
         "intent_id": intent.id,
         "state": intent.state,
         "task_id": intent.task,
     }
     if request is not None:
-        told["request"] = as_value(request)
+        reply["request"] = as_value(request)
     if is_cancelled(facts.store, intent, last.version):
-        told["cancelled"] = True
+        reply["cancelled"] = True
     if intent.reasons:
-        told["reasons"] = list(intent.reasons)
-    return told
+        reply["reasons"] = list(intent.reasons)
+    return reply
 
 
 # Operations that write
 
 
-_read_goal: Final = reader(arguments.Delegate)
+_parse_goal: Final = argument_parser(arguments.Delegate)
 
 
-def _writing(choices: Choices) -> Iterator[Operation]:
+def _write_operations(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.delegate",
-        shape=arguments.Delegate,
-        fields=_GOAL,
-        read=lambda value: not_empty(_read_goal(value), "intent_id", "intent id"),
+        input_type=arguments.Delegate,
+        field_names=_GOAL_FIELDS,
+        validate=lambda value: require_id(_parse_goal(value), "intent_id", "intent id"),
         commands=lambda _: (),
-        gather=lambda asked, _, facts: translate.delegate(asked, facts, choices),
-        reply=_accepted,
-        after=partial(_delegated, choices),
+        gather=lambda asked, _, facts: translate.delegate_commands(asked, facts, choices),
+        reply=_pass_through,
+        follow_up=partial(_delegation_reply, choices),
         roles=MAY_WRITE,
         summary=(
             "Give a goal to the agent that is most likely to reach it. Say what is to be done in "
@@ -263,109 +280,115 @@ def _writing(choices: Choices) -> Iterator[Operation]:
     )
     yield Operation(
         name="ccos.register",
-        shape=arguments.Register,
-        fields=_OFFER,
-        read=reader(arguments.Register),
+        input_type=arguments.Register,
+        field_names=_AGENT_FIELDS,
+        validate=argument_parser(arguments.Register),
         commands=lambda _: (),
-        gather=lambda asked, _, facts: translate.register(asked, facts),
-        reply=_accepted,
-        after=partial(_registered, choices),
+        gather=lambda asked, _, facts: translate.register_commands(asked, facts),
+        reply=_pass_through,
+        follow_up=partial(_registration_reply, choices),
         roles=MAY_WRITE,
         summary="Say what you can do, so that goals are given to you.",
     )
     yield Operation(
         name="ccos.discover",
-        shape=arguments.Discover,
-        fields=_TERMS,
-        read=reader(arguments.Discover),
+        input_type=arguments.Discover,
+        field_names=_TERM_FIELDS,
+        validate=argument_parser(arguments.Discover),
         commands=lambda _: (),
-        gather=lambda asked, _, facts: translate.discover(asked, facts),
-        reply=_accepted,
-        after=partial(_discovered, choices),
+        gather=lambda asked, _, facts: translate.discover_commands(asked, facts),
+        reply=_pass_through,
+        follow_up=partial(_discovery_reply, choices),
         roles=MAY_DELEGATE,
     )
     yield Operation(
         name="ccos.cancel",
-        shape=arguments.Cancel,
-        read=reader(arguments.Cancel),
+        input_type=arguments.Cancel,
+        validate=argument_parser(arguments.Cancel),
         commands=lambda _: (),
-        gather=translate.cancel,
+        gather=translate.cancel_commands,
         reply=lambda asked, _, __: {"intent_id": asked.intent_id, "cancelled": True},
         roles=MAY_WRITE,
         summary="Take back an intent that you wanted; nothing is held against its agent.",
     )
 
 
-def _registered(
-    choices: Choices, _: Any, __: Actor, facts: Facts, accepted: Accepted
+def _registration_reply(
+    choices: Choices, _: Any, __: Actor, facts: Facts, accepted: Committed
 ) -> tuple[Commands, Any]:
     """Reply with the terms that count: an agent cannot loosen what others vouch for."""
-    name = accepted.name
-    standing, record = find_standing(facts.store, name), find_agent(facts.store, name)
-    descriptor = standing.descriptor if standing else None
+    name = accepted.subject_id
+    reputation, record = find_standing(facts.store, name), find_agent(facts.store, name)
+    descriptor = reputation.descriptor if reputation else None
     assert descriptor is not None, "it was described in the same breath"
     assert record is not None, "who is described is known"
-    terms = {**registry.terms(descriptor), "speaks": list(record.speaks)}
-    told = {"agent_id": name, **terms, "registered": True}
-    remark = registry.remark(name, facts, choices)
-    return (), told | ({"remark": remark} if remark else {})
+    terms = {**registry.agent_terms(descriptor), "speaks": list(record.speaks)}
+    reply = {"agent_id": name, **terms, "registered": True}
+    remark = registry.reachability_warning(name, facts, choices)
+    return (), reply | ({"remark": remark} if remark else {})
 
 
-def _discovered(
-    choices: Choices, asked: arguments.Discover, actor: Actor, facts: Facts, accepted: Accepted
+def _discovery_reply(
+    choices: Choices, args: arguments.Discover, actor: Actor, facts: Facts, accepted: Committed
 ) -> tuple[Commands, Any]:
     """The same, with the skills of the card that do not count."""
-    more, told = _registered(choices, asked, actor, facts, accepted)
-    remarks = (*translate.card_of(asked).left_out(), told.get("remark"))
+    more, reply = _registration_reply(choices, args, actor, facts, accepted)
+    remarks = (*translate.parse_card_argument(args).skipped_skills(), reply.get("remark"))
     remark = "; ".join(filter(None, remarks))
-    return more, told | ({"remark": remark} if remark else {})
+    return more, reply | ({"remark": remark} if remark else {})
 
 
 # Operations that only read
 
 
-def _reading(choices: Choices) -> Iterator[Operation]:
-    yield _asking(
+def _query_operations(choices: Choices) -> Iterator[Operation]:
+    yield _query_operation(
         "ccos.requests",
-        arguments.Requests,
-        _requests,
+        arguments.RequestsQuery,
+        _query_requests,
         "See what you were asked to do: your open requests, oldest first.",
         is_empty=lambda answer: not answer["requests"],
         wakes="intent",
     )
-    yield _asking(
+    yield _query_operation(
         "ccos.rank",
-        arguments.Ranked,
-        lambda asked, _, facts: ranking.rank(asked, facts, choices),
+        arguments.RankQuery,
+        lambda asked, _, facts: ranking.query_ranking(asked, facts, choices),
         "See who would be given a goal, and why, before you delegate it.",
     )
-    yield _asking(
+    yield _query_operation(
         "ccos.intent",
-        arguments.History,
-        lambda asked, _, facts: query.look(asked, facts),
+        arguments.IntentQuery,
+        lambda asked, _, facts: query.query_intent(asked, facts),
         "See how an intent stands, and its history.",
     )
-    yield _asking(
-        "ccos.intents", arguments.Intents, lambda asked, _, facts: query.listed(asked, facts)
+    yield _query_operation(
+        "ccos.intents",
+        arguments.IntentsQuery,
+        lambda asked, _, facts: query.query_intents(asked, facts),
     )
-    yield _asking(
+    yield _query_operation(
         "ccos.why",
-        arguments.Story,
-        lambda asked, _, facts: query.why(asked, facts),
+        arguments.WhyQuery,
+        lambda asked, _, facts: query.query_why(asked, facts),
         "See why an intent went to whom, and what came of it: each Action with what it caused.",
     )
-    yield _asking(
-        "ccos.actions", arguments.WantedActions, lambda asked, _, facts: query.ask(asked, facts)
+    yield _query_operation(
+        "ccos.actions",
+        arguments.ActionsQuery,
+        lambda asked, _, facts: query.query_actions(asked, facts),
     )
-    yield _asking(
-        "ccos.agents", arguments.Agents, lambda asked, _, facts: registry.agents(asked, facts)
+    yield _query_operation(
+        "ccos.agents",
+        arguments.AgentsQuery,
+        lambda asked, _, facts: registry.query_agents(asked, facts),
     )
 
 
-def _asking(
+def _query_operation(
     name: str,
     shape: Any,
-    ask: Callable[[Any, Actor, Facts], Any],
+    query: Callable[[Any, Actor, Facts], Any],
     summary: str = "",
     *,
     is_empty: Callable[[Any], bool] | None = None,
@@ -374,24 +397,24 @@ def _asking(
     """A read-only operation for all roles; without a summary it is not offered as a tool."""
     return Operation(
         name=name,
-        shape=shape,
-        read=reader(shape),
+        input_type=shape,
+        validate=argument_parser(shape),
         commands=lambda _: (),
-        reply=_accepted,
-        roles=EVERYONE,
-        ask=ask,
-        is_empty=is_empty,
-        wakes=wakes,
+        reply=_pass_through,
+        roles=ALL_ROLES,
+        query=query,
+        is_empty_reply=is_empty,
+        wakes_on=wakes,
         summary=summary,
     )
 
 
-def _requests(asked: arguments.Requests, actor: Actor, facts: Facts) -> Any:
+def _query_requests(args: arguments.RequestsQuery, actor: Actor, facts: Facts) -> Any:
     """Open requests of an agent: what it was assigned and has not answered."""
-    agent = asked.agent_id or actor.name
+    agent = args.agent_id or actor.name
     malformed = check_agent(agent)
     if malformed is not None:
-        return fault_of(malformed, "agent_id")
-    page = intents_on(facts.store, ListQuery(f"requests:{agent}", limit=asked.limit))
-    found = (open_request(facts.store, placed.intent) for placed in page)
+        return fault_from_refusal(malformed, "agent_id")
+    page = list_intents(facts.store, ListQuery(f"requests:{agent}", limit=args.limit))
+    found = (find_open_request(facts.store, placed.intent) for placed in page)
     return {"requests": [as_value(request) for request in found if request is not None]}

@@ -8,23 +8,23 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import fields
 
-from dragoman.core.offers import Candidate, Parts, Trust, Wish
-from dragoman.core.rules.governance import NOBODY, check_goal
-from dragoman.core.rules.threshold import BASE
+from dragoman.core.offers import Candidate, Requirements, ScoreParts, Trust
+from dragoman.core.rules.governance import NO_AGENTS, forbidden_goal_reason
+from dragoman.core.rules.threshold import BASE_THRESHOLD
 from dragoman.engine.operation import Facts
 from dragoman.protocols.ccos import registry
-from dragoman.protocols.ccos.arguments import Ranked
+from dragoman.protocols.ccos.arguments import RankQuery
 from dragoman.protocols.ccos.settings import Choices
 
-PARTS: Final = tuple(field.name for field in fields(Parts))
-_CLOSE: Final = 0.0001
-_COMPARED: Final = 2
+PARTS: Final = tuple(field.name for field in fields(ScoreParts))
+_MIN_SHOWN_GAIN: Final = 0.0001
+_MAX_COMPARED: Final = 2
 """Number of eligible agents that are compared in the explanation."""
-_NAMED: Final = 5
+_MAX_NAMED: Final = 5
 """Number of passed-over agents that are named."""
 
 
-class Weighed(Struct, frozen=True):
+class RankedAgent(Struct, frozen=True):
     """A candidate with its results, and the vetoes of governance."""
 
     candidate: Candidate
@@ -32,66 +32,68 @@ class Weighed(Struct, frozen=True):
     samples: int
     successes: int
     reasons: tuple[str, ...]
-    is_elsewhere: bool
+    has_address: bool
     """True if it has an address of its own."""
     is_busy: bool
     """True if all its slots are in use."""
 
 
-def rank(asked: Ranked, facts: Facts, choices: Choices) -> dict[str, Any]:
+def query_ranking(args: RankQuery, facts: Facts, choices: Choices) -> dict[str, Any]:
     """Answer `ccos.rank`."""
     now = facts.now()
-    wish = Wish(asked.goal, asked.constraints, asked.skills, choices.patience_ms)
-    ranked = facts.registry.rank(wish, now, choices.policy)
-    forbidden = check_goal(asked.goal, choices.policy, (*asked.constraints, *asked.skills))
-    weigh = partial(_weighed, wish=wish, facts=facts, choices=choices, now=now)
-    end = asked.after + asked.limit
-    shown = [weigh(one) for one in ranked[asked.after : end]]
+    requirements = Requirements(args.goal, args.constraints, args.skills, choices.patience_ms)
+    ranked = facts.registry.rank(requirements, now, choices.policy)
+    forbidden = forbidden_goal_reason(args.goal, choices.policy, (*args.constraints, *args.skills))
+    rank_agent = partial(_rank_agent, wish=requirements, facts=facts, choices=choices, now=now)
+    end = args.after + args.limit
+    shown = [rank_agent(one) for one in ranked[args.after : end]]
     # The chosen agent is searched among all, even if only a page is shown.
-    before, behind = map(weigh, ranked[: asked.after]), map(weigh, ranked[end:])
-    able = () if forbidden else _in_turn(_able(chain(before, shown, behind)))
-    if able and able[0].candidate in ranked[end:]:
-        shown.append(able[0])
+    before, behind = map(rank_agent, ranked[: args.after]), map(rank_agent, ranked[end:])
+    eligible = () if forbidden else _free_first(_eligible(chain(before, shown, behind)))
+    if eligible and eligible[0].candidate in ranked[end:]:
+        shown.append(eligible[0])
     return {
-        "goal": asked.goal,
-        "candidates": [_row(one, facts, choices) for one in shown],
-        "threshold": BASE,
+        "goal": args.goal,
+        "candidates": [_candidate_row(one, facts, choices) for one in shown],
+        "threshold": BASE_THRESHOLD,
         "of": len(ranked),
-        "chosen": able[0].candidate.agent if able else None,
-        "why": forbidden or _why(able, [one.agent for one in ranked]),
+        "chosen": eligible[0].candidate.agent if eligible else None,
+        "why": forbidden or _explain_choice(eligible, [one.agent for one in ranked]),
     } | ({"next": end} if end < len(ranked) else {})
 
 
-def _able(candidates: Iterable[Weighed]) -> Iterator[Weighed]:
+def _eligible(candidates: Iterable[RankedAgent]) -> Iterator[RankedAgent]:
     return (one for one in candidates if not one.reasons)
 
 
-def _in_turn(able: Iterable[Weighed]) -> tuple[Weighed, ...]:
+def _free_first(eligible: Iterable[RankedAgent]) -> tuple[RankedAgent, ...]:
     """First eligible agents in the order of assignment: those with a free slot first."""
-    free, busy = list[Weighed](), list[Weighed]()
-    for one in able:
+    free, busy = list[RankedAgent](), list[RankedAgent]()
+    for one in eligible:
         (busy if one.is_busy else free).append(one)
-        if len(free) == _COMPARED:
+        if len(free) == _MAX_COMPARED:
             break
     return (*free, *busy)
 
 
-def _weighed(candidate: Candidate, wish: Wish, facts: Facts, choices: Choices, now: int) -> Weighed:
-    standing = facts.registry.standing(candidate.agent, now)
+def _rank_agent(
+    candidate: Candidate, wish: Requirements, facts: Facts, choices: Choices, now: int
+) -> RankedAgent:
+    reputation = facts.registry.standing(candidate.agent, now)
     reasons = facts.registry.vetoes(candidate, wish, choices.policy, now)
-    successes, failures = (standing.successes, standing.failures) if standing else (0, 0)
-    descriptor = standing.descriptor if standing else None
+    successes, failures = (reputation.successes, reputation.failures) if reputation else (0, 0)
+    descriptor = reputation.descriptor if reputation else None
     trust = descriptor.trust if descriptor else "T0"
-    is_elsewhere = descriptor is not None and bool(descriptor.reach)
-    most = choices.called.get(candidate.agent, 0)
-    is_busy = standing is not None and standing.has_its_hands_full(most)
+    has_address = descriptor is not None and bool(descriptor.reach)
+    most = choices.concurrency.get(candidate.agent, 0)
+    is_busy = reputation is not None and reputation.is_at_capacity(most)
     samples = successes + failures
-    return Weighed(candidate, trust, samples, successes, reasons, is_elsewhere, is_busy)
+    return RankedAgent(candidate, trust, samples, successes, reasons, has_address, is_busy)
 
 
-def _row(one: Weighed, facts: Facts, choices: Choices) -> dict[str, Any]:
+def _candidate_row(one: RankedAgent, facts: Facts, choices: Choices) -> dict[str, Any]:
     candidate = one.candidate
-    told = {
+    row = {
         "agent_id": candidate.agent,
         "trust": one.trust,
         "score": candidate.score,
@@ -103,43 +105,45 @@ def _row(one: Weighed, facts: Facts, choices: Choices) -> dict[str, Any]:
         "eligible": not one.reasons,
         "reasons": list(one.reasons),
     }
-    remark = registry.remark(candidate.agent, facts, choices) if one.is_elsewhere else ""
-    return told | ({"remark": remark} if remark else {})
+    remark = (
+        registry.reachability_warning(candidate.agent, facts, choices) if one.has_address else ""
+    )
+    return row | ({"remark": remark} if remark else {})
 
 
-def _why(able: Sequence[Weighed], ranked: Sequence[str]) -> str:
+def _explain_choice(eligible: Sequence[RankedAgent], ranked: Sequence[str]) -> str:
     if not ranked:
-        return NOBODY
-    if not able:
+        return NO_AGENTS
+    if not eligible:
         return "governance has something against all of them"
-    first = able[0].candidate
+    first = eligible[0].candidate
     ahead = ranked[: ranked.index(first.agent)]
-    passed_over = [one.candidate.agent for one in able if one.candidate.agent in ahead]
+    passed_over = [one.candidate.agent for one in eligible if one.candidate.agent in ahead]
     if passed_over:
-        return _busy(first.agent, passed_over[0])
-    more = f" and {len(ahead) - _NAMED} others" if len(ahead) > _NAMED else ""
-    names = ", ".join(ahead[:_NAMED]) + more
+        return _explain_busy(first.agent, passed_over[0])
+    more = f" and {len(ahead) - _MAX_NAMED} others" if len(ahead) > _MAX_NAMED else ""
+    names = ", ".join(ahead[:_MAX_NAMED]) + more
     better = f"; {names} would score more, but may not have it" if ahead else ""
-    if len(able) == 1 and first.score - first.parts.turn < first.threshold:
+    if len(eligible) == 1 and first.score - first.parts.turn < first.threshold:
         return (
             f"{first.agent} is tried with one piece of work, by the turn that it has although it "
             "scores below its threshold: nobody else may have it"
         )
-    if len(able) == 1:
+    if len(eligible) == 1:
         return f"{first.agent} is the only one that may have it{better}"
-    second = able[1].candidate
+    second = eligible[1].candidate
     lead = first.score - second.score
-    if lead < _CLOSE:
+    if lead < _MIN_SHOWN_GAIN:
         return f"{first.agent} and {second.agent} score the same, and ties go by name{better}"
     gained = sorted(
         ((getattr(first.parts, part) - getattr(second.parts, part), part) for part in PARTS),
         reverse=True,
     )
-    by = ", ".join(f"{part} +{gain:.2f}" for gain, part in gained if gain >= _CLOSE)
+    by = ", ".join(f"{part} +{gain:.2f}" for gain, part in gained if gain >= _MIN_SHOWN_GAIN)
     return f"{first.agent} is {lead:.2f} ahead of {second.agent}: {by}{better}"
 
 
-def _busy(free: str, busy: str) -> str:
+def _explain_busy(free: str, busy: str) -> str:
     return (
         f"{free} has a hand free, and {busy}, who would score more, works on all that it does at a "
         f"time ([agents.{busy}] concurrency)"

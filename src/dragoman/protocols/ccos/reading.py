@@ -9,26 +9,26 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.engine.faults import Fault, in_shape
-from dragoman.engine.incoming import Incoming, beginning, layers
+from dragoman.engine.faults import Fault, validate_shape
+from dragoman.engine.incoming import RawMessage, candidate_messages, truncated_text
 from dragoman.protocols.ccos.wire import (
-    KINDS,
+    MESSAGE_SHAPES,
     Message,
     TaskResult,
-    kind_of,
-    with_others,
-    without_nulls,
+    detect_kind,
+    drop_null_fields,
+    split_unknown_fields,
 )
-from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
+from dragoman.text.strict_json import MAX_BYTES, StrictJsonError
 
-_WHOLE: Final = ("attempt", "sequence", "protocol_version")
-_CLAIMS: Final = (b'"intent_id"', b'"success"')
+_INTEGER_FIELDS: Final = ("attempt", "sequence", "protocol_version")
+_RESULT_MARKERS: Final = (b'"intent_id"', b'"success"')
 """Markers of a result, searched in a very long message before it is parsed."""
-_PAYLOADS: Final = ("output", "partial")
-_MOST_SHOWN: Final = 300
+_PAYLOAD_FIELDS: Final = ("output", "partial")
+_MAX_SHOWN_CHARS: Final = 300
 
 
-class Broken(Struct, frozen=True):
+class InvalidResult(Struct, frozen=True):
     """A malformed TaskResult about an intent."""
 
     intent_id: str
@@ -37,109 +37,111 @@ class Broken(Struct, frozen=True):
     reason: str
 
 
-class Spoken(Struct, frozen=True):
+class DetectedMessage(Struct, frozen=True):
     """A recognized message: its type and its JSON value."""
 
     kind: str
     value: Mapping[str, Any]
 
 
-def detect(incoming: Incoming) -> Spoken | Fault | None:
+def detect_message(raw: RawMessage) -> DetectedMessage | Fault | None:
     """Recognize the message in what came in; a Fault: it is CCOS, but too long; None: it is not
     CCOS.
     """
-    is_long = len(incoming.text) > MOST_BYTES
-    if is_long and not all(claim in incoming.text for claim in _CLAIMS):
+    is_long = len(raw.text) > MAX_BYTES
+    if is_long and not all(claim in raw.text for claim in _RESULT_MARKERS):
         return None
-    if incoming.is_too_large:
-        most = incoming.most_bytes
+    if raw.is_too_large:
+        most = raw.max_bytes
         return Fault("message_too_large", f"it has more than {most} bytes, and no more are taken")
-    found = None if isinstance(incoming.value, StrictJsonError) else _unwrapped(incoming.value)
+    found = None if isinstance(raw.value, StrictJsonError) else _unwrap(raw.value)
     if found is not None and is_long and found.kind != "TaskResult":
-        return Fault(
-            "message_too_large", f"only a TaskResult may have more than {MOST_BYTES} bytes"
-        )
+        return Fault("message_too_large", f"only a TaskResult may have more than {MAX_BYTES} bytes")
     return found
 
 
-def _unwrapped(value: Any) -> Spoken | None:
+def _unwrap(value: Any) -> DetectedMessage | None:
     """Recognize a message, bare or under one of the usual keys."""
-    for inner in layers(value):
+    for inner in candidate_messages(value):
         if isinstance(inner, dict):
             found = cast(dict[str, Any], inner)
             is_ours = all(isinstance(found.get(key), str) for key in ("intent_id", "agent_id"))
-            kind = kind_of(found) if is_ours else ""
+            kind = detect_kind(found) if is_ours else ""
             if kind:
-                return Spoken(kind, found)
+                return DetectedMessage(kind, found)
     return None
 
 
-def shaped(value: Any, shape: type[Any], code: str = "invalid_field") -> Any:
+def parse_shape(value: Any, shape: type[Any], code: str = "invalid_field") -> Any:
     """Validate a JSON value against a shape; a Fault if it does not fit."""
-    said = without_nulls(value) if shape in KINDS.values() else value
-    if isinstance(said, dict):
-        said, shape = with_others(cast(dict[str, Any], said), shape)
-    return in_shape(_with_whole_numbers(said), shape, code)
+    fields = drop_null_fields(value) if shape in MESSAGE_SHAPES.values() else value
+    if isinstance(fields, dict):
+        fields, shape = split_unknown_fields(cast(dict[str, Any], fields), shape)
+    return validate_shape(_integral_floats_to_ints(fields), shape, code)
 
 
-def reader(shape: type[Any]) -> Callable[[Any], Any]:
+def argument_parser(shape: type[Any]) -> Callable[[Any], Any]:
     """Make a parser for arguments of this shape."""
-    return lambda value: shaped(value, shape)
+    return lambda value: parse_shape(value, shape)
 
 
-def read_result(value: Any) -> TaskResult | Broken | Fault:
+def parse_result(value: Any) -> TaskResult | InvalidResult | Fault:
     """Parse a TaskResult; of a malformed one, what it is about, and the reason."""
-    read = shaped(value, TaskResult, "anomaly")
+    read = parse_shape(value, TaskResult, "anomaly")
     if not isinstance(read, Fault) or not isinstance(value, dict):
         return read
-    said = cast(dict[str, Any], value)
-    intent = said.get("intent_id")
+    fields = cast(dict[str, Any], value)
+    intent = fields.get("intent_id")
     if not isinstance(intent, str) or not intent:
         return read
-    return Broken(intent, _text(said, "agent_id"), _text(said, "request_id"), read.detail)
+    return InvalidResult(
+        intent, _short_text(fields, "agent_id"), _short_text(fields, "request_id"), read.detail
+    )
 
 
-def read_message(kind: str, value: Mapping[str, Any]) -> Message | Broken | Fault:
+def parse_message(kind: str, value: Mapping[str, Any]) -> Message | InvalidResult | Fault:
     """Parse a message of one of the three types."""
-    if KINDS[kind] is TaskResult:
-        return read_result(value)
-    return shaped(value, KINDS[kind], "invalid_envelope")
+    if MESSAGE_SHAPES[kind] is TaskResult:
+        return parse_result(value)
+    return parse_shape(value, MESSAGE_SHAPES[kind], "invalid_envelope")
 
 
-def words(value: Mapping[str, Any], kept_bytes: int) -> Raw:
+def stored_text(value: Mapping[str, Any], kept_bytes: int) -> Raw:
     """Text of a result or an update that the ledger stores; of payloads above the limit only the
     size.
     """
-    payloads = {name: value[name] for name in _PAYLOADS if name in value}
+    payloads = {name: value[name] for name in _PAYLOAD_FIELDS if name in value}
     sizes = {name: len(msgspec.json.encode(part)) for name, part in payloads.items()}
-    left_out = {name: size for name, size in sizes.items() if size > kept_bytes}
-    kept = {name: part for name, part in value.items() if name not in left_out}
-    text = msgspec.json.encode(kept | {f"{name}_bytes": size for name, size in left_out.items()})
-    return Raw(text) if len(text) <= MOST_BYTES else beginning(text)
+    omitted = {name: size for name, size in sizes.items() if size > kept_bytes}
+    remaining = {name: part for name, part in value.items() if name not in omitted}
+    text = msgspec.json.encode(
+        remaining | {f"{name}_bytes": size for name, size in omitted.items()}
+    )
+    return Raw(text) if len(text) <= MAX_BYTES else truncated_text(text)
 
 
-def words_of_call(incoming: Incoming, kept_bytes: int) -> Raw:
+def stored_text_of_call(raw: RawMessage, kept_bytes: int) -> Raw:
     """The same for a call that is no valid message.
 
     Of one that cannot be parsed nothing above the limit is stored, because nobody knows where in it
     the payload is.
     """
-    value = incoming.value
+    value = raw.value
     if isinstance(value, dict):
-        return words(cast(dict[str, Any], value), kept_bytes)
-    return beginning(incoming.text if len(incoming.text) <= kept_bytes else b"")
+        return stored_text(cast(dict[str, Any], value), kept_bytes)
+    return truncated_text(raw.text if len(raw.text) <= kept_bytes else b"")
 
 
-def _text(value: Mapping[str, Any], key: str) -> str:
-    said = value.get(key)
-    return said[:_MOST_SHOWN] if isinstance(said, str) else ""
+def _short_text(value: Mapping[str, Any], key: str) -> str:
+    text = value.get(key)
+    return text[:_MAX_SHOWN_CHARS] if isinstance(text, str) else ""
 
 
-def _with_whole_numbers(value: Any) -> Any:
+def _integral_floats_to_ints(value: Any) -> Any:
     """Convert 1.0 to 1 where an integer is expected: JSON has one kind of number."""
     if not isinstance(value, dict):
         return value
-    said = cast(dict[str, Any], value)
-    floats = [name for name in _WHOLE if isinstance(said.get(name), float)]
-    whole = {name: int(said[name]) for name in floats if said[name].is_integer()}
-    return said | whole if whole else said
+    fields = cast(dict[str, Any], value)
+    floats = [name for name in _INTEGER_FIELDS if isinstance(fields.get(name), float)]
+    whole = {name: int(fields[name]) for name in floats if fields[name].is_integer()}
+    return fields | whole if whole else fields

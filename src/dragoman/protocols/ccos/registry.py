@@ -2,71 +2,71 @@
 
 from typing import Any
 
-from dragoman.core.rules.threshold import threshold
+from dragoman.core.rules.threshold import compute_threshold
 from dragoman.core.states.agent import AgentRecord
-from dragoman.core.states.standing import Descriptor, Standing
+from dragoman.core.states.standing import AgentDescriptor, Reputation
 from dragoman.engine.operation import Facts
 from dragoman.engine.reads.ask import find_agent, list_agents
 from dragoman.engine.reads.intents import find_standing
-from dragoman.protocols.ccos.arguments import Agents
+from dragoman.protocols.ccos.arguments import AgentsQuery
 from dragoman.protocols.ccos.settings import Choices
-from dragoman.text.words import words_of
+from dragoman.text.words import extract_words
 
 _PAGE = 500
 
 
-def agents(asked: Agents, facts: Facts) -> Any:
+def query_agents(args: AgentsQuery, facts: Facts) -> Any:
     """Answer `ccos.agents`: by name, by skill, by dialect."""
     found: list[dict[str, Any]] = []
-    after, now = asked.after, facts.now()
+    after, now = args.after, facts.now()
     while page := list_agents(facts.store, after, _PAGE):
         for record in page:
             after = record.name
-            standing = find_standing(facts.store, record.name)
-            if standing is None or not _fits(asked, record, standing):
+            reputation = find_standing(facts.store, record.name)
+            if reputation is None or not _agent_matches(args, record, reputation):
                 continue
-            if len(found) == asked.limit:
+            if len(found) == args.limit:
                 return {"agents": found, "next": found[-1]["agent_id"]}
-            found.append(shown(record, standing, now))
+            found.append(agent_view(record, reputation, now))
     return {"agents": found}
 
 
-def _fits(asked: Agents, record: AgentRecord, standing: Standing) -> bool:
-    descriptor = standing.descriptor
+def _agent_matches(args: AgentsQuery, record: AgentRecord, reputation: Reputation) -> bool:
+    descriptor = reputation.descriptor
     if descriptor is None:
         return False
-    wanted = words_of(asked.skill)
-    has = [words_of(skill) for skill in descriptor.skills]
+    wanted = extract_words(args.skill)
+    has = [extract_words(skill) for skill in descriptor.skills]
     knows = not wanted or any(set(wanted) <= set(skill) for skill in has)
-    return knows and asked.speaks in (None, *record.speaks)
+    return knows and args.speaks in (None, *record.speaks)
 
 
-def shown(record: AgentRecord, standing: Standing, now: int) -> dict[str, Any]:
+def agent_view(record: AgentRecord, reputation: Reputation, now: int) -> dict[str, Any]:
     """An agent of the registry, for a reply."""
-    descriptor, evidence = standing.descriptor, standing.evidence(now)
+    descriptor, evidence = reputation.descriptor, reputation.evidence(now)
     assert descriptor is not None, "others are no part of the registry"
     return {
         "agent_id": record.name,
-        **terms(descriptor),
+        **agent_terms(descriptor),
         "speaks": list(record.speaks),
-        "took_ms": standing.latency_ms,
-        "open": standing.open,
-        "successes": standing.successes,
-        "failures": standing.failures,
-        "success_at_least": round(evidence.lower, 4),
-        "threshold": threshold(evidence),
-        "paused": record.paused(now) is not None,
+        "took_ms": reputation.latency_ms,
+        "open": reputation.open,
+        "successes": reputation.successes,
+        "failures": reputation.failures,
+        "success_at_least": round(evidence.lower_bound, 4),
+        "threshold": compute_threshold(evidence),
+        "paused": record.active_pause(now) is not None,
     }
 
 
-def remark(name: str, facts: Facts, choices: Choices) -> str:
+def reachability_warning(name: str, facts: Facts, choices: Choices) -> str:
     """Warning that requests will not reach an agent; empty: it polls, or the hub calls it."""
-    standing = find_standing(facts.store, name)
-    descriptor = None if standing is None else standing.descriptor
-    if name in choices.called or descriptor is None or not descriptor.reach:
+    reputation = find_standing(facts.store, name)
+    descriptor = None if reputation is None else reputation.descriptor
+    if name in choices.concurrency or descriptor is None or not descriptor.reach:
         return ""
     record = find_agent(facts.store, name)
-    if record is None or record.key or record.live_tokens(facts.now()):
+    if record is None or record.key or record.valid_tokens(facts.now()):
         return ""
     return (
         f"nothing reaches {name}: only its address is known ({descriptor.reach}), and A2A is not "
@@ -75,7 +75,7 @@ def remark(name: str, facts: Facts, choices: Choices) -> str:
     )
 
 
-def terms(descriptor: Descriptor) -> dict[str, Any]:
+def agent_terms(descriptor: AgentDescriptor) -> dict[str, Any]:
     """Skills and terms of an agent, for a reply."""
     return {
         "skills": list(descriptor.skills),

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from dragoman.core.events import EVENT_NAMES
-from dragoman.protocols.ccos.actions import TYPES, render
+from dragoman.protocols.ccos.actions import ACTION_TYPES, render_entry
 
-RENDER: Final[Mapping[type[Any], Callable[..., Any] | None]] = {
-    event: render if event in TYPES else None for event in EVENT_NAMES
+RENDERERS: Final[Mapping[type[Any], Callable[..., Any] | None]] = {
+    event: render_entry if event in ACTION_TYPES else None for event in EVENT_NAMES
 }
 """Event -> its rendering; None: not rendered on purpose, because it concerns no intent."""

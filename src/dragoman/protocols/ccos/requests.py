@@ -12,14 +12,14 @@ from dragoman.core.states.intent import Intent
 from dragoman.core.states.task import Task
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.handoffs import taken_handoff
-from dragoman.protocols.ccos.wire import FullRequest, TaskRequest
+from dragoman.engine.reads.handoffs import handoff_held_by
+from dragoman.protocols.ccos.wire import ExtendedRequest, TaskRequest
 
-TASK: str = "task"
+TASK_PARAM: str = "task"
 """Key of `params` that holds the task, unless the delegator uses it."""
 
 
-class LeftOff(Struct, frozen=True, omit_defaults=True):
+class CheckpointInfo(Struct, frozen=True, omit_defaults=True):
     """Checkpoint of an earlier attempt, in the words of its agent."""
 
     commit: str = ""
@@ -27,7 +27,7 @@ class LeftOff(Struct, frozen=True, omit_defaults=True):
     next_steps: str = ""
 
 
-class HandedOver(Struct, frozen=True, omit_defaults=True, rename={"from_": "from"}.get):
+class HandoffInfo(Struct, frozen=True, omit_defaults=True, rename={"from_": "from"}.get):
     """Handoff that the agent has activated (ACP)."""
 
     handoff_id: str
@@ -54,11 +54,11 @@ class TaskParams(Struct, frozen=True, omit_defaults=True):
     acceptance_criteria: tuple[str, ...] = ()
     expected_outputs: tuple[str, ...] = ()
     context_refs: tuple[str, ...] = ()
-    left_off: LeftOff | None = None
-    handed_over: HandedOver | None = None
+    left_off: CheckpointInfo | None = None
+    handed_over: HandoffInfo | None = None
 
 
-def open_request(store: Store, intent: Intent, version: int = 0) -> TaskRequest | None:
+def find_open_request(store: Store, intent: Intent, version: int = 0) -> TaskRequest | None:
     """TaskRequest of the open request of an intent; None: there is none.
 
     `version` is a version of its task, if it is to be shown as it was then.
@@ -67,7 +67,7 @@ def open_request(store: Store, intent: Intent, version: int = 0) -> TaskRequest 
     if found is None or isinstance(found, Refusal):
         return None
     # Later updates of a handoff do not belong in an earlier state.
-    handoff = None if version else taken_handoff(store, found.task, found.task.assignee)
+    handoff = None if version else handoff_held_by(store, found.task, found.task.assignee)
     return request_of(intent, found.task, handoff)
 
 
@@ -77,11 +77,11 @@ def request_of(intent: Intent, task: Task, handoff: Handoff | None = None) -> Ta
     if request is None:
         return None
     others = dict(intent.passed_on)
-    return FullRequest(
+    return ExtendedRequest(
         intent_id=intent.id,
         agent_id=request.agent,
         goal=intent.goal,
-        params=_params(intent.params, task, intent, handoff),
+        params=_request_params(intent.params, task, intent, handoff),
         request_id=request.id,
         attempt=request.number,
         deadline=UNSET if request.deadline is None else to_rfc3339(request.deadline),
@@ -99,37 +99,39 @@ def request_for_task(
         intent_id=task.id,
         agent_id=agent,
         goal=goal,
-        params=_params({}, task, None, handoff),
+        params=_request_params({}, task, None, handoff),
         request_id=session or UNSET,
         attempt=max(task.attempts, 1),
     )
 
 
-def _params(
-    given: dict[str, object], task: Task, intent: Intent | None, handoff: Handoff | None
+def _request_params(
+    params: dict[str, object], task: Task, intent: Intent | None, handoff: Handoff | None
 ) -> dict[str, Any]:
-    return {TASK: msgspec.to_builtins(_known(task, intent, handoff)), **given}
+    return {TASK_PARAM: msgspec.to_builtins(_task_params(task, intent, handoff)), **params}
 
 
-def _known(task: Task, intent: Intent | None, handoff: Handoff | None) -> TaskParams:
-    asked, left = task.delegation, task.checkpoint
+def _task_params(task: Task, intent: Intent | None, handoff: Handoff | None) -> TaskParams:
+    delegation, checkpoint = task.delegation, task.checkpoint
     return TaskParams(
         task_id=task.aof_id,
         title=task.title,
         priority=task.priority,
         description="" if intent is not None and task.body == intent.goal else task.body,
         parent=task.parent,
-        constraints=intent.constraints if intent else asked.constraints if asked else (),
+        constraints=intent.constraints if intent else delegation.constraints if delegation else (),
         skills=intent.skills if intent else (),
         plan_id=intent.plan if intent else "",
         follows=intent.follows if intent else "",
-        acceptance_criteria=asked.acceptance_criteria if asked else (),
-        expected_outputs=asked.expected_outputs if asked else (),
-        context_refs=asked.context_refs if asked else (),
-        left_off=LeftOff(left.commit, left.description, left.next_steps) if left else None,
-        handed_over=handoff and _handed_over(handoff),
+        acceptance_criteria=delegation.acceptance_criteria if delegation else (),
+        expected_outputs=delegation.expected_outputs if delegation else (),
+        context_refs=delegation.context_refs if delegation else (),
+        left_off=CheckpointInfo(checkpoint.commit, checkpoint.description, checkpoint.next_steps)
+        if checkpoint
+        else None,
+        handed_over=handoff and _handoff_info(handoff),
     )
 
 
-def _handed_over(handoff: Handoff) -> HandedOver:
-    return HandedOver(handoff.id, handoff.sender, handoff.about_work(), dict(handoff.artifacts))
+def _handoff_info(handoff: Handoff) -> HandoffInfo:
+    return HandoffInfo(handoff.id, handoff.sender, handoff.work_summary(), dict(handoff.artifacts))

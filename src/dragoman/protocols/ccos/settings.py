@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.offers import KEPT_BYTES, Policy
+from dragoman.core.offers import DEFAULT_KEPT_BYTES, Policy
 
 
 class Choices(Struct, frozen=True):
@@ -16,9 +16,9 @@ class Choices(Struct, frozen=True):
     """Number of failed requests after which an intent is given up."""
     patience_ms: int = 3_600_000
     """Time limit of a request without a deadline of its own."""
-    called: Mapping[str, int] = {}
+    concurrency: Mapping[str, int] = {}
     """Agents that the hub calls, by the settings -> how many requests each works on at a time."""
-    kept_bytes: int = KEPT_BYTES
+    kept_bytes: int = DEFAULT_KEPT_BYTES
     """Largest output that is stored in the ledger; of a larger one only its digest is."""
 
 

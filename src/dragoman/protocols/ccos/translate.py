@@ -19,39 +19,39 @@ from dragoman.core.commands import (
 from dragoman.core.deciding.intents.results import result_digest
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent
-from dragoman.core.limits import REASON
+from dragoman.core.limits import MAX_REASON
 from dragoman.core.moments import parse_rfc3339
-from dragoman.core.offers import Candidate, Parts, Wish
-from dragoman.core.states.intent import KIND
-from dragoman.engine.faults import Fault, fault_of
+from dragoman.core.offers import Candidate, Requirements, ScoreParts
+from dragoman.core.states.intent import INTENT_ALIAS_KIND
+from dragoman.engine.faults import Fault, fault_from_refusal
 from dragoman.engine.operation import Commands, Facts
 from dragoman.engine.reads.ask import find_agent, find_task
 from dragoman.engine.reads.intents import find_intent, find_standing
-from dragoman.protocols.ccos.arguments import Cancel, Delegate, Discover, Register, Terms
-from dragoman.protocols.ccos.cards import BadCard, Discovered, read_card
-from dragoman.protocols.ccos.reading import Broken
+from dragoman.protocols.ccos.arguments import AgentTerms, Cancel, Delegate, Discover, Register
+from dragoman.protocols.ccos.cards import CardAgent, InvalidCard, parse_card
+from dragoman.protocols.ccos.reading import InvalidResult
 from dragoman.protocols.ccos.settings import Choices
-from dragoman.protocols.ccos.wire import TaskRequest, TaskResult, TaskUpdate, passed_on
+from dragoman.protocols.ccos.wire import TaskRequest, TaskResult, TaskUpdate, extra_fields
 
 NAME = "ccos"
 
 
-def register(asked: Register, facts: Facts) -> Commands:
+def register_commands(args: Register, facts: Facts) -> Commands:
     """Register an agent that is unknown, and describe its skills."""
-    described = _described(asked.agent_id, asked.skills, asked, asked.reach)
-    return (*_known(asked.agent_id, asked.speaks, facts), described)
+    described = _describe_command(args.agent_id, args.skills, args, args.reach)
+    return (*_register_if_new(args.agent_id, args.speaks, facts), described)
 
 
-def discover(asked: Discover, facts: Facts) -> Commands | Fault:
+def discover_commands(args: Discover, facts: Facts) -> Commands | Fault:
     """Register the agent of a card; a new one is not trusted yet."""
     try:
-        found = card_of(asked)
-    except BadCard as error:
+        found = parse_card_argument(args)
+    except InvalidCard as error:
         return Fault("invalid_field", str(error), "card")
-    known, standing = find_agent(facts.store, found.name), find_standing(facts.store, found.name)
-    descriptor = None if standing is None else standing.descriptor
+    known, reputation = find_agent(facts.store, found.name), find_standing(facts.store, found.name)
+    descriptor = None if reputation is None else reputation.descriptor
     is_the_same = descriptor is not None and descriptor.reach == found.url
-    if known is not None and not is_the_same and not asked.agent_id:
+    if known is not None and not is_the_same and not args.agent_id:
         return Fault(
             "already_exists",
             f"somebody else is called {found.name} here, and is not reached at {found.url}: give "
@@ -59,26 +59,28 @@ def discover(asked: Discover, facts: Facts) -> Commands | Fault:
             "card",
         )
     # Trust belongs to the address that was reached so far: nobody inherits it by a name.
-    is_unproven = not is_the_same and not asked.trust
-    terms = msgspec.structs.replace(asked, trust="T0") if is_unproven else asked
+    is_unproven = not is_the_same and not args.trust
+    terms = msgspec.structs.replace(args, trust="T0") if is_unproven else args
     # Its A2A endpoint is not called by the hub: whoever transports its requests does that.
     commands = () if known is not None else (RegisterAgent(found.name),)
-    return (*commands, _described(found.name, found.skills, terms, found.url))
+    return (*commands, _describe_command(found.name, found.skills, terms, found.url))
 
 
-def card_of(asked: Discover) -> Discovered:
+def parse_card_argument(args: Discover) -> CardAgent:
     """Parse the card of the arguments; raises InvalidCard."""
-    return read_card(msgspec.json.encode(asked.card), asked.agent_id)
+    return parse_card(msgspec.json.encode(args.card), args.agent_id)
 
 
-def _known(name: str, speaks: tuple[str, ...], facts: Facts) -> Commands:
+def _register_if_new(name: str, speaks: tuple[str, ...], facts: Facts) -> Commands:
     known = find_agent(facts.store, name)
     if known is not None and speaks in ((), known.speaks):
         return ()
     return (RegisterAgent(name, known.role if known else "agent", speaks or (NAME,)),)
 
 
-def _described(name: str, skills: tuple[str, ...], terms: Terms, reach: str) -> DescribeAgent:
+def _describe_command(
+    name: str, skills: tuple[str, ...], terms: AgentTerms, reach: str
+) -> DescribeAgent:
     return DescribeAgent(
         name,
         skills,
@@ -92,28 +94,30 @@ def _described(name: str, skills: tuple[str, ...], terms: Terms, reach: str) -> 
     )
 
 
-def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Fault:
+def delegate_commands(args: Delegate, facts: Facts, choices: Choices) -> Commands | Fault:
     """Delegate a goal to the best candidates."""
     now = facts.now()
-    if asked.within_ms and asked.deadline:
+    if args.within_ms and args.deadline:
         return Fault("invalid_field", "say either deadline or within_ms, not both", "within_ms")
-    due_by = _due_by(asked.deadline or UNSET)
+    due_by = _parse_due_by(args.deadline or UNSET)
     if isinstance(due_by, Fault):
         return due_by
-    patience = asked.within_ms or _time_until(due_by, now, choices)
-    wish = Wish(asked.goal, asked.constraints, asked.skills, patience)
+    time_limit = args.within_ms or _time_limit(due_by, now, choices)
+    requirements = Requirements(args.goal, args.constraints, args.skills, time_limit)
     return (
         DelegateIntent(
-            asked.goal,
-            asked.intent_id or "",
-            asked.params,
-            asked.constraints,
-            asked.skills,
-            patience,
-            asked.plan_id,
-            asked.follows,
+            args.goal,
+            args.intent_id or "",
+            args.params,
+            args.constraints,
+            args.skills,
+            time_limit,
+            args.plan_id,
+            args.follows,
             choices.tries,
-            candidates=facts.registry.shortlist(wish, choices.policy, now, choices.called),
+            candidates=facts.registry.shortlist(
+                requirements, choices.policy, now, choices.concurrency
+            ),
             policy=choices.policy,
             due_by=due_by,
             kept_bytes=choices.kept_bytes,
@@ -121,26 +125,26 @@ def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Faul
     )
 
 
-def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | Fault:
+def request_commands(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | Fault:
     """Delegate a goal to one named agent; governance applies all the same."""
     now = facts.now()
     misnamed = check_agent(message.agent_id)
     if misnamed is not None:
-        return fault_of(misnamed, "agent_id")
-    due_by = _due_by(message.deadline)
+        return fault_from_refusal(misnamed, "agent_id")
+    due_by = _parse_due_by(message.deadline)
     if isinstance(due_by, Fault):
         return due_by
-    patience = _time_until(due_by, now, choices)
-    wish = Wish(message.goal, patience_ms=patience)
-    ranked = facts.registry.rank(wish, now, choices.policy, message.agent_id)
-    unknown = Candidate(message.agent_id, 0.0, Parts(), 0.0)
+    time_limit = _time_limit(due_by, now, choices)
+    requirements = Requirements(message.goal, patience_ms=time_limit)
+    ranked = facts.registry.rank(requirements, now, choices.policy, message.agent_id)
+    unknown = Candidate(message.agent_id, 0.0, ScoreParts(), 0.0)
     named = next((one for one in ranked if one.agent == message.agent_id), unknown)
     return (
         DelegateIntent(
             message.goal,
             message.intent_id,
             message.params,
-            patience_ms=patience,
+            patience_ms=time_limit,
             tries=1,
             candidates=(named,),
             policy=choices.policy,
@@ -148,12 +152,12 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
             request_id=message.request_id or "",
             due_by=due_by,
             kept_bytes=choices.kept_bytes,
-            passed_on=passed_on(message),
+            passed_on=extra_fields(message),
         ),
     )
 
 
-def _due_by(deadline: str | UnsetType) -> int | Fault:
+def _parse_due_by(deadline: str | UnsetType) -> int | Fault:
     """Parse a deadline; 0: none. A past one is allowed here, because it may be a repeat."""
     if deadline is UNSET:
         return 0
@@ -163,13 +167,15 @@ def _due_by(deadline: str | UnsetType) -> int | Fault:
         return Fault("invalid_field", str(error), "deadline")
 
 
-def _time_until(due_by: int, now: int, choices: Choices) -> int:
+def _time_limit(due_by: int, now: int, choices: Choices) -> int:
     return max(due_by - now, 0) if due_by else choices.patience_ms
 
 
-def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Commands:
+def result_commands(
+    message: TaskResult | InvalidResult, facts: Facts, choices: Choices
+) -> Commands:
     """Translate a result; a malformed one becomes an anomaly of its intent."""
-    if isinstance(message, Broken):
+    if isinstance(message, InvalidResult):
         intent, agent, request_id = message.intent_id, message.agent_id, message.request_id
         return (ReceiveResult(intent, agent, False, request_id=request_id, fault=message.reason),)
     output = None if message.output is UNSET else message.output
@@ -177,28 +183,30 @@ def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Comm
     size = len(encoded)
     is_kept = size <= choices.kept_bytes or output is None
     # What is not stored does not enter the writer's transaction either.
-    digest = "" if is_kept else result_digest(message.success, msgspec.Raw(encoded), message.why)
+    digest = (
+        "" if is_kept else result_digest(message.success, msgspec.Raw(encoded), message.error_text)
+    )
     if _is_plain_task(message, facts):
-        left: dict[str, object] = {"left_out": size, "digest": digest}
-        return (_report(message, left if digest else _kept_output(output)),)
-    told = ReceiveResult(
+        omitted: dict[str, object] = {"left_out": size, "digest": digest}
+        return (_report_command(message, omitted if digest else _output_details(output)),)
+    command = ReceiveResult(
         message.intent_id,
         message.agent_id,
         message.success,
         output,
-        message.why,
+        message.error_text,
         message.request_id or "",
         attempt=message.attempt or 0,
-        passed_on=_kept(passed_on(message), choices),
+        passed_on=_storable_extra(extra_fields(message), choices),
     )
     if is_kept:
-        return (told,)
-    return (msgspec.structs.replace(told, output=None, left_out=size, digest=digest),)
+        return (command,)
+    return (msgspec.structs.replace(command, output=None, left_out=size, digest=digest),)
 
 
-def _kept(beside: dict[str, Any], choices: Choices) -> dict[str, Any]:
+def _storable_extra(extra: dict[str, Any], choices: Choices) -> dict[str, Any]:
     """Further content of a result within the limit; else it is only in the original text."""
-    return beside if len(msgspec.json.encode(beside)) <= choices.kept_bytes else {}
+    return extra if len(msgspec.json.encode(extra)) <= choices.kept_bytes else {}
 
 
 def _is_plain_task(message: TaskResult | TaskUpdate, facts: Facts) -> bool:
@@ -211,20 +219,20 @@ def _is_plain_task(message: TaskResult | TaskUpdate, facts: Facts) -> bool:
     found = find_task(facts.store, message.intent_id)
     if isinstance(found, Refusal):
         return False
-    said = found.task.reported
-    return message.agent_id in (found.task.assignee, said.agent if said else "")
+    report = found.task.reported
+    return message.agent_id in (found.task.assignee, report.agent if report else "")
 
 
-def _kept_output(output: object) -> dict[str, object]:
+def _output_details(output: object) -> dict[str, object]:
     return {} if output is None else {"output": output}
 
 
-def _report(message: TaskResult, details: dict[str, object]) -> ReportOutcome:
+def _report_command(message: TaskResult, details: dict[str, object]) -> ReportOutcome:
     """Report on a task that was created in another dialect."""
     return ReportOutcome(
         message.intent_id,
         "done" if message.success else "failed",
-        message.why[:REASON],
+        message.error_text[:MAX_REASON],
         details=details,
         apply=True,
         once=True,
@@ -232,7 +240,7 @@ def _report(message: TaskResult, details: dict[str, object]) -> ReportOutcome:
     )
 
 
-def update(message: TaskUpdate, facts: Facts, choices: Choices) -> Commands:
+def update_commands(message: TaskUpdate, facts: Facts, choices: Choices) -> Commands:
     """Translate an update; a chunk is stored if an output of its size would be."""
     progress = None if message.progress is UNSET else message.progress
     percent = progress if progress is None or progress > 1 else 100 * progress
@@ -255,10 +263,10 @@ def update(message: TaskUpdate, facts: Facts, choices: Choices) -> Commands:
     )
 
 
-def cancel(asked: Cancel, actor: Actor, facts: Facts) -> Commands | Fault:
+def cancel_commands(args: Cancel, actor: Actor, facts: Facts) -> Commands | Fault:
     """Cancel the intent's task; its open request ends without feedback for the agent."""
     del actor
-    intent = find_intent(facts.store, asked.intent_id)
+    intent = find_intent(facts.store, args.intent_id)
     if isinstance(intent, Refusal):
-        return fault_of(intent, "intent_id")
-    return (CancelIntent(f"{KIND}:{intent.id}", asked.reason),)
+        return fault_from_refusal(intent, "intent_id")
+    return (CancelIntent(f"{INTENT_ALIAS_KIND}:{intent.id}", args.reason),)

@@ -11,33 +11,41 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import force_setattr
 
-from dragoman.core.ids import AGENT_FORM, WORD_FORM
-from dragoman.core.limits import TEXT, WHOLE
-from dragoman.text.strict_cbor import is_cbor_map, parse_cbor, to_cbor
-from dragoman.text.strict_json import check_sayable, parse_json
+from dragoman.core.ids import AGENT_PATTERN, ID_PATTERN
+from dragoman.core.limits import MAX_SAFE_INTEGER, MAX_TEXT
+from dragoman.text.strict_cbor import encode_cbor, is_cbor_map, parse_cbor
+from dragoman.text.strict_json import check_encodable, parse_json
 
-MOST_RESULT: Final = 16 * 1024 * 1024
+MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
 """Largest TaskResult in bytes (S-LIMIT)."""
 
 VERSIONS: Final = (1,)
 """Protocol versions that are understood; a message that names none has version 1."""
 
-_MOST_NAME: Final = 300
+_MAX_NAME_CHARS: Final = 300
 """Longer than any name that the grammars allow, so that the grammars report the fault."""
 
-Name = Annotated[str, Meta(min_length=1, max_length=_MOST_NAME)]
+Name = Annotated[str, Meta(min_length=1, max_length=_MAX_NAME_CHARS)]
 IntentId = Annotated[
     str,
-    Meta(min_length=1, max_length=_MOST_NAME, extra_json_schema={"pattern": f"^(?:{WORD_FORM})$"}),
+    Meta(
+        min_length=1,
+        max_length=_MAX_NAME_CHARS,
+        extra_json_schema={"pattern": f"^(?:{ID_PATTERN})$"},
+    ),
 ]
 AgentId = Annotated[
     str,
-    Meta(min_length=1, max_length=_MOST_NAME, extra_json_schema={"pattern": f"^(?:{AGENT_FORM})$"}),
+    Meta(
+        min_length=1,
+        max_length=_MAX_NAME_CHARS,
+        extra_json_schema={"pattern": f"^(?:{AGENT_PATTERN})$"},
+    ),
 ]
-Goal = Annotated[str, Meta(min_length=1, max_length=TEXT)]
-Words = Annotated[str, Meta(max_length=TEXT)]
-Moment = Annotated[str, Meta(max_length=_MOST_NAME, extra_json_schema={"format": "date-time"})]
-Attempt = Annotated[int, Meta(ge=1, le=WHOLE)]
+Goal = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
+Words = Annotated[str, Meta(max_length=MAX_TEXT)]
+Moment = Annotated[str, Meta(max_length=_MAX_NAME_CHARS, extra_json_schema={"format": "date-time"})]
+Attempt = Annotated[int, Meta(ge=1, le=MAX_SAFE_INTEGER)]
 Progress = Annotated[float, Meta(ge=0, le=100)]
 
 
@@ -98,11 +106,11 @@ class TaskResult(Envelope, frozen=True, kw_only=True):
             force_setattr(self, "output", UNSET)
         if self.output is not UNSET:
             raise ValueError("a failure has no output: leave output out, or say success: true")
-        if not self.why.strip():
+        if not self.error_text.strip():
             raise ValueError("a failure has an error: say in error what went wrong")
 
     @property
-    def why(self) -> str:
+    def error_text(self) -> str:
         """The error; empty: none."""
         return self.error or ""
 
@@ -113,31 +121,34 @@ class TaskUpdate(Envelope, frozen=True, kw_only=True):
     progress: Progress | UnsetType = UNSET
     """A fraction up to 1, or percent above that."""
     message: Words | UnsetType = UNSET
-    sequence: Annotated[int, Meta(ge=0, le=WHOLE)] | UnsetType = UNSET
+    sequence: Annotated[int, Meta(ge=0, le=MAX_SAFE_INTEGER)] | UnsetType = UNSET
     """Number of this chunk within its request."""
     partial: Any = UNSET
     """A chunk of the output; the TaskResult has the whole output."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        is_silent = self.message is UNSET or not self.message.strip()
-        if self.progress is UNSET and is_silent and self.partial is UNSET:
+        has_no_message = self.message is UNSET or not self.message.strip()
+        if self.progress is UNSET and has_no_message and self.partial is UNSET:
             raise ValueError("say at least one of progress, message and partial")
 
 
-class FullRequest(TaskRequest, frozen=True, kw_only=True):
+class ExtendedRequest(TaskRequest, frozen=True, kw_only=True):
     """A TaskRequest with unknown fields."""
 
     others: dict[str, Any]
 
 
-class FullResult(TaskResult, frozen=True, kw_only=True):
+class ExtendedResult(TaskResult, frozen=True, kw_only=True):
     """A TaskResult with unknown fields."""
 
     others: dict[str, Any]
 
 
-FULL: Final[Mapping[type[Any], type[Any]]] = {TaskRequest: FullRequest, TaskResult: FullResult}
+EXTENDED_SHAPES: Final[Mapping[type[Any], type[Any]]] = {
+    TaskRequest: ExtendedRequest,
+    TaskResult: ExtendedResult,
+}
 """Shape -> the same with a field for unknown fields."""
 
 _NULL_IS_ABSENT: Final = frozenset(
@@ -156,13 +167,13 @@ _NULL_IS_ABSENT: Final = frozenset(
 Message = TaskRequest | TaskResult | TaskUpdate
 M = TypeVar("M", TaskRequest, TaskResult, TaskUpdate)
 
-KINDS: Final[Mapping[str, type[TaskRequest | TaskResult | TaskUpdate]]] = {
+MESSAGE_SHAPES: Final[Mapping[str, type[TaskRequest | TaskResult | TaskUpdate]]] = {
     shape.__name__: shape for shape in (TaskRequest, TaskResult, TaskUpdate)
 }
 """Type of message -> its shape."""
 
 
-def kind_of(value: Mapping[str, Any]) -> str:
+def detect_kind(value: Mapping[str, Any]) -> str:
     """Type of a message, by its fields; empty: none of the three."""
     if "success" in value:
         return "TaskResult"
@@ -203,21 +214,25 @@ def as_value(message: Message) -> dict[str, Any]:
     return written.pop("others", {}) | written
 
 
-def with_others(value: dict[str, Any], shape: type[Any]) -> tuple[dict[str, Any], type[Any]]:
+def split_unknown_fields(
+    value: dict[str, Any], shape: type[Any]
+) -> tuple[dict[str, Any], type[Any]]:
     """Move unknown fields of a message aside, to keep them; return it with its shape."""
     known = shape.__struct_encode_fields__
     others = {name: part for name, part in value.items() if name not in known}
-    if not others or shape not in FULL:
+    if not others or shape not in EXTENDED_SHAPES:
         return value, shape
-    return {name: value[name] for name in value if name in known} | {"others": others}, FULL[shape]
+    return {name: value[name] for name in value if name in known} | {
+        "others": others
+    }, EXTENDED_SHAPES[shape]
 
 
-def passed_on(message: TaskRequest | TaskResult) -> dict[str, Any]:
+def extra_fields(message: TaskRequest | TaskResult) -> dict[str, Any]:
     """Further content of a message that decides nothing: `meta` and unknown fields.
 
     `meta.hub` is reserved for the hub's own notes to agents that it starts: it is removed.
     """
-    others = message.others if isinstance(message, FullRequest | FullResult) else {}
+    others = message.others if isinstance(message, ExtendedRequest | ExtendedResult) else {}
     if message.meta is UNSET:
         return others
     return others | {"meta": {name: part for name, part in message.meta.items() if name != "hub"}}
@@ -225,21 +240,21 @@ def passed_on(message: TaskRequest | TaskResult) -> dict[str, Any]:
 
 def as_json(message: Message) -> bytes:
     """Encode the message as JSON; StrictJsonError if a strict reader would misread it."""
-    return msgspec.json.encode(_sayable(message))
+    return msgspec.json.encode(_checked_value(message))
 
 
 def as_cbor(message: Message) -> bytes:
     """Encode the message as CBOR, in its deterministic form."""
-    return to_cbor(_sayable(message))
+    return encode_cbor(_checked_value(message))
 
 
-def _sayable(message: Message) -> dict[str, Any]:
+def _checked_value(message: Message) -> dict[str, Any]:
     value = as_value(message)
-    check_sayable(value)
+    check_encodable(value)
     return value
 
 
-def without_nulls(value: Any) -> Any:
+def drop_null_fields(value: Any) -> Any:
     """Drop optional fields that are null: the specification treats them as absent."""
     if not isinstance(value, dict):
         return value
@@ -248,10 +263,10 @@ def without_nulls(value: Any) -> Any:
     return {name: fields[name] for name in fields if name not in empty} if empty else fields
 
 
-def read(data: bytes, shape: type[M], most_bytes: int = MOST_RESULT) -> M:
+def read(data: bytes, shape: type[M], most_bytes: int = MAX_RESULT_BYTES) -> M:
     """Parse a message of this shape, from JSON or CBOR.
 
     Raises StrictJsonError for what is neither, msgspec.ValidationError for another shape.
     """
     parse = parse_cbor if is_cbor_map(data) else parse_json
-    return msgspec.convert(without_nulls(parse(data, most_bytes)), shape)
+    return msgspec.convert(drop_null_fields(parse(data, most_bytes)), shape)

@@ -8,12 +8,12 @@
 from typing import Any, Final, Literal
 
 from dragoman.protocols.saop.operations import dialect
-from dragoman.protocols.saop.schema import Issue, Parsed, Raw, SaopError, Schema
-from dragoman.protocols.saop.settings import Choices, ShortTails
+from dragoman.protocols.saop.schema import Issue, Parsed, RawMessage, SaopError, Schema
+from dragoman.protocols.saop.settings import Choices, MemoryCarryOver
 from dragoman.protocols.saop.shapes import (
     Content,
     Event,
-    Footing,
+    EventContext,
     Metadata,
     Payload,
     SandboxPulse,
@@ -23,13 +23,13 @@ from dragoman.protocols.saop.shapes import (
     ToolInvoked,
     TurnEnvelope,
 )
-from dragoman.protocols.saop.translate import last_chunk, pulse_command
-from dragoman.protocols.saop.types import TYPES, Types
-from dragoman.protocols.saop.versions import VERSIONS, Turns, Version
+from dragoman.protocols.saop.translate import final_chunk, pulse_command
+from dragoman.protocols.saop.types import TYPES, EventTypes
+from dragoman.protocols.saop.versions import VERSIONS, Version, VersionedTurnSchema
 
 Kind = Literal["turn", "event", "payload"]
 
-TurnEnvelopeSchema: Final = Turns()
+TurnEnvelopeSchema: Final = VersionedTurnSchema()
 EventSchema: Final = TYPES.event
 EventPayloadSchema: Final = TYPES.payload
 
@@ -40,17 +40,17 @@ _SCHEMAS: Final[dict[Kind, Any]] = {
 }
 
 
-def parse(raw: Raw, kind: Kind = "turn") -> Any:
+def parse(raw: RawMessage, kind: Kind = "turn") -> Any:
     """Parse a message; raises SaopError with all its issues if it does not fit its schema."""
-    return _schema(kind).parse(raw)
+    return _schema_of(kind).parse(raw)
 
 
-def safe_parse(raw: Raw, kind: Kind = "turn") -> Parsed[Any]:
+def safe_parse(raw: RawMessage, kind: Kind = "turn") -> Parsed[Any]:
     """Parse a message without an exception: returns `ok` and `data`, or `issues`."""
-    return _schema(kind).safe_parse(raw)
+    return _schema_of(kind).safe_parse(raw)
 
 
-def _schema(kind: str) -> Any:
+def _schema_of(kind: str) -> Any:
     for known, schema in _SCHEMAS.items():
         if known == kind:
             return schema
@@ -63,28 +63,28 @@ __all__ = [
     "Choices",
     "Content",
     "Event",
+    "EventContext",
     "EventPayloadSchema",
     "EventSchema",
-    "Footing",
+    "EventTypes",
     "Issue",
+    "MemoryCarryOver",
     "Metadata",
     "Parsed",
     "Payload",
     "SandboxPulse",
     "SaopError",
     "Schema",
-    "ShortTails",
     "TaskTransition",
     "ThoughtStream",
     "ToolCompleted",
     "ToolInvoked",
     "TurnEnvelope",
     "TurnEnvelopeSchema",
-    "Turns",
-    "Types",
     "Version",
+    "VersionedTurnSchema",
     "dialect",
-    "last_chunk",
+    "final_chunk",
     "parse",
     "pulse_command",
     "safe_parse",

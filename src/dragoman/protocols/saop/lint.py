@@ -3,35 +3,35 @@
 import json
 from typing import Any, Final, cast
 
-from dragoman.engine.operation import Linted
+from dragoman.engine.operation import LintResult
 from dragoman.protocols.saop.schema import Schema
 from dragoman.protocols.saop.types import TYPES
-from dragoman.protocols.saop.versions import Turns
-from dragoman.text.strict_json import field_of
+from dragoman.protocols.saop.versions import VersionedTurnSchema
+from dragoman.text.strict_json import get_field
 
 KINDS: Final = ("turn", "event", "payload")
 
-_SCHEMAS: Final[dict[str, Schema[Any] | Turns]] = {
-    "turn": Turns(),
+_SCHEMAS: Final[dict[str, Schema[Any] | VersionedTurnSchema]] = {
+    "turn": VersionedTurnSchema(),
     "event": TYPES.event,
     "payload": TYPES.payload,
 }
 
 
-def lint(value: Any, kind: str, strict: bool) -> Linted:
+def lint(value: Any, kind: str, strict: bool) -> LintResult:
     """Lint one JSON value; without a kind, as the kind that it resembles most.
 
     SAOP has no lenient mode: strict or not, the schemas are the same.
     """
     del strict
-    kind = kind or kind_of(value) or "turn"
+    kind = kind or detect_kind(value) or "turn"
     # A plain string would be parsed as JSON text; a quoted message is not a message.
     parsed = _SCHEMAS[kind].safe_parse(json.dumps(value) if isinstance(value, str) else value)
     issues = tuple({"path": issue.path, "reason": issue.reason} for issue in parsed.issues)
-    return Linted(parsed.ok, _type(value, kind), value, issues, kind)
+    return LintResult(parsed.ok, _message_type(value, kind), value, issues, kind)
 
 
-def kind_of(value: Any) -> str:
+def detect_kind(value: Any) -> str:
     """Detect the kind that a value resembles; empty: none of SAOP."""
     if not isinstance(value, dict):
         return ""
@@ -43,10 +43,10 @@ def kind_of(value: Any) -> str:
     return "payload" if known.get("type") in TYPES.by_name else ""
 
 
-def _type(value: Any, kind: str) -> str:
+def _message_type(value: Any, kind: str) -> str:
     if kind == "turn" or not isinstance(value, dict):
         return kind
     known = cast(dict[str, Any], value)
     payload = known.get("payload") if kind == "event" else known
-    name = field_of(payload, "type")
+    name = get_field(payload, "type")
     return name if isinstance(name, str) else kind

@@ -11,209 +11,230 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
-from dragoman.core.ids import TASK_NAME_FORM
-from dragoman.core.limits import PAGE
+from dragoman.core.ids import TASK_NAME_PATTERN
+from dragoman.core.limits import MAX_PAGE
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.faults import Fault, fault_of, in_shape
-from dragoman.engine.incoming import Incoming, beginning, layers
-from dragoman.engine.operation import Bounds, Commands, Dialect, Facts, Heard, Operation
+from dragoman.engine.faults import Fault, fault_from_refusal, validate_shape
+from dragoman.engine.incoming import RawMessage, candidate_messages, truncated_text
+from dragoman.engine.operation import (
+    Commands,
+    Dialect,
+    Facts,
+    MessageLimits,
+    Operation,
+    ParsedMessage,
+)
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.traces import events_of
-from dragoman.engine.reads.turns import CURSOR, CURSOR_WORDS, turns_of
-from dragoman.engine.request import Accepted
-from dragoman.engine.rests import Shelf
+from dragoman.engine.reads.traces import trace_page
+from dragoman.engine.reads.turns import (
+    OPTIONAL_CURSOR_DESCRIPTION,
+    OPTIONAL_CURSOR_PATTERN,
+    turn_page,
+)
+from dragoman.engine.request import Committed
+from dragoman.engine.rests import CarryOverTracker
 from dragoman.protocols.saop import translate
-from dragoman.protocols.saop.errors import CODES
-from dragoman.protocols.saop.lint import KINDS, kind_of, lint
-from dragoman.protocols.saop.render import RENDER
+from dragoman.protocols.saop.errors import REFUSAL_CODES
+from dragoman.protocols.saop.lint import KINDS, detect_kind, lint
+from dragoman.protocols.saop.render import RENDERERS
 from dragoman.protocols.saop.schema import Parsed
 from dragoman.protocols.saop.settings import Choices
 from dragoman.protocols.saop.shapes import TurnEnvelope
 from dragoman.protocols.saop.translate import SentEvent, SentTurn
 
 NAME: Final = "saop"
-_EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
-_SHORT: Final = 4_096
-_SHOWN: Final = 3
+_ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
+_MAX_INLINE_BYTES: Final = 4_096
+_MAX_SHOWN_ISSUES: Final = 3
 """Limit of issues named in one sentence."""
 
-Page = Annotated[int, Meta(ge=1, le=PAGE)]
+PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
 
 
-class AskTurns(Struct, frozen=True, forbid_unknown_fields=True):
+class TurnQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """A page of turns of a task."""
 
-    task_id: Annotated[str, Meta(extra_json_schema={"pattern": f"^{TASK_NAME_FORM}$"})]
+    task_id: Annotated[str, Meta(extra_json_schema={"pattern": f"^{TASK_NAME_PATTERN}$"})]
     attempt: Annotated[int, Meta(ge=-(2**53) + 1, le=2**53 - 1)] | None = None
     after: Annotated[int, Meta(ge=-1)] = -1
-    limit: Page = 500
-    cursor: Annotated[str, Meta(pattern=CURSOR, extra={"reason": CURSOR_WORDS})] = ""
+    limit: PageSize = 500
+    cursor: Annotated[
+        str, Meta(pattern=OPTIONAL_CURSOR_PATTERN, extra={"reason": OPTIONAL_CURSOR_DESCRIPTION})
+    ] = ""
 
 
-class AskEvents(Struct, frozen=True, forbid_unknown_fields=True):
+class EventQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """A page of events of a task or a session."""
 
-    task_id: Annotated[str, Meta(extra_json_schema={"pattern": f"^({TASK_NAME_FORM})?$"})] = ""
+    task_id: Annotated[str, Meta(extra_json_schema={"pattern": f"^({TASK_NAME_PATTERN})?$"})] = ""
     session_id: str = ""
     after: Annotated[int, Meta(ge=0)] = 0
-    limit: Page = 500
+    limit: PageSize = 500
 
 
 def dialect(choices: Choices | None = None) -> Dialect:
     """Build the SAOP dialect."""
     choices = choices or Choices()
-    turn, event, *reading = operations = tuple(_operations(choices))
-    del reading
+    turn, event, *queries = operations = tuple(_operations(choices))
+    del queries
     return Dialect(
         name=NAME,
         operations=operations,
-        hear=lambda incoming: _hear(incoming, turn, event),
+        parse=lambda incoming: _parse_message(incoming, turn, event),
         lint=lint,
-        refusals=CODES,
-        render=RENDER,
-        kinds=KINDS,
-        carriers={"turn": turn, "event": event, "payload": event},
-        bounds=Bounds(choices.most_bytes, any_whole=True),
-        known_by="an object with turn_index, or with event_id and payload",
+        refusal_codes=REFUSAL_CODES,
+        renderers=RENDERERS,
+        message_types=KINDS,
+        operation_of_type={"turn": turn, "event": event, "payload": event},
+        limits=MessageLimits(choices.max_turn_bytes, allow_big_integers=True),
+        recognition_hint="an object with turn_index, or with event_id and payload",
     )
 
 
-def _hear(incoming: Incoming, turn: Operation, event: Operation) -> Heard | None:
+def _parse_message(incoming: RawMessage, turn: Operation, event: Operation) -> ParsedMessage | None:
     """Recognize a turn or an event, bare or wrapped like any message."""
-    bounds = turn.bounds
+    bounds = turn.limits
     if b'"turn_index"' not in incoming.text and b'"event_id"' not in incoming.text:
         return None
-    if len(incoming.text) > bounds.most_bytes:
+    if len(incoming.text) > bounds.max_bytes:
         return _too_large(incoming, bounds)
-    for value in layers(_value(incoming, bounds)):
-        kind = kind_of(value)
+    for value in candidate_messages(_decode_value(incoming, bounds)):
+        kind = detect_kind(value)
         if kind in ("turn", "event"):
-            return _heard(incoming.text, value, turn if kind == "turn" else event)
+            return _parse_with(incoming.text, value, turn if kind == "turn" else event)
     return None
 
 
-def _value(incoming: Incoming, bounds: Bounds) -> Any:
+def _decode_value(incoming: RawMessage, bounds: MessageLimits) -> Any:
     """Decode the JSON value within SAOP's bounds, which may be wider than those of the surface."""
-    if incoming.any_whole and not incoming.is_too_large:
+    if incoming.allow_big_integers and not incoming.is_too_large:
         return incoming.value
-    return Incoming(incoming.text, bounds.most_bytes, any_whole=bounds.any_whole).value
+    return RawMessage(
+        incoming.text, bounds.max_bytes, allow_big_integers=bounds.allow_big_integers
+    ).value
 
 
-def _too_large(incoming: Incoming, bounds: Bounds) -> Heard | None:
+def _too_large(incoming: RawMessage, bounds: MessageLimits) -> ParsedMessage | None:
     """Refuse a text that is too large to parse, if its beginning looks like a turn."""
     if b'"turn_index"' not in incoming.text[:1_000]:
         return None
-    reason = _too_long("the turn", bounds.most_bytes)
-    return Heard("saop.turn", beginning(incoming.text), fault=Fault("message_too_large", reason))
-
-
-def _too_long(what: str, most: int) -> str:
-    setting = " (saop.turn_bytes)" if what == "the turn" else ""
-    return f"{what} has more than {most} bytes, and no more are taken{setting}"
-
-
-def _heard(text: bytes, value: Any, operation: Operation) -> Heard:
-    most = operation.bounds.most_bytes
-    if len(text) > most:
-        is_turn = operation.name == "saop.turn"
-        reason = _too_long("the turn" if is_turn else "the event", most)
-        return Heard(operation.name, beginning(text), fault=Fault("message_too_large", reason))
-    read = operation.read(value)
-    if isinstance(read, Fault):
-        return Heard(operation.name, beginning(text), fault=read)
-    return Heard(
-        operation.name,
-        Raw(text),
-        sender=_sender(read),
-        operation=operation,
-        message=read,
-        line_up=_line_up(read),
+    reason = _size_detail("the turn", bounds.max_bytes)
+    return ParsedMessage(
+        "saop.turn", truncated_text(incoming.text), fault=Fault("message_too_large", reason)
     )
 
 
-def _line_up(read: SentTurn | SentEvent) -> str:
+def _size_detail(what: str, limit: int) -> str:
+    setting = " (saop.turn_bytes)" if what == "the turn" else ""
+    return f"{what} has more than {limit} bytes, and no more are taken{setting}"
+
+
+def _parse_with(text: bytes, value: Any, operation: Operation) -> ParsedMessage:
+    limit = operation.limits.max_bytes
+    if len(text) > limit:
+        is_turn = operation.name == "saop.turn"
+        reason = _size_detail("the turn" if is_turn else "the event", limit)
+        return ParsedMessage(
+            operation.name, truncated_text(text), fault=Fault("message_too_large", reason)
+        )
+    sent = operation.validate(value)
+    if isinstance(sent, Fault):
+        return ParsedMessage(operation.name, truncated_text(text), fault=sent)
+    return ParsedMessage(
+        operation.name,
+        Raw(text),
+        sender=_sender(sent),
+        operation=operation,
+        message=sent,
+        ordering_key=_ordering_key(sent),
+    )
+
+
+def _ordering_key(sent: SentTurn | SentEvent) -> str:
     """Key of messages that keep their order: turns of a task, events of a session."""
-    if isinstance(read, SentTurn):
-        return f"turns {read.turn.metadata.task_id}"
-    return f"session {read.event.session_id}"
+    if isinstance(sent, SentTurn):
+        return f"turns {sent.turn.metadata.task_id}"
+    return f"session {sent.event.session_id}"
 
 
-def _sender(read: SentTurn | SentEvent) -> str:
-    if isinstance(read, SentTurn):
-        return read.turn.agent_id
-    return read.event.payload.footing().agent
+def _sender(sent: SentTurn | SentEvent) -> str:
+    if isinstance(sent, SentTurn):
+        return sent.turn.agent_id
+    return sent.event.payload.context().agent
 
 
 def _operations(choices: Choices) -> Iterator[Operation]:
-    shelf = Shelf(choices.tails)
+    carry_overs = CarryOverTracker(choices.tails)
     yield Operation(
         name="saop.turn",
-        shape=TurnEnvelope,
-        read=_reader(choices.turns.safe_parse, SentTurn),
+        input_type=TurnEnvelope,
+        validate=_argument_parser(choices.turns.safe_parse, SentTurn),
         commands=lambda _: (),
         # A turn may have megabytes: masking it must not block the event loop.
         gather=lambda sent, _actor, _facts: translate.turn_commands(sent, choices),
-        is_for_hub=True,
-        masked=lambda sent: sent.masked,
-        reply=_recorded,
+        hub_only=True,
+        redaction_warnings=lambda sent: sent.masked,
+        reply=_recorded_reply,
         roles=MAY_WRITE,
-        identity=_two_parts,
-        bounds=Bounds(choices.most_bytes, any_whole=True),
-        keeps_words=False,
+        check_identity=_check_role,
+        limits=MessageLimits(choices.max_turn_bytes, allow_big_integers=True),
+        stores_text=False,
         summary="Send a turn of your work on a task: thought, action, observation, confidence.",
     )
     yield Operation(
         name="saop.event",
-        shape=choices.types.event.shape,
-        read=_reader(choices.types.event.safe_parse, SentEvent),
+        input_type=choices.types.event.shape,
+        validate=_argument_parser(choices.types.event.safe_parse, SentEvent),
         commands=lambda _: (),
         gather=lambda sent, actor, _facts: translate.event_commands(
-            sent, actor.name, choices, shelf
+            sent, actor.name, choices, carry_overs
         ),
-        is_for_hub=True,
-        masked=lambda sent: sent.masked,
-        rest=lambda sent: sent.rests[0] if sent.rests else None,
-        effect=lambda sent, _actor, _facts: translate.event_effect(sent, choices),
-        looks=_takes_time,
-        reply=_event_recorded,
+        hub_only=True,
+        redaction_warnings=lambda sent: sent.masked,
+        carry_over=lambda sent: sent.rests[0] if sent.rests else None,
+        effect=lambda sent, _actor, _facts: translate.transition_commands(sent, choices),
+        needs_lookup=_is_large,
+        reply=_event_reply,
         roles=MAY_WRITE,
-        bounds=Bounds(any_whole=True),
-        keeps_words=False,
+        limits=MessageLimits(allow_big_integers=True),
+        stores_text=False,
         summary=(
             "Send an event of your work: THOUGHT_STREAM, TOOL_LIFECYCLE_INVOKED and "
             "_COMPLETED, SANDBOX_PULSE, TASK_TRANSITION."
         ),
     )
-    yield _asking("saop.turns", AskTurns, _turns, "Read the turns of a task in order.")
-    yield _asking(
+    yield _query_operation(
+        "saop.turns", TurnQuery, _query_turns, "Read the turns of a task in order."
+    )
+    yield _query_operation(
         "saop.events",
-        AskEvents,
-        _events,
+        EventQuery,
+        _query_events,
         "Read events by task or session, from a position on.",
         is_empty=lambda answer: not answer["events"],
     )
 
 
-def _reader(
-    safe_parse: Callable[[Any], Parsed[Any]], sent: Callable[[Any, Any], Any]
+def _argument_parser(
+    safe_parse: Callable[[Any], Parsed[Any]], make: Callable[[Any, Any], Any]
 ) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
+    def parse(value: Any) -> Any:
         parsed = safe_parse(value)
-        return sent(parsed.data, value) if parsed.ok else _fault(parsed)
+        return make(parsed.data, value) if parsed.ok else _to_fault(parsed)
 
-    return read
+    return parse
 
 
-def _fault(parsed: Parsed[Any]) -> Fault:
+def _to_fault(parsed: Parsed[Any]) -> Fault:
     """Turn issues into one fault: the first one, with a few more in its sentence."""
     first, *others = parsed.issues
-    more = [f"; {issue}" for issue in others[: _SHOWN - 1]]
-    left = len(others) - len(more)
-    rest = f"; and {left} more" if left > 0 else ""
-    return Fault("invalid_envelope", f"{first.reason}{''.join(more)}{rest}", first.path)
+    more = [f"; {issue}" for issue in others[: _MAX_SHOWN_ISSUES - 1]]
+    remaining = len(others) - len(more)
+    suffix = f"; and {remaining} more" if remaining > 0 else ""
+    return Fault("invalid_envelope", f"{first.reason}{''.join(more)}{suffix}", first.path)
 
 
-def _two_parts(sent: SentTurn, speaker: str) -> Fault | None:
+def _check_role(sent: SentTurn, speaker: str) -> Fault | None:
     """Check that agent_id and role agree; both are the sender's registered SAOP role (S-ROLE)."""
     turn = sent.turn
     if turn.role == turn.agent_id:
@@ -225,23 +246,25 @@ def _two_parts(sent: SentTurn, speaker: str) -> Fault | None:
     return Fault("identity_mismatch", detail, "role")
 
 
-def _takes_time(sent: SentEvent) -> bool:
+def _is_large(sent: SentEvent) -> bool:
     """Tell whether masking would block the event loop for too long."""
-    return len(msgspec.json.encode(sent.event.payload)) > _SHORT
+    return len(msgspec.json.encode(sent.event.payload)) > _MAX_INLINE_BYTES
 
 
-def _recorded(_: Any, __: Commands, accepted: Accepted) -> Any:
-    told = accepted.receipts[0]
-    return {"ok": True, "position": told.position, "masked": told.masked}
+def _recorded_reply(_: Any, __: Commands, accepted: Committed) -> Any:
+    receipt = accepted.receipts[0]
+    return {"ok": True, "position": receipt.position, "masked": receipt.masked}
 
 
-def _event_recorded(sent: SentEvent, commands: Commands, accepted: Accepted) -> Any:
-    reply = _recorded(sent, commands, accepted)
-    told = accepted.receipts[0]
-    if told.remark:
-        reply["anomaly"] = told.remark
-    if translate.tells_move(sent):
-        declined = accepted.declined if translate.asks_for_move(sent) else _no_status(sent)
+def _event_reply(sent: SentEvent, commands: Commands, accepted: Committed) -> Any:
+    reply = _recorded_reply(sent, commands, accepted)
+    receipt = accepted.receipts[0]
+    if receipt.remark:
+        reply["anomaly"] = receipt.remark
+    if translate.is_transition(sent):
+        declined = (
+            accepted.declined if translate.requests_transition(sent) else _unknown_status(sent)
+        )
         if declined is not None and declined.code == "nothing_changed":
             declined = None  # the task already has that status
         reply["applied"] = declined is None
@@ -249,13 +272,13 @@ def _event_recorded(sent: SentEvent, commands: Commands, accepted: Accepted) -> 
             reply["reason"] = {"code": declined.code, "detail": declined.detail}
     # A task that is created by the requested transition does not exist yet when the event is
     # recorded.
-    if not told.task and not reply.get("applied"):
+    if not receipt.task and not reply.get("applied"):
         reply["task_id"] = None
     return reply
 
 
-def _no_status(sent: SentEvent) -> Refusal:
-    state = sent.event.payload.footing().to_state[:40]
+def _unknown_status(sent: SentEvent) -> Refusal:
+    state = sent.event.payload.context().to_state[:40]
     known = ", ".join(sorted(translate.STATUSES))
     return Refusal(
         "invalid_transition",
@@ -263,41 +286,43 @@ def _no_status(sent: SentEvent) -> Refusal:
     )
 
 
-def _asking(
+def _query_operation(
     name: str,
     shape: Any,
-    ask: Callable[[Any, Actor, Facts], Any],
+    query: Callable[[Any, Actor, Facts], Any],
     summary: str,
     is_empty: Callable[[Any], bool] | None = None,
 ) -> Operation:
     return Operation(
         name=name,
-        shape=shape,
-        read=lambda value: in_shape(value, shape),
+        input_type=shape,
+        validate=lambda value: validate_shape(value, shape),
         commands=lambda _: (),
         reply=lambda _, __, ___: None,
-        roles=_EVERYONE,
-        ask=ask,
-        is_empty=is_empty,
+        roles=_ALL_ROLES,
+        query=query,
+        is_empty_reply=is_empty,
         summary=summary,
     )
 
 
-def _turns(asked: AskTurns, _: Actor, facts: Facts) -> Any:
-    task = _task(asked.task_id, facts)
+def _query_turns(arguments: TurnQuery, _: Actor, facts: Facts) -> Any:
+    task = _find_task_id(arguments.task_id, facts)
     if isinstance(task, Fault):
         return task
-    if asked.after >= 0 and asked.attempt is None:
+    if arguments.after >= 0 and arguments.attempt is None:
         detail = "after counts turns of one attempt: name it, or go on with the cursor of a page"
         return Fault("invalid_field", detail, "attempt")
-    page = turns_of(facts.store, task, asked.attempt, asked.after, asked.limit, asked.cursor)
+    page = turn_page(
+        facts.store, task, arguments.attempt, arguments.after, arguments.limit, arguments.cursor
+    )
     return {
         "task_id": task,
         "turns": [
             {
                 **turn.envelope,
                 "position": turn.position,
-                **turn.place,
+                **turn.attempt_fields,
                 "masked": turn.masked,
                 "recorded_at": to_rfc3339(turn.at),
             }
@@ -310,12 +335,16 @@ def _turns(asked: AskTurns, _: Actor, facts: Facts) -> Any:
     }
 
 
-def _events(asked: AskEvents, _: Actor, facts: Facts) -> Any:
-    task = _task(asked.task_id, facts) if asked.task_id else ""
+def _query_events(arguments: EventQuery, _: Actor, facts: Facts) -> Any:
+    task = _find_task_id(arguments.task_id, facts) if arguments.task_id else ""
     if isinstance(task, Fault):
         return task
-    page = events_of(
-        facts.store, task=task, session=asked.session_id, after=asked.after, limit=asked.limit
+    page = trace_page(
+        facts.store,
+        task=task,
+        session=arguments.session_id,
+        after=arguments.after,
+        limit=arguments.limit,
     )
     events = [
         {**one.event, "position": one.position, "task_id": one.task or None, "masked": one.masked}
@@ -325,6 +354,6 @@ def _events(asked: AskEvents, _: Actor, facts: Facts) -> Any:
     return {"events": events, "cursor": page.next, **gap}
 
 
-def _task(name: str, facts: Facts) -> str | Fault:
+def _find_task_id(name: str, facts: Facts) -> str | Fault:
     found = find_task(facts.store, name)
-    return fault_of(found, "task_id") if isinstance(found, Refusal) else found.task.id
+    return fault_from_refusal(found, "task_id") if isinstance(found, Refusal) else found.task.id

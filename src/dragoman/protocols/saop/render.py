@@ -7,20 +7,20 @@ import msgspec
 
 from dragoman.core import events
 from dragoman.core.events import EVENT_NAMES, AnyEvent
-from dragoman.core.states.moves import MOVES
+from dragoman.core.states.moves import STATUS_CHANGES
 
-_TOLD: Final = frozenset(
+_RENDERED_EVENTS: Final = frozenset(
     {
         events.TurnRecorded,
         events.TraceRecorded,
         events.TraceAnomaly,
         events.EntropyEscalated,
         events.EntropySettled,
-        *MOVES,
+        *STATUS_CHANGES,
     }
 )
 
-RENDER: Final[Mapping[type[Any], Callable[[AnyEvent], Any] | None]] = {
-    event: msgspec.to_builtins if event in _TOLD else None for event in EVENT_NAMES
+RENDERERS: Final[Mapping[type[Any], Callable[[AnyEvent], Any] | None]] = {
+    event: msgspec.to_builtins if event in _RENDERED_EVENTS else None for event in EVENT_NAMES
 }
 """Event -> its renderer; None: deliberately not rendered."""

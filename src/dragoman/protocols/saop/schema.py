@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 
-from dragoman.text.shape_words import MISSING, NO_OBJECT, below, not_one_of, shape_fault
+from dragoman.text.shape_words import MISSING, NO_OBJECT, choice_message, join_path, shape_fault
 
 T = TypeVar("T")
 
-Raw = bytes | str | Mapping[str, Any]
+RawMessage = bytes | str | Mapping[str, Any]
 """JSON text, or an object that was parsed elsewhere."""
 
 
@@ -54,7 +54,7 @@ class Schema(Generic[T]):
         self._tagged = tagged or {}
         self._decode = msgspec.json.Decoder(shape).decode
 
-    def parse(self, raw: Raw) -> T:
+    def parse(self, raw: RawMessage) -> T:
         """Parse a message; raises SaopError if it does not fit.
 
         Of two equal keys the last one counts, as in other parsers; a hub refuses both.
@@ -64,9 +64,9 @@ class Schema(Generic[T]):
                 return self._decode(raw)
             return msgspec.convert(raw, self.shape)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise SaopError(self._issues(raw, error)) from None
+            raise SaopError(self._explain_failure(raw, error)) from None
 
-    def safe_parse(self, raw: Raw) -> Parsed[T]:
+    def safe_parse(self, raw: RawMessage) -> Parsed[T]:
         """Parse a message without an exception."""
         try:
             return Parsed(True, self.parse(raw))
@@ -75,61 +75,63 @@ class Schema(Generic[T]):
 
     def issues(self, value: Any) -> tuple[Issue, ...]:
         """List everything that is wrong with a parsed JSON value."""
-        return tuple(self._of(value, self.shape, ""))
+        return tuple(self._find_issues(value, self.shape, ""))
 
-    def _issues(self, raw: Raw, error: Exception) -> tuple[Issue, ...]:
+    def _explain_failure(self, raw: RawMessage, error: Exception) -> tuple[Issue, ...]:
         value: Any = raw
         if isinstance(raw, bytes | str):
             try:
                 value = msgspec.json.decode(raw)
             except (msgspec.DecodeError, UnicodeError, RecursionError) as unreadable:
                 return (Issue("", f"this is not JSON: {unreadable}"),)
-        return self.issues(value) or (_issue(error, self.shape, ""),)
+        return self.issues(value) or (_to_issue(error, self.shape, ""),)
 
-    def _of(self, value: Any, shape: Any, path: str) -> Iterator[Issue]:
+    def _find_issues(self, value: Any, shape: Any, path: str) -> Iterator[Issue]:
         if not isinstance(value, dict):
             yield Issue(path, NO_OBJECT)
             return
         known = cast(dict[str, Any], value)
         if not _is_struct(shape):
-            shape = self._by_tag(known)
+            shape = self._shape_by_tag(known)
             if isinstance(shape, str):
-                yield Issue(below(path, "type"), shape)
+                yield Issue(join_path(path, "type"), shape)
                 return
         for field in fields(shape):
-            yield from self._of_field(known, field, below(path, field.encode_name))
+            yield from self._find_field_issues(known, field, join_path(path, field.encode_name))
 
-    def _of_field(self, known: dict[str, Any], field: FieldInfo, path: str) -> Iterator[Issue]:
+    def _find_field_issues(
+        self, known: dict[str, Any], field: FieldInfo, path: str
+    ) -> Iterator[Issue]:
         if field.encode_name not in known:
             if field.required:
                 yield Issue(path, MISSING)
             return
         value = known[field.encode_name]
         if _is_struct(field.type) or self._is_tagged(field.type):
-            yield from self._of(value, field.type, path)
+            yield from self._find_issues(value, field.type, path)
             return
         try:
             msgspec.convert(value, field.type)
         except msgspec.ValidationError as error:
-            yield _issue(error, field.type, path)
+            yield _to_issue(error, field.type, path)
 
     def _is_tagged(self, shape: Any) -> bool:
         return bool(self._tagged) and any(map(_is_struct, get_args(shape)))
 
-    def _by_tag(self, known: dict[str, Any]) -> type[Struct] | str:
+    def _shape_by_tag(self, known: dict[str, Any]) -> type[Struct] | str:
         """Return the shape for the value of `type`, or the reason why there is none."""
         if "type" not in known:
             return MISSING
         name = known["type"]
         if isinstance(name, str) and name in self._tagged:
             return self._tagged[name]
-        return not_one_of(f"{str(name)[:60]!a}", self._tagged)
+        return choice_message(f"{str(name)[:60]!a}", self._tagged)
 
 
 def _is_struct(shape: Any) -> bool:
     return isinstance(shape, type) and issubclass(shape, Struct)
 
 
-def _issue(error: Exception, shape: Any, path: str) -> Issue:
+def _to_issue(error: Exception, shape: Any, path: str) -> Issue:
     fault = shape_fault(error, shape)
-    return Issue(below(path, fault.path), fault.reason)
+    return Issue(join_path(path, fault.path), fault.reason)

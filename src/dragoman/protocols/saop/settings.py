@@ -5,42 +5,42 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from dragoman.engine.rests import Keeper, Left, Recorded
-from dragoman.protocols.saop.types import TYPES, Types
-from dragoman.protocols.saop.versions import Turns
+from dragoman.engine.rests import CarryOverStore, IsRecorded, StoredCarryOver
+from dragoman.protocols.saop.types import TYPES, EventTypes
+from dragoman.protocols.saop.versions import VersionedTurnSchema
 from dragoman.text.redact import Redactor
 
-QUIET_TTL_MS: Final = 1_200_000
+TRACE_LEASE_MS: Final = 1_200_000
 """Lease of a holder that records turns and sends no heartbeats (S-RUN)."""
-MOST_BYTES: Final = 16 * 1024 * 1024
+MAX_TURN_BYTES: Final = 16 * 1024 * 1024
 """Limit of a turn (S-LIMIT)."""
 
 
-class ShortTails:
+class MemoryCarryOver:
     """Carry-over store in memory, limited in size and lost with the process."""
 
-    def __init__(self, most: int = 1_024) -> None:
-        self._most = most
-        self._tails: dict[str, Left] = {}
+    def __init__(self, max_tails: int = 1_024) -> None:
+        self._most = max_tails
+        self._tails: dict[str, StoredCarryOver] = {}
 
-    def get(self, key: str, is_recorded: Recorded) -> str:
+    def get(self, key: str, is_recorded: IsRecorded) -> str:
         """Return the carry-over of the last recorded chunk."""
         left = self._tails.get(key)
         if left is None:
             return ""
         return left.after if is_recorded(left.event) else left.before
 
-    def put(self, left: Sequence[Left]) -> None:
+    def put(self, updates: Sequence[StoredCarryOver]) -> None:
         """Store carry-over for the next chunks; the oldest entries are dropped."""
-        for one in left:
+        for one in updates:
             self._tails.pop(one.key, None)
             self._tails[one.key] = one
         while len(self._tails) > self._most:
             del self._tails[next(iter(self._tails))]
 
-    def settle(self, left: Sequence[Left]) -> None:
+    def settle(self, updates: Sequence[StoredCarryOver]) -> None:
         """Drop entries without carry-over, once their events are recorded."""
-        for one in left:
+        for one in updates:
             if not one.after:
                 self._tails.pop(one.key, None)
 
@@ -50,7 +50,7 @@ def no_repository() -> str:
     return ""
 
 
-def digest_of(_: bytes) -> str:
+def constant_digest(_: bytes) -> str:
     """Return an empty digest; the default without a key."""
     return ""
 
@@ -62,13 +62,13 @@ class Choices(Struct, frozen=True):
     """Create a task for the first turn about an unknown one."""
     review_required: bool = True
     max_attempts: int = 5
-    ttl_ms: int = QUIET_TTL_MS
-    most_bytes: int = MOST_BYTES
+    ttl_ms: int = TRACE_LEASE_MS
+    max_turn_bytes: int = MAX_TURN_BYTES
     redactor: Redactor = Redactor()
-    tails: Keeper = field(default_factory=ShortTails)
+    tails: CarryOverStore = field(default_factory=MemoryCarryOver)
     """Carry-over of chunks, by sender, session, turn and role: no sender gets another's text."""
-    digest: Callable[[bytes], str] = digest_of
+    digest: Callable[[bytes], str] = constant_digest
     """Keyed digest of the original text, so that it reveals nothing of a secret."""
     head: Callable[[], str] = no_repository
-    types: Types = TYPES
-    turns: Turns = Turns()
+    types: EventTypes = TYPES
+    turns: VersionedTurnSchema = VersionedTurnSchema()

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dragoman.core.ids import EVENT_ID_FORM, SESSION_FORM, WORD_FORM
-from dragoman.core.limits import WHOLE
-from dragoman.core.states.trace import MOST_CALL, PARTS
+from dragoman.core.ids import EVENT_ID_PATTERN, ID_PATTERN, SESSION_PATTERN
+from dragoman.core.limits import MAX_SAFE_INTEGER
+from dragoman.core.states.trace import MAX_CALL_ID_LENGTH, SAOP_ROLES
 
 _DAY: Final = (
     "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -18,38 +18,38 @@ _DAY: Final = (
 )
 """A calendar date; the rare cases come last."""
 _TIME: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?Z"
-_MOMENT: Final = f"{_DAY}T{_TIME}"
+_TIMESTAMP: Final = f"{_DAY}T{_TIME}"
 """Published patterns end with `$`, and these do not match before a line break."""
 
-Part = Literal["researcher", "architect", "developer", "reviewer"]
+SaopRole = Literal["researcher", "architect", "developer", "reviewer"]
 Timestamp = Annotated[
     str,
     Meta(
-        pattern=rf"^{_MOMENT}$(?!\n)",
+        pattern=rf"^{_TIMESTAMP}$(?!\n)",
         extra={"reason": "a moment in UTC as RFC 3339 writes it, such as 2026-02-21T10:00:00.000Z"},
     ),
 ]
 EventId = Annotated[
     str,
     Meta(
-        pattern=rf"^{EVENT_ID_FORM}$(?!\n)",
+        pattern=rf"^{EVENT_ID_PATTERN}$(?!\n)",
         extra={"reason": "a UUID"},
     ),
 ]
-TaskId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{WORD_FORM}$"})]
-SessionId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{SESSION_FORM}$"})]
-CallId = Annotated[str, Meta(extra_json_schema={"maxLength": MOST_CALL})]
+TaskId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{ID_PATTERN}$"})]
+SessionId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{SESSION_PATTERN}$"})]
+CallId = Annotated[str, Meta(extra_json_schema={"maxLength": MAX_CALL_ID_LENGTH})]
 """Every text fits the schema; the published limit is the hub's."""
-_WHOLE: Final = {"reason": f"a whole number from 0 to {WHOLE}"}
+_WHOLE: Final = {"reason": f"a whole number from 0 to {MAX_SAFE_INTEGER}"}
 TurnIndex = (
-    Annotated[int, Meta(ge=0, le=WHOLE, extra=_WHOLE)]
-    | Annotated[float, Meta(ge=0, le=WHOLE, multiple_of=1, extra=_WHOLE)]
+    Annotated[int, Meta(ge=0, le=MAX_SAFE_INTEGER, extra=_WHOLE)]
+    | Annotated[float, Meta(ge=0, le=MAX_SAFE_INTEGER, multiple_of=1, extra=_WHOLE)]
 )
 """A whole number, also written as 1.0."""
 Confidence = Annotated[float, Meta(ge=0, le=1, extra={"reason": "a number from 0 to 1"})]
 Duration = Annotated[float, Meta(ge=0, extra={"reason": "a number of milliseconds, 0 or more"})]
 
-assert Part.__args__ == PARTS, "registered parts and those of the schema are equal"
+assert SaopRole.__args__ == SAOP_ROLES, "registered parts and those of the schema are equal"
 
 
 class Content(Struct, frozen=True, gc=False):
@@ -74,13 +74,13 @@ class TurnEnvelope(Struct, frozen=True, gc=False):
     """One turn of an agent."""
 
     turn_index: TurnIndex
-    agent_id: Part
-    role: Part
+    agent_id: SaopRole
+    role: SaopRole
     content: Content
     metadata: Metadata
 
 
-class Footing(Struct, frozen=True, gc=False):
+class EventContext(Struct, frozen=True, gc=False):
     """Task, tool call, turn and transition that an event refers to; empty for most types."""
 
     task: str = ""
@@ -97,24 +97,24 @@ class Footing(Struct, frozen=True, gc=False):
 class Payload(Struct, frozen=True, gc=False, tag_field="type"):
     """Payload of an event; its type is its tag."""
 
-    def footing(self) -> Footing:
+    def context(self) -> EventContext:
         """Extract the task, tool call, turn and transition it refers to."""
-        return _NOTHING_MORE
+        return _NO_CONTEXT
 
 
-_NOTHING_MORE: Final = Footing()
+_NO_CONTEXT: Final = EventContext()
 
 
 class ThoughtStream(Payload, frozen=True, gc=False, tag="THOUGHT_STREAM"):
     """A part of what an agent is thinking."""
 
-    agent_id: Part
+    agent_id: SaopRole
     turn_index: TurnIndex
     chunk: str
     is_final: bool
 
-    def footing(self) -> Footing:
-        return Footing(agent=self.agent_id, turn=int(self.turn_index), is_final=self.is_final)
+    def context(self) -> EventContext:
+        return EventContext(agent=self.agent_id, turn=int(self.turn_index), is_final=self.is_final)
 
 
 class ToolInvoked(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_INVOKED"):
@@ -125,8 +125,8 @@ class ToolInvoked(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_INVOKED"):
     arguments: dict[str, Any]
     timestamp: Timestamp
 
-    def footing(self) -> Footing:
-        return Footing(call=self.call_id)
+    def context(self) -> EventContext:
+        return EventContext(call=self.call_id)
 
 
 class ToolCompleted(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_COMPLETED"):
@@ -138,8 +138,8 @@ class ToolCompleted(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_COMPLETE
     duration_ms: Duration
     timestamp: Timestamp
 
-    def footing(self) -> Footing:
-        return Footing(call=self.call_id, ends_call=True)
+    def context(self) -> EventContext:
+        return EventContext(call=self.call_id, ends_call=True)
 
 
 class TaskTransition(Payload, frozen=True, gc=False, tag="TASK_TRANSITION"):
@@ -151,9 +151,9 @@ class TaskTransition(Payload, frozen=True, gc=False, tag="TASK_TRANSITION"):
     timestamp: Timestamp
     git_hash: str | UnsetType = UNSET
 
-    def footing(self) -> Footing:
+    def context(self) -> EventContext:
         commit = "" if isinstance(self.git_hash, UnsetType) else self.git_hash
-        return Footing(task=self.task_id, to_state=self.to_state, commit=commit)
+        return EventContext(task=self.task_id, to_state=self.to_state, commit=commit)
 
 
 class SandboxPulse(Payload, frozen=True, gc=False, tag="SANDBOX_PULSE"):

@@ -9,21 +9,21 @@ from msgspec import Struct, field
 from dragoman.core.commands import RecordTrace, RecordTurn, RequestTransition
 from dragoman.core.events import Status
 from dragoman.engine.operation import Commands
-from dragoman.engine.redaction import told_of
-from dragoman.engine.rests import Rest, Shelf
+from dragoman.engine.redaction import redaction_warnings
+from dragoman.engine.rests import CarryOver, CarryOverTracker
 from dragoman.protocols.saop.masking import (
     STATUSES,
+    carry_over_key,
     is_commit,
-    key_of,
     mask_event,
     mask_turn,
-    place_of,
+    parse_carry_over_key,
 )
 from dragoman.protocols.saop.settings import Choices
 from dragoman.protocols.saop.shapes import (
     Event,
-    Part,
     SandboxPulse,
+    SaopRole,
     TaskTransition,
     ThoughtStream,
     TurnEnvelope,
@@ -35,8 +35,8 @@ class SentTurn(Struct, frozen=True):
     """A parsed turn, and the original value with fields that the schema does not know."""
 
     turn: TurnEnvelope
-    value: dict[str, Any]
-    masked: list[str] = field(default_factory=list[str])
+    original: dict[str, Any]
+    masking_notes: list[str] = field(default_factory=list[str])
     """Notes for the sender about secrets that were masked."""
 
 
@@ -44,16 +44,16 @@ class SentEvent(Struct, frozen=True):
     """A parsed event, and the original value with fields that the schema does not know."""
 
     event: Event
-    value: dict[str, Any]
-    masked: list[str] = field(default_factory=list[str])
-    rests: list[Rest] = field(default_factory=list[Rest])
+    original: dict[str, Any]
+    masking_notes: list[str] = field(default_factory=list[str])
+    carry_overs: list[CarryOver] = field(default_factory=list[CarryOver])
     """Carry-over of a chunk, at most one; empty for any other event."""
 
 
 def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
     """Build the command that records a turn; the first turn of a task may create it (S-ADOPT)."""
-    turn, (envelope, found) = sent.turn, mask_turn(sent.value, choices)
-    sent.masked[:] = told_of(found)
+    turn, (envelope, findings) = sent.turn, mask_turn(sent.original, choices)
+    sent.masking_notes[:] = redaction_warnings(findings)
     return (
         RecordTurn(
             task=turn.metadata.task_id,
@@ -61,8 +61,8 @@ def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
             agent=turn.agent_id,
             confidence=turn.metadata.confidence,
             envelope=envelope,
-            digest=_digest(sent.value, choices),
-            masked=bool(found),
+            digest=_digest(sent.original, choices),
+            masked=bool(findings),
             adopt=choices.adopt,
             review_required=choices.review_required,
             max_attempts=choices.max_attempts,
@@ -71,50 +71,54 @@ def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
     )
 
 
-def event_commands(sent: SentEvent, speaker: str, choices: Choices, shelf: Shelf) -> Commands:
+def event_commands(
+    sent: SentEvent, speaker: str, choices: Choices, carry_overs: CarryOverTracker
+) -> Commands:
     """Build the command that records an event; a chunk is masked on its expected carry-over."""
-    key = key_of(sent.event, speaker)
+    key = carry_over_key(sent.event, speaker)
     if not key:
-        return (_event_command(sent, choices)[0],)
-    rest = _rest(sent, key, shelf.expected(key), choices, shelf)
-    shelf.expect(rest)
-    sent.rests[:] = [rest]
+        return (_trace_command(sent, choices)[0],)
+    rest = _make_carry_over(sent, key, carry_overs.expected(key), choices, carry_overs)
+    carry_overs.expect(rest)
+    sent.carry_overs[:] = [rest]
     return rest.commands
 
 
-def _rest(sent: SentEvent, key: str, before: str, choices: Choices, shelf: Shelf) -> Rest:
+def _make_carry_over(
+    sent: SentEvent, key: str, carried: str, choices: Choices, carry_overs: CarryOverTracker
+) -> CarryOver:
     """Mask a chunk on this carry-over; it can be masked again on another one."""
-    command, held = _event_command(sent, choices, before)
+    command, held_back = _trace_command(sent, choices, carried)
 
-    def again(instead: str) -> Rest:
-        return _rest(sent, key, instead, choices, shelf)
+    def again(instead: str) -> CarryOver:
+        return _make_carry_over(sent, key, instead, choices, carry_overs)
 
     id = sent.event.event_id.lower()
-    return Rest(shelf, key, id, command.digest, before, held, (command,), again)
+    return CarryOver(carry_overs, key, id, command.digest, carried, held_back, (command,), again)
 
 
-def _event_command(sent: SentEvent, choices: Choices, before: str = "") -> tuple[RecordTrace, str]:
+def _trace_command(sent: SentEvent, choices: Choices, carried: str = "") -> tuple[RecordTrace, str]:
     """Build the command that records an event masked on this carry-over, and the new carry-over."""
-    event, footing = sent.event, sent.event.payload.footing()
-    masked = mask_event(sent.value, before, choices)
+    event, context = sent.event, sent.event.payload.context()
+    masked = mask_event(sent.original, carried, choices)
     envelope = masked.envelope
-    sent.masked[:] = told_of(masked.found)
+    sent.masking_notes[:] = redaction_warnings(masked.findings)
     command = RecordTrace(
         event_id=event.event_id,
         session=event.session_id,
         kind=str(type(event.payload).__struct_config__.tag),
         envelope=envelope,
-        digest=_digest({**sent.value, "event_id": event.event_id.lower()}, choices),
-        masked=bool(masked.found),
-        task=footing.task,
-        agent=footing.agent,
-        call=envelope["payload"]["call_id"] if footing.call else "",
-        ends_call=footing.ends_call,
-        turn=footing.turn,
-        is_final=footing.is_final,
-        commit=choices.head() if asks_for_move(sent) else "",
+        digest=_digest({**sent.original, "event_id": event.event_id.lower()}, choices),
+        masked=bool(masked.findings),
+        task=context.task,
+        agent=context.agent,
+        call=envelope["payload"]["call_id"] if context.call else "",
+        ends_call=context.ends_call,
+        turn=context.turn,
+        is_final=context.is_final,
+        commit=choices.head() if requests_transition(sent) else "",
     )
-    return command, masked.held
+    return command, masked.carry_over
 
 
 def pulse_command(
@@ -133,56 +137,56 @@ def pulse_command(
     )
 
 
-def last_chunk(key: str, held: str, choices: Choices) -> RecordTrace | None:
+def final_chunk(key: str, held: str, choices: Choices) -> RecordTrace | None:
     """End a thought that its sender never finished, with the text carried over from its last chunk.
 
     The event id is derived from the text, so that repeating it after a crash neither loses nor
     doubles anything. None: the key is not that of a thought.
     """
-    place = place_of(key)
-    if place is None:
+    thought = parse_carry_over_key(key)
+    if thought is None:
         return None
-    (session, turn, part), stream = place, choices.redactor.stream(held)
+    (session, turn, role), stream = thought, choices.redactor.stream(held)
     text = stream.close()
-    payload = ThoughtStream(msgspec.convert(part, Part), turn, text, is_final=True)
-    mark = choices.digest(f"{key}\0{held}".encode(errors="surrogatepass"))
-    event_id = uuid8(bytes.fromhex(mark))
+    payload = ThoughtStream(msgspec.convert(role, SaopRole), turn, text, is_final=True)
+    digest = choices.digest(f"{key}\0{held}".encode(errors="surrogatepass"))
+    event_id = uuid8(bytes.fromhex(digest))
     return RecordTrace(
         event_id=event_id,
         session=session,
         kind=str(ThoughtStream.__struct_config__.tag),
         envelope=msgspec.to_builtins(Event(event_id, session, payload)),
-        digest=mark,
+        digest=digest,
         masked=bool(stream.found),
-        agent=part,
+        agent=role,
         turn=turn,
         is_final=True,
     )
 
 
-def tells_move(sent: SentEvent) -> bool:
+def is_transition(sent: SentEvent) -> bool:
     """Tell whether an event reports a task transition, known here or not."""
     return isinstance(sent.event.payload, TaskTransition)
 
 
-def asks_for_move(sent: SentEvent) -> bool:
+def requests_transition(sent: SentEvent) -> bool:
     """Tell whether an event requests a transition to a known status (S-SAOP-11)."""
-    return sent.event.payload.footing().to_state in STATUSES
+    return sent.event.payload.context().to_state in STATUSES
 
 
-def event_effect(sent: SentEvent, choices: Choices) -> Commands:
+def transition_commands(sent: SentEvent, choices: Choices) -> Commands:
     """Build the transition that an event requests; if it is refused, the event stays a trace."""
-    if not asks_for_move(sent):
+    if not requests_transition(sent):
         return ()
-    event, footing = sent.event, sent.event.payload.footing()
+    event, context = sent.event, sent.event.payload.context()
     # A stated commit counts only where the hub cannot read the checked-out commit itself.
-    told = is_commit(footing.commit) and not choices.head()
+    is_commit_stated = is_commit(context.commit) and not choices.head()
     return (
         RequestTransition(
-            task=footing.task,
-            to=msgspec.convert(footing.to_state, Status),
+            task=context.task,
+            to=msgspec.convert(context.to_state, Status),
             asked_by=event.event_id.lower(),
-            commit=footing.commit if told else "",
+            commit=context.commit if is_commit_stated else "",
             session=event.session_id,
             adopt=choices.adopt,
             review_required=choices.review_required,

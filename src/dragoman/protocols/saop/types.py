@@ -25,7 +25,7 @@ from dragoman.protocols.saop.shapes import (
 )
 
 
-class Types:
+class EventTypes:
     """Registry of event types by name, with the schemas of their payloads and events."""
 
     def __init__(self, first: type[Payload], *others: type[Payload]) -> None:
@@ -47,12 +47,12 @@ class Types:
         )
         self.event: Schema[Event] = Schema(shape, tagged=self.by_name)
 
-    def plus(self, *shapes: type[Payload]) -> "Types":
+    def plus(self, *shapes: type[Payload]) -> "EventTypes":
         """Return a registry with further types."""
-        return Types(*self._shapes, *shapes)
+        return EventTypes(*self._shapes, *shapes)
 
 
-TYPES: Final = Types(
+TYPES: Final = EventTypes(
     ThoughtStream,
     ToolInvoked,
     ToolCompleted,

@@ -10,11 +10,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dragoman.protocols.saop.schema import Parsed, Raw, SaopError, Schema
+from dragoman.protocols.saop.schema import Parsed, RawMessage, SaopError, Schema
 from dragoman.protocols.saop.shapes import TurnEnvelope
-from dragoman.text.strict_json import field_of
+from dragoman.text.strict_json import get_field
 
-Lift = Callable[[dict[str, Any]], dict[str, Any]]
+Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 """Converts a turn, as parsed JSON, to the next version, including its `metadata.version`."""
 
 
@@ -22,7 +22,7 @@ class Version(Struct, frozen=True):
     """Shape of a turn in one version, and its upgrade to the next."""
 
     shape: type[Struct]
-    lift: Lift | None = None
+    upgrade: Upgrade | None = None
     """None: the newest version."""
 
 
@@ -36,7 +36,7 @@ older turn to it. Senders of older versions stay understood.
 """
 
 
-class Turns:
+class VersionedTurnSchema:
     """Schema that accepts turns of every known version and upgrades them to the newest."""
 
     def __init__(self, versions: Mapping[str, Version] = VERSIONS) -> None:
@@ -48,35 +48,35 @@ class Turns:
         self._newest = self._schemas[self._names[-1]]
         self.shape = self._newest.shape
 
-    def parse(self, raw: Raw) -> Any:
+    def parse(self, raw: RawMessage) -> Any:
         """Parse a turn; raises SaopError if it fits no version."""
         try:
             return self._newest.parse(raw)
         except SaopError:
-            value = _as_value(raw)
-            older = _version_of(value)
-            if older not in self._names[:-1]:
+            value = _decode_json(raw)
+            version = _stated_version(value)
+            if version not in self._names[:-1]:
                 raise
-        return self._newest.parse(self.lifted(value))
+        return self._newest.parse(self.upgrade(value))
 
-    def safe_parse(self, raw: Raw) -> Parsed[Any]:
+    def safe_parse(self, raw: RawMessage) -> Parsed[Any]:
         """Parse a turn without an exception."""
         try:
             return Parsed(True, self.parse(raw))
         except SaopError as error:
             return Parsed(False, issues=error.issues)
 
-    def lifted(self, value: dict[str, Any]) -> dict[str, Any]:
+    def upgrade(self, value: dict[str, Any]) -> dict[str, Any]:
         """Upgrade a turn, as parsed JSON, to the newest version; raises SaopError."""
-        for name in self._names[self._names.index(_version_of(value)) :]:
+        for name in self._names[self._names.index(_stated_version(value)) :]:
             self._schemas[name].parse(value)
-            lift = self._versions[name].lift
-            if lift is not None:
-                value = lift(value)
+            step = self._versions[name].upgrade
+            if step is not None:
+                value = step(value)
         return value
 
 
-def _as_value(raw: Raw) -> Any:
+def _decode_json(raw: RawMessage) -> Any:
     if not isinstance(raw, bytes | str):
         return raw
     try:
@@ -85,7 +85,7 @@ def _as_value(raw: Raw) -> Any:
         return None
 
 
-def _version_of(value: Any) -> str:
+def _stated_version(value: Any) -> str:
     """Version that a value states, or an empty text."""
-    version = field_of(field_of(value, "metadata"), "version")
+    version = get_field(get_field(value, "metadata"), "version")
     return version if isinstance(version, str) else ""

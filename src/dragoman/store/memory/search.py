@@ -1,17 +1,17 @@
 """Whether words are as wanted, word by word: what the indexes of the databases must agree with."""
 
-from dragoman.text.words import Term, Wanted, Words
+from dragoman.text.words import SearchQuery, SearchTerm, Words
 
 
-def is_wanted(words: Words, wanted: Wanted) -> bool:
+def is_match(words: Words, query: SearchQuery) -> bool:
     """True if one of the groups matches: it has all its wanted terms, and none that is excluded.
     The indexes of the databases must agree with this."""
     return any(
-        all(_stands_in(words, term) is not term.is_unwanted for term in group) for group in wanted
+        all(_contains(words, term) is not term.is_excluded for term in group) for group in query
     )
 
 
-def _stands_in(words: Words, term: Term) -> bool:
+def _contains(words: Words, term: SearchTerm) -> bool:
     *first, last = term.words
     size = len(term.words)
     for start in range(len(words) - size + 1):

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from dragoman.core.errors import StoreConflict, TaskOnItsWay
-from dragoman.engine.ports import Answer, Changes, ReadyKey, Row
-from dragoman.ledger.records import HandoffRecord
-from dragoman.ledger.views import current_state, shelve
+from dragoman.core.errors import ActiveHandoffConflict, StoreConflict
+from dragoman.engine.ports import Changes, IdempotencyRecord, ReadyKey, StreamRow
+from dragoman.ledger.records import HandoffRow
+from dragoman.ledger.views import index_row, load_state
 from dragoman.store.memory.tables import Tables
 
 
-class MemorySession:
+class MemoryTransaction:
     """A transaction under the store's lock, so nobody else has written since the last one."""
 
     is_fresh = True
@@ -19,116 +19,118 @@ class MemorySession:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._last_number = tables.last_stream
-        self._unpromoted: dict[int, Row] = {}
+        self._unpromoted: dict[int, StreamRow] = {}
         self.written: list[Changes] = []
-        self._first = 0
+        self._first_position = 0
 
-    def streams(self, names: Sequence[str]) -> list[Row]:
+    def streams(self, names: Sequence[str]) -> list[StreamRow]:
         """The rows of those streams that exist."""
         return [row for row in map(self._tables.row, names) if row is not None]
 
-    def history(self, stream: str) -> list[bytes]:
+    def stream_lines(self, stream: str) -> list[bytes]:
         """The lines of one stream."""
         return [entry.line for entry in self._tables.histories.get(stream, [])]
 
-    def new_stream(self) -> int:
+    def new_stream_number(self) -> int:
         """A stream number that is not in use."""
         self._last_number += 1
         return self._last_number
 
-    def named(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
+    def find_aliases(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
         """(name, kind, stream) of every task that has one of these names as an alias."""
-        return [(name, *found) for name in names for found in self._tables.named(name)]
+        return [(name, *found) for name in names for found in self._tables.find_aliases(name)]
 
-    def answered(self, keys: Sequence[tuple[int, str]]) -> list[Answer]:
+    def find_answers(self, keys: Sequence[tuple[int, str]]) -> list[IdempotencyRecord]:
         """The stored answers for these keys."""
         answers = self._tables.answers
         return [answers[key] for key in keys if key in answers]
 
-    def promote(self, now: int, limit: int) -> int:
+    def promote_due(self, now: int, limit: int) -> int:
         """Put tasks whose backoff is over into their queues."""
         due = sorted(
-            (row.shelf.due, number)
+            (row.index.ready_at, number)
             for number, row in self._tables.rows.items()
-            if row.shelf.due is not None and row.shelf.due <= now
+            if row.index.ready_at is not None and row.index.ready_at <= now
         )[:limit]
         for _, number in due:
             row = self._tables.rows[number]
-            state = current_state(row.name, row.fold, row.state, self.history(row.name))
-            shelf = shelve(state, now)
+            state = load_state(row.name, row.fold_version, row.state, self.stream_lines(row.name))
+            index = index_row(state, now)
             self._unpromoted[number] = row
-            self._tables.rows[number] = replace(row, shelf=shelf)
+            self._tables.rows[number] = replace(row, index=index)
         return len(due)
 
     def undo(self) -> None:
         """Undo promotions; nothing else has been written yet."""
         self._tables.rows.update(self._unpromoted)
 
-    def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
+    def ready_page(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
         """A page of the queue, in order."""
         keys = (
-            ReadyKey(row.shelf.rank, row.shelf.since, number, row.name)
+            ReadyKey(row.index.rank, row.index.since, number, row.name)
             for number, row in self._tables.rows.items()
-            if row.shelf.queue == queue
+            if row.index.queue == queue
         )
         return sorted(key for key in keys if after is None or key > after)[:limit]
 
     def last_number(self, day: str) -> int:
         """The last AOF number given out on this day."""
-        return self._tables.last_numbers.get(day, 0)
+        return self._tables.daily_numbers.get(day, 0)
 
-    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
+    def find_log_rows(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
         """(Key, position, digest, masked) of those turns and events that are recorded already."""
-        known = [(key, self._tables.logs[key]) for key in keys if key in self._tables.logs]
+        known = [(key, self._tables.log_rows[key]) for key in keys if key in self._tables.log_rows]
         return [(key, entry.position, log.digest, log.masked) for key, (log, entry) in known]
 
-    def held(self, session: str, holder: str) -> list[str]:
+    def streams_held(self, session: str, holder: str) -> list[str]:
         """The streams of tasks held in this session; if there is none, of those held by this
         holder."""
         rows = [row for _, row in sorted(self._tables.rows.items()) if row.lease is not None]
         inside = [row.name for row in rows if row.lease and row.lease.session == session]
         return inside or [row.name for row in rows if row.lease and row.lease.holder == holder]
 
-    def on_list(self, name: str) -> list[str]:
+    def list_members(self, name: str) -> list[str]:
         """The streams on this list, oldest first."""
         return [stream for _, stream in sorted(self._tables.lists.get(name, {}).items())]
 
     @property
-    def first(self) -> int:
+    def first_position(self) -> int:
         """The position of the first entry that was written."""
-        return self._first
+        return self._first_position
 
     def write(self, changes: Changes) -> None:
         """Hold the changes for the commit, if they do not conflict."""
-        reached: dict[int, int] = {}
+        versions: dict[int, int] = {}
         for entry in changes.entries:
-            if entry.version != reached.get(entry.stream, self._version(entry.stream)) + 1:
+            if entry.version != versions.get(entry.stream, self._version(entry.stream)) + 1:
                 raise StoreConflict(f"stream {entry.stream} is not at version {entry.version - 1}")
-            reached[entry.stream] = entry.version
-        for name, kind, _ in changes.names:
-            if (name, kind) in self._tables.names:
+            versions[entry.stream] = entry.version
+        for name, kind, _ in changes.aliases:
+            if (name, kind) in self._tables.aliases:
                 raise StoreConflict(f"{kind}:{name} is taken")
         for answer in changes.answers:
             if (answer.scope, answer.key) in self._tables.answers:
                 raise StoreConflict(f"key {answer.key} was answered")
-        self._check_handoffs(self._tables.after(changes))
+        self._check_handoffs(self._tables.handoff_rows_after(changes))
         for new in changes.logs:
-            if new.log.key in self._tables.logs:
-                raise StoreConflict(f"{new.log.key} was recorded")
-        self._first = len(self._tables.entries) + 1 if changes.entries else 0
+            if new.row.key in self._tables.log_rows:
+                raise StoreConflict(f"{new.row.key} was recorded")
+        self._first_position = len(self._tables.entries) + 1 if changes.entries else 0
         self.written.append(changes)
 
-    def _check_handoffs(self, records: Sequence[HandoffRecord]) -> None:
+    def _check_handoffs(self, records: Sequence[HandoffRow]) -> None:
         """Check that each task has at most one active handoff."""
-        over = {record.id for record in records if not record.is_active}
-        under_way: dict[str, str] = {}
+        resolved = {record.id for record in records if not record.is_active}
+        active: dict[str, str] = {}
         for new in records:
             if not new.is_active:
                 continue
-            known = under_way.get(new.task_id) or self._tables.under_way.get(new.task_id)
-            if known not in (None, new.id, *over):
-                raise TaskOnItsWay(f"another handoff of {new.task_id} is under way, {known}")
-            under_way[new.task_id] = new.id
+            known = active.get(new.task_id) or self._tables.active_handoffs.get(new.task_id)
+            if known not in (None, new.id, *resolved):
+                raise ActiveHandoffConflict(
+                    f"another handoff of {new.task_id} is under way, {known}"
+                )
+            active[new.task_id] = new.id
 
     def _version(self, number: int) -> int:
         row = self._tables.rows.get(number)

@@ -9,22 +9,22 @@ from typing import TypeVar, cast
 from msgspec.structs import astuple
 
 from dragoman.engine.ports import (
-    BoardQuery,
-    Columns,
-    Inspection,
-    Listed,
+    EntryColumns,
+    IntegrityReport,
+    ListItem,
     ListQuery,
-    Row,
-    Session,
     StreamHead,
+    StreamRow,
+    TaskQuery,
+    Transaction,
 )
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.logs import Log
-from dragoman.ledger.records import HandoffRecord
-from dragoman.store.memory.search import is_wanted
-from dragoman.store.memory.session import MemorySession
+from dragoman.ledger.logs import LogRow
+from dragoman.ledger.records import HandoffRow
+from dragoman.store.memory.search import is_match
+from dragoman.store.memory.session import MemoryTransaction
 from dragoman.store.memory.tables import Tables
-from dragoman.text.words import Wanted, Words
+from dragoman.text.words import SearchQuery, Words
 
 T = TypeVar("T")
 
@@ -34,14 +34,14 @@ class MemoryStore:
 
     def __init__(self, ledger_id: str) -> None:
         self._ledger_id = ledger_id
-        self._secret_mark = ""
+        self._secret_fingerprint = ""
         self._tables = Tables()
         self._lock = threading.RLock()
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         """Run `work`; all its changes are visible when this returns, or none."""
         with self._lock:
-            session = MemorySession(self._tables)
+            session = MemoryTransaction(self._tables)
             try:
                 result = work(session)
             except BaseException:
@@ -60,12 +60,12 @@ class MemoryStore:
         """The id of this ledger."""
         return self._ledger_id
 
-    def secret_mark(self, mine: str, *, anew: bool = False) -> str:
+    def secret_fingerprint(self, own: str, *, overwrite: bool = False) -> str:
         """The fingerprint of the secret that digests here are keyed with."""
         with self._lock:
-            if anew or not self._secret_mark:
-                self._secret_mark = mine
-            return self._secret_mark
+            if overwrite or not self._secret_fingerprint:
+                self._secret_fingerprint = own
+            return self._secret_fingerprint
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
         """Entries by position."""
@@ -73,9 +73,9 @@ class MemoryStore:
             end = after + limit if until is None else min(after + limit, until)
             return self._tables.entries[after:end]
 
-    def columns(self, after: int, until: int, limit: int) -> list[Columns]:
+    def entry_columns(self, after: int, until: int, limit: int) -> list[EntryColumns]:
         """The same, as tuples of columns."""
-        return [cast(Columns, astuple(one)) for one in self.entries(after, limit, until=until)]
+        return [cast(EntryColumns, astuple(one)) for one in self.entries(after, limit, until=until)]
 
     def history(
         self, stream: str, after: int, limit: int, *, until: int | None = None
@@ -85,12 +85,12 @@ class MemoryStore:
             page = self._tables.histories.get(stream, [])[after : after + limit]
             return [entry for entry in page if until is None or entry.position <= until]
 
-    def stream(self, name: str) -> Row | None:
+    def stream(self, name: str) -> StreamRow | None:
         """One stream."""
         with self._lock:
             return self._tables.row(name)
 
-    def rows(self, after: int, limit: int) -> list[Row]:
+    def rows(self, after: int, limit: int) -> list[StreamRow]:
         """All streams by number."""
         with self._lock:
             rows = sorted(self._tables.rows.items())
@@ -100,7 +100,7 @@ class MemoryStore:
         """The heads of all streams by number."""
         return [(row.number, row.name, row.version, row.hash) for row in self.rows(after, limit)]
 
-    def kind(self, kind: str, after: str, limit: int) -> list[Row]:
+    def streams_of_kind(self, kind: str, after: str, limit: int) -> list[StreamRow]:
         """Streams of one kind by name."""
         with self._lock:
             numbers = sorted(self._tables.numbers.items())
@@ -108,57 +108,57 @@ class MemoryStore:
             found = (number for name, number in numbers if first < name < end)
             return [self._tables.rows[number] for number in found][:limit]
 
-    def names(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
+    def aliases(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
         """All aliases, in order."""
         with self._lock:
-            pairs = sorted(self._tables.names.items())
+            pairs = sorted(self._tables.aliases.items())
             return [(*pair, stream) for pair, stream in pairs if pair > after][:limit]
 
-    def named(self, name: str) -> list[tuple[str, str]]:
+    def find_aliases(self, name: str) -> list[tuple[str, str]]:
         """(kind, stream) of every task that has this name as an alias."""
         with self._lock:
-            return self._tables.named(name)
+            return self._tables.find_aliases(name)
 
-    def board(self, query: BoardQuery) -> list[Row]:
+    def task_page(self, query: TaskQuery) -> list[StreamRow]:
         """A page of tasks, newest first."""
         with self._lock:
             found = [
                 row
                 for number, row in sorted(self._tables.rows.items(), reverse=True)
-                if row.shelf.status is not None
-                and query.status in (None, row.shelf.status)
-                and query.owner in (None, row.shelf.owner)
+                if row.index.status is not None
+                and query.status in (None, row.index.status)
+                and query.owner in (None, row.index.owner)
                 and (query.before is None or number < query.before)
             ]
             return found[: query.limit]
 
-    def counts(self) -> dict[str, int]:
+    def status_counts(self) -> dict[str, int]:
         """The number of tasks in each status."""
         with self._lock:
-            statuses = (row.shelf.status for row in self._tables.rows.values())
+            statuses = (row.index.status for row in self._tables.rows.values())
             return dict(Counter(status for status in statuses if status is not None))
 
-    def expired(self, now: int, limit: int) -> list[str]:
+    def expired_leases(self, now: int, limit: int) -> list[str]:
         """Streams of tasks whose lease has expired, the longest ago first."""
         with self._lock:
             dead = [
                 (row.lease.expires_at, row.number, row.name)
                 for row in self._tables.rows.values()
-                if row.lease is not None and not row.lease.is_live(now)
+                if row.lease is not None and not row.lease.is_valid(now)
             ]
             return [name for _, _, name in sorted(dead)[:limit]]
 
-    def overdue(self, now: int, limit: int) -> list[str]:
+    def overdue_streams(self, now: int, limit: int) -> list[str]:
         """Streams whose deadline has passed, the longest ago first."""
         with self._lock:
             late = [
-                (row.shelf.deadline, row.number, row.name)
+                (row.index.deadline, row.number, row.name)
                 for row in self._tables.rows.values()
-                if row.shelf.deadline is not None and row.shelf.deadline <= now
+                if row.index.deadline is not None and row.index.deadline <= now
             ]
             return [name for _, _, name in sorted(late)[:limit]]
 
-    def sessions(self, session: str) -> list[str]:
+    def streams_in_session(self, session: str) -> list[str]:
         """Streams of tasks held in this session."""
         with self._lock:
             rows = sorted(self._tables.rows.items())
@@ -169,38 +169,38 @@ class MemoryStore:
         with self._lock:
             return [one for one in self._tables.claims(session) if one.position > after][:limit]
 
-    def claims_back(self, session: str, before: int, limit: int) -> list[Entry]:
+    def last_claims(self, session: str, before: int, limit: int) -> list[Entry]:
         """The last claims in a session before a position, the last one first."""
         with self._lock:
             last = reversed(self._tables.claims(session))
             return [one for one in last if one.position < before][:limit]
 
-    def listed(self, query: ListQuery) -> list[Listed]:
+    def list_page(self, query: ListQuery) -> list[ListItem]:
         """A page of a list."""
         with self._lock:
-            places = self._tables.lists.get(query.list, {})
+            members = self._tables.lists.get(query.list, {})
             page = sorted(
                 place
-                for place in places
+                for place in members
                 if query.after < place and (query.before is None or place < query.before)
             )
             if query.before is not None:
                 page.reverse()
-            return [self._listed(place, places[place]) for place in page[: query.limit]]
+            return [self._list_item(place, members[place]) for place in page[: query.limit]]
 
-    def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
+    def list_items(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
         """All list items, in order."""
         with self._lock:
             lists = sorted(name for name in self._tables.lists if name >= after[0])
-            places = (
+            items = (
                 (name, position, stream)
                 for name in lists
                 for position, stream in sorted(self._tables.lists[name].items())
                 if (name, position) > after
             )
-            return list(islice(places, limit))
+            return list(islice(items, limit))
 
-    def handoffs(self, after: str, limit: int) -> list[HandoffRecord]:
+    def handoffs(self, after: str, limit: int) -> list[HandoffRow]:
         """The rows of all proposed handoffs, by id."""
         with self._lock:
             records = sorted(self._tables.handoffs.items())
@@ -212,63 +212,63 @@ class MemoryStore:
             found = self._tables.turns(task, attempt)
             return [entry for index, entry in found if index > after][:limit]
 
-    def turns_back(self, task: str, attempt: int, limit: int) -> list[Entry]:
+    def last_turns(self, task: str, attempt: int, limit: int) -> list[Entry]:
         """The last turns of an attempt on a task, the last one first."""
         with self._lock:
             return [entry for _, entry in reversed(self._tables.turns(task, attempt))][:limit]
 
-    def traces(self, task: str, after: int, limit: int) -> list[Entry]:
+    def trace_events(self, task: str, after: int, limit: int) -> list[Entry]:
         """The trace events about a task, by position."""
         with self._lock:
-            places = sorted(
+            positions = sorted(
                 entry.position
-                for log, entry in self._tables.logs.values()
+                for log, entry in self._tables.log_rows.values()
                 if log.event_id is not None and log.task == task and entry.position > after
             )
-            return [self._tables.entries[place - 1] for place in places[:limit]]
+            return [self._tables.entries[place - 1] for place in positions[:limit]]
 
-    def trace(self, event_id: str) -> Entry | None:
+    def trace_event(self, event_id: str) -> Entry | None:
         """The trace event with this id."""
         with self._lock:
-            found = self._tables.logs.get(f"event:{event_id}")
+            found = self._tables.log_rows.get(f"event:{event_id}")
             return None if found is None else found[1]
 
-    def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
+    def log_rows(self, after: int, until: int) -> list[tuple[int, LogRow]]:
         """All rows of the agent logs between two positions."""
         with self._lock:
-            rows = sorted((at.position, key) for key, (_, at) in self._tables.logs.items())
-            kept = self._tables.logs
-            return [(at, kept[key][0]) for at, key in rows if after < at <= until]
+            rows = sorted((at.position, key) for key, (_, at) in self._tables.log_rows.items())
+            log_rows = self._tables.log_rows
+            return [(at, log_rows[key][0]) for at, key in rows if after < at <= until]
 
-    def indexed(self) -> int:
+    def indexed_position(self) -> int:
         """The position up to which texts are in the search index."""
         with self._lock:
-            return self._tables.indexed
+            return self._tables.indexed_position
 
-    def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
+    def index_texts(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
         """Add the texts at these positions to the search index."""
         with self._lock:
             self._tables.texts.update(texts)
-            self._tables.indexed = max(self._tables.indexed, until)
+            self._tables.indexed_position = max(self._tables.indexed_position, until)
 
-    def search(self, wanted: Wanted, before: int | None, limit: int) -> list[Listed]:
+    def search(self, query: SearchQuery, before: int | None, limit: int) -> list[ListItem]:
         """The streams whose indexed text matches the query, newest first."""
         with self._lock:
             found = [
                 position
                 for position, words in sorted(self._tables.texts.items(), reverse=True)
-                if (before is None or position < before) and is_wanted(words, wanted)
+                if (before is None or position < before) and is_match(words, query)
             ]
             entries = self._tables.entries
-            return [self._listed(place, entries[place - 1].stream) for place in found[:limit]]
+            return [self._list_item(place, entries[place - 1].stream) for place in found[:limit]]
 
-    def inspect(self, seconds: float | None = None) -> Inspection:
+    def inspect(self, seconds: float | None = None) -> IntegrityReport:
         """Report no damage: there is nothing below the rows."""
         del seconds
-        return Inspection()
+        return IntegrityReport()
 
     def close(self) -> None:
         """Nothing to release."""
 
-    def _listed(self, position: int, stream: str) -> Listed:
-        return Listed(position, self._tables.rows[self._tables.numbers[stream]])
+    def _list_item(self, position: int, stream: str) -> ListItem:
+        return ListItem(position, self._tables.rows[self._tables.numbers[stream]])

@@ -6,10 +6,10 @@ from msgspec import json
 from msgspec.structs import asdict, replace
 
 from dragoman.core.events import EVENT_NAMES, TaskClaimed
-from dragoman.engine.ports import Answer, Changes, Row
+from dragoman.engine.ports import Changes, IdempotencyRecord, StreamRow
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.logs import Log
-from dragoman.ledger.records import HandoffRecord
+from dragoman.ledger.logs import LogRow
+from dragoman.ledger.records import HandoffRow
 from dragoman.text.words import Words
 
 _CLAIMED = EVENT_NAMES[TaskClaimed]
@@ -21,41 +21,43 @@ class Tables:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.histories: dict[str, list[Entry]] = {}
-        self.rows: dict[int, Row] = {}
+        self.rows: dict[int, StreamRow] = {}
         self.numbers: dict[str, int] = {}
         """Stream name -> stream number."""
         self.last_stream = 0
-        self.names: dict[tuple[str, str], str] = {}
+        self.aliases: dict[tuple[str, str], str] = {}
         """(Name, kind) -> stream name."""
-        self.kinds: dict[str, list[str]] = {}
+        self.kinds_of_alias: dict[str, list[str]] = {}
         """Name -> its kinds."""
-        self.answers: dict[tuple[int, str], Answer] = {}
-        self.last_numbers: dict[str, int] = {}
+        self.answers: dict[tuple[int, str], IdempotencyRecord] = {}
+        self.daily_numbers: dict[str, int] = {}
         self.lists: dict[str, dict[int, str]] = {}
         """List -> its streams, by position."""
         self.texts: dict[int, Words] = {}
         """Position -> its indexed text."""
-        self.indexed = 0
-        self.handoffs: dict[str, HandoffRecord] = {}
-        self.under_way: dict[str, str] = {}
+        self.indexed_position = 0
+        self.handoffs: dict[str, HandoffRow] = {}
+        self.active_handoffs: dict[str, str] = {}
         """Task -> its active handoff."""
-        self.logs: dict[str, tuple[Log, Entry]] = {}
+        self.log_rows: dict[str, tuple[LogRow, Entry]] = {}
         """Key of a turn or a trace event -> its row and its entry."""
 
-    def row(self, stream: str) -> Row | None:
+    def row(self, stream: str) -> StreamRow | None:
         """One stream."""
         number = self.numbers.get(stream)
         return None if number is None else self.rows[number]
 
-    def named(self, name: str) -> list[tuple[str, str]]:
+    def find_aliases(self, name: str) -> list[tuple[str, str]]:
         """(kind, stream) of every task that has this name as an alias."""
-        return sorted((kind, self.names[name, kind]) for kind in self.kinds.get(name, ()))
+        return sorted(
+            (kind, self.aliases[name, kind]) for kind in self.kinds_of_alias.get(name, ())
+        )
 
     def turns(self, task: str, attempt: int) -> list[tuple[int, Entry]]:
         """The turns of an attempt on a task, by their index."""
         found = [
             (log.turn_index, entry)
-            for log, entry in self.logs.values()
+            for log, entry in self.log_rows.values()
             if log.turn_index is not None and (log.task, log.attempt) == (task, attempt)
         ]
         return sorted(found, key=lambda one: one[0])
@@ -82,43 +84,43 @@ class Tables:
             )
             self.entries.append(entry)
             self.histories.setdefault(stream, []).append(entry)
-        for name, kind, number in changes.names:
-            self.names[name, kind] = self.rows[number].name
-            self.kinds.setdefault(name, []).append(kind)
+        for name, kind, number in changes.aliases:
+            self.aliases[name, kind] = self.rows[number].name
+            self.kinds_of_alias.setdefault(name, []).append(kind)
         for answer in changes.answers:
             self.answers[answer.scope, answer.key] = answer
-        self.last_numbers.update(changes.numbers)
-        self._move_on_lists(changes)
+        self.daily_numbers.update(changes.daily_numbers)
+        self._update_lists(changes)
         for new in changes.logs:
             entry = self.histories[self.rows[new.stream].name][new.version - 1]
-            self.logs[new.log.key] = new.log, entry
+            self.log_rows[new.row.key] = new.row, entry
 
-    def _move_on_lists(self, changes: Changes) -> None:
-        for name, number in changes.unlisted:
+    def _update_lists(self, changes: Changes) -> None:
+        for name, number in changes.list_removals:
             for first in self._first_entry(number):
                 self.lists.get(name, {}).pop(first.position, None)
-        for name, number in changes.listed:
+        for name, number in changes.list_additions:
             for first in self._first_entry(number):
                 self.lists.setdefault(name, {})[first.position] = first.stream
 
-        self._put_handoffs(self.after(changes))
+        self._put_handoff_rows(self.handoff_rows_after(changes))
 
-    def after(self, changes: Changes) -> list[HandoffRecord]:
+    def handoff_rows_after(self, changes: Changes) -> list[HandoffRow]:
         """The rows of handoffs after the changes, updated ones first."""
-        gone_on = [
+        updated = [
             replace(self.handoffs[course.id], **asdict(course))
-            for course in changes.courses
+            for course in changes.handoff_updates
             if course.id in self.handoffs
         ]
-        return [*gone_on, *changes.handoffs]
+        return [*updated, *changes.new_handoffs]
 
-    def _put_handoffs(self, records: Sequence[HandoffRecord]) -> None:
+    def _put_handoff_rows(self, records: Sequence[HandoffRow]) -> None:
         for record in records:
             self.handoffs[record.id] = record
             if record.is_active:
-                self.under_way[record.task_id] = record.id
-            elif self.under_way.get(record.task_id) == record.id:
-                del self.under_way[record.task_id]
+                self.active_handoffs[record.task_id] = record.id
+            elif self.active_handoffs.get(record.task_id) == record.id:
+                del self.active_handoffs[record.task_id]
 
     def _first_entry(self, number: int) -> list[Entry]:
         """The entry that gives a stream its position on lists; an empty stream has none."""

@@ -10,7 +10,7 @@ _NUMBER = Struct("!q")
 _LENGTH = Struct("!i")
 _NUMBER_AND_LENGTH = Struct("!iq")
 _HEADER = Struct("!iiIii")
-_ABSENT = _LENGTH.pack(-1)
+_NULL = _LENGTH.pack(-1)
 
 _BYTEA, _BIGINT, _TEXT = 17, 20, 25
 """Type oids of PostgreSQL, the same on every server."""
@@ -31,22 +31,24 @@ def numbers(values: Iterable[int]) -> bytes:
 
 def texts(values: Iterable[str]) -> bytes:
     """A text[]."""
-    return _list(_TEXT, list(map(str.encode, values)))
+    return _array(_TEXT, list(map(str.encode, values)))
 
 
 def blobs(values: Iterable[bytes]) -> bytes:
     """A bytea[]."""
-    return _list(_BYTEA, list(values))
+    return _array(_BYTEA, list(values))
 
 
-def some_numbers(values: Sequence[int | None]) -> bytes:
+def nullable_numbers(values: Sequence[int | None]) -> bytes:
     """A bigint[] in which values may be NULL."""
-    return _some(_BIGINT, [None if value is None else _NUMBER.pack(value) for value in values])
+    return _nullable_array(
+        _BIGINT, [None if value is None else _NUMBER.pack(value) for value in values]
+    )
 
 
-def some_texts(values: Sequence[str | None]) -> bytes:
+def nullable_texts(values: Sequence[str | None]) -> bytes:
     """A text[] in which values may be NULL."""
-    return _some(_TEXT, [None if value is None else value.encode() for value in values])
+    return _nullable_array(_TEXT, [None if value is None else value.encode() for value in values])
 
 
 def _header(kind: int, count: int, *, with_null: bool = False) -> bytes:
@@ -54,7 +56,7 @@ def _header(kind: int, count: int, *, with_null: bool = False) -> bytes:
     return _HEADER.pack(1, with_null, kind, count, 1)
 
 
-def _list(kind: int, items: Sequence[bytes]) -> bytes:
+def _array(kind: int, items: Sequence[bytes]) -> bytes:
     """Each item after its length. Written for speed: every column of a batch passes here."""
     lengths = map(_LENGTH.pack, map(len, items))
     return _header(kind, len(items)) + b"".join(
@@ -62,6 +64,6 @@ def _list(kind: int, items: Sequence[bytes]) -> bytes:
     )
 
 
-def _some(kind: int, items: Sequence[bytes | None]) -> bytes:
-    parts = (_ABSENT if item is None else _LENGTH.pack(len(item)) + item for item in items)
+def _nullable_array(kind: int, items: Sequence[bytes | None]) -> bytes:
+    parts = (_NULL if item is None else _LENGTH.pack(len(item)) + item for item in items)
     return _header(kind, len(items), with_null=True) + b"".join(parts)

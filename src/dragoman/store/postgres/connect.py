@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from dragoman.core.errors import SettingsError
 from dragoman.store.postgres.binary import scalar
 from dragoman.store.postgres.faults import connect_error, store_error
-from dragoman.store.postgres.wire import Call, Wire
+from dragoman.store.postgres.wire import Call, Pipeline
 
 DEFAULT_SCHEMA = "dragoman"
 IDLE_TIMEOUT_MS = 30_000
@@ -21,7 +21,7 @@ IDLE_TIMEOUT_MS = 30_000
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
 _TRANSACTION_TIMEOUT_SINCE = 170_000
 
-_SETTINGS: dict[str, Any] = {
+_CONNECTION_DEFAULTS: dict[str, Any] = {
     "application_name": "dragoman",
     "client_encoding": "UTF8",
     "connect_timeout": 10,
@@ -33,13 +33,13 @@ _SETTINGS: dict[str, Any] = {
 }
 """Defaults that the URL may override."""
 
-_LASTING = (
+_DURABLE_COMMITS = (
     "set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
     "WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
 )
 """Turns on durable commits, whatever the server does for others."""
 
-_PLANNING = {
+_PLANNER_SETTINGS = {
     # Every statement has its index, whatever its parameters: planning it each time is the greater
     # part of its cost, and a plan from when a table was small must not scan a large one.
     "plan_cache_mode": "force_generic_plan",
@@ -56,7 +56,7 @@ class Address(Struct, frozen=True):
     idle_timeout_ms: int = IDLE_TIMEOUT_MS
 
     @property
-    def patience(self) -> float | None:
+    def answer_timeout_s(self) -> float | None:
         """Timeout of an answer in seconds. The server ends a transaction earlier, so a longer
         silence means that it is stopped, or the network between us is down, and TCP itself notices
         neither."""
@@ -83,7 +83,7 @@ def parse_url(url: str) -> Address:
             "a letter, and neither pg_… nor information_schema"
         )
     try:
-        given = conninfo_to_dict("?".join([base, "&".join(others)]) if others else base)
+        settings = conninfo_to_dict("?".join([base, "&".join(others)]) if others else base)
     except psycopg.Error:
         # Its message quotes parts of the URL, and the password may be among them.
         raise SettingsError(
@@ -91,7 +91,7 @@ def parse_url(url: str) -> Address:
             "postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME, and percent-encode what "
             "is neither letter nor digit"
         ) from None
-    return Address({**_SETTINGS, **given}, schema)
+    return Address({**_CONNECTION_DEFAULTS, **settings}, schema)
 
 
 def connect(address: Address) -> psycopg.Connection[Any]:
@@ -101,7 +101,7 @@ def connect(address: Address) -> psycopg.Connection[Any]:
     except psycopg.Error as error:
         raise connect_error(error, str(address)) from error
     try:
-        _set_up(connection, address)
+        _configure(connection, address)
     except psycopg.Error as error:
         connection.close()
         # No statement was sent yet, so nothing can be lost.
@@ -109,17 +109,17 @@ def connect(address: Address) -> psycopg.Connection[Any]:
     return connection
 
 
-def _set_up(connection: psycopg.Connection[Any], address: Address) -> None:
+def _configure(connection: psycopg.Connection[Any], address: Address) -> None:
     settings = {
-        **_PLANNING,
+        **_PLANNER_SETTINGS,
         "search_path": f"{address.schema}, pg_catalog",
         "idle_in_transaction_session_timeout": str(address.idle_timeout_ms),
     }
     if connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE:
         # Also ends a transaction whose client was stopped in the middle of sending.
         settings["transaction_timeout"] = str(2 * address.idle_timeout_ms)
-    given = [scalar(text) for text in chain.from_iterable(settings.items())]
-    calls = [f"set_config(${n}::text, ${n + 1}::text, false)" for n in range(1, len(given), 2)]
-    set_up = f"SELECT {', '.join([*calls, _LASTING])}"
-    wire = Wire(connection, {"set_up": set_up}, address.patience)
-    wire.run([Call("set_up", tuple(given))])
+    parameters = [scalar(text) for text in chain.from_iterable(settings.items())]
+    calls = [f"set_config(${n}::text, ${n + 1}::text, false)" for n in range(1, len(parameters), 2)]
+    query = f"SELECT {', '.join([*calls, _DURABLE_COMMITS])}"
+    wire = Pipeline(connection, {"set_up": query}, address.answer_timeout_s)
+    wire.run([Call("set_up", tuple(parameters))])

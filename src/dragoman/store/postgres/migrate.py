@@ -36,7 +36,7 @@ def migrate(
         if version == 0:
             if new_ledger_id is None:
                 return False
-            _begin(connection, address, new_ledger_id())
+            _create_schema(connection, address, new_ledger_id())
         elif version < len(MIGRATIONS):
             # A writer checks the version first, and thereby locks this table until its commit.
             connection.execute("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE")
@@ -82,21 +82,21 @@ def _recorded_version(connection: psycopg.Connection[Any]) -> int | None:
     return None if found is None else int(found[0])
 
 
-def _begin(connection: psycopg.Connection[Any], address: Address, ledger_id: str) -> None:
+def _create_schema(connection: psycopg.Connection[Any], address: Address, ledger_id: str) -> None:
     found = connection.execute("SELECT to_regnamespace(%s)", (address.schema,)).fetchone()
     if found == (None,):
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.schema)))
     _apply(connection, 0)
-    _remember(connection, "ledger_id", ledger_id)
+    _set_meta(connection, "ledger_id", ledger_id)
 
 
 def _apply(connection: psycopg.Connection[Any], version: int) -> None:
     for script in MIGRATIONS[version:]:
         connection.execute(script.encode())
-    _remember(connection, "schema", known_version())
+    _set_meta(connection, "schema", known_version())
 
 
-def _remember(connection: psycopg.Connection[Any], key: str, value: str) -> None:
+def _set_meta(connection: psycopg.Connection[Any], key: str, value: str) -> None:
     connection.execute(
         "INSERT INTO meta (key, value) VALUES (%s, %s) "
         "ON CONFLICT (key) DO UPDATE SET value = excluded.value",

@@ -15,12 +15,12 @@ from dragoman.store.postgres.store import PostgresStore
 T = TypeVar("T")
 
 _SUFFIX = "_restoring"
-_LONGEST = 63
+_MAX_NAME = 63
 
 Connection = psycopg.Connection[Any]
 
 
-def version_at(url: str) -> int:
+def schema_version_at(url: str) -> int:
     """The number of migrations that the schema of a URL has had; 0: it holds no store."""
     address = parse_url(url)
     return _run(address, lambda connection: schema_version(connection, address))
@@ -30,23 +30,23 @@ def check_writable(url: str) -> None:
     """Raise StoreUnavailable if the store of a URL, where there is one, can only be read."""
     address = parse_url(url)
 
-    def try_it(connection: Connection) -> None:
+    def try_insert(connection: Connection) -> None:
         if schema_version(connection, address):
             # The server checks for write access before it looks for rows.
             connection.execute("INSERT INTO entries SELECT * FROM entries WHERE false")
 
-    _run(address, try_it)
+    _run(address, try_insert)
 
 
 def open_staged(url: str, new_ledger_id: Callable[[], str]) -> PostgresStore:
     """Open an empty store in the schema beside that of a URL; an earlier one there is removed."""
-    discard(url)
-    return PostgresStore.at(_staged(parse_url(url)), new_ledger_id)
+    discard_staged(url)
+    return PostgresStore.open_at(_staged_address(parse_url(url)), new_ledger_id)
 
 
-def discard(url: str) -> None:
+def discard_staged(url: str) -> None:
     """Remove the schema beside that of a URL, if it is ours."""
-    address = _staged(parse_url(url))
+    address = _staged_address(parse_url(url))
 
     def clear(connection: Connection) -> None:
         # Raises if the schema of this name is not ours.
@@ -57,21 +57,21 @@ def discard(url: str) -> None:
     _run(address, clear)
 
 
-def settle(url: str) -> None:
+def publish_staged(url: str) -> None:
     """Give the staged schema the name in the URL; an empty schema of that name is dropped."""
     address = parse_url(url)
-    here, staged = sql.Identifier(address.schema), sql.Identifier(_staged(address).schema)
+    target, staged = sql.Identifier(address.schema), sql.Identifier(_staged_address(address).schema)
 
     def rename(connection: Connection) -> None:
         with connection.transaction():
-            connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} RESTRICT").format(here))
-            connection.execute(sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(staged, here))
+            connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} RESTRICT").format(target))
+            connection.execute(sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(staged, target))
 
     _run(address, rename)
 
 
-def _staged(address: Address) -> Address:
-    return replace(address, schema=address.schema[: _LONGEST - len(_SUFFIX)] + _SUFFIX)
+def _staged_address(address: Address) -> Address:
+    return replace(address, schema=address.schema[: _MAX_NAME - len(_SUFFIX)] + _SUFFIX)
 
 
 def _run(address: Address, work: Callable[[Connection], T]) -> T:

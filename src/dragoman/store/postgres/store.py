@@ -9,24 +9,24 @@ import psycopg
 from msgspec.structs import replace
 
 from dragoman.core.errors import StoreError, StoreLost, StoreUnavailable
-from dragoman.engine.ports import BoardQuery, Inspection, Row, Session
+from dragoman.engine.ports import IntegrityReport, StreamRow, TaskQuery, Transaction
 from dragoman.store.postgres.binary import Scalar, numbers, scalar, texts
 from dragoman.store.postgres.connect import IDLE_TIMEOUT_MS, Address, connect, parse_url
-from dragoman.store.postgres.faults import COUNT_ANEW, store_error
+from dragoman.store.postgres.faults import RECOUNT_ADVICE, store_error
 from dragoman.store.postgres.migrate import migrate
-from dragoman.store.postgres.readers import QUERIES, PostgresReaders
-from dragoman.store.postgres.session import PostgresSession, checking_version
-from dragoman.store.postgres.snapshot import PostgresSnapshot, snapshot
-from dragoman.store.postgres.wire import Call, Wire
+from dragoman.store.postgres.readers import QUERIES, PostgresReads
+from dragoman.store.postgres.session import PostgresTransaction, version_check
+from dragoman.store.postgres.snapshot import PostgresSnapshot, open_snapshot
+from dragoman.store.postgres.wire import Call, Pipeline
 from dragoman.store.postgres.words import tsvector
-from dragoman.store.readers import NO_LIMIT, SqlMark
+from dragoman.store.readers import MAX_POSITION, SqlSecretFingerprint
 from dragoman.text.words import Words
 
 T = TypeVar("T")
 
-MOST_READERS = 8
+MAX_READERS = 8
 
-_BOARDS = {
+_TASK_PAGE_QUERIES = {
     (False, False): "board",
     (True, False): "board_of_status",
     (False, True): "board_of_owner",
@@ -35,17 +35,17 @@ _BOARDS = {
 """(filtered by status, filtered by owner) -> the query that has an index for it."""
 
 
-class PostgresStore(PostgresReaders, SqlMark):
+class PostgresStore(PostgresReads, SqlSecretFingerprint):
     """A store on a server, for any number of threads, processes and machines."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._writing = threading.Lock()
-        self._writer: Wire | None = None
+        self._write_lock = threading.Lock()
+        self._writer: Pipeline | None = None
         self._free_numbers: list[int] = []
-        self._places = threading.BoundedSemaphore(MOST_READERS)
-        self._reading = threading.Lock()
-        self._idle_readers: list[Wire] = []
+        self._reader_slots = threading.BoundedSemaphore(MAX_READERS)
+        self._read_lock = threading.Lock()
+        self._idle_readers: list[Pipeline] = []
         self._is_closed = False
 
     @classmethod
@@ -53,31 +53,31 @@ class PostgresStore(PostgresReaders, SqlMark):
         cls, url: str, new_ledger_id: Callable[[], str], *, idle_timeout_ms: int = IDLE_TIMEOUT_MS
     ) -> "PostgresStore":
         """Open the schema that a URL names; it is made or migrated if need be."""
-        return cls.at(replace(parse_url(url), idle_timeout_ms=idle_timeout_ms), new_ledger_id)
+        return cls.open_at(replace(parse_url(url), idle_timeout_ms=idle_timeout_ms), new_ledger_id)
 
     @classmethod
-    def at(cls, address: Address, new_ledger_id: Callable[[], str]) -> "PostgresStore":
+    def open_at(cls, address: Address, new_ledger_id: Callable[[], str]) -> "PostgresStore":
         """Like `open`, by an address."""
         _migrate(address, new_ledger_id)
         return cls(address)
 
     @classmethod
-    def find(cls, url: str) -> "PostgresStore | None":
+    def open_existing(cls, url: str) -> "PostgresStore | None":
         """The store in the schema that a URL names, migrated if need be; None: there is none, and
         none is created."""
         address = parse_url(url)
         return cls(address) if _migrate(address, None) else None
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a writing transaction: committed durably when this returns, or undone."""
-        with self._writing:
+        with self._write_lock:
             writer = self._open_writer()
-            session = PostgresSession(writer, self._free_numbers)
+            session = PostgresTransaction(writer, self._free_numbers)
             try:
                 result = work(session)
                 session.commit()
             except psycopg.Error as error:
-                ours = self._error(error, is_closed=writer.is_closed)
+                ours = self._store_error(error, is_closed=writer.is_closed)
                 self._undo(writer, session)
                 raise ours from error
             except BaseException:
@@ -85,56 +85,56 @@ class PostgresStore(PostgresReaders, SqlMark):
                 raise
             return result
 
-    def named(self, name: str) -> list[tuple[str, str]]:
+    def find_aliases(self, name: str) -> list[tuple[str, str]]:
         """(kind, stream) of every task that has this name as an alias."""
         return self._read("named", name)
 
-    def board(self, query: BoardQuery) -> list[Row]:
+    def task_page(self, query: TaskQuery) -> list[StreamRow]:
         """A page of tasks, newest first."""
         filters = [value for value in (query.status, query.owner) if value is not None]
-        before = NO_LIMIT if query.before is None else query.before
-        name = _BOARDS[query.status is not None, query.owner is not None]
-        return list(map(self._row, self._read(name, before, query.limit, *filters)))
+        before = MAX_POSITION if query.before is None else query.before
+        name = _TASK_PAGE_QUERIES[query.status is not None, query.owner is not None]
+        return list(map(self._stream_row, self._read(name, before, query.limit, *filters)))
 
-    def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
+    def index_texts(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
         """Add the texts at these positions to the search index, unless another process has."""
         values = tuple(map(scalar, (*_text_columns(texts), until)))
         # In one exchange, which is executed whole or not at all.
-        self._run(checking_version(), Call("index", values))
+        self._run(version_check(), Call("index", values))
 
     def snapshot(self) -> AbstractContextManager[PostgresSnapshot]:
         """The store as it is now, for as long as somebody reads."""
-        return snapshot(self._address)
+        return open_snapshot(self._address)
 
-    def inspect(self, seconds: float | None = None) -> Inspection:
+    def inspect(self, seconds: float | None = None) -> IntegrityReport:
         """Compare the counter of positions with the entries. Pages and indexes are the server's:
         only its own tool, pg_amcheck, can check them."""
         del seconds
         ((counted, last),) = self._read("both_heads")
         says = "is empty" if counted is None else f"says that the ledger ends at {counted}"
-        damage = f"the table head {says}, its last entry is at {last}: {COUNT_ANEW}"
-        return Inspection((damage,) if counted != last else (), is_whole=False)
+        damage = f"the table head {says}, its last entry is at {last}: {RECOUNT_ADVICE}"
+        return IntegrityReport((damage,) if counted != last else (), is_complete=False)
 
     def close(self) -> None:
         """Close every connection."""
-        with self._reading:
+        with self._read_lock:
             self._is_closed = True
             idle, self._idle_readers = self._idle_readers, []
         for reader in idle:
             reader.close()
-        with self._writing:
+        with self._write_lock:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
 
     # Writer
 
-    def _open_writer(self) -> Wire:
+    def _open_writer(self) -> Pipeline:
         if self._writer is None or self._writer.is_closed:
             self._writer = self._connect()
         return self._writer
 
-    def _undo(self, writer: Wire, session: PostgresSession) -> None:
+    def _undo(self, writer: Pipeline, session: PostgresTransaction) -> None:
         try:
             session.undo()
         except psycopg.Error:
@@ -148,7 +148,7 @@ class PostgresStore(PostgresReaders, SqlMark):
 
     def _run(self, *calls: Call) -> list[Any]:
         """The rows of the last of these calls, on a connection that is not the writer's."""
-        with self._places:
+        with self._reader_slots:
             reader = self._take_idle_reader()
             if reader is not None:
                 try:
@@ -158,38 +158,38 @@ class PostgresStore(PostgresReaders, SqlMark):
                     pass
             return self._fetch(self._connect(), calls)
 
-    def _put(self, query: str, *values: Scalar) -> None:
+    def _write_one(self, query: str, *values: Scalar) -> None:
         self._read(query, *values)
 
-    def _place(self) -> str:
+    def _location(self) -> str:
         return str(self._address)
 
-    def _fetch(self, reader: Wire, calls: Sequence[Call]) -> list[Any]:
+    def _fetch(self, reader: Pipeline, calls: Sequence[Call]) -> list[Any]:
         try:
             *_, found = reader.run(calls)
         except psycopg.Error as error:
-            ours = self._error(error, is_closed=reader.is_closed)
+            ours = self._store_error(error, is_closed=reader.is_closed)
             reader.close()
             raise ours from error
-        with self._reading:
+        with self._read_lock:
             if not self._is_closed:
                 self._idle_readers.append(reader)
                 return found
         reader.close()
         return found
 
-    def _take_idle_reader(self) -> Wire | None:
-        with self._reading:
+    def _take_idle_reader(self) -> Pipeline | None:
+        with self._read_lock:
             return self._idle_readers.pop() if self._idle_readers else None
 
     # Connections
 
-    def _connect(self) -> Wire:
+    def _connect(self) -> Pipeline:
         if self._is_closed:
             raise StoreUnavailable(f"{self._address} was closed; open the store again")
-        return Wire(connect(self._address), QUERIES, self._address.patience)
+        return Pipeline(connect(self._address), QUERIES, self._address.answer_timeout_s)
 
-    def _error(self, error: psycopg.Error, *, is_closed: bool) -> StoreError:
+    def _store_error(self, error: psycopg.Error, *, is_closed: bool) -> StoreError:
         return store_error(error, str(self._address), is_closed=is_closed)
 
 

@@ -26,15 +26,15 @@ class Call(NamedTuple):
     values: tuple[bytes, ...] = ()
 
 
-class Wire:
+class Pipeline:
     """A connection that one thread uses at a time."""
 
     def __init__(
-        self, connection: Connection[Any], queries: Mapping[str, str], patience: float | None
+        self, connection: Connection[Any], queries: Mapping[str, str], timeout_s: float | None
     ) -> None:
         """`timeout_s`: how many seconds an answer may take; None: any number."""
         self._connection = connection
-        self._patience = patience
+        self._timeout_s = timeout_s
         self._pgconn = connection.pgconn
         self._loader = Transformer(connection)
         self._queries = queries
@@ -55,8 +55,8 @@ class Wire:
         self._prepare(
             dict.fromkeys(call.query for call in calls if call.query not in self._prepared)
         )
-        results = self._exchange([self._sending(call) for call in calls])
-        _check(results)
+        results = self._exchange([self._sender(call) for call in calls])
+        _raise_first_error(results)
         return [self._rows(result) for result in results]
 
     def close(self) -> None:
@@ -75,9 +75,9 @@ class Wire:
         for name, result in zip(names, results, strict=True):
             if result.status == pq.ExecStatus.COMMAND_OK:
                 self._prepared.add(name)
-        _check(results)
+        _raise_first_error(results)
 
-    def _sending(self, call: Call) -> Callable[[], None]:
+    def _sender(self, call: Call) -> Callable[[], None]:
         formats = [_BINARY] * len(call.values)
         return partial(
             self._pgconn.send_query_prepared, call.query.encode(), call.values, formats, _BINARY
@@ -86,7 +86,9 @@ class Wire:
     def _exchange(self, sends: Sequence[Callable[[], None]]) -> list[PGresult]:
         try:
             self._pgconn.enter_pipeline_mode()
-            results = self._connection.wait(_converse(self._pgconn, sends), timeout=self._patience)
+            results = self._connection.wait(
+                _send_and_fetch(self._pgconn, sends), timeout=self._timeout_s
+            )
             self._pgconn.exit_pipeline_mode()
         except BaseException:
             # Pending results would be taken for the answer to the next exchange.
@@ -99,13 +101,13 @@ class Wire:
         return self._loader.load_rows(0, result.ntuples, tuple)
 
 
-def _check(results: Sequence[PGresult]) -> None:
+def _raise_first_error(results: Sequence[PGresult]) -> None:
     for result in results:
         if result.status == pq.ExecStatus.FATAL_ERROR:
             raise errors.error_from_result(result)
 
 
-def _converse(pgconn: PGconn, sends: Sequence[Callable[[], None]]) -> PQGen[list[PGresult]]:
+def _send_and_fetch(pgconn: PGconn, sends: Sequence[Callable[[], None]]) -> PQGen[list[PGresult]]:
     """Send everything and a sync behind it, then collect an answer to each."""
     for send_one in sends:
         send_one()

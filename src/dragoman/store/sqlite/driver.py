@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 import apsw
 
 
-class Runner(Protocol):
+class Executor(Protocol):
     """Runs statements."""
 
     def execute(
@@ -21,7 +21,7 @@ class Runner(Protocol):
         ...
 
 
-class Cursor(Runner, Protocol):
+class Cursor(Executor, Protocol):
     """Runs statements, and has the result of the last one."""
 
     @property
@@ -34,7 +34,7 @@ class Cursor(Runner, Protocol):
         ...
 
 
-class Connection(Runner, Protocol):
+class Connection(Executor, Protocol):
     """An open database."""
 
     def readonly(self, _name: str, /) -> bool:
@@ -87,8 +87,8 @@ def open_database(file: Path | str, flags: int) -> Connection:
     return cast(Connection, apsw.Connection(str(file), flags))
 
 
-Failure = apsw.Error | UnicodeDecodeError
-FAILURES = (apsw.Error, UnicodeDecodeError)
+DriverError = apsw.Error | UnicodeDecodeError
+DRIVER_ERRORS = (apsw.Error, UnicodeDecodeError)
 """Errors of a statement: SQLite returns a text as stored, and damaged bytes may not decode."""
 
 

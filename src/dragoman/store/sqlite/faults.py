@@ -5,9 +5,9 @@ from pathlib import Path
 import apsw
 
 from dragoman.core.errors import StoreCorrupt, StoreError, StoreLost, StoreUnavailable
-from dragoman.store.sqlite.driver import Failure, extended_code
+from dragoman.store.sqlite.driver import DriverError, extended_code
 
-_MOST_SHOWN = 80
+_MAX_SHOWN = 80
 """Bytes of a damaged text that are shown."""
 
 BUSY_TIMEOUT_MS = 30_000
@@ -22,7 +22,7 @@ _READ_ONLY = (
     "the file, to {path}-wal and -shm if they are there, and to the directory, on a file system "
     "that is mounted for writing"
 )
-_CLOSED = (
+_CANNOT_OPEN = (
     "{path} cannot be opened ({error}). Its directory must exist, and this user needs the right to "
     "read and write both, on a file system that is mounted for writing"
 )
@@ -38,40 +38,39 @@ _LOST = (
     "the disk under {path} failed during a commit ({error}); check the disk, then repeat the "
     "request under the same key to learn whether it was done"
 )
-_WHAT_TO_DO = (
+_ADVICE = (
     "Keep the file as it is, and make a new directory out of a backup: `dragoman restore FILE "
     "--data NEW`"
 )
 _DAMAGED = (
-    "{path} is damaged or is not a SQLite database ({error}); nothing was written. " + _WHAT_TO_DO
+    "{path} is damaged or is not a SQLite database ({error}); nothing was written. " + _ADVICE
 )
 _OTHER_TABLES = (
-    "{path} does not have the tables that it must have ({error}); nothing was written. "
-    + _WHAT_TO_DO
+    "{path} does not have the tables that it must have ({error}); nothing was written. " + _ADVICE
 )
-_NO_TEXT = (
+_BAD_TEXT = (
     "{path} is damaged: a text in it can no longer be read ({error}); nothing was written. "
-    + _WHAT_TO_DO
+    + _ADVICE
 )
-_OTHERWISE = "SQLite cannot work on {path} ({error}); nothing was written"
+_OTHER = "SQLite cannot work on {path} ({error}); nothing was written"
 
 _SENTENCES: tuple[tuple[tuple[type[apsw.Error], ...], type[StoreError], str], ...] = (
     ((apsw.BusyError, apsw.LockedError), StoreUnavailable, _BUSY),
     ((apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError), StoreUnavailable, _READ_ONLY),
-    ((apsw.CantOpenError,), StoreUnavailable, _CLOSED),
+    ((apsw.CantOpenError,), StoreUnavailable, _CANNOT_OPEN),
     ((apsw.FullError,), StoreUnavailable, _FULL),
     ((apsw.IOError,), StoreUnavailable, _BROKEN_DISK),
     ((apsw.CorruptError, apsw.NotADBError, apsw.FormatError), StoreCorrupt, _DAMAGED),
     ((apsw.SQLError,), StoreCorrupt, _OTHER_TABLES),
-    ((apsw.Error,), StoreUnavailable, _OTHERWISE),
+    ((apsw.Error,), StoreUnavailable, _OTHER),
 )
 """SQLite's errors -> ours; the first that matches."""
 
 
-def store_error(error: Failure, path: Path) -> StoreError:
+def store_error(error: DriverError, path: Path) -> StoreError:
     """Our error for an error of SQLite."""
     if isinstance(error, UnicodeDecodeError):
-        return StoreCorrupt(_NO_TEXT.format(path=path, error=error.object[:_MOST_SHOWN]))
+        return StoreCorrupt(_BAD_TEXT.format(path=path, error=error.object[:_MAX_SHOWN]))
     if path.is_dir():
         return StoreUnavailable(_DIRECTORY.format(path=path))
     if extended_code(error) == apsw.SQLITE_IOERR_SHMSIZE:
@@ -81,7 +80,7 @@ def store_error(error: Failure, path: Path) -> StoreError:
     return ours(sentence.format(path=path, error=error))
 
 
-def commit_error(error: Failure, path: Path) -> StoreError:
+def commit_error(error: DriverError, path: Path) -> StoreError:
     """Our error for a commit that failed: after a failed sync the state of the disk is unknown."""
     if isinstance(error, apsw.IOError):
         return StoreLost(_LOST.format(path=path, error=error))

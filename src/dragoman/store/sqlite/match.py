@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
-from dragoman.text.words import Term, Wanted
+from dragoman.text.words import SearchQuery, SearchTerm
 
 
-def match(wanted: Wanted) -> str:
+def fts5_query(query: SearchQuery) -> str:
     """An FTS5 expression of groups of terms. Words are letters and digits: none ends a string."""
-    return " OR ".join(map(_group, wanted))
+    return " OR ".join(map(_group, query))
 
 
-def _group(terms: Sequence[Term]) -> str:
-    all_of = " AND ".join(_phrase(term) for term in terms if not term.is_unwanted)
-    none_of = " OR ".join(_phrase(term) for term in terms if term.is_unwanted)
+def _group(terms: Sequence[SearchTerm]) -> str:
+    all_of = " AND ".join(_phrase(term) for term in terms if not term.is_excluded)
+    none_of = " OR ".join(_phrase(term) for term in terms if term.is_excluded)
     return f"(({all_of}) NOT ({none_of}))" if none_of else f"({all_of})"
 
 
-def _phrase(term: Term) -> str:
+def _phrase(term: SearchTerm) -> str:
     phrase = f'"{" ".join(term.words)}"'
     return f"{phrase} *" if term.is_prefix else phrase

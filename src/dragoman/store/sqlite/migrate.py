@@ -18,7 +18,7 @@ def migrate(connection: Connection, path: Path, new_ledger_id: Callable[[], str]
 
     On an error the caller closes the connection, which undoes what was begun.
     """
-    if _marks(connection) == (APPLICATION_ID, len(MIGRATIONS)):
+    if _version_marks(connection) == (APPLICATION_ID, len(MIGRATIONS)):
         return
     connection.execute("BEGIN IMMEDIATE")
     # Only under the write lock do the marks and the tables belong together.
@@ -51,14 +51,14 @@ def check_current(connection: Connection, path: Path) -> None:
         )
 
 
-def _marks(connection: Connection) -> tuple[int, int]:
+def _version_marks(connection: Connection) -> tuple[int, int]:
     """Application id and schema version."""
     return connection.pragma("application_id"), connection.pragma("user_version")
 
 
 def _version(connection: Connection, path: Path) -> int:
     """The number of migrations that this database has had; 0: it is still empty."""
-    application, version = _marks(connection)
+    application, version = _version_marks(connection)
     objects = connection.execute("SELECT count(*) FROM sqlite_schema").get
     if application != APPLICATION_ID and (application, version, objects) != (0, 0, 0):
         raise StoreCorrupt(

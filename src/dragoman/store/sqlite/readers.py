@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from dragoman.engine.ports import Row
-from dragoman.store.readers import SqlReaders
-from dragoman.store.sqlite.match import match
-from dragoman.store.sqlite.session import as_row
-from dragoman.text.words import Wanted
+from dragoman.engine.ports import StreamRow
+from dragoman.store.readers import SqlReads
+from dragoman.store.sqlite.match import fts5_query
+from dragoman.store.sqlite.session import stream_row
+from dragoman.text.words import SearchQuery
 
 
-class SqliteReaders(SqlReaders):
+class SqliteReads(SqlReads):
     """Reads of whatever has a connection to the file."""
 
-    def _row(self, found: Any) -> Row:
-        return as_row(found)
+    def _stream_row(self, found: Any) -> StreamRow:
+        return stream_row(found)
 
-    def _match(self, wanted: Wanted) -> str:
-        return match(wanted)
+    def _search_expression(self, query: SearchQuery) -> str:
+        return fts5_query(query)

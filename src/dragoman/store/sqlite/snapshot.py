@@ -5,14 +5,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dragoman.store.sqlite.driver import FAILURES, Connection
+from dragoman.store.sqlite.driver import DRIVER_ERRORS, Connection
 from dragoman.store.sqlite.faults import store_error
-from dragoman.store.sqlite.readers import SqliteReaders
+from dragoman.store.sqlite.readers import SqliteReads
 from dragoman.store.sqlite.session import QUERIES
-from dragoman.store.sqlite.still import Readers, readers_of
+from dragoman.store.sqlite.still import Readers, open_readers
 
 
-class SqliteSnapshot(SqliteReaders):
+class SqliteSnapshot(SqliteReads):
     """Reads in one transaction: the WAL keeps what is written meanwhile, and cannot be reset before
     its end."""
 
@@ -24,36 +24,36 @@ class SqliteSnapshot(SqliteReaders):
     def _read(self, query: str, *values: Any) -> list[Any]:
         try:
             found = self._reader.execute(QUERIES[query], values).fetchall()
-        except FAILURES as error:
+        except DRIVER_ERRORS as error:
             raise store_error(error, self._path) from error
         self._check()
         return found
 
-    def _place(self) -> str:
+    def _location(self) -> str:
         return str(self._path)
 
 
 def schema_version(path: Path) -> int:
     """The number of migrations that a file has had; nothing is written to it."""
-    reader = readers_of(path).open()
+    reader = open_readers(path).open()
     try:
         return reader.execute("PRAGMA user_version").get
-    except FAILURES as error:
+    except DRIVER_ERRORS as error:
         raise store_error(error, path) from error
     finally:
         reader.close(True)
 
 
 @contextmanager
-def snapshot(path: Path, readers: Readers | None = None) -> Generator[SqliteSnapshot]:
+def open_snapshot(path: Path, readers: Readers | None = None) -> Generator[SqliteSnapshot]:
     """The database as it is now."""
-    readers = readers or readers_of(path)
+    readers = readers or open_readers(path)
     reader = readers.open()
     try:
         reader.execute("BEGIN")
-        frozen = SqliteSnapshot(reader, path, readers.check)
+        view = SqliteSnapshot(reader, path, readers.check_unchanged)
         # SQLite chooses the moment at the first read.
-        frozen.head()
-        yield frozen
+        view.head()
+        yield view
     finally:
         reader.close(True)

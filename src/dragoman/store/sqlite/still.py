@@ -15,13 +15,13 @@ from pathlib import Path
 import apsw
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.store.sqlite.connect import open_alone, open_beside, open_reader
-from dragoman.store.sqlite.driver import FAILURES, Connection
+from dragoman.store.sqlite.connect import open_reader, open_with_wal, open_without_wal
+from dragoman.store.sqlite.driver import DRIVER_ERRORS, Connection
 from dragoman.store.sqlite.faults import store_error
-from dragoman.store.sqlite.length import check_length, has_log, unseen
+from dragoman.store.sqlite.length import check_file_length, has_journal, unreadable_file
 from dragoman.store.sqlite.migrate import check_current
 
-_CANNOT_WRITE = (
+_WRITE_ERRORS = (
     apsw.CantOpenError,
     apsw.ReadOnlyError,
     apsw.PermissionsError,
@@ -30,12 +30,12 @@ _CANNOT_WRITE = (
 )
 
 
-def is_unwritable(refused: StoreUnavailable) -> bool:
+def is_write_error(error: StoreUnavailable) -> bool:
     """True if a store was refused because its file cannot be written."""
-    return isinstance(refused.__cause__, _CANNOT_WRITE)
+    return isinstance(error.__cause__, _WRITE_ERRORS)
 
 
-class Shared:
+class SharedReaders:
     """Readers beside a writer: SQLite itself ensures that they see whole commits."""
 
     def __init__(self, path: Path, open_one: Callable[[Path], Connection] = open_reader) -> None:
@@ -46,46 +46,46 @@ class Shared:
         """A new connection."""
         return self._open_one(self._path)
 
-    def check(self) -> None:
+    def check_unchanged(self) -> None:
         """Nothing to check: what was read is valid."""
 
 
-class Still:
+class ImmutableReaders:
     """Readers of a file that nobody writes to."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen = _state(path)
+        self._stamp = _file_stamp(path)
 
     def open(self) -> Connection:
         """A new connection."""
-        return open_alone(self._path)
+        return open_without_wal(self._path)
 
-    def check(self) -> None:
+    def check_unchanged(self) -> None:
         """Check that what was read is valid; StoreUnavailable if the file has changed meanwhile."""
-        if has_log(self._path) or _state(self._path) != self._seen:
+        if has_journal(self._path) or _file_stamp(self._path) != self._stamp:
             raise StoreUnavailable(
                 f"another process has begun to write to {self._path} during a read without locks; "
                 "the result may be inconsistent and is not shown. Try again"
             )
 
 
-Readers = Shared | Still
+Readers = SharedReaders | ImmutableReaders
 
 
-def readers_of(path: Path) -> Readers:
+def open_readers(path: Path) -> Readers:
     """Readers for a process without a writer; they create no file that hinders a later one."""
-    return Shared(path) if os.access(path, os.W_OK) else _readers_that_make_no_file(path)
+    return SharedReaders(path) if os.access(path, os.W_OK) else _readers_without_files(path)
 
 
-def readers_where_nothing_can_be_written(path: Path) -> Readers:
+def open_readers_read_only(path: Path) -> Readers:
     """Readers of a database of this version where nothing can be written; StoreUnavailable says why
     it cannot be read."""
-    readers = _readers_that_make_no_file(path)
+    readers = _readers_without_files(path)
     try:
-        _try(readers, path)
+        _check_readable(readers, path)
     except StoreUnavailable as refused:
-        if isinstance(readers, Still) or not is_unwritable(refused):
+        if isinstance(readers, ImmutableReaders) or not is_write_error(refused):
             raise
         raise StoreUnavailable(
             f"{path} was not closed properly: its last writes are in a log beside it, "
@@ -96,25 +96,25 @@ def readers_where_nothing_can_be_written(path: Path) -> Readers:
     return readers
 
 
-def _readers_that_make_no_file(path: Path) -> Readers:
-    return Shared(path, open_beside) if has_log(path) else Still(path)
+def _readers_without_files(path: Path) -> Readers:
+    return SharedReaders(path, open_with_wal) if has_journal(path) else ImmutableReaders(path)
 
 
-def _try(readers: Readers, path: Path) -> None:
+def _check_readable(readers: Readers, path: Path) -> None:
     reader = readers.open()
     try:
         check_current(reader, path)
-        check_length(reader, path)
-    except FAILURES as error:
+        check_file_length(reader, path)
+    except DRIVER_ERRORS as error:
         raise store_error(error, path) from error
     finally:
         reader.close(True)
 
 
-def _state(path: Path) -> tuple[int, ...]:
+def _file_stamp(path: Path) -> tuple[int, ...]:
     """Values that change when somebody writes to the file."""
     try:
         found = path.stat()
     except OSError as error:
-        raise unseen(path, error) from error
+        raise unreadable_file(path, error) from error
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -9,34 +9,34 @@ from typing import Any, TypeVar
 import apsw
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.ports import BoardQuery, Inspection, Row, Session
-from dragoman.store.readers import NO_LIMIT, SqlMark
+from dragoman.engine.ports import IntegrityReport, StreamRow, TaskQuery, Transaction
+from dragoman.store.readers import MAX_POSITION, SqlSecretFingerprint
 from dragoman.store.sqlite.connect import (
-    Identity,
-    check_sqlite,
-    identity,
-    let_log_go,
+    FileIdentity,
+    allow_wal_removal,
+    check_sqlite_version,
+    file_identity,
     open_writer,
 )
-from dragoman.store.sqlite.driver import FAILURES, Connection
+from dragoman.store.sqlite.driver import DRIVER_ERRORS, Connection
 from dragoman.store.sqlite.faults import commit_error, store_error
-from dragoman.store.sqlite.inspection import inspect
-from dragoman.store.sqlite.log import LogCopier
+from dragoman.store.sqlite.inspection import check_integrity
+from dragoman.store.sqlite.log import WalCopier
 from dragoman.store.sqlite.migrate import check_version
-from dragoman.store.sqlite.readers import SqliteReaders
-from dragoman.store.sqlite.session import QUERIES, Shelves, SqliteSession, as_row
-from dragoman.store.sqlite.snapshot import SqliteSnapshot, snapshot
+from dragoman.store.sqlite.readers import SqliteReads
+from dragoman.store.sqlite.session import QUERIES, IndexRows, SqliteTransaction, stream_row
+from dragoman.store.sqlite.snapshot import SqliteSnapshot, open_snapshot
 from dragoman.store.sqlite.still import (
     Readers,
-    Shared,
-    is_unwritable,
-    readers_where_nothing_can_be_written,
+    SharedReaders,
+    is_write_error,
+    open_readers_read_only,
 )
 from dragoman.text.words import Words
 
 T = TypeVar("T")
 
-_BOARDS = {
+_TASK_PAGE_QUERIES = {
     (False, False): QUERIES["board"],
     (True, False): QUERIES["board_of_status"],
     (False, True): QUERIES["board_of_owner"],
@@ -45,32 +45,32 @@ _BOARDS = {
 """(filtered by status, filtered by owner) -> the query that has an index for it."""
 
 
-class SqliteStore(SqliteReaders, SqlMark):
+class SqliteStore(SqliteReads, SqlSecretFingerprint):
     """A store in one file, for any number of threads and for several processes."""
 
     def __init__(self, path: Path, new_ledger_id: Callable[[], str]) -> None:
         self._path = path
         self._new_ledger_id = new_ledger_id
-        self._writing = threading.Lock()
+        self._write_lock = threading.Lock()
         self._writer: Connection | None = None
-        self._file: Identity | None = None
+        self._file: FileIdentity | None = None
         """The file that was opened first."""
-        self._refused: StoreUnavailable | None = None
+        self._write_error: StoreUnavailable | None = None
         """The error at opening, if the file cannot be written."""
-        self._seen_version: int | None = None
-        self._shelves: Shelves = {}
-        self._log = LogCopier(path)
-        self._readers: Readers = Shared(path)
-        self._reading = threading.Lock()
+        self._last_version: int | None = None
+        self._index_rows: IndexRows = {}
+        self._wal_copier = WalCopier(path)
+        self._readers: Readers = SharedReaders(path)
+        self._read_lock = threading.Lock()
         self._idle_readers: list[Connection] = []
         self._is_closed = False
 
     @classmethod
     def open(cls, path: Path, new_ledger_id: Callable[[], str]) -> "SqliteStore":
         """Open a database file; it is created or migrated if need be, its directory is not."""
-        check_sqlite(apsw.sqlite_lib_version())
+        check_sqlite_version(apsw.sqlite_lib_version())
         store = cls(path, new_ledger_id)
-        with store._writing:
+        with store._write_lock:
             store._open_writer()
         return store
 
@@ -81,18 +81,18 @@ class SqliteStore(SqliteReaders, SqlMark):
         try:
             return cls.open(path, new_ledger_id)
         except StoreUnavailable as refused:
-            if not is_unwritable(refused):
+            if not is_write_error(refused):
                 raise
             store = cls(path, new_ledger_id)
-            store._refused = refused
-            store._readers = readers_where_nothing_can_be_written(path)
+            store._write_error = refused
+            store._readers = open_readers_read_only(path)
             return store
 
-    def transact(self, work: Callable[[Session], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a writing transaction: committed durably when this returns, or undone."""
-        return self._write(lambda writer, version: work(self._session(writer, version)))
+        return self._write(lambda writer, version: work(self._transaction(writer, version)))
 
-    def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
+    def index_texts(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
         """Add the texts at these positions to the search index, unless another process has."""
 
         def work(writer: Connection, _: int) -> None:
@@ -105,39 +105,39 @@ class SqliteStore(SqliteReaders, SqlMark):
 
         self._write(work)
 
-    def named(self, name: str) -> list[tuple[str, str]]:
+    def find_aliases(self, name: str) -> list[tuple[str, str]]:
         """(kind, stream) of every task that has this name as an alias."""
         return [(kind, stream) for _, kind, stream in self._read("named", name)]
 
-    def board(self, query: BoardQuery) -> list[Row]:
+    def task_page(self, query: TaskQuery) -> list[StreamRow]:
         """A page of tasks, newest first."""
-        sql = _BOARDS[query.status is not None, query.owner is not None]
-        asked = {
-            "before": NO_LIMIT if query.before is None else query.before,
+        sql = _TASK_PAGE_QUERIES[query.status is not None, query.owner is not None]
+        bindings = {
+            "before": MAX_POSITION if query.before is None else query.before,
             "status": query.status,
             "owner": query.owner,
             "limit": query.limit,
         }
-        return list(map(as_row, self._fetch(sql, asked)))
+        return list(map(stream_row, self._fetch(sql, bindings)))
 
     def snapshot(self) -> AbstractContextManager[SqliteSnapshot]:
         """The store as it is now, for as long as somebody reads."""
-        return snapshot(self._path, self._readers)
+        return open_snapshot(self._path, self._readers)
 
-    def inspect(self, seconds: float | None = None) -> Inspection:
+    def inspect(self, seconds: float | None = None) -> IntegrityReport:
         """Have SQLite check its file; meanwhile the WAL cannot be reset."""
         self._refuse_if_closed()
-        return inspect(self._readers, self._path, seconds)
+        return check_integrity(self._readers, self._path, seconds)
 
     def close(self) -> None:
         """Close every connection; the writer last, so that it copies the WAL into the file."""
-        with self._reading:
+        with self._read_lock:
             self._is_closed = True
             idle, self._idle_readers = self._idle_readers, []
         for reader in idle:
             reader.close(True)
-        with self._writing:
-            self._log.close()
+        with self._write_lock:
+            self._wal_copier.close()
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
@@ -147,45 +147,45 @@ class SqliteStore(SqliteReaders, SqlMark):
     def _write(self, work: Callable[[Connection, int], T]) -> T:
         """Run `work` in a transaction, with SQLite's data_version, which changes with others'
         commits."""
-        with self._writing:
+        with self._write_lock:
             writer = self._writer or self._open_writer()
-            told = store_error
+            map_error = store_error
             try:
                 writer.execute("BEGIN IMMEDIATE")
                 self._check_file()
                 version = writer.execute("PRAGMA data_version").get
-                is_new = version != self._seen_version
+                is_new = version != self._last_version
                 if is_new:
                     # Another process has written, or we have just begun: it may have migrated.
                     check_version(writer, self._path)
                 result = work(writer, version)
-                told = commit_error
+                map_error = commit_error
                 writer.execute("COMMIT")
                 if is_new:
-                    let_log_go(writer)
+                    allow_wal_removal(writer)
             except BaseException as error:
-                self._drop(writer)
-                if isinstance(error, FAILURES):
-                    raise told(error, self._path) from error
+                self._discard_writer(writer)
+                if isinstance(error, DRIVER_ERRORS):
+                    raise map_error(error, self._path) from error
                 raise
-            self._log.committed(writer)
+            self._wal_copier.on_commit(writer)
             return result
 
-    def _put(self, query: str, *values: Any) -> None:
+    def _write_one(self, query: str, *values: Any) -> None:
         self._write(lambda writer, _: writer.execute(QUERIES[query], values))
 
     def _open_writer(self) -> Connection:
         self._refuse_if_closed()
-        if self._refused is not None:
-            raise self._refused
+        if self._write_error is not None:
+            raise self._write_error
         self._check_file()
         self._writer = open_writer(self._path, self._new_ledger_id)
-        self._file = identity(self._path)
+        self._file = file_identity(self._path)
         return self._writer
 
     def _check_file(self) -> None:
         """Refuse to write to a file that lost its name: the data would be lost with it."""
-        if self._file is not None and identity(self._path) != self._file:
+        if self._file is not None and file_identity(self._path) != self._file:
             raise StoreUnavailable(
                 f"{self._path} is no longer the file that this process has opened: it was moved, "
                 "removed or replaced; nothing was written. Stop this process; put the file back, "
@@ -193,17 +193,17 @@ class SqliteStore(SqliteReaders, SqlMark):
                 "then start it again"
             )
 
-    def _session(self, writer: Connection, version: int) -> SqliteSession:
+    def _transaction(self, writer: Connection, version: int) -> SqliteTransaction:
         """A transaction that knows whether another connection has committed since the last one."""
-        seen, self._seen_version = self._seen_version, version
-        return SqliteSession(writer, self._shelves, is_fresh=seen == version)
+        last_version, self._last_version = self._last_version, version
+        return SqliteTransaction(writer, self._index_rows, is_fresh=last_version == version)
 
-    def _drop(self, writer: Connection) -> None:
+    def _discard_writer(self, writer: Connection) -> None:
         """Undo what was begun; the next transaction has a new connection.
 
         After a failed sync nothing that the old one has cached is to be trusted.
         """
-        self._writer = self._seen_version = None
+        self._writer = self._last_version = None
         writer.close(True)
 
     # Readers
@@ -211,7 +211,7 @@ class SqliteStore(SqliteReaders, SqlMark):
     def _read(self, query: str, *values: Any) -> list[Any]:
         return self._fetch(QUERIES[query], values)
 
-    def _place(self) -> str:
+    def _location(self) -> str:
         return str(self._path)
 
     def _fetch(self, sql: str, bindings: Any) -> list[Any]:
@@ -219,24 +219,24 @@ class SqliteStore(SqliteReaders, SqlMark):
         reader = self._take_reader()
         try:
             found = reader.execute(sql, bindings).fetchall()
-            self._readers.check()
+            self._readers.check_unchanged()
         except BaseException as error:
             reader.close(True)
-            if isinstance(error, FAILURES):
+            if isinstance(error, DRIVER_ERRORS):
                 raise store_error(error, self._path) from error
             raise
-        self._give_back(reader)
+        self._return_reader(reader)
         return found
 
     def _take_reader(self) -> Connection:
-        with self._reading:
+        with self._read_lock:
             self._refuse_if_closed()
             if self._idle_readers:
                 return self._idle_readers.pop()
         return self._readers.open()
 
-    def _give_back(self, reader: Connection) -> None:
-        with self._reading:
+    def _return_reader(self, reader: Connection) -> None:
+        with self._read_lock:
             if not self._is_closed:
                 self._idle_readers.append(reader)
                 return

@@ -11,91 +11,99 @@ import typer
 from typer.core import TyperGroup
 
 import dragoman
-from dragoman.surfaces.cli.call import Call, Shared, WrongUsage, wrong_usage
-from dragoman.surfaces.cli.commands import root_of
-from dragoman.surfaces.cli.place import House
-from dragoman.surfaces.cli.screen import CannotPrint, ReaderGone, Screen
-from dragoman.surfaces.cli.values import QuickGroup
+from dragoman.surfaces.cli.call import CommandContext, SharedOptions, UsageError, raise_usage_error
+from dragoman.surfaces.cli.commands import build_root
+from dragoman.surfaces.cli.place import CliWiring
+from dragoman.surfaces.cli.screen import OutputClosed, OutputError, Screen
+from dragoman.surfaces.cli.values import FastGroup
 from dragoman.surfaces.cli.verb import (
     AsOption,
     JsonOption,
     NowOption,
     StoreOption,
-    help_when_alone,
+    print_help_without_subcommand,
 )
-from dragoman.surfaces.cli.waiting import Wait, poll_while_read
+from dragoman.surfaces.cli.waiting import PollPause, pause_while_reader_listens
 
 _NAME = "dragoman"
 
 
-def run(house: House) -> None:
+def run(wiring: CliWiring) -> None:
     """Run the command line of this process, and exit."""
-    sys.stdout, sys.stderr = map(_made_usable, (sys.stdout, sys.stderr))
+    sys.stdout, sys.stderr = map(_make_printable, (sys.stdout, sys.stderr))
     try:
-        code = main(house, sys.argv[1:], sys.stdout, sys.stderr, poll_while_read(sys.stdout))
+        code = main(
+            wiring, sys.argv[1:], sys.stdout, sys.stderr, pause_while_reader_listens(sys.stdout)
+        )
         Screen(sys.stdout).flush()
-    except ReaderGone:
-        _silence(sys.stdout)
+    except OutputClosed:
+        _redirect_to_devnull(sys.stdout)
         code = 0
-    except CannotPrint as fault:
-        _silence(sys.stdout)
-        Screen(sys.stderr).line(f"{fault}")
+    except OutputError as error:
+        _redirect_to_devnull(sys.stdout)
+        Screen(sys.stderr).line(f"{error}")
         code = 1
     sys.exit(code)
 
 
-def main(house: House, args: Sequence[str], out: TextIO, err: TextIO, wait: Wait) -> int:
+def main(wiring: CliWiring, args: Sequence[str], out: TextIO, err: TextIO, wait: PollPause) -> int:
     """Run one command; returns its exit code."""
-    call = Call(house, wait, Screen(out), Screen(err))
-    command = build()
+    context = CommandContext(wiring, wait, Screen(out), Screen(err))
+    command = build_cli()
     try:
-        _refuse_empty_names(args)
-        code = command.main(args=list(args), prog_name=_NAME, standalone_mode=False, obj=call)
+        _check_no_empty_names(args)
+        code = command.main(args=list(args), prog_name=_NAME, standalone_mode=False, obj=context)
     except typer.TyperException as error:
-        _explain(error, call.err)
+        _print_usage_error(error, context.err)
         return error.exit_code
     return code if isinstance(code, int) else 0
 
 
-_MAY_BE_EMPTY = frozenset({"--body", "--reason", "--subject"})
-_TAKE_TEXT = frozenset({"create", "log"})
+_TEXT_OPTIONS = frozenset({"--body", "--reason", "--subject"})
+_TEXT_COMMANDS = frozenset({"create", "log"})
 
 
-def _refuse_empty_names(args: Sequence[str]) -> None:
+def _check_no_empty_names(args: Sequence[str]) -> None:
     """Refuse empty names, which come from unset variables and must not mean everyone."""
-    words = list(_apart(args))
-    for before, word in zip(("", *words), words, strict=False):
-        is_text = before in _MAY_BE_EMPTY or (
-            not before.startswith("-") and not _TAKE_TEXT.isdisjoint(args)
+    arguments = list(_split_assignments(args))
+    for previous, argument in zip(("", *arguments), arguments, strict=False):
+        is_text = previous in _TEXT_OPTIONS or (
+            not previous.startswith("-") and not _TEXT_COMMANDS.isdisjoint(args)
         )
-        if not word and not is_text:
-            wrong_usage(f"an empty argument stands after {before or _NAME}: is a variable not set?")
+        if not argument and not is_text:
+            raise_usage_error(
+                f"an empty argument stands after {previous or _NAME}: is a variable not set?"
+            )
 
 
-def _apart(args: Sequence[str]) -> Iterator[str]:
+def _split_assignments(args: Sequence[str]) -> Iterator[str]:
     """Split `--option=` into option and empty value; arguments behind `--` are no options."""
     options = args[: args.index("--")] if "--" in args else args
-    for word in options:
-        yield from (word[:-1], "") if word.startswith("--") and word.endswith("=") else (word,)
+    for argument in options:
+        yield from (
+            (argument[:-1], "")
+            if argument.startswith("--") and argument.endswith("=")
+            else (argument,)
+        )
     yield from args[len(options) :]
 
 
 @cache
-def build() -> TyperGroup:
+def build_cli() -> TyperGroup:
     """Build the root command with everything below it."""
     # Plain help, because drawing boxes would take longer than printing it.
     app = typer.Typer(
-        name=_NAME, cls=QuickGroup, rich_markup_mode=None, pretty_exceptions_enable=False
+        name=_NAME, cls=FastGroup, rich_markup_mode=None, pretty_exceptions_enable=False
     )
     app.callback(invoke_without_command=True, epilog=_EPILOG)(_root)
-    return root_of(app)
+    return build_root(app)
 
 
 _EPILOG = "Exit codes: 0 done, 1 refused or failed, 2 not understood."
 
 
-def _print_version(ctx: typer.Context, wanted: bool) -> None:
-    if wanted:
+def _print_version(ctx: typer.Context, is_requested: bool) -> None:
+    if is_requested:
         ctx.obj.out.line(f"{_NAME} {dragoman.__version__}")
         raise typer.Exit
 
@@ -137,11 +145,11 @@ def _root(
       dragoman task list                    see all tasks and their statuses
     """
     del version
-    help_when_alone(ctx)
-    ctx.obj = ctx.obj.saying(Shared(data, store, json, now, speaker))
+    print_help_without_subcommand(ctx)
+    ctx.obj = ctx.obj.saying(SharedOptions(data, store, json, now, speaker))
 
 
-def _made_usable(stream: TextIO | None) -> TextIO:
+def _make_printable(stream: TextIO | None) -> TextIO:
     """Make a stream accept any character; /dev/null where the caller has closed it."""
     if stream is None:
         return Path(os.devnull).open("w", encoding="utf-8")
@@ -152,20 +160,20 @@ def _made_usable(stream: TextIO | None) -> TextIO:
     return stream
 
 
-def _silence(stream: TextIO) -> None:
+def _redirect_to_devnull(stream: TextIO) -> None:
     """Send what is still to be flushed to /dev/null, so that the exit prints no complaint."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, stream.fileno())
+    os.close(devnull)
 
 
-def _explain(error: typer.TyperException, err: Screen) -> None:
+def _print_usage_error(error: typer.TyperException, err: Screen) -> None:
     """Print what was wrong with the arguments, and where to read more."""
     context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else _NAME
+    command_path = context.command_path if context is not None else _NAME
     message = error.format_message()
-    if not isinstance(error, WrongUsage):
+    if not isinstance(error, UsageError):
         # Typer lists choices on lines of their own; the sentence is to be one line.
         message = " ".join(message.split())
-    err.line((f"{path}: ", "bold red"), message)
-    err.line(f"Try `{path} --help`.")
+    err.line((f"{command_path}: ", "bold red"), message)
+    err.line(f"Try `{command_path} --help`.")

@@ -5,19 +5,19 @@ from typing import Annotated
 
 import typer
 
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.reading import check_readable
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.verb import Verb
-from dragoman.surfaces.cli.words.phrases import UNSIGNED, counted
+from dragoman.surfaces.cli.verb import CliCommand
+from dragoman.surfaces.cli.words.phrases import UNSIGNED_WARNING, pluralize
 
 
 def backup(
-    call: Call,
+    context: CommandContext,
     target: Annotated[
         Path, typer.Argument(metavar="FILE", show_default=False, help="The file to make.")
     ],
-) -> Answer:
+) -> CommandResult:
     """Write all that a hub needs into one file.
 
     With it the hub can go on elsewhere, as it was.
@@ -34,24 +34,24 @@ def backup(
       dragoman backup /mnt/backups/hub-1.tar
     """
     if target == Path("-"):
-        wrong_usage(
+        raise_usage_error(
             "a backup is read back before it gets its name, so it is not written to standard "
             "output: name a file"
         )
     if target.exists():
-        wrong_usage(f"{target} is there, and a backup replaces nothing: name another file")
+        raise_usage_error(f"{target} is there, and a backup replaces nothing: name another file")
     if not target.absolute().parent.is_dir():
-        wrong_usage(f"{target} cannot be written: name a file in a folder that exists")
-    if target.resolve().is_relative_to(call.data.resolve()):
-        wrong_usage(
+        raise_usage_error(f"{target} cannot be written: name a file in a folder that exists")
+    if target.resolve().is_relative_to(context.data.resolve()):
+        raise_usage_error(
             f"{target} is in the data directory that it is a backup of, and would be lost with it: "
             "name a place outside, best on another disk"
         )
     # A restored hub could not go on without the keys that its store knows.
-    with call.reading(keyed=True) as place:
-        manifest = place.backup(target, call.err.progress)
-        is_signed = not manifest.head or place.checkpoints.last() is not None
-        call.warn(place)
+    with context.open_for_reading(keyed=True) as directory:
+        manifest = directory.backup(target, context.err.progress)
+        is_signed = not manifest.head or directory.checkpoints.last() is not None
+        context.print_warnings(directory)
     size = target.stat().st_size
     data = {
         "file": str(target),
@@ -60,29 +60,29 @@ def backup(
         "entries": manifest.head,
         "members": len(manifest.members),
         "leftOut": manifest.left_out,
-        "warnings": [] if is_signed else [UNSIGNED],
+        "warnings": [] if is_signed else [UNSIGNED_WARNING],
     }
 
     def show(screen: Screen) -> None:
         screen.line(
             (str(target), "bold"),
-            f": {counted(manifest.head, 'entry', 'entries')}, {size} bytes, read back: good",
+            f": {pluralize(manifest.head, 'entry', 'entries')}, {size} bytes, read back: good",
         )
         if not is_signed:
-            screen.line(("warning: ", "yellow"), UNSIGNED)
+            screen.line(("warning: ", "yellow"), UNSIGNED_WARNING)
         screen.line("  it holds the hub's private keys and tokens: keep it where secrets belong")
         for path in manifest.left_out:
             screen.line(f"  left out, because it is no plain file: {path}")
 
-    return Answer(data, show)
+    return CommandResult(data, show)
 
 
 def restore(
-    call: Call,
+    context: CommandContext,
     source: Annotated[
         Path, typer.Argument(metavar="FILE", show_default=False, help="A file of `backup`.")
     ],
-) -> Answer:
+) -> CommandResult:
     """Make a data directory and its store out of a backup.
 
     Everything is checked first. Nothing is ever replaced: the directory must be new or empty, and
@@ -97,19 +97,23 @@ def restore(
       dragoman restore /mnt/backups/hub-1.tar --data /srv/hub
     """
     if source.is_dir():
-        wrong_usage(
+        raise_usage_error(
             f"{source} is a directory: name the file that `dragoman backup` made; where to restore "
             "it to is said with --data"
         )
     check_readable(source)
-    manifest = call.house.restore(source, call.data, call.shared.store, call.err.progress)
+    manifest = context.wiring.restore_backup(
+        source, context.data, context.shared.store, context.err.progress
+    )
     with (
-        call.writing(makes=False) as place,
-        call.err.progress("tasks", sum(place.hub.store.counts().values())) as progress,
+        context.open_for_writing(create_missing=False) as directory,
+        context.err.progress(
+            "tasks", sum(directory.hub.store.status_counts().values())
+        ) as progress,
     ):
-        place.projector.rebuild(progress)
+        directory.projector.rebuild(progress)
     data = {
-        "data": str(call.data),
+        "data": str(context.data),
         "ledger": manifest.ledger,
         "entries": manifest.head,
         "madeAt": manifest.exported_at,
@@ -117,16 +121,17 @@ def restore(
 
     def show(screen: Screen) -> None:
         screen.line(
-            f"{call.data}: {counted(manifest.head, 'entry', 'entries')}, as they were when the "
+            f"{context.data}: {pluralize(manifest.head, 'entry', 'entries')}, as they were when "
+            "the "
             f"backup was made ({manifest.exported_at})"
         )
-        screen.line(f"Next: {call.next_command('verify')}")
+        screen.line(f"Next: {context.next_command('verify')}")
         screen.line("Make sure that the old hub never runs again")
 
-    return Answer(data, show)
+    return CommandResult(data, show)
 
 
-VERBS = (
-    Verb("backup", backup, speaks=False),
-    Verb("restore", restore, speaks=False),
+BACKUP_COMMANDS = (
+    CliCommand("backup", backup, takes_as=False),
+    CliCommand("restore", restore, takes_as=False),
 )

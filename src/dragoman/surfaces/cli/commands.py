@@ -14,13 +14,13 @@ from msgspec import Struct
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from dragoman.surfaces.cli.values import QuickGroup
-from dragoman.surfaces.cli.verb import Verb, add_verb, help_when_alone
+from dragoman.surfaces.cli.values import FastGroup
+from dragoman.surfaces.cli.verb import CliCommand, print_help_without_subcommand, register_command
 
-Files = Mapping[str, tuple[str, ...]]
+ModuleCommands = Mapping[str, tuple[str, ...]]
 """Module of this package -> its commands, in the order in which help lists them."""
 
-FILES: Files = {
+TOP_LEVEL: ModuleCommands = {
     "init": ("init",),
     "demo.play": ("demo",),
     "up": ("up",),
@@ -45,15 +45,15 @@ FILES: Files = {
 """Top-level commands; the groups follow."""
 
 
-class Group(Struct, frozen=True):
+class CommandGroup(Struct, frozen=True):
     """A group of commands behind a common word."""
 
     help: str
-    files: Files
+    modules: ModuleCommands
     hidden: bool = False
 
 
-_AGENT = Group(
+_AGENT_GROUP = CommandGroup(
     "Register agents and people, and see them.",
     {
         "agent.make": ("add", "token", "revoke"),
@@ -62,8 +62,8 @@ _AGENT = Group(
         "agent.rank": ("rank", "discover"),
     },
 )
-GROUPS: Mapping[str, Group] = {
-    "task": Group(
+GROUPS: Mapping[str, CommandGroup] = {
+    "task": CommandGroup(
         "Make, take, move and read tasks.",
         {
             "task.make": ("create", "move", "link"),
@@ -71,12 +71,12 @@ GROUPS: Mapping[str, Group] = {
             "task.hold": ("claim", "heartbeat", "release"),
         },
     ),
-    "agent": _AGENT,
-    "agents": Group(_AGENT.help, _AGENT.files, hidden=True),
-    "intent": Group(
+    "agent": _AGENT_GROUP,
+    "agents": CommandGroup(_AGENT_GROUP.help, _AGENT_GROUP.modules, hidden=True),
+    "intent": CommandGroup(
         "See what was delegated, and why.", {"intent.read": ("show", "list", "actions", "cancel")}
     ),
-    "mail": Group(
+    "mail": CommandGroup(
         "Send and read letters.",
         {
             "mail.send": ("send",),
@@ -85,7 +85,7 @@ GROUPS: Mapping[str, Group] = {
             "mail.mark": ("ack", "read"),
         },
     ),
-    "handoff": Group(
+    "handoff": CommandGroup(
         "Hand work over, and see where it is stuck.",
         {
             "handoff.read": ("list", "show", "timeline"),
@@ -98,65 +98,67 @@ GROUPS: Mapping[str, Group] = {
             ),
         },
     ),
-    "wave": Group(
+    "wave": CommandGroup(
         "Run beads together, and see how far they are.",
         {"wave.run": ("start", "status", "watch", "list", "show")},
     ),
-    "reserve": Group(
+    "reserve": CommandGroup(
         "Reserve files, and see who has them.",
         {"wave.reserve": ("take", "renew", "release", "list")},
     ),
-    "guard": Group("Keep reserved files out of git commits.", {"wave.guard": ("install", "check")}),
+    "guard": CommandGroup(
+        "Keep reserved files out of git commits.", {"wave.guard": ("install", "check")}
+    ),
 }
 
 
-Make = Callable[[], Any]
+CommandFactory = Callable[[], Any]
 
 
-def root_of(app: typer.Typer) -> TyperGroup:
+def build_root(app: typer.Typer) -> TyperGroup:
     """Build the root with all commands below it."""
-    groups = {name: cache(partial(_group, group)) for name, group in GROUPS.items()}
-    return _with_commands(app, {**_makes(FILES), **groups})
+    groups = {name: cache(partial(_build_group, group)) for name, group in GROUPS.items()}
+    return _build_typer_group(app, {**_command_factories(TOP_LEVEL), **groups})
 
 
-def verbs_of(file: str) -> Mapping[str, Verb]:
+def load_commands(module: str) -> Mapping[str, CliCommand]:
     """Import a module of this package; its commands by name."""
-    verbs: tuple[Verb, ...] = import_module(f"{__package__}.{file}").VERBS
-    return {verb.name: verb for verb in verbs}
+    commands: tuple[CliCommand, ...] = import_module(f"{__package__}.{module}").VERBS
+    return {verb.name: verb for verb in commands}
 
 
-class _OnDemand(UserDict[str, Any]):
+class _LazyCommands(UserDict[str, Any]):
     """Commands by name, each built when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
         return self.data[name]()
 
 
-def _with_commands(app: typer.Typer, makes: Mapping[str, Make]) -> TyperGroup:
+def _build_typer_group(app: typer.Typer, factories: Mapping[str, CommandFactory]) -> TyperGroup:
     group = get_command(app)
     assert isinstance(group, TyperGroup)
-    group.commands = _OnDemand(makes)
+    group.commands = _LazyCommands(factories)
     return group
 
 
-def _makes(files: Files) -> dict[str, Make]:
-    at = {name: file for file, names in files.items() for name in names}
-    return {name: cache(partial(_command, file, name)) for name, file in at.items()}
+def _command_factories(modules: ModuleCommands) -> dict[str, CommandFactory]:
+    module_of = {name: file for file, names in modules.items() for name in names}
+    return {name: cache(partial(_build_command, file, name)) for name, file in module_of.items()}
 
 
-def _command(file: str, name: str) -> Any:
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    add_verb(alone, verbs_of(file)[name])
-    return get_command(alone)
+def _build_command(module: str, name: str) -> Any:
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    register_command(app, load_commands(module)[name])
+    return get_command(app)
 
 
-def _group(group: Group) -> TyperGroup:
+def _build_group(group: CommandGroup) -> TyperGroup:
     app = typer.Typer(
         help=group.help,
-        cls=QuickGroup,
+        cls=FastGroup,
         hidden=group.hidden,
         add_completion=False,
         rich_markup_mode=None,
     )
-    app.callback(invoke_without_command=True)(help_when_alone)
-    return _with_commands(app, _makes(group.files))
+    app.callback(invoke_without_command=True)(print_help_without_subcommand)
+    return _build_typer_group(app, _command_factories(group.modules))

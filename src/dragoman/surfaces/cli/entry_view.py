@@ -2,31 +2,31 @@
 
 import json
 
-from dragoman.engine.shown.tasks import encode, shown_entry
+from dragoman.engine.shown.tasks import encode, entry_resource
 from dragoman.ledger.entry import Entry
-from dragoman.surfaces.cli.screen import Part, Screen
-from dragoman.surfaces.cli.words.table import tell
+from dragoman.surfaces.cli.screen import Screen, StyledText
+from dragoman.surfaces.cli.words.table import describe_entry
 
-_PLACES = 6
+_POSITION_WIDTH = 6
 """Width of positions, so that lines are aligned."""
 
 
-def as_object(entry: Entry) -> dict[str, object]:
+def entry_to_dict(entry: Entry) -> dict[str, object]:
     """JSON object of an entry, with all its fields."""
-    return json.loads(encode(shown_entry(entry)))
+    return json.loads(encode(entry_resource(entry)))
 
 
 def print_entry(entry: Entry, screen: Screen, *, names_task: bool = True) -> None:
     """Print position, time, actor, task and description of an entry on one line."""
-    told = tell(entry)
+    text = describe_entry(entry)
     # `via` is printed only when it says more than that somebody typed a command.
-    via = f" (via {told.via})" if told.via not in ("", "cli") else ""
-    parts: list[Part] = [
-        (f"{entry.position:>{_PLACES}}", "dim"),
-        f"  {told.at}  ",
-        (told.actor, "bold"),
+    via = f" (via {text.via})" if text.via not in ("", "cli") else ""
+    parts: list[StyledText] = [
+        (f"{entry.position:>{_POSITION_WIDTH}}", "dim"),
+        f"  {text.at}  ",
+        (text.actor, "bold"),
         f"{via}  ",
     ]
-    if names_task and told.subject:
-        parts += [(told.subject, "cyan"), "  "]
-    screen.line(*parts, told.words)
+    if names_task and text.subject:
+        parts += [(text.subject, "cyan"), "  "]
+    screen.line(*parts, text.text)

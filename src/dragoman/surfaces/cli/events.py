@@ -9,26 +9,28 @@ import typer
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import EVENT_NAMES
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import entries, find_stream, history
+from dragoman.engine.reads.ask import all_entries, find_task_stream, stream_entries
 from dragoman.ledger.entry import Entry
-from dragoman.surfaces.cli.call import Answer, Call
-from dragoman.surfaces.cli.entry_view import as_object, print_entry
-from dragoman.surfaces.cli.following import begin_after, following
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
+from dragoman.surfaces.cli.entry_view import entry_to_dict, print_entry
+from dragoman.surfaces.cli.following import follow_entries, resolve_start
+from dragoman.surfaces.cli.verb import CliCommand
 
-_NAMES = tuple(EVENT_NAMES.values())
-_FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in _NAMES))
+_EVENT_NAMES = tuple(EVENT_NAMES.values())
+_EVENT_FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in _EVENT_NAMES))
 
 
-def read_type(given: str) -> str:
+def parse_event_type(text: str) -> str:
     """Parse the name of an event, or the family before its dot."""
-    if given in _NAMES or given in _FAMILIES:
-        return given
-    raise ValueError(f"{given!a} is not an event; known: {', '.join((*_FAMILIES, *_NAMES))}")
+    if text in _EVENT_NAMES or text in _EVENT_FAMILIES:
+        return text
+    raise ValueError(
+        f"{text!a} is not an event; known: {', '.join((*_EVENT_FAMILIES, *_EVENT_NAMES))}"
+    )
 
 
 def events(
-    call: Call,
+    context: CommandContext,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Keep printing new entries until Ctrl-C.")
     ] = False,
@@ -46,7 +48,7 @@ def events(
         typer.Option(
             "--type",
             metavar="NAME",
-            parser=read_type,
+            parser=parse_event_type,
             show_default=False,
             help="Only of this type, e.g. task.claimed, or of a family, e.g. command.",
         ),
@@ -61,7 +63,7 @@ def events(
         int | None,
         typer.Option("--limit", metavar="N", min=1, show_default=False, help="How many at most."),
     ] = None,
-) -> Answer | None:
+) -> CommandResult | None:
     """Print the ledger: what happened, when, and by whom.
 
     With --json each line is an object of its own. Refusals are in the stream of the agent or
@@ -73,44 +75,46 @@ def events(
       dragoman events --task TASK-2026-02-09-001
       dragoman events --follow --after -10 --json
     """
-    with call.looking() as look:
-        store = look.store
-        stream = _stream_of(store, task) if task else ""
+    with context.open_readonly() as directory:
+        store = directory.store
+        stream = _find_stream(store, task) if task else ""
         after = after if after >= 0 else max(store.head() + after, 0)
         if follow:
-            source = following(call, store, after)
+            source = follow_entries(context, store, after)
         else:
-            source = _kept(store, stream, begin_after(call, store, after))
-        for entry in islice(filter(_wanted(stream, type or ""), source), limit):
-            _print(entry, call)
+            source = _stored_entries(store, stream, resolve_start(context, store, after))
+        for entry in islice(filter(_entry_filter(stream, type or ""), source), limit):
+            _print_now(entry, context)
     return None
 
 
-def _stream_of(store: Store, task: str) -> str:
-    stream = find_stream(store, task)
+def _find_stream(store: Store, task: str) -> str:
+    stream = find_task_stream(store, task)
     if isinstance(stream, Refusal):
         raise Refused(stream)
     return stream
 
 
-def _kept(store: Store, stream: str, after: int) -> Iterator[Entry]:
+def _stored_entries(store: Store, stream: str, after: int) -> Iterator[Entry]:
     """Stored entries after a position: all, or those of one stream."""
     if stream:
         # By the stream's own index, however long the ledger is.
-        return (entry for entry in history(store, stream) if entry.position > after)
-    return entries(store, after)
+        return (entry for entry in stream_entries(store, stream) if entry.position > after)
+    return all_entries(store, after)
 
 
-def _wanted(stream: str, type_: str) -> Callable[[Entry], bool]:
+def _entry_filter(stream: str, type_: str) -> Callable[[Entry], bool]:
     return lambda entry: (
         stream in ("", entry.stream) and type_ in ("", entry.event, entry.event.partition(".")[0])
     )
 
 
-def _print(entry: Entry, call: Call) -> None:
-    call.tell(Answer(as_object(entry), lambda screen: print_entry(entry, screen)))
+def _print_now(entry: Entry, context: CommandContext) -> None:
+    context.print_result(
+        CommandResult(entry_to_dict(entry), lambda screen: print_entry(entry, screen))
+    )
     # A follower needs each line when it happens, not when a buffer is full.
-    call.out.flush()
+    context.out.flush()
 
 
-VERBS = (Verb("events", events, speaks=False),)
+COMMANDS = (CliCommand("events", events, takes_as=False),)

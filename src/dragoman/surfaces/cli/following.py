@@ -6,14 +6,14 @@ from typing import TypeVar
 
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Store
-from dragoman.engine.subscribe import Gap, follow, gap_at
+from dragoman.engine.subscribe import Gap, find_gap, follow
 from dragoman.ledger.entry import Entry
-from dragoman.surfaces.cli.call import Call
+from dragoman.surfaces.cli.call import CommandContext
 
 T = TypeVar("T")
 
 
-def lost(gap: Gap) -> str:
+def gap_warning(gap: Gap) -> str:
     """Warning for a reader whose position is beyond the end of the ledger."""
     return (
         f"the ledger ends at {gap.until}, before {gap.after}: it may have been restored from a "
@@ -21,44 +21,44 @@ def lost(gap: Gap) -> str:
     )
 
 
-def begin_after(call: Call, store: Store, after: int) -> int:
+def resolve_start(context: CommandContext, store: Store, after: int) -> int:
     """Start position of a reader; one beyond the ledger's end is reported and becomes its end."""
-    gap = gap_at(store, after)
+    gap = find_gap(store, after)
     if gap is None:
         return after
-    tell_gap(call, gap)
+    warn_of_gap(context, gap)
     return gap.until
 
 
-def tell_gap(call: Call, gap: Gap) -> None:
+def warn_of_gap(context: CommandContext, gap: Gap) -> None:
     """Print the warning that the reader was beyond the ledger's end."""
-    call.err.line(("warning: ", "yellow"), lost(gap))
+    context.err.line(("warning: ", "yellow"), gap_warning(gap))
 
 
-def following(call: Call, store: Store, after: int) -> Iterator[Entry]:
+def follow_entries(context: CommandContext, store: Store, after: int) -> Iterator[Entry]:
     """Entries after a position as they are committed, until nobody reads the output."""
 
     def read(after: int, limit: int) -> list[Entry]:
-        return enduring(call, store, lambda: store.entries(after, limit))
+        return retry_while_unavailable(context, store, lambda: store.entries(after, limit))
 
-    return follow(read, begin_after(call, store, after), call.wait)
+    return follow(read, resolve_start(context, store, after), context.wait)
 
 
-def enduring(call: Call, store: Store, look: Callable[[], T]) -> T:
+def retry_while_unavailable(context: CommandContext, store: Store, read: Callable[[], T]) -> T:
     """Retry a read until the store is available again, as while its server restarts."""
     while True:
         try:
-            return look()
+            return read()
         except StoreUnavailable as error:
-            call.err.line(
+            context.err.line(
                 ("warning: ", "yellow"), f"{error.detail}. Until it is back nothing is shown"
             )
-            if not _is_back(call, store):
+            if not _wait_until_available(context, store):
                 raise
 
 
-def _is_back(call: Call, store: Store) -> bool:
-    while call.wait():
+def _wait_until_available(context: CommandContext, store: Store) -> bool:
+    while context.wait():
         with suppress(StoreUnavailable):
             store.head()
             return True

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from dragoman.surfaces.cli.call import wrong_usage
+from dragoman.surfaces.cli.call import raise_usage_error
 
-_BLOCK = 1 << 20
-_MOST_DOCUMENT = 256 << 20
+_BLOCK_BYTES = 1 << 20
+_MAX_DOCUMENT_BYTES = 256 << 20
 
 
 def read_lines(
@@ -19,18 +19,18 @@ def read_lines(
     Without `wait` unterminated text at the end is a line too; with it, None means that all present
     lines were read.
     """
-    rest = b""
+    unfinished = b""
     while True:
-        block = file.read(_BLOCK)
+        block = file.read(_BLOCK_BYTES)
         if block:
-            *whole, rest = (rest + block).split(b"\n")
-            yield from whole
+            *lines, unfinished = (unfinished + block).split(b"\n")
+            yield from lines
         elif wait is None:
-            if rest:
-                yield rest
+            if unfinished:
+                yield unfinished
             return
         elif path.stat().st_size < file.tell():
-            wrong_usage(f"{path} has become shorter while it was read: begin anew")
+            raise_usage_error(f"{path} has become shorter while it was read: begin anew")
         else:
             yield None
             if not wait():
@@ -40,4 +40,4 @@ def read_lines(
 def read_document(path: Path) -> bytes:
     """Read a file that is one document over many lines; of a very long one the beginning."""
     with path.open("rb") as file:
-        return file.read(_MOST_DOCUMENT)
+        return file.read(_MAX_DOCUMENT_BYTES)

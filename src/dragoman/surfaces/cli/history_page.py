@@ -3,21 +3,21 @@
 from collections.abc import Mapping, Sequence
 
 from dragoman.ledger.entry import Entry
-from dragoman.surfaces.cli.call import Answer
-from dragoman.surfaces.cli.entry_view import as_object, print_entry
+from dragoman.surfaces.cli.call import CommandResult
+from dragoman.surfaces.cli.entry_view import entry_to_dict, print_entry
 from dragoman.surfaces.cli.screen import Screen
 
 
-def history_page(name: Mapping[str, str], entries: Sequence[Entry], limit: int) -> Answer:
+def history_result(owner: Mapping[str, str], entries: Sequence[Entry], limit: int) -> CommandResult:
     """Result with at most `limit` entries of one thing; `owner` names it in the JSON object."""
     page = entries[:limit]
-    further = page[-1].version if len(entries) > limit else None
-    data = {**name, "entries": [as_object(entry) for entry in page], "next": further}
+    next_version = page[-1].version if len(entries) > limit else None
+    data = {**owner, "entries": [entry_to_dict(entry) for entry in page], "next": next_version}
 
-    def show_lines(screen: Screen) -> None:
+    def print_entries(screen: Screen) -> None:
         for entry in page:
             print_entry(entry, screen, names_task=False)
-        if further is not None:
-            screen.line(f"There are more: add --after {further}")
+        if next_version is not None:
+            screen.line(f"There are more: add --after {next_version}")
 
-    return Answer(data, show_lines)
+    return CommandResult(data, print_entries)

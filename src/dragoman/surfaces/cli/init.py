@@ -6,22 +6,22 @@ from typing import Annotated
 
 import typer
 
-from dragoman.surfaces.cli.call import Answer, Call
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
+from dragoman.surfaces.cli.place import DataDirectory
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.store_url import (
-    check_other,
+    check_same_store,
     default_url,
-    is_known,
-    made_absolute,
-    masked,
-    remember,
+    is_saved,
+    make_absolute,
+    mask_password,
+    save_url,
 )
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
 
 def init(
-    call: Call,
+    context: CommandContext,
     new_keys: Annotated[
         bool,
         typer.Option(
@@ -29,7 +29,7 @@ def init(
             help="Continue the store with the keys that are here, because its own are lost.",
         ),
     ] = False,
-) -> Answer:
+) -> CommandResult:
     """Make the data directory; doing it again changes nothing.
 
     With --store the URL is remembered in dragoman.toml, which only you can read.
@@ -43,76 +43,80 @@ def init(
       dragoman init
       dragoman init --data /srv/hub --store postgresql://hub@localhost/hub
     """
-    is_new = not call.data.exists()
-    asked = made_absolute(call.shared.store)
-    if asked:
-        check_other(call.data, asked)
-    is_remembered = bool(asked) and not is_known(call.data, asked)
-    are_made = not (call.data / "keys" / "ledger.pub").exists()
+    is_new = not context.data.exists()
+    store_url = make_absolute(context.shared.store)
+    if store_url:
+        check_same_store(context.data, store_url)
+    is_remembered = bool(store_url) and not is_saved(context.data, store_url)
+    keys_are_new = not (context.data / "keys" / "ledger.pub").exists()
     if new_keys:
-        _check_no_hub(call.data)
-    are_replaced = new_keys and not _fit(call)
-    with call.writing(new_keys=are_replaced) as place:
+        _check_no_running_hub(context.data)
+    replaces_keys = new_keys and not _store_accepts_keys(context)
+    with context.open_for_writing(new_keys=replaces_keys) as directory:
         # Saved only after the store could be opened.
         if is_remembered:
-            remember(place.data, asked)
-        url = asked or place.settings.store.url or default_url(place.data)
-        taken = _taken(place) if new_keys else dict[str, object]()
+            save_url(directory.path, store_url)
+        url = store_url or directory.settings.store.url or default_url(directory.path)
+        key_data = _describe_keys(directory) if new_keys else dict[str, object]()
     data: dict[str, object] = {
-        "data": str(call.data.absolute()),
-        "store": masked(url),
+        "data": str(context.data.absolute()),
+        "store": mask_password(url),
         "created": is_new,
         "remembered": is_remembered,
-        **taken,
+        **key_data,
     }
-    if taken:
-        data |= {"keysMade": are_made, "keysReplaced": are_replaced}
+    if key_data:
+        data |= {"keysMade": keys_are_new, "keysReplaced": replaces_keys}
 
     def show(screen: Screen) -> None:
         screen.line(f"data directory  {data['data']}{'' if is_new else '  (was there)'}")
         screen.line(f"store           {data['store']}")
-        if taken:
-            _show_keys(data, screen)
-        next_command = call.next_command('task create "What to do" --ready')
+        if key_data:
+            _print_keys(data, screen)
+        next_command = context.next_command('task create "What to do" --ready')
         screen.line(f"Next: {next_command}")
 
-    return Answer(data, show)
+    return CommandResult(data, show)
 
 
-def _check_no_hub(data: Path) -> None:
+def _check_no_running_hub(data: Path) -> None:
     """Refuse while a hub runs: it would sign with its old keys and rewrite its checkpoints."""
-    from dragoman.system.hub_lock import HubRunning, holder
+    from dragoman.system.hub_lock import HubRunning, find_lock_holder
 
-    by = holder(data)
-    if by is not None:
+    running = find_lock_holder(data)
+    if running is not None:
         raise HubRunning(
-            f"a hub works on {data} (process {by.pid}) with the keys that it began with, and goes "
+            f"a hub works on {data} (process {running.pid}) with the keys that it began with, "
+            "and goes "
             "on to write its checkpoints.jsonl: stop it first; nothing was changed"
         )
 
 
-def _fit(call: Call) -> bool:
+def _store_accepts_keys(context: CommandContext) -> bool:
     """Tell whether the store has the keys of this directory, or takes them as its first."""
     from dragoman.system.private_file import BadKey
 
     try:
-        with call.writing():
+        with context.open_for_writing():
             return True
     except BadKey:
         return False
 
 
-def _taken(place: Place) -> Mapping[str, object]:
+def _describe_keys(directory: DataDirectory) -> Mapping[str, object]:
     """JSON fields of the keys that the store now uses."""
     from dragoman.ledger.checkpoint import key_id
 
-    return {"keys": str(place.data.absolute() / "keys"), "key": key_id(place.checkpoints.public)}
+    return {
+        "keys": str(directory.path.absolute() / "keys"),
+        "key": key_id(directory.checkpoints.public),
+    }
 
 
-def _show_keys(told: Mapping[str, object], screen: Screen) -> None:
-    made = "made just now" if told["keysMade"] else "were there"
-    screen.line(f"keys            {told['keys']}, key {told['key']}  ({made})")
-    if not told["keysReplaced"]:
+def _print_keys(data: Mapping[str, object], screen: Screen) -> None:
+    origin = "made just now" if data["keysMade"] else "were there"
+    screen.line(f"keys            {data['keys']}, key {data['key']}  ({origin})")
+    if not data["keysReplaced"]:
         screen.line("The store has no others: nothing was replaced")
         return
     screen.line("These keys replace those that the store had:")
@@ -121,4 +125,4 @@ def _show_keys(told: Mapping[str, object], screen: Screen) -> None:
     screen.line("  what was signed before can be checked only with the old keys/ledger.pub")
 
 
-VERBS = (Verb("init", init, speaks=False),)
+COMMANDS = (CliCommand("init", init, takes_as=False),)

@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.surfaces.cli.call import Call, WrongUsage, wrong_usage
+from dragoman.surfaces.cli.call import CommandContext, UsageError, raise_usage_error
 from dragoman.surfaces.cli.reading import STANDARD_INPUT, open_source, read_source
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
 if TYPE_CHECKING:
-    from dragoman.engine.operation import Dialect, Linted
+    from dragoman.engine.operation import Dialect, LintResult
 
-_MOST_BYTES = 16 * 1024 * 1024
+_MAX_LENIENT_BYTES = 16 * 1024 * 1024
 """Size limit for lenient dialects, which accept messages that are too long."""
 
 
 def lint(
-    call: Call,
+    context: CommandContext,
     sources: Annotated[
         list[str] | None,
         typer.Argument(
@@ -62,48 +62,48 @@ def lint(
       dragoman lint --dialect aof sent/*.json
       dragoman lint --dialect aof --strict --jsonl < sent.jsonl
     """
-    spoken = _spoken(call, dialect, kind)
-    is_ok, unread = True, list[str]()
+    found_dialect = _find_dialect(context, dialect, kind)
+    is_ok, unreadable = True, list[str]()
     files = sources or [STANDARD_INPUT]
     for file in files:
         name = file if len(files) > 1 else ""
         try:
-            for linted in _each(spoken, file, kind, strict=strict, jsonl=jsonl):
+            for linted in _lint_source(found_dialect, file, kind, strict=strict, jsonl=jsonl):
                 is_ok = is_ok and linted.ok
-                if jsonl or call.shared.json:
-                    call.out.json(_as_object(linted, name))
+                if jsonl or context.shared.json:
+                    context.out.json(_linted_to_dict(linted, name))
                 else:
-                    _show(call, linted, name)
-        except WrongUsage as error:
-            unread.append(f"{error}")
-    if unread:
-        wrong_usage("; ".join(unread))
+                    _print_linted(context, linted, name)
+        except UsageError as error:
+            unreadable.append(f"{error}")
+    if unreadable:
+        raise_usage_error("; ".join(unreadable))
     if not is_ok:
         raise typer.Exit(1)
 
 
-def _spoken(call: Call, name: str, kind: str) -> "Dialect":
-    spoken = {dialect.name: dialect for dialect in call.house.dialects()}
-    if name not in spoken:
-        what = f"{name!a} is not a dialect" if name else "name a dialect with --dialect"
-        wrong_usage(f"{what}; known: {', '.join(spoken)}")
-    kinds = spoken[name].kinds
+def _find_dialect(context: CommandContext, name: str, kind: str) -> "Dialect":
+    dialects = {dialect.name: dialect for dialect in context.wiring.dialects()}
+    if name not in dialects:
+        problem = f"{name!a} is not a dialect" if name else "name a dialect with --dialect"
+        raise_usage_error(f"{problem}; known: {', '.join(dialects)}")
+    kinds = dialects[name].message_types
     if kind and kind not in kinds:
-        wrong_usage(f"{kind!a} is no --kind of {name}; known: {', '.join(kinds)}")
-    return spoken[name]
+        raise_usage_error(f"{kind!a} is no --kind of {name}; known: {', '.join(kinds)}")
+    return dialects[name]
 
 
-def _each(
+def _lint_source(
     dialect: "Dialect", source: str, kind: str, *, strict: bool, jsonl: bool
-) -> "Iterator[Linted]":
+) -> "Iterator[LintResult]":
     from dragoman.engine.operation import lint_text
 
-    most = _MOST_BYTES if dialect.is_lenient else dialect.bounds.most_bytes
-    for text in _texts(source, most, jsonl=jsonl):
+    max_bytes = _MAX_LENIENT_BYTES if dialect.lints_any_text else dialect.limits.max_bytes
+    for text in _read_messages(source, max_bytes, jsonl=jsonl):
         yield lint_text(dialect, text, kind, strict=strict)
 
 
-def _texts(source: str, most_bytes: int, *, jsonl: bool) -> Iterator[bytes]:
+def _read_messages(source: str, most_bytes: int, *, jsonl: bool) -> Iterator[bytes]:
     if not jsonl:
         yield read_source(source, most_bytes)
         return
@@ -112,7 +112,7 @@ def _texts(source: str, most_bytes: int, *, jsonl: bool) -> Iterator[bytes]:
         yield from (line.removesuffix(b"\n") for line in lines)
 
 
-def _as_object(linted: "Linted", file: str) -> dict[str, object]:
+def _linted_to_dict(linted: "LintResult", file: str) -> dict[str, object]:
     return {
         **({"file": file} if file else {}),
         "ok": linted.ok,
@@ -122,12 +122,12 @@ def _as_object(linted: "Linted", file: str) -> dict[str, object]:
     }
 
 
-def _show(call: Call, linted: "Linted", file: str) -> None:
+def _print_linted(context: CommandContext, linted: "LintResult", file: str) -> None:
     verdict = ("ok", "green") if linted.ok else ("not ok", "bold red")
-    call.out.line(f"{file}: " if file else "", verdict, f": {linted.type or 'unknown'}")
+    context.out.line(f"{file}: " if file else "", verdict, f": {linted.type or 'unknown'}")
     for issue in linted.issues:
         where = f"{issue['path']}: " if issue["path"] else ""
-        call.out.line(f"  {where}{issue['reason']}")
+        context.out.line(f"  {where}{issue['reason']}")
 
 
-VERBS = (Verb("lint", lint, speaks=False),)
+LINT_COMMANDS = (CliCommand("lint", lint, takes_as=False),)

@@ -11,20 +11,20 @@ import dragoman
 from dragoman.config import environment
 from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal, Refused, SettingsError
-from dragoman.surfaces.cli.call import Call, wrong_usage
-from dragoman.surfaces.cli.place import Place
-from dragoman.surfaces.cli.verb import Verb
-from dragoman.text.fault_words import in_words
+from dragoman.surfaces.cli.call import CommandContext, raise_usage_error
+from dragoman.surfaces.cli.place import DataDirectory
+from dragoman.surfaces.cli.verb import CliCommand
+from dragoman.text.fault_words import describe_exception
 
 if TYPE_CHECKING:
-    from dragoman.surfaces.mcp.desk import Desk
-    from dragoman.surfaces.mcp.far import Trust
+    from dragoman.surfaces.mcp.desk import HubContext
+    from dragoman.surfaces.mcp.far import TlsVerification
 
 _URL, _TOKEN, _CERT = "DRAGOMAN_URL", "DRAGOMAN_TOKEN", "DRAGOMAN_CERT"
 
 
 def mcp(
-    call: Call,
+    context: CommandContext,
     profile: Annotated[
         str,
         typer.Option(
@@ -49,77 +49,85 @@ def mcp(
     import asyncio
 
     url, token = environment().get(_URL, ""), environment().get(_TOKEN, "")
-    if url and token and not call.speaker():
-        asyncio.run(_pass_on(url, token, profile))
+    if url and token and not context.acting_agent():
+        asyncio.run(_relay_to_hub(url, token, profile))
         return
-    if url and not call.speaker() and call.shared.data is None:
+    if url and not context.acting_agent() and context.shared.data is None:
         # The data directory here is not what was meant, so it is not used as its owner.
         raise SettingsError(
             f"{_URL} names a hub, and {_TOKEN}, which says who speaks there, is not set: set both "
             "(`dragoman agent add NAME` prints a token), or name a data directory with --data"
         )
     from dragoman.surfaces.mcp.profiles import Profiles
-    from dragoman.surfaces.mcp.tools import table
+    from dragoman.surfaces.mcp.tools import build_tools
 
     # Faults that every request would meet are reported at the start, before the SDK is loaded.
-    with _open_desk(call, token, reads=False) as desk:
-        tools = table(desk.interpreter.dialects)
+    with _open_tool_context(context, token, reads=False) as desk:
+        tools = build_tools(desk.router.dialects)
         profiles = Profiles(tools, desk.settings.profiles)
     if profile and profile not in profiles.names:
         known = ", ".join(profiles.names) or "none"
-        wrong_usage(f"there is no profile {profile!a} in the settings; known: {known}")
-    from dragoman.surfaces.mcp.resources import SHELVES
-    from dragoman.surfaces.mcp.server import Caller, Tables, build_server
-    from dragoman.surfaces.mcp.stdio import OwnRoom, serve
+        raise_usage_error(f"there is no profile {profile!a} in the settings; known: {known}")
+    from dragoman.surfaces.mcp.resources import RESOURCES
+    from dragoman.surfaces.mcp.server import Catalog, McpCaller, build_server
+    from dragoman.surfaces.mcp.stdio import DirectoryContextProvider, serve
 
-    room = OwnRoom(partial(_open_desk, call, token))
-    tables, caller = Tables(tools, SHELVES, profiles), Caller(profile=profile)
+    room = DirectoryContextProvider(partial(_open_tool_context, context, token))
+    tables, caller = Catalog(tools, RESOURCES, profiles), McpCaller(profile=profile)
     asyncio.run(serve(build_server(room, tables, lambda _: caller, dragoman.__version__)))
 
 
-async def _pass_on(url: str, token: str, profile: str) -> None:
-    from dragoman.surfaces.mcp.far import reached
+async def _relay_to_hub(url: str, token: str, profile: str) -> None:
+    from dragoman.surfaces.mcp.far import connect_remote
 
-    async with reached(url, token, profile, _trust()) as (http, address):
+    async with connect_remote(url, token, profile, _load_trust()) as (http, address):
         from dragoman.surfaces.mcp.relay import relay
 
         await relay(http, address, dragoman.__version__)
 
 
-def _trust() -> "Trust":
-    from dragoman.system.trust import only
+def _load_trust() -> "TlsVerification":
+    from dragoman.system.trust import pinned_context
 
     certificate = environment().get(_CERT, "")
     try:
-        return only(certificate) if certificate else True
+        return pinned_context(certificate) if certificate else True
     except OSError as error:
         raise SettingsError(
-            f"{_CERT}: {certificate} is no certificate that can be read: {in_words(error)}"
+            f"{_CERT}: {certificate} is no certificate that can be read: "
+            f"{describe_exception(error)}"
         ) from None
 
 
 @contextmanager
-def _open_desk(call: Call, token: str, *, reads: bool) -> Generator["Desk"]:
-    from dragoman.surfaces.mcp.desk import Desk
+def _open_tool_context(
+    context: CommandContext, token: str, *, reads: bool
+) -> Generator["HubContext"]:
+    from dragoman.surfaces.mcp.desk import HubContext
 
-    with call.reading() if reads else call.writing() as place:
-        yield Desk(place.hub, place.interpreter, place.settings, _actor(call, place, token))
+    with context.open_for_reading() if reads else context.open_for_writing() as directory:
+        yield HubContext(
+            directory.hub,
+            directory.router,
+            directory.settings,
+            _resolve_actor(context, directory, token),
+        )
 
 
-def _actor(call: Call, place: Place, token: str) -> Actor:
+def _resolve_actor(context: CommandContext, directory: DataDirectory, token: str) -> Actor:
     """Actor of the process; a token is checked each time, because it may be revoked."""
     from msgspec.structs import replace
 
     from dragoman.surfaces.mcp.desk import VIA
 
-    speaker = call.speaker()
+    speaker = context.acting_agent()
     if speaker or not token:
-        actor = call.actor(place, speaker)
+        actor = context.actor(directory, speaker)
         return replace(actor, via=actor.via.replace("cli", VIA, 1))
-    principal = place.identify(token, VIA)
+    principal = directory.authenticate(token, VIA)
     if isinstance(principal, Refusal):
         raise Refused(Refusal(principal.code, f"{_TOKEN}: {principal.detail}"))
     return principal.actor
 
 
-VERBS = (Verb("mcp", mcp),)
+COMMANDS = (CliCommand("mcp", mcp),)

@@ -5,15 +5,15 @@ from typing import Annotated
 import typer
 
 from dragoman.core.authority import MAY_DISPATCH
-from dragoman.surfaces.cli.call import Answer, Call
-from dragoman.surfaces.cli.effects import effects
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
+from dragoman.surfaces.cli.effects import describe_effects
 from dragoman.surfaces.cli.reading import STANDARD_INPUT, read_source
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
 
-def operate(
-    call: Call,
+def call(
+    context: CommandContext,
     operation: Annotated[
         str, typer.Argument(metavar="OPERATION", show_default=False, help="Its name.")
     ],
@@ -36,26 +36,28 @@ def operate(
       dragoman call aof_task_update --as ada '{"taskId":"TASK-2026-02-09-001","progress":"half"}'
       dragoman call session_end '{"sessionId":"s-1"}'
     """
-    from dragoman.engine.operation import longest_message
-    from dragoman.engine.plan import Turned
+    from dragoman.engine.operation import max_message_bytes
+    from dragoman.engine.plan import Rejected
 
-    most = longest_message(call.house.dialects())
-    given = read_source(arguments, most) if arguments == STANDARD_INPUT else arguments
-    with call.writing() as place:
-        actor = call.actor(place, call.speaker())
-        answer = place.interpreter.call(operation, given, actor)
-    if isinstance(answer, Turned):
-        own: dict[str, object] = answer.reply or {}
-        call.out.json({**own, "ok": False, **call.turned(answer, in_dialect=True).data})
+    max_bytes = max_message_bytes(context.wiring.dialects())
+    json_text = read_source(arguments, max_bytes) if arguments == STANDARD_INPUT else arguments
+    with context.open_for_writing() as directory:
+        actor = context.actor(directory, context.acting_agent())
+        answer = directory.router.call(operation, json_text, actor)
+    if isinstance(answer, Rejected):
+        reply: dict[str, object] = answer.reply or {}
+        context.out.json(
+            {**reply, "ok": False, **context.rejection_result(answer, in_dialect=True).data}
+        )
         raise typer.Exit(1)
     # The reply has the dialect's own form, so warnings go to standard error.
     for warning in answer.warnings:
-        call.err.line(("warning: ", "yellow"), warning)
-    call.out.json(answer.reply)
+        context.err.line(("warning: ", "yellow"), warning)
+    context.out.json(answer.reply)
 
 
 def session_end(
-    call: Call,
+    context: CommandContext,
     session: Annotated[
         str,
         typer.Option(
@@ -65,7 +67,7 @@ def session_end(
             help="Whose attempts end; else all that have reported.",
         ),
     ] = "",
-) -> Answer:
+) -> CommandResult:
     """End a session: what its agent has reported moves its tasks.
 
     An attempt that has reported nothing is left as it is: its lease decides.
@@ -74,25 +76,25 @@ def session_end(
     Example:
       dragoman session-end --session s-1
     """
-    from dragoman.engine.plan import Turned
+    from dragoman.engine.plan import Rejected
 
-    named = {"sessionId": session} if session else {}
-    with call.writing() as place:
-        actor = call.actor(place, call.speaker())
-        answer = place.interpreter.call("session_end", named, actor)
-        if isinstance(answer, Turned):
-            return call.turned(answer, in_dialect=True)
-        happened = tuple(effects(place.hub.store, answer))
+    arguments = {"sessionId": session} if session else {}
+    with context.open_for_writing() as directory:
+        actor = context.actor(directory, context.acting_agent())
+        answer = directory.router.call("session_end", arguments, actor)
+        if isinstance(answer, Rejected):
+            return context.rejection_result(answer, in_dialect=True)
+        effect_lines = tuple(describe_effects(directory.hub.store, answer))
 
     def show(screen: Screen) -> None:
-        for effect in happened:
+        for effect in effect_lines:
             screen.line(effect)
-        if not happened:
+        if not effect_lines:
             by = "" if actor.role in MAY_DISPATCH else f" by {actor.name}"
             held = f"no task is held{by} in a session {session!a}"
             screen.line(f"{held if session else 'no attempt has reported'}: nothing was changed")
 
-    return Answer(answer.reply, show)
+    return CommandResult(answer.reply, show)
 
 
-VERBS = (Verb("call", operate), Verb("session-end", session_end))
+OPERATION_COMMANDS = (CliCommand("call", call), CliCommand("session-end", session_end))

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman.core.limits import PAGE
-from dragoman.surfaces.cli.values import read_duration
+from dragoman.core.limits import MAX_PAGE
+from dragoman.surfaces.cli.values import parse_time_span
 
 
-def text_option(name: str, metavar: str, about: str) -> Any:
+def text_option(name: str, metavar: str, help_text: str) -> Any:
     """Option that takes a text, or several."""
-    return typer.Option(f"--{name}", metavar=metavar, show_default=False, help=about)
+    return typer.Option(f"--{name}", metavar=metavar, show_default=False, help=help_text)
 
 
 TaskArgument = Annotated[
@@ -54,12 +54,12 @@ TtlOption = Annotated[
     typer.Option(
         "--ttl",
         metavar="TIME",
-        parser=read_duration,
+        parser=parse_time_span,
         show_default=False,
         help="How long the agent may be silent: seconds, or 90s, 5m, 2h.",
     ),
 ]
 LimitOption = Annotated[
     int,
-    typer.Option("--limit", metavar="N", min=1, max=PAGE, help="How many at most."),
+    typer.Option("--limit", metavar="N", min=1, max=MAX_PAGE, help="How many at most."),
 ]

@@ -8,9 +8,9 @@ from dragoman.core.actors import Actor
 from dragoman.core.errors import Refused
 from dragoman.core.ids import check_agent
 
-_FOREIGN = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
-_LONGEST = 128
-CLOCK_WAS_SET = "--now"
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
+_MAX_NAME = 128
+CLOCK_OVERRIDDEN = "--now"
 """Mark in the `via` label of entries that were made under a clock set by --now."""
 
 
@@ -21,23 +21,23 @@ def login_name() -> str:
         name = pwd.getpwuid(user).pw_name
     except KeyError:
         name = ""
-    return fit(name) or f"uid-{user}"
+    return sanitize_login(name) or f"uid-{user}"
 
 
-def fit(name: str) -> str:
+def sanitize_login(name: str) -> str:
     """Reduce a login name to the grammar of ids; may be empty."""
-    return _FOREIGN.sub("-", name).lstrip("._-")[:_LONGEST]
+    return _NOT_IN_IDS.sub("-", name).lstrip("._-")[:_MAX_NAME]
 
 
-def door(*, speaks_for_another: bool, clock_was_set: bool) -> str:
+def via_label(*, acts_for_agent: bool, clock_overridden: bool) -> str:
     """`via` label of entries: the person where an agent is named, and whether --now was given."""
-    person = f"human:{login_name()}" if speaks_for_another else ""
-    return " ".join(filter(None, ("cli", person, CLOCK_WAS_SET if clock_was_set else "")))
+    person = f"human:{login_name()}" if acts_for_agent else ""
+    return " ".join(filter(None, ("cli", person, CLOCK_OVERRIDDEN if clock_overridden else "")))
 
 
-def actor_for(agent: str, *, clock_was_set: bool) -> Actor:
+def make_actor(agent: str, *, clock_overridden: bool) -> Actor:
     """Make the actor: the named agent, or the person."""
-    via = door(speaks_for_another=bool(agent), clock_was_set=clock_was_set)
+    via = via_label(acts_for_agent=bool(agent), clock_overridden=clock_overridden)
     if not agent:
         return Actor("human", login_name(), via)
     refusal = check_agent(agent)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from dragoman.core.errors import DragomanError
-from dragoman.surfaces.cli.screen import Bars, Progress
+from dragoman.surfaces.cli.screen import Progress, ProgressBars
 
 if TYPE_CHECKING:
     # Engine and cryptography are loaded when a directory is opened: help needs neither.
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from dragoman.config import Settings
     from dragoman.core.errors import Refusal
     from dragoman.core.states.handoff import Handoff
-    from dragoman.engine.hints import Hints
+    from dragoman.engine.hints import CommitHints
     from dragoman.engine.hub import Hub
     from dragoman.engine.identity import Principal
-    from dragoman.engine.interpreter import Interpreter
+    from dragoman.engine.interpreter import Router
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock, Store
-    from dragoman.engine.shown.tasks import WholeTask
+    from dragoman.engine.shown.tasks import TaskDetail
     from dragoman.engine.subscribe import Gap
-    from dragoman.engine.verifying.slices import Slices
+    from dragoman.engine.verifying.slices import SliceChecker
     from dragoman.files.archives.archive_format import Manifest
-    from dragoman.files.handoffs.audit import Checked
+    from dragoman.files.handoffs.audit import HandoffCheck
     from dragoman.files.projector import Projector
     from dragoman.ledger.checkpoint import Checkpoint
-    from dragoman.services.clockwork import Duty, Group
-    from dragoman.services.notifier import Standing
-    from dragoman.services.projector import FilesDuty
-    from dragoman.surfaces.cli.running import RunningHub
+    from dragoman.services.clockwork import Service, ServiceGroup
+    from dragoman.services.notifier import DeliveryStatus
+    from dragoman.services.projector import FileService
+    from dragoman.surfaces.cli.running import HubProcess
     from dragoman.system.hub_address import HubAddress
     from dragoman.text.redact import Redactor
 
 
-Failure = OSError | DragomanError
-Ran = int | Failure
+ServiceFailure = OSError | DragomanError
+ServiceOutcome = int | ServiceFailure
 """Number of things that a service did, or its failure."""
 
 
@@ -50,7 +50,7 @@ class Checkpoints(Protocol):
         """Newest valid checkpoint."""
         ...
 
-    def spoiled_at_the_end(self) -> int:
+    def invalid_lines_at_end(self) -> int:
         """Number of invalid lines after the newest valid one."""
         ...
 
@@ -64,12 +64,12 @@ class Checkpoints(Protocol):
         ...
 
     @property
-    def doubt(self) -> str:
+    def key_problem(self) -> str:
         """Reason why the private key does not confirm the public one; empty: it does."""
         ...
 
 
-class Source(Protocol):
+class StoreSource(Protocol):
     """Anything with a store and a clock: a hub, or a directory opened read-only."""
 
     @property
@@ -79,14 +79,14 @@ class Source(Protocol):
     def clock(self) -> "Clock": ...
 
 
-class Look(Struct, frozen=True):
+class ReadOnlyDirectory(Struct, frozen=True):
     """A data directory opened read-only: no keys, dialects or services."""
 
     store: "Store"
     clock: "Clock"
-    hub: "HubAddress | None"
+    hub_address: "HubAddress | None"
     """Address of the hub that runs there, if one does; some facts only it knows."""
-    agents: frozenset[str]
+    configured_agents: frozenset[str]
     """Agents that a hub starts there, by its settings."""
 
 
@@ -95,82 +95,82 @@ class Evidence(Struct, frozen=True):
 
     store: "Store"
     checkpoints: Checkpoints
-    slices: "Slices"
+    slices: "SliceChecker"
     """Verifies the ledger in slices."""
 
 
-class Place(Struct, frozen=True):
+class DataDirectory(Struct, frozen=True):
     """An open data directory: a hub, its settings, and the services around it."""
 
-    data: Path
+    path: Path
     settings: "Settings"
     hub: "Hub"
-    hints: "Hints"
+    hints: "CommitHints"
     """Notified after every commit; waiters listen to it."""
-    interpreter: "Interpreter"
+    router: "Router"
     """Routes messages and operations of all dialects."""
     checkpoints: Checkpoints
     projector: "Projector"
     export: "Callable[[Path, Progress], Manifest]"
     """Writes the data directory into an archive."""
-    backup: "Callable[[Path, Bars], Manifest]"
+    backup: "Callable[[Path, ProgressBars], Manifest]"
     """Writes everything that a hub needs to continue elsewhere into one file."""
-    slices: "Slices"
+    slices: "SliceChecker"
     """Verifies the ledger in slices."""
-    audit: "Callable[[Handoff], Iterator[Checked]]"
+    audit: "Callable[[Handoff], Iterator[HandoffCheck]]"
     """Checks one handoff against its entries, artifacts and audit lines."""
-    groups: "tuple[Group, ...]"
+    service_groups: "tuple[ServiceGroup, ...]"
     """All services, in the order in which `tick` runs them; a group shares a thread of `up`."""
-    file_duties: "tuple[FilesDuty, ...]"
+    file_services: "tuple[FileService, ...]"
     """Services that handle plain files only; `watch-files` runs them."""
-    standings: "Callable[[], Sequence[Standing]]"
+    delivery_states: "Callable[[], Sequence[DeliveryStatus]]"
     """Delivery state of every notification target."""
-    remarks: Callable[[], Mapping[str, str]]
+    service_remarks: Callable[[], Mapping[str, str]]
     """Service -> remark on its last run, beside its count."""
-    before_writing: tuple[Callable[[], object], ...]
+    startup_checks: tuple[Callable[[], object], ...]
     """Checks that run before a command writes."""
-    identify: "Callable[[str, str], Principal | Refusal]"
+    authenticate: "Callable[[str, str], Principal | Refusal]"
     """Authenticates a token, for a `via` label."""
     warnings: list[str]
     """Warnings to print, which stopped nothing."""
 
     @property
-    def duties(self) -> "tuple[Duty, ...]":
+    def services(self) -> "tuple[Service, ...]":
         """Services of all groups."""
-        return tuple(duty for group in self.groups for duty in group.all)
+        return tuple(duty for group in self.service_groups for duty in group.all)
 
     @property
-    def followers(self) -> "tuple[Duty, ...]":
+    def catch_up_services(self) -> "tuple[Service, ...]":
         """Services that bring files, checkpoint and notices up to date after a write."""
-        return tuple(duty for group in self.groups for duty in group.followers)
+        return tuple(duty for group in self.service_groups for duty in group.commit_driven)
 
-    def begin(self) -> None:
+    def run_startup_checks(self) -> None:
         """Run the checks that precede writing."""
-        for look in self.before_writing:
-            look()
+        for check in self.startup_checks:
+            check()
 
-    def settle(self) -> Iterator[tuple[str, Failure]]:
+    def catch_up(self) -> Iterator[tuple[str, ServiceFailure]]:
         """Bring files, checkpoint and notices up to date; yields the services that failed."""
-        for name, done in self.run(self.followers):
-            if not isinstance(done, int):
-                yield name, done
+        for name, outcome in self.run_services(self.catch_up_services):
+            if not isinstance(outcome, int):
+                yield name, outcome
 
-    def run(self, duties: "Sequence[Duty]") -> Iterator[tuple[str, Ran]]:
+    def run_services(self, services: "Sequence[Service]") -> Iterator[tuple[str, ServiceOutcome]]:
         """Run each service once; a failure does not stop the others."""
         now = self.hub.clock.now()
-        for duty in duties:
+        for service in services:
             try:
-                yield duty.name, duty.run_once(now)
+                yield service.name, service.run_once(now)
             except (OSError, DragomanError) as error:
-                yield duty.name, error
+                yield service.name, error
 
 
-class WatchHub(Protocol):
+class WatchRemoteHub(Protocol):
     """Watches a task on a remote hub; provided by `bootstrap`."""
 
     def __call__(
         self, task: str, after: int | None, on_gap: "Callable[[Gap], None]"
-    ) -> "AbstractContextManager[tuple[WholeTask, Iterator[Mapping[str, Any]]]]":
+    ) -> "AbstractContextManager[tuple[TaskDetail, Iterator[Mapping[str, Any]]]]":
         """A task, and all entries of the ledger after a position; None: from the first.
 
         `on_gap` is called when the ledger ends before that position.
@@ -178,7 +178,7 @@ class WatchHub(Protocol):
         ...
 
 
-class OpenPlace(Protocol):
+class OpenDirectory(Protocol):
     """Opens a data directory; provided by `bootstrap`."""
 
     def __call__(
@@ -190,34 +190,36 @@ class OpenPlace(Protocol):
         create: bool,
         new_keys: bool = False,
         keyed: bool = True,
-    ) -> Place:
+    ) -> DataDirectory:
         """Open it; `create` makes it when it is missing. `now` fixes the hub's clock. With
         `new_keys` the store replaces its keys by those of this directory. A directory that is not
         `keyed` opens without keys too, and then takes no request."""
         ...
 
 
-class House(Struct, frozen=True):
+class CliWiring(Struct, frozen=True):
     """Functions that `bootstrap` provides to the command line; each loads its parts when called."""
 
-    open_place: OpenPlace
-    open_look: "Callable[[Path, str, int | None], Look]"
+    open_directory: OpenDirectory
+    open_readonly: "Callable[[Path, str, int | None], ReadOnlyDirectory]"
     """Opens a data directory read-only: path, store URL, and a time that fixes the clock."""
     open_evidence: "Callable[[Path, str, int | None], Evidence]"
     """The same with its checkpoints, to verify the ledger."""
     dialects: "Callable[[], Sequence[Dialect]]"
     import_archive: "Callable[[Path, Path, str, Progress], Manifest]"
     """Makes a data directory, with the store of a URL, out of an exported archive."""
-    open_stage: "Callable[[Path, Clock], Place]"
+    open_demo_directory: "Callable[[Path, Clock], DataDirectory]"
     """Makes a data directory for the demo, under the given clock."""
-    open_hub: "Callable[[Path, str, str, int | None, Path | None], tuple[Place, RunningHub]]"
+    build_hub: (
+        "Callable[[Path, str, str, int | None, Path | None], tuple[DataDirectory, HubProcess]]"
+    )
     """Builds a hub that can run: data directory, store, host, port, settings file."""
-    watch_hub: WatchHub
-    ask_hub: "Callable[[str, Mapping[str, Any]], Any]"
+    watch_remote_hub: WatchRemoteHub
+    query_remote_hub: "Callable[[str, Mapping[str, Any]], Any]"
     """Calls an operation on the hub that the environment names."""
     redactor: "Callable[[Path], Redactor]"
     """Masks secrets in text; knows those of a data directory, if there is one."""
     check_settings: "Callable[[Settings, Path], None]"
     """Raises SettingsError for settings that no hub would run with."""
-    restore: "Callable[[Path, Path, str, Bars], Manifest]"
+    restore_backup: "Callable[[Path, Path, str, ProgressBars], Manifest]"
     """Makes a data directory, with the store of a URL, out of a backup."""

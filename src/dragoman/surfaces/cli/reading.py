@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from dragoman.core.errors import SettingsError
-from dragoman.surfaces.cli.call import wrong_usage
+from dragoman.surfaces.cli.call import raise_usage_error
 
 if TYPE_CHECKING:
-    from dragoman.system.fetch import Endpoint
+    from dragoman.system.fetch import SafeHttpClient
 
 STANDARD_INPUT = "-"
 
@@ -34,30 +34,30 @@ def open_file(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "its name cannot be one"
-        wrong_usage(f"{path} cannot be read: {why}")
+        reason = error.strerror if isinstance(error, OSError) else "its name cannot be one"
+        raise_usage_error(f"{path} cannot be read: {reason}")
 
 
 def check_readable(path: Path) -> None:
     """End the call unless this is a file that can be read more than once."""
     if path.exists() and not (path.is_file() or path.is_dir()):
-        wrong_usage(f"{path} cannot be read: it is not a regular file")
+        raise_usage_error(f"{path} cannot be read: it is not a regular file")
     open_file(path).close()
 
 
-def read_source(source: str, most: int) -> bytes:
+def read_source(source: str, max_bytes: int) -> bytes:
     """Read up to `max_bytes` + 1 bytes, so that the caller can refuse input that is too long."""
     with open_source(source) as file:
-        return file.read(most + 1)
+        return file.read(max_bytes + 1)
 
 
-def endpoint_at(
-    url: str, called: str, allowed: Collection[str], seconds: float = 5.0
-) -> "Endpoint":
+def make_endpoint(
+    url: str, label: str, allowed: Collection[str], seconds: float = 5.0
+) -> "SafeHttpClient":
     """Make an HTTP endpoint for a typed URL; `label` is what a person calls it."""
-    from dragoman.system.fetch import Endpoint
+    from dragoman.system.fetch import SafeHttpClient
 
     try:
-        return Endpoint(url, called, allowed, seconds=seconds)
+        return SafeHttpClient(url, label, allowed, seconds=seconds)
     except SettingsError as error:
-        wrong_usage(error.detail)
+        raise_usage_error(error.detail)

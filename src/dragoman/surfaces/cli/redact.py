@@ -4,19 +4,19 @@ import codecs
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from dragoman.surfaces.cli.call import Call
+from dragoman.surfaces.cli.call import CommandContext
 from dragoman.surfaces.cli.reading import STANDARD_INPUT, SourceArgument, open_source
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
 if TYPE_CHECKING:
     from io import BufferedReader
 
     from dragoman.text.redact import Stream
 
-_BLOCK = 65_536
+_BLOCK_BYTES = 65_536
 
 
-def redact(call: Call, source: SourceArgument = STANDARD_INPUT) -> None:
+def redact(context: CommandContext, source: SourceArgument = STANDARD_INPUT) -> None:
     """Mask the secrets in a text.
 
     Reads a file or standard input as it comes, and prints it with [REDACTED:kind:digest] in the
@@ -30,21 +30,23 @@ def redact(call: Call, source: SourceArgument = STANDARD_INPUT) -> None:
       some-command 2>&1 | dragoman redact
       dragoman redact --json notes.md
     """
-    stream = call.house.redactor(call.data).stream()
+    stream = context.wiring.redactor(context.data).stream()
     with open_source(source) as file:
-        pieces = _redacted(file, stream)
-        if call.shared.json:
-            call.out.json(_report("".join(pieces), stream))
+        pieces = _redact_blocks(file, stream)
+        if context.shared.json:
+            context.out.json(_report("".join(pieces), stream))
             return
         for piece in pieces:
-            call.out.text(piece)  # each line is printed when it comes, for a person who watches
+            context.out.write_raw(
+                piece
+            )  # each line is printed when it comes, for a person who watches
 
 
-def _redacted(file: BinaryIO, stream: "Stream") -> Iterator[str]:
+def _redact_blocks(file: BinaryIO, stream: "Stream") -> Iterator[str]:
     # Bytes that are not UTF-8 pass unchanged.
     decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
     reader = cast("BufferedReader", file)
-    while block := reader.read1(_BLOCK):
+    while block := reader.read1(_BLOCK_BYTES):
         yield stream.feed(decode(block))
     yield stream.feed(decode(b"", final=True)) + stream.close()
 
@@ -59,4 +61,4 @@ def _report(text: str, stream: "Stream") -> dict[str, object]:
     }
 
 
-VERBS = (Verb("redact", redact, speaks=False),)
+COMMANDS = (CliCommand("redact", redact, takes_as=False),)

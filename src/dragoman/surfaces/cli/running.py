@@ -13,22 +13,22 @@ from contextlib import suppress
 from socket import socket
 
 from dragoman.engine.hub import Hub
-from dragoman.engine.trouble import NONE, Trouble
-from dragoman.services.clockwork import Clockwork
+from dragoman.engine.trouble import HEALTHY, HealthProblem
+from dragoman.services.clockwork import Scheduler
 from dragoman.services.dispatcher import Dispatcher
 from dragoman.surfaces.http.server import HttpServer
-from dragoman.system.garbage import leave_what_is_there
+from dragoman.system.garbage import freeze_gc
 from dragoman.system.hub_lock import HubLock
 
-_LEVEL_SECONDS = 20
+_CATCH_UP_SECONDS = 20
 """Time limit for services to finish at a stop."""
-_SILENT_SECONDS = 1
+_QUIET_SECONDS = 1
 """Services that take longer than this are reported."""
-_LOOK_SECONDS = 1.0
+_HEALTH_CHECK_SECONDS = 1.0
 """Interval between two health checks."""
 
 
-class RunningHub:
+class HubProcess:
     """A hub process: HTTP server, dispatcher and background services."""
 
     def __init__(
@@ -37,7 +37,7 @@ class RunningHub:
         server: HttpServer,
         bound: socket,
         dispatcher: Dispatcher,
-        clockwork: Clockwork,
+        clockwork: Scheduler,
         lock: HubLock,
     ) -> None:
         self._hub = hub
@@ -46,13 +46,13 @@ class RunningHub:
         self._dispatcher = dispatcher
         self._clockwork = clockwork
         self._lock = lock
-        self._is_hurried = False
+        self._is_impatient = False
 
     async def run(
         self,
-        ready: Callable[[str], None],
-        waiting: Callable[[int], None],
-        troubled: Callable[[str, str], None],
+        on_ready: Callable[[str], None],
+        on_waiting_for_agents: Callable[[int], None],
+        on_trouble: Callable[[str, str], None],
     ) -> None:
         """Serve until a signal comes; `on_ready` is called with the URL.
 
@@ -60,79 +60,81 @@ class RunningHub:
         `on_trouble` with a part that begins to fail and its error, and with an empty error when it
         has recovered.
         """
-        leave_what_is_there()
+        freeze_gc()
         self._clockwork.start()
         serving = asyncio.create_task(self._server.serve(sockets=[self._bound]))
         dispatching = asyncio.create_task(self._dispatcher.run())
 
-        def hurry() -> None:
-            self._is_hurried = True
+        def stop_waiting() -> None:
+            self._is_impatient = True
             dispatching.cancel()
 
-        stopping = _on_signals(hurry)
-        self._lock.announce(self._server.url)
-        ready(self._server.url)
-        watching = asyncio.create_task(self._watch(troubled))
+        stopping = _install_stop_handlers(stop_waiting)
+        self._lock.announce_url(self._server.url)
+        on_ready(self._server.url)
+        watching = asyncio.create_task(self._report_health(on_trouble))
         signalled = asyncio.create_task(stopping.wait())
         # A part that ends by itself has failed: the others are stopped, and its error is raised.
         await asyncio.wait({signalled, serving, dispatching}, return_when=asyncio.FIRST_COMPLETED)
         signalled.cancel()
         watching.cancel()
         self._dispatcher.stop()
-        if self._dispatcher.running:
-            waiting(self._dispatcher.running)
+        if self._dispatcher.running_count:
+            on_waiting_for_agents(self._dispatcher.running_count)
         await asyncio.wait({dispatching})
         self._server.stop()
         await serving
         if not dispatching.cancelled():
             dispatching.result()
 
-    async def _watch(self, troubled: Callable[[str, str], None]) -> None:
+    async def _report_health(self, on_trouble: Callable[[str, str], None]) -> None:
         """Report each part once when it begins to fail and once when it has recovered."""
-        known: Mapping[str, Trouble] = {}
+        reported: Mapping[str, HealthProblem] = {}
         while True:
-            health = {**self._clockwork.health(), "dispatch": self._dispatcher.trouble}
-            wrongs = ((name, wrong) for name, wrong in health.items() if wrong.words)
+            health = {**self._clockwork.health(), "dispatch": self._dispatcher.problem}
+            failing = ((name, wrong) for name, wrong in health.items() if wrong.message)
             # A store that is unavailable stops every service: it is reported once.
-            found = {"store" if wrong.is_of_store else name: wrong for name, wrong in wrongs}
-            for name in sorted(known.keys() ^ found.keys()):
-                troubled(name, found.get(name, NONE).words)
-            known = found
-            await asyncio.sleep(_LOOK_SECONDS)
+            current = {
+                "store" if wrong.is_store_failure else name: wrong for name, wrong in failing
+            }
+            for name in sorted(reported.keys() ^ current.keys()):
+                on_trouble(name, current.get(name, HEALTHY).message)
+            reported = current
+            await asyncio.sleep(_HEALTH_CHECK_SECONDS)
 
-    def close(self, levelling: Callable[[Sequence[str], int], None]) -> None:
+    def close(self, on_slow_services: Callable[[Sequence[str], int], None]) -> None:
         """Bring everything up to date and release the data directory.
 
         `on_slow_services` is called with the services that take long, and the time limit in
         seconds.
         """
-        for number in _stops():
+        for number in _stop_signals():
             # A closed event loop leaves signal handlers behind that do nothing.
             signal.signal(number, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
-            late = self._clockwork.stop(_SILENT_SECONDS)
-            if late and not self._is_hurried:
-                levelling(late, _LEVEL_SECONDS)
-                self._clockwork.stop(_LEVEL_SECONDS)
+            unfinished = self._clockwork.stop(_QUIET_SECONDS)
+            if unfinished and not self._is_impatient:
+                on_slow_services(unfinished, _CATCH_UP_SECONDS)
+                self._clockwork.stop(_CATCH_UP_SECONDS)
         self._hub.close()
         self._lock.release()
 
 
-def _on_signals(hurry: Callable[[], object]) -> asyncio.Event:
+def _install_stop_handlers(on_second_signal: Callable[[], object]) -> asyncio.Event:
     """Event that the first stop signal sets; later signals call `on_second_signal`."""
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
 
     def signalled() -> None:
         if stopping.is_set():
-            hurry()
+            on_second_signal()
         stopping.set()
 
-    for number in _stops():
+    for number in _stop_signals():
         loop.add_signal_handler(number, signalled)
     return stopping
 
 
-def _stops() -> Iterator[signal.Signals]:
+def _stop_signals() -> Iterator[signal.Signals]:
     """Signals that stop the hub."""
     yield from (signal.SIGINT, signal.SIGTERM)
     # With SIGHUP ignored (nohup) the hub is to outlive its terminal.

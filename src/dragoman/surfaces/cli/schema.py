@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from dragoman.surfaces.cli.call import Call, wrong_usage
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.call import CommandContext, raise_usage_error
+from dragoman.surfaces.cli.verb import CliCommand
 
 
 def schema(
-    call: Call,
+    context: CommandContext,
     dialect: Annotated[
         str,
         typer.Argument(
@@ -25,13 +25,13 @@ def schema(
     Example:
       dragoman schema acp > package.schema.json
     """
-    published = {one.name: one.schema for one in call.house.dialects() if one.schema}
-    made = published.get(dialect)
-    if made is None:
+    schemas = {one.name: one.schema for one in context.wiring.dialects() if one.schema}
+    build_schema = schemas.get(dialect)
+    if build_schema is None:
         one = "a dialect that has a schema"
-        what = f"{dialect!a} is not {one}" if dialect else f"name {one}"
-        wrong_usage(f"{what}; known: {', '.join(published)}")
-    call.out.json(dict(made()))
+        problem = f"{dialect!a} is not {one}" if dialect else f"name {one}"
+        raise_usage_error(f"{problem}; known: {', '.join(schemas)}")
+    context.out.json(dict(build_schema()))
 
 
-VERBS = (Verb("schema", schema, speaks=False),)
+SCHEMA_COMMANDS = (CliCommand("schema", schema, takes_as=False),)

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-Part = str | tuple[str, str]
+StyledText = str | tuple[str, str]
 """A text, or a text with its style."""
 
 Progress = Callable[[int], None]
 """Called with the number of further steps done."""
 
-Bars = Callable[[str, int], AbstractContextManager[Progress]]
+ProgressBars = Callable[[str, int], AbstractContextManager[Progress]]
 """Makes a progress bar: label and total."""
 
-_GAP = "  "
-_FRAMES = 8
+_COLUMN_GAP = "  "
+_FRAMES_PER_SECOND = 8
 """Redraws of a live picture per second."""
 
 
@@ -40,15 +40,15 @@ class Column(Struct, frozen=True):
     """Cell -> its style, where the style depends on the content."""
 
 
-class CannotPrint(Exception):
+class OutputError(Exception):
     """The output cannot be written, for example because a disk is full."""
 
 
-class ReaderGone(Exception):
+class OutputClosed(Exception):
     """The reader has closed the output."""
 
 
-def as_json(value: Mapping[str, object]) -> str:
+def to_ascii_json(value: Mapping[str, object]) -> str:
     """Format one line of ASCII JSON: control characters for terminals are escaped."""
     return json.dumps(value, ensure_ascii=True)
 
@@ -59,12 +59,12 @@ class Screen:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.is_terminal = stream.isatty()
-        self._rich: Console | None = None
+        self._rich_console: Console | None = None
 
-    def line(self, *parts: Part) -> None:
+    def line(self, *parts: StyledText) -> None:
         """Print one line; line feeds in its text are replaced."""
         if self.is_terminal and any(isinstance(part, tuple) for part in parts):
-            self._console().print(_assembled(parts), soft_wrap=True)
+            self._console().print(_to_rich_text(parts), soft_wrap=True)
         else:
             texts = (part if isinstance(part, str) else part[0] for part in parts)
             self._write(safe_text("".join(texts), one_line=True))
@@ -76,35 +76,35 @@ class Screen:
 
     def json(self, value: Mapping[str, object]) -> None:
         """Print one JSON object on one line."""
-        self._write(as_json(value))
+        self._write(to_ascii_json(value))
 
-    def text(self, text: str) -> None:
+    def write_raw(self, text: str) -> None:
         """Write a text unchanged and at once, byte by byte."""
-        with _output():
-            below = getattr(self._stream, "buffer", None)
-            if below is None:
+        with _translate_output_errors():
+            buffer = getattr(self._stream, "buffer", None)
+            if buffer is None:
                 self._stream.write(text)
             else:
                 self._stream.flush()
-                below.write(text.encode(errors="surrogateescape"))
-                below.flush()
+                buffer.write(text.encode(errors="surrogateescape"))
+                buffer.flush()
 
     def flush(self) -> None:
-        with _output():
+        with _translate_output_errors():
             self._stream.flush()
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
         """Print rows under headings, aligned by spaces; cut at the edge of a terminal."""
-        heads = [column.heading for column in columns]
+        headings = [column.heading for column in columns]
         safe = [[safe_text(cell, one_line=True) for cell in row] for row in rows]
-        widths = [max(map(len, cells)) for cells in zip(heads, *safe, strict=True)]
-        self._row([(head, "bold") for head in heads], widths)
+        widths = [max(map(len, cells)) for cells in zip(headings, *safe, strict=True)]
+        self._print_row([(head, "bold") for head in headings], widths)
         for row in safe:
             cells = zip(columns, row, strict=True)
-            self._row([(cell, c.styles.get(cell, c.style)) for c, cell in cells], widths)
+            self._print_row([(cell, c.styles.get(cell, c.style)) for c, cell in cells], widths)
 
     @contextmanager
-    def progress(self, what: str, total: int) -> Generator[Progress]:
+    def progress(self, label: str, total: int) -> Generator[Progress]:
         """Show a progress bar on a terminal; elsewhere nothing."""
         if not self.is_terminal:
             yield lambda _: None
@@ -112,7 +112,7 @@ class Screen:
         from rich.progress import Progress as Bar
 
         with Bar(console=self._console(), transient=True) as bar:
-            task = bar.add_task(what, total=total)
+            task = bar.add_task(label, total=total)
             yield lambda done: bar.advance(task, done)
 
     @contextmanager
@@ -128,50 +128,52 @@ class Screen:
         with Live(
             get_renderable=lambda: draw(console.width, console.height),
             console=console,
-            refresh_per_second=_FRAMES,
+            refresh_per_second=_FRAMES_PER_SECOND,
             vertical_overflow="crop",
         ):
             yield
 
     def _write(self, text: str) -> None:
-        with _output():
+        with _translate_output_errors():
             self._stream.write(text + "\n")
 
-    def _row(self, cells: Sequence[tuple[str, str]], widths: Sequence[int]) -> None:
+    def _print_row(self, cells: Sequence[tuple[str, str]], widths: Sequence[int]) -> None:
         padded = [
             (text.ljust(width), style) for (text, style), width in zip(cells, widths, strict=True)
         ]
         if self.is_terminal:
-            line = _assembled([part for cell in padded for part in (cell, _GAP)])
+            line = _to_rich_text([part for cell in padded for part in (cell, _COLUMN_GAP)])
             line.rstrip()
             self._console().print(line, no_wrap=True, overflow="ellipsis")
         else:
-            self._write(_GAP.join(text for text, _ in padded).rstrip())
+            self._write(_COLUMN_GAP.join(text for text, _ in padded).rstrip())
 
     def _console(self) -> "Console":
-        if self._rich is None:
+        if self._rich_console is None:
             from rich.console import Console
 
-            self._rich = Console(file=self._stream, markup=False, highlight=False, emoji=False)
-        return self._rich
+            self._rich_console = Console(
+                file=self._stream, markup=False, highlight=False, emoji=False
+            )
+        return self._rich_console
 
 
 @contextmanager
-def _output() -> Generator[None]:
+def _translate_output_errors() -> Generator[None]:
     """Translate errors of the output, so that they are not taken for errors of the store."""
     try:
         yield
     except BrokenPipeError as error:
-        raise ReaderGone from error
+        raise OutputClosed from error
     except OSError as error:
-        raise CannotPrint(f"the answer could not be printed: {error.strerror}") from error
+        raise OutputError(f"the answer could not be printed: {error.strerror}") from error
 
 
-def _assembled(parts: Sequence[Part]) -> "Text":
+def _to_rich_text(parts: Sequence[StyledText]) -> "Text":
     from rich.text import Text
 
     text = Text()
     for part in parts:
-        words, style = (part, "") if isinstance(part, str) else part
-        text.append(safe_text(words, one_line=True), style)
+        content, style = (part, "") if isinstance(part, str) else part
+        text.append(safe_text(content, one_line=True), style)
     return text

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from dragoman.surfaces.cli.call import Answer, Call, told
-from dragoman.surfaces.cli.place import Place, Ran
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, describe_error
+from dragoman.surfaces.cli.place import DataDirectory, ServiceOutcome
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
-_WORDS = {
+_COUNT_TEXT = {
     "recovery": (
         "lease ended, by a report or by taking the task back",
         "leases ended, by a report or by taking the task back",
@@ -45,7 +45,7 @@ WatchOption = Annotated[
 ]
 
 
-def tick(call: Call, *, watch: WatchOption = False) -> Answer | None:
+def tick(context: CommandContext, *, watch: WatchOption = False) -> CommandResult | None:
     """Run every service of a hub once.
 
     Recovery, deadlines, waves, spawn requests, queue, work items of handoffs, inbox, edited files,
@@ -58,54 +58,62 @@ def tick(call: Call, *, watch: WatchOption = False) -> Answer | None:
       dragoman tick
       dragoman tick --watch
     """
-    with call.writing() as place:
+    with context.open_for_writing() as directory:
         if watch:
-            return _watch(call, place)
-        ran = dict(place.run(place.duties))
-        return _answer(call, ran, place.remarks())
+            return _tick_until_stopped(context, directory)
+        outcomes = dict(directory.run_services(directory.services))
+        return _make_result(context, outcomes, directory.service_remarks())
 
 
-def _watch(call: Call, place: Place) -> Answer | None:
+def _tick_until_stopped(context: CommandContext, directory: DataDirectory) -> CommandResult | None:
     """Run all services until nobody reads the output or one fails; only news is printed."""
     # Only `--watch` takes the lock of a hub.
     from dragoman.system.hub_lock import HubLock
 
-    known: Mapping[str, str] = {}
-    warned = frozenset[str]()
-    with HubLock.acquire(place.data, "dragoman tick --watch"):
+    printed_remarks: Mapping[str, str] = {}
+    already_printed = frozenset[str]()
+    with HubLock.acquire(directory.path, "dragoman tick --watch"):
         while True:
-            ran = {name: done for name, done in place.run(place.duties) if done}
-            remarks = place.remarks()
-            answer = _answer(call, ran, remarks)
+            outcomes = {
+                name: done for name, done in directory.run_services(directory.services) if done
+            }
+            remarks = directory.service_remarks()
+            answer = _make_result(context, outcomes, remarks)
             if not answer.is_ok:
                 return answer
-            if ran or remarks != known:
-                call.tell(answer)
-            known = remarks
-            warned = call.warn(place, warned)
-            if not call.wait():
+            if outcomes or remarks != printed_remarks:
+                context.print_result(answer)
+            printed_remarks = remarks
+            already_printed = context.print_warnings(directory, already_printed)
+            if not context.wait():
                 return None
 
 
-def _answer(call: Call, ran: Mapping[str, Ran], remarks: Mapping[str, str]) -> Answer:
+def _make_result(
+    context: CommandContext, outcomes: Mapping[str, ServiceOutcome], remarks: Mapping[str, str]
+) -> CommandResult:
     """Result of the services; failures are listed separately."""
-    done = {name: count for name, count in ran.items() if isinstance(count, int)}
-    failed = {name: told(error) for name, error in ran.items() if not isinstance(error, int)}
+    done = {name: count for name, count in outcomes.items() if isinstance(count, int)}
+    failed = {
+        name: describe_error(error)
+        for name, error in outcomes.items()
+        if not isinstance(error, int)
+    }
 
     def show(screen: Screen) -> None:
-        for name in [*done, *(name for name in remarks if name not in ran)]:
-            screen.line(_line(name, done.get(name, 0), remarks.get(name, "")))
+        for name in [*done, *(name for name in remarks if name not in outcomes)]:
+            screen.line(_format_line(name, done.get(name, 0), remarks.get(name, "")))
         for name, (code, detail) in failed.items():
-            call.err.line((f"{name} failed: {code}: ", "bold red"), detail)
+            context.err.line((f"{name} failed: {code}: ", "bold red"), detail)
 
-    why = {name: {"code": code, "detail": detail} for name, (code, detail) in failed.items()}
-    data = {"duties": done, "remarks": remarks, **({"failed": why} if why else {})}
-    return Answer(data, show, is_ok=not why)
+    failures = {name: {"code": code, "detail": detail} for name, (code, detail) in failed.items()}
+    data = {"duties": done, "remarks": remarks, **({"failed": failures} if failures else {})}
+    return CommandResult(data, show, is_ok=not failures)
 
 
-def _line(name: str, count: int, remark: str) -> str:
-    one, many = _WORDS.get(name, ("", ""))
+def _format_line(name: str, count: int, remark: str) -> str:
+    one, many = _COUNT_TEXT.get(name, ("", ""))
     return f"{name:<11} {count:>6}  {one if count == 1 else many}{'; ' if remark else ''}{remark}"
 
 
-VERBS = (Verb("tick", tick, speaks=False),)
+COMMANDS = (CliCommand("tick", tick, takes_as=False),)

@@ -8,18 +8,18 @@ from typing import Annotated
 import typer
 
 import dragoman
-from dragoman.core.moments import duration
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.place import Place
-from dragoman.surfaces.cli.screen import CannotPrint, Part, ReaderGone, Screen
-from dragoman.surfaces.cli.store_url import default_url, masked
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.core.moments import format_duration
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.place import DataDirectory
+from dragoman.surfaces.cli.screen import OutputClosed, OutputError, Screen, StyledText
+from dragoman.surfaces.cli.store_url import default_url, mask_password
+from dragoman.surfaces.cli.verb import CliCommand
 
-_AGAIN = "Ctrl-C again does not wait"
+_SECOND_SIGNAL_HINT = "Ctrl-C again does not wait"
 
 
 def up(
-    call: Call,
+    context: CommandContext,
     host: Annotated[
         str,
         typer.Option(
@@ -64,48 +64,50 @@ def up(
     """
     import uvloop
 
-    from dragoman.system.log_lines import redact_log_lines
+    from dragoman.system.log_lines import redact_log
 
-    if call.shared.now is not None:
-        wrong_usage("a hub that runs has a clock that runs: leave out --now")
-    place, hub = call.house.open_hub(call.data, call.shared.store, host, port, config)
-    redactor = place.hub.redaction.redactor
-    redact_log_lines(lambda text: redactor.text(text).text)
-    said = _Said(call, place)
+    if context.shared.now is not None:
+        raise_usage_error("a hub that runs has a clock that runs: leave out --now")
+    directory, hub = context.wiring.build_hub(
+        context.data, context.shared.store, host, port, config
+    )
+    redactor = directory.hub.redaction.redactor
+    redact_log(lambda text: redactor.text(text).text)
+    status = _StatusPrinter(context, directory)
     try:
-        uvloop.run(hub.run(said.ready, said.waiting, said.troubled))
+        uvloop.run(hub.run(status.on_ready, status.on_waiting_for_agents, status.on_trouble))
     finally:
-        hub.close(said.levelling)
-        said.left()
-    said.aside("the hub has stopped")
+        hub.close(status.on_slow_services)
+        status.print_remaining_warnings()
+    status.print_note("the hub has stopped")
 
 
-class _Said:
+class _StatusPrinter:
     """Prints what happens to a running hub.
 
     The hub runs and stops even if nobody reads this: a terminal may be closed, and the program
     behind a pipe ends by the same Ctrl-C.
     """
 
-    def __init__(self, call: Call, place: Place) -> None:
-        self._call = call
-        self._place = place
-        self._told = set[str]()
+    def __init__(self, context: CommandContext, directory: DataDirectory) -> None:
+        self._context = context
+        self._directory = directory
+        self._reported = set[str]()
 
-    def aside(self, *parts: Part) -> None:
+    def print_note(self, *parts: StyledText) -> None:
         """Print a line on standard error."""
-        with suppress(CannotPrint, ReaderGone):
-            self._call.err.line(*parts)
+        with suppress(OutputError, OutputClosed):
+            self._context.err.line(*parts)
 
-    def ready(self, url: str) -> None:
+    def on_ready(self, url: str) -> None:
         """Print the addresses: the hub runs."""
-        call, settings = self._call, self._place.settings
-        data = call.data.absolute()
+        context, settings = self._context, self._directory.settings
+        data = context.data.absolute()
         named = settings.store.url
-        store = masked(named or default_url(data))
-        add, first = map(call.next_command, ("agent add NAME", 'task create "First" --ready'))
+        store = mask_password(named or default_url(data))
+        add, first = map(context.next_command, ("agent add NAME", 'task create "First" --ready'))
         lines = {
-            "listens": listens(url, settings.http.host),
+            "listens": describe_address(url, settings.http.host),
             "data": f"{data}, with the store {store}" if named else f"{data}",
             "token": f"{data / 'token'} (yours; agents get one by `{add}`)",
             "agents": ", ".join(settings.agents) or "none; [agents.NAME] in dragoman.toml adds one",
@@ -116,41 +118,47 @@ class _Said:
             for name, text in lines.items():
                 screen.line((f"{name:<8} ", "bold"), text)
 
-        said = {**lines, "data": f"{data}", "store": store}
-        with suppress(ReaderGone):
-            call.tell(Answer({"url": url, "version": dragoman.__version__, **said}, show))
-            call.out.flush()
+        data_fields = {**lines, "data": f"{data}", "store": store}
+        with suppress(OutputClosed):
+            context.print_result(
+                CommandResult({"url": url, "version": dragoman.__version__, **data_fields}, show)
+            )
+            context.out.flush()
 
-    def waiting(self, agents: int) -> None:
+    def on_waiting_for_agents(self, agents: int) -> None:
         """Tell how many agents a stop waits for."""
-        grace = duration(self._place.settings.hub.grace_ms)
-        them = "1 agent works" if agents == 1 else f"{agents} agents work"
-        self.aside(f"stopping: {them}, and may go on for {grace}; {_AGAIN}")
+        grace = format_duration(self._directory.settings.hub.grace_ms)
+        agents_text = "1 agent works" if agents == 1 else f"{agents} agents work"
+        self.print_note(
+            f"stopping: {agents_text}, and may go on for {grace}; {_SECOND_SIGNAL_HINT}"
+        )
 
-    def levelling(self, duties: Sequence[str], seconds: int) -> None:
+    def on_slow_services(self, services: Sequence[str], seconds: int) -> None:
         """Tell which services still have to finish."""
-        self.aside(f"stopping: {', '.join(duties)} may take {seconds}s to finish; {_AGAIN}")
+        self.print_note(
+            f"stopping: {', '.join(services)} may take {seconds}s to finish; {_SECOND_SIGNAL_HINT}"
+        )
 
-    def troubled(self, name: str, wrong: str) -> None:
+    def on_trouble(self, name: str, trouble: str) -> None:
         """Tell that a part has begun to fail, or has recovered (empty error)."""
-        self._told.add(wrong)
-        if wrong:
-            self.aside(("trouble: ", "yellow"), f"{name}: {wrong}")
+        self._reported.add(trouble)
+        if trouble:
+            self.print_note(("trouble: ", "yellow"), f"{name}: {trouble}")
         else:
-            self.aside(f"recovered: {name}")
+            self.print_note(f"recovered: {name}")
 
-    def left(self) -> None:
+    def print_remaining_warnings(self) -> None:
         """Print warnings that are still unprinted after the stop."""
-        warnings = self._place.warnings
-        warnings[:] = [words for words in warnings if words not in self._told]
-        with suppress(CannotPrint, ReaderGone):
-            self._call.warn(self._place)
+        warnings = self._directory.warnings
+        warnings[:] = [words for words in warnings if words not in self._reported]
+        with suppress(OutputError, OutputClosed):
+            self._context.print_warnings(self._directory)
 
 
-def listens(url: str, host: str) -> str:
+def describe_address(url: str, host: str) -> str:
     """Address of a hub: `url` is for this machine, also where `host` stands for any address."""
     anywhere = "" if host and host in url else ", and at every address of this machine"
     return f"{url}{anywhere} (a page about the API: {url}/docs)"
 
 
-VERBS = (Verb("up", up, speaks=False, sets_clock=False),)
+COMMANDS = (CliCommand("up", up, takes_as=False, takes_now=False),)

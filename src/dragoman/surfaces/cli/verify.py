@@ -8,86 +8,99 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import Struct
 
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.chain import check_file
-from dragoman.surfaces.cli.place import Evidence, Place
-from dragoman.surfaces.cli.screen import Bars, Progress, Screen
-from dragoman.surfaces.cli.verb import Verb
-from dragoman.surfaces.cli.words.phrases import UNSIGNED, counted
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.chain import verify_chain_file
+from dragoman.surfaces.cli.place import DataDirectory, Evidence
+from dragoman.surfaces.cli.screen import Progress, ProgressBars, Screen
+from dragoman.surfaces.cli.verb import CliCommand
+from dragoman.surfaces.cli.words.phrases import UNSIGNED_WARNING, pluralize
 
 if TYPE_CHECKING:
     from dragoman.engine.ports import Store
     from dragoman.engine.verifying.verify import Finding
-    from dragoman.files.projector import Behind
+    from dragoman.files.projector import StaleFiles
     from dragoman.ledger.checkpoint import Checkpoint
 
-_MOST_SHOWN = 100
-_FOREIGN = (
+_MAX_SHOWN = 100
+_UNTRUSTED_KEY = (
     "a forger could have replaced the hub's public key and signed again: compare keys/ledger.pub "
     "with an earlier copy of it. {doubt}"
 )
-_UNSEEN = (
+_FILES_NOT_COMPARED = (
     "the files were not compared with the ledger: {why}. Move what is in the way aside, and verify "
     "again"
 )
-_REWRITE = (
+_REPAIR_FILES_HINT = (
     ": `dragoman tick` applies what was edited in task files, or says beside them why not; after "
     "any other change, also an upgrade that writes files in another way, `dragoman rebuild-files` "
     "writes all of them again"
 )
-_DELETE = "keep a copy of that file and delete what is named here; its other lines still count"
-_BRING_BACK = (
+_DELETE_LINES_HINT = (
+    "keep a copy of that file and delete what is named here; its other lines still count"
+)
+_RESTORE_FILE_HINT = (
     "bring that file back from a copy, or move it away if you know why it is so; until then "
     "nothing is written"
 )
-_SURPLUS = "; surplus files are not dragoman's and are left alone: move them away"
+_SURPLUS_HINT = "; surplus files are not dragoman's and are left alone: move them away"
 
 
-class Verdict(Struct):
+class VerifyReport(Struct):
     """Findings of a verification: the first ones, and how many there were."""
 
     entries: int = 0
     streams: int = 0
     checkpoints: int = 0
-    found: int = 0
+    finding_count: int = 0
     findings: "list[Finding]" = []
     first_bad: int | None = None
-    signed: int = 0
+    signed_up_to: int = 0
     """Position up to which a valid signature covers the entries."""
-    spoiled: int = 0
+    invalid_checkpoints: int = 0
     """Number of findings that are invalid lines of checkpoints.jsonl."""
-    damage: int = 0
+    damage_count: int = 0
     """Number of findings that the database itself reports, below its rows."""
-    files: int = 0
+    file_finding_count: int = 0
     """Number of findings about files, which can be rebuilt."""
-    doubt: str = ""
+    key_doubt: str = ""
     """Reason why the key that checked them is not known to be the hub's; empty: it is."""
-    has_files: bool = True
+    files_complete: bool = True
     """False: the files were never written completely."""
-    unseen: str = ""
+    files_obstacle: str = ""
     """Error that prevented the comparison of the files."""
-    behind: "Behind | None" = None
+    files_behind: "StaleFiles | None" = None
     """Position of the files, if newer entries cannot be written to them."""
 
     @property
     def warnings(self) -> list[str]:
         """Warnings: nothing is wrong, but a person should know."""
-        unsigned = [UNSIGNED] if self.entries and not self.checkpoints else []
-        foreign = [_FOREIGN.format(doubt=self.doubt)] if self.checkpoints and self.doubt else []
-        unseen = [_UNSEEN.format(why=self.unseen)] if self.unseen else []
-        return unsigned + foreign + unseen + ([_behind(self.behind)] if self.behind else [])
+        unsigned = [UNSIGNED_WARNING] if self.entries and not self.checkpoints else []
+        untrusted_key = (
+            [_UNTRUSTED_KEY.format(doubt=self.key_doubt)]
+            if self.checkpoints and self.key_doubt
+            else []
+        )
+        not_compared = (
+            [_FILES_NOT_COMPARED.format(why=self.files_obstacle)] if self.files_obstacle else []
+        )
+        return (
+            unsigned
+            + untrusted_key
+            + not_compared
+            + ([_files_behind_warning(self.files_behind)] if self.files_behind else [])
+        )
 
-    def note(self, findings: "Iterable[Finding]") -> None:
+    def add_findings(self, findings: "Iterable[Finding]") -> None:
         """Add findings; only the first ones are kept."""
         for finding in findings:
-            self.found += 1
+            self.finding_count += 1
             if finding.position and finding.position < (self.first_bad or finding.position + 1):
                 self.first_bad = finding.position
-            if self.found <= _MOST_SHOWN:
+            if self.finding_count <= _MAX_SHOWN:
                 self.findings.append(finding)
 
 
-class _Where(Struct, frozen=True):
+class _Subject(Struct, frozen=True):
     """The data directory and ledger that were verified."""
 
     data: str
@@ -98,7 +111,7 @@ class _Where(Struct, frozen=True):
 
 
 def verify(
-    call: Call,
+    context: CommandContext,
     hashes: Annotated[
         bool, typer.Option("--hashes", help="Only hashes and checkpoints: neither views nor files.")
     ] = False,
@@ -126,7 +139,7 @@ def verify(
             "--allow-tail", help="With --key: entries may follow those that it has signed."
         ),
     ] = False,
-) -> Answer:
+) -> CommandResult:
     """Prove that nothing was lost or changed.
 
     Checks every hash, every checkpoint, every view against a replay, and the files against the
@@ -141,225 +154,248 @@ def verify(
       dragoman verify --chain intent.chain --key ledger.pub
     """
     if chain is not None:
-        return check_file(chain, key, allow_tail=allow_tail)
+        return verify_chain_file(chain, key, allow_tail=allow_tail)
     if key is not None:
-        wrong_usage("--key is for --chain: the ledger is checked by its own key")
+        raise_usage_error("--key is for --chain: the ledger is checked by its own key")
     if hashes:
-        with call.proving() as evidence:
-            return _answer(prove(evidence, call.err.progress), _where(call, evidence.store))
-    with call.reading() as place:
-        return _answer(examine(place, call.err.progress), _where(call, place.hub.store))
+        with context.open_evidence() as evidence:
+            return _make_result(
+                verify_ledger(evidence, context.err.progress),
+                _describe_subject(context, evidence.store),
+            )
+    with context.open_for_reading() as directory:
+        return _make_result(
+            verify_all(directory, context.err.progress),
+            _describe_subject(context, directory.hub.store),
+        )
 
 
-def _where(call: Call, store: "Store") -> _Where:
-    return _Where(str(call.data.absolute()), store.ledger_id())
+def _describe_subject(context: CommandContext, store: "Store") -> _Subject:
+    return _Subject(str(context.data.absolute()), store.ledger_id())
 
 
-def no_bars(what: str, total: int) -> AbstractContextManager[Progress]:
+def no_progress_bars(label: str, total: int) -> AbstractContextManager[Progress]:
     """Progress bars that show nothing."""
-    del what, total
+    del label, total
     return nullcontext(lambda _: None)
 
 
-def prove(evidence: Evidence, bars: Bars) -> Verdict:
+def verify_ledger(evidence: Evidence, bars: ProgressBars) -> VerifyReport:
     """Verify the ledger alone, with a progress bar."""
-    verdict = Verdict()
-    signed = _signed(evidence, verdict)
-    verdict.entries = evidence.store.head()
-    with bars("entries", verdict.entries) as progress:
-        verdict.note(_check_ledger(evidence, signed, verdict, progress))
-    return verdict
+    report = VerifyReport()
+    signed = _read_checkpoints(evidence, report)
+    report.entries = evidence.store.head()
+    with bars("entries", report.entries) as progress:
+        report.add_findings(_check_ledger(evidence, signed, report, progress))
+    return report
 
 
 def _check_ledger(
-    evidence: Evidence, signed: "list[Checkpoint]", verdict: Verdict, progress: Progress
+    evidence: Evidence, signed: "list[Checkpoint]", report: VerifyReport, progress: Progress
 ) -> "Iterator[Finding]":
     from dragoman.engine.verifying.verify import check_ledger
 
-    verdict.streams = yield from check_ledger(evidence.store, signed, progress, evidence.slices)
+    report.streams = yield from check_ledger(evidence.store, signed, progress, evidence.slices)
 
 
-def examine(place: Place, bars: Bars) -> Verdict:
+def verify_all(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
     """Verify ledger, database, views and files."""
-    from dragoman.engine.verifying.verify import check_views
+    from dragoman.engine.verifying.verify import check_stored_states
 
-    store = place.hub.store
-    verdict = prove(Evidence(store, place.checkpoints, place.slices), bars)
+    store = directory.hub.store
+    report = verify_ledger(Evidence(store, directory.checkpoints, directory.slices), bars)
     with bars("database", 1) as progress:
-        sound = verdict.found
-        verdict.note(_damage(store))
-        verdict.damage = verdict.found - sound
+        earlier_count = report.finding_count
+        report.add_findings(_find_damage(store))
+        report.damage_count = report.finding_count - earlier_count
         progress(1)
-    if verdict.damage:
+    if report.damage_count:
         # A damaged database may return less than it holds, by whichever index: it proves nothing.
-        return verdict
-    with bars("views", verdict.streams) as progress:
-        verdict.note(check_views(store, progress))
-    if not verdict.found:
+        return report
+    with bars("views", report.streams) as progress:
+        report.add_findings(check_stored_states(store, progress))
+    if not report.finding_count:
         # Files are projected from the ledger: with a broken one they cannot be compared.
-        with bars("files", verdict.streams) as progress:
-            sound = verdict.found
+        with bars("files", report.streams) as progress:
+            earlier_count = report.finding_count
             try:
-                verdict.note(_check_files(place, progress))
+                report.add_findings(_find_file_differences(directory, progress))
             except OSError as error:
-                verdict.unseen = f"{error.filename}: {error.strerror}"
-            verdict.files = verdict.found - sound
-            verdict.has_files = place.projector.has_begun()
-            verdict.behind = place.projector.behind
-    return verdict
+                report.files_obstacle = f"{error.filename}: {error.strerror}"
+            report.file_finding_count = report.finding_count - earlier_count
+            report.files_complete = directory.projector.has_cursor()
+            report.files_behind = directory.projector.stale
+    return report
 
 
-def _behind(files: "Behind") -> str:
-    late = counted(files.head - files.position, "entry", "entries")
+def _files_behind_warning(files: "StaleFiles") -> str:
+    missing = pluralize(files.head - files.position, "entry", "entries")
     return (
         f"the task files, letters and event lines show the ledger up to position {files.position}; "
-        f"{late} after it cannot be written to them now ({files.why}). The ledger has them whole, "
+        f"{missing} after it cannot be written to them now ({files.reason}). The ledger has "
+        "them whole, "
         "so nothing is lost or damaged: once the directory can be written, `dragoman tick` brings "
         "the files level"
     )
 
 
-def _damage(store: "Store") -> "Iterator[Finding]":
+def _find_damage(store: "Store") -> "Iterator[Finding]":
     from dragoman.engine.verifying.verify import Finding
 
-    for told in store.inspect().damage:
-        yield Finding(f"the database says: {told}")
+    for problem in store.inspect().damage:
+        yield Finding(f"the database says: {problem}")
 
 
-def _check_files(place: Place, progress: Progress) -> "Iterator[Finding]":
+def _find_file_differences(directory: DataDirectory, progress: Progress) -> "Iterator[Finding]":
     from dragoman.engine.verifying.verify import Finding
 
-    for difference in place.projector.compare(progress):
+    for difference in directory.projector.compare(progress):
         yield Finding(f"{difference.path} is {difference.problem}")
 
 
-def _signed(evidence: Evidence, verdict: Verdict) -> "list[Checkpoint]":
+def _read_checkpoints(evidence: Evidence, report: VerifyReport) -> "list[Checkpoint]":
     """Checkpoints that are valid."""
     from dragoman.engine.verifying.verify import Finding
-    from dragoman.ledger.checkpoint import read_lines
+    from dragoman.ledger.checkpoint import read_checkpoint_lines
 
-    signed, spoiled = read_lines(evidence.checkpoints.lines(), evidence.checkpoints.public)
-    verdict.note(Finding(f"checkpoints.jsonl, line {one.line}: {one.why}") for one in spoiled)
-    verdict.checkpoints, verdict.spoiled = len(signed), len(spoiled)
-    verdict.doubt = evidence.checkpoints.doubt
-    verdict.signed = max((checkpoint.size for checkpoint in signed), default=0)
+    signed, invalid = read_checkpoint_lines(
+        evidence.checkpoints.lines(), evidence.checkpoints.public
+    )
+    report.add_findings(
+        Finding(f"checkpoints.jsonl, line {one.line}: {one.reason}") for one in invalid
+    )
+    report.checkpoints, report.invalid_checkpoints = len(signed), len(invalid)
+    report.key_doubt = evidence.checkpoints.key_problem
+    report.signed_up_to = max((checkpoint.size for checkpoint in signed), default=0)
     return signed
 
 
-def _answer(verdict: Verdict, where: _Where) -> Answer:
+def _make_result(report: VerifyReport, subject: _Subject) -> CommandResult:
     data: dict[str, object] = {
-        "data": where.data,
-        "ledger": where.ledger,
-        "entries": verdict.entries,
-        "streams": verdict.streams,
-        "checkpoints": verdict.checkpoints,
+        "data": subject.data,
+        "ledger": subject.ledger,
+        "entries": report.entries,
+        "streams": report.streams,
+        "checkpoints": report.checkpoints,
         "findings": [
             {"position": f.position or None, "stream": f.stream or None, "problem": f.problem}
-            for f in verdict.findings
+            for f in report.findings
         ],
-        "found": verdict.found,
-        "firstBadPosition": verdict.first_bad,
-        "warnings": verdict.warnings,
+        "found": report.finding_count,
+        "firstBadPosition": report.first_bad,
+        "warnings": report.warnings,
     }
-    if not verdict.found:
-        return Answer(data, lambda screen: _print_good(verdict, where, screen))
-    data |= {"code": _code(verdict), "detail": _headline(verdict)}
-    return Answer(data, lambda screen: _print_findings(verdict, where, screen), is_ok=False)
+    if not report.finding_count:
+        return CommandResult(data, lambda screen: _print_good(report, subject, screen))
+    data |= {"code": _result_code(report), "detail": _headline(report)}
+    return CommandResult(data, lambda screen: _print_findings(report, subject, screen), is_ok=False)
 
 
-def _code(verdict: Verdict) -> str:
+def _result_code(report: VerifyReport) -> str:
     """Refusal code for the kind of all findings."""
-    if verdict.found == verdict.files:
+    if report.finding_count == report.file_finding_count:
         return "files_differ"
-    return "store_corrupt" if verdict.found == verdict.damage else "ledger_broken"
+    return "store_corrupt" if report.finding_count == report.damage_count else "ledger_broken"
 
 
-def counts(verdict: Verdict) -> str:
+def summarize_counts(report: VerifyReport) -> str:
     """Number of entries, streams and checkpoints that were verified."""
     return ", ".join(
         (
-            counted(verdict.entries, "entry", "entries"),
-            counted(verdict.streams, "stream"),
-            counted(verdict.checkpoints, "checkpoint"),
+            pluralize(report.entries, "entry", "entries"),
+            pluralize(report.streams, "stream"),
+            pluralize(report.checkpoints, "checkpoint"),
         )
     )
 
 
-def _print_good(verdict: Verdict, where: _Where, screen: Screen) -> None:
-    if not verdict.warnings:
-        reach = f"; signatures reach to position {verdict.signed}"
-        is_ahead = verdict.signed < verdict.entries
-        screen.line(f"{where}{counts(verdict)}: all good{reach * is_ahead}")
+def _print_good(report: VerifyReport, subject: _Subject, screen: Screen) -> None:
+    if not report.warnings:
+        reach = f"; signatures reach to position {report.signed_up_to}"
+        is_ahead = report.signed_up_to < report.entries
+        screen.line(f"{subject}{summarize_counts(report)}: all good{reach * is_ahead}")
         return
-    screen.line(f"{where}{counts(verdict)}: every hash fits")
-    for warning in verdict.warnings:
+    screen.line(f"{subject}{summarize_counts(report)}: every hash fits")
+    for warning in report.warnings:
         screen.line(("warning: ", "yellow"), warning)
 
 
-def _headline(verdict: Verdict) -> str:
-    if verdict.damage:
-        return f"the database is damaged, {_what_is_left(verdict)}"
-    if verdict.found == verdict.files and not verdict.has_files:
+def _headline(report: VerifyReport) -> str:
+    if report.damage_count:
+        return f"the database is damaged, {_recovery_advice(report)}"
+    if report.finding_count == report.file_finding_count and not report.files_complete:
         return (
-            f"{_extent(verdict)}, but its files were never completely written: the command that "
+            f"{_proven_extent(report)}, but its files were never completely written: the "
+            "command that "
             "made this directory, usually a restore, was interrupted. Nothing is lost; `dragoman "
             "rebuild-files` writes them"
         )
-    if verdict.found == verdict.files:
-        do = "1 file does" if verdict.found == 1 else f"{verdict.found} files do"
-        has_surplus = any(finding.problem.endswith(" is surplus") for finding in verdict.findings)
+    if report.finding_count == report.file_finding_count:
+        do = "1 file does" if report.finding_count == 1 else f"{report.finding_count} files do"
+        has_surplus = any(finding.problem.endswith(" is surplus") for finding in report.findings)
         return (
-            f"{_extent(verdict)}, but {do} not show it as it is{_REWRITE}{_SURPLUS * has_surplus}"
+            f"{_proven_extent(report)}, but {do} not show it as it "
+            f"is{_REPAIR_FILES_HINT}{_SURPLUS_HINT * has_surplus}"
         )
-    if verdict.found == verdict.spoiled:
-        lines = counted(verdict.spoiled, "line")
-        return f"{_extent(verdict)}, but of checkpoints.jsonl {lines} cannot be believed: " + (
-            _DELETE if verdict.checkpoints else _BRING_BACK
+    if report.finding_count == report.invalid_checkpoints:
+        lines = pluralize(report.invalid_checkpoints, "line")
+        return (
+            f"{_proven_extent(report)}, but of checkpoints.jsonl {lines} cannot be believed: "
+            + (_DELETE_LINES_HINT if report.checkpoints else _RESTORE_FILE_HINT)
         )
-    if verdict.first_bad is None:
-        return f"{_extent(verdict)}, but not all beside it holds; findings: {verdict.found}"
-    return f"{_first_bad(verdict)}; findings: {verdict.found}"
+    if report.first_bad is None:
+        return (
+            f"{_proven_extent(report)}, but not all beside it holds; findings: "
+            f"{report.finding_count}"
+        )
+    return f"{_first_bad_text(report)}; findings: {report.finding_count}"
 
 
-def _first_bad(verdict: Verdict) -> str:
-    return f"the first bad position is {verdict.first_bad}"
+def _first_bad_text(report: VerifyReport) -> str:
+    return f"the first bad position is {report.first_bad}"
 
 
-def _extent(verdict: Verdict) -> str:
+def _proven_extent(report: VerifyReport) -> str:
     """Extent of the ledger that is proven, where no position is bad."""
-    if verdict.signed >= verdict.entries:
+    if report.signed_up_to >= report.entries:
         return "the ledger is whole"
-    if verdict.signed:
+    if report.signed_up_to:
         return (
-            f"the ledger is as it was signed up to position {verdict.signed}, and every hash "
+            f"the ledger is as it was signed up to position {report.signed_up_to}, and every hash "
             "behind it fits"
         )
     return "every hash of the ledger fits, though no good signature covers it"
 
 
-def _what_is_left(verdict: Verdict) -> str:
+def _recovery_advice(report: VerifyReport) -> str:
     """Advice for a damaged database: how to make a sound directory of it."""
-    if verdict.found == verdict.damage:
+    if report.finding_count == report.damage_count:
         return (
-            f"and {_extent(verdict)}: keep all files as they are, and let nobody work on them. "
+            f"and {_proven_extent(report)}: keep all files as they are, and let nobody work on "
+            "them. "
             "`dragoman backup FILE` and `dragoman restore FILE --data NEW` make a sound directory "
             "out of the ledger; if the backup is refused, restore an earlier one"
         )
-    found = "not all beside the ledger holds" if verdict.first_bad is None else _first_bad(verdict)
+    ledger_state = (
+        "not all beside the ledger holds" if report.first_bad is None else _first_bad_text(report)
+    )
     return (
-        f"and {found}: keep all files as they are, and make a new directory out of an earlier "
-        f"backup: `dragoman restore FILE --data NEW`; findings: {verdict.found}"
+        f"and {ledger_state}: keep all files as they are, and make a new directory out of an "
+        "earlier "
+        f"backup: `dragoman restore FILE --data NEW`; findings: {report.finding_count}"
     )
 
 
-def _print_findings(verdict: Verdict, where: _Where, screen: Screen) -> None:
-    screen.line(f"{where}{counts(verdict)}: ", ("NOT good", "bold red"), f"; {_headline(verdict)}")
-    for finding in sorted(verdict.findings, key=lambda f: (f.position == 0, f.position)):
-        place = f"position {finding.position}" if finding.position else "beside the ledger"
+def _print_findings(report: VerifyReport, subject: _Subject, screen: Screen) -> None:
+    screen.line(
+        f"{subject}{summarize_counts(report)}: ", ("NOT good", "bold red"), f"; {_headline(report)}"
+    )
+    for finding in sorted(report.findings, key=lambda f: (f.position == 0, f.position)):
+        position = f"position {finding.position}" if finding.position else "beside the ledger"
         stream = f", {finding.stream}" if finding.stream else ""
-        screen.line(f"  {place}{stream}: {finding.problem}")
-    if verdict.found > len(verdict.findings):
-        screen.line(f"  … and {verdict.found - len(verdict.findings)} more")
+        screen.line(f"  {position}{stream}: {finding.problem}")
+    if report.finding_count > len(report.findings):
+        screen.line(f"  … and {report.finding_count - len(report.findings)} more")
 
 
-VERBS = (Verb("verify", verify, speaks=False),)
+COMMANDS = (CliCommand("verify", verify, takes_as=False),)

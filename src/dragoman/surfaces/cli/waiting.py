@@ -6,11 +6,11 @@ from typing import TextIO
 
 _PAUSE_MS = 200
 
-Wait = Callable[[], bool]
+PollPause = Callable[[], bool]
 """Pauses; False when polling should stop."""
 
 
-def poll_while_read(stream: TextIO) -> Wait:
+def pause_while_reader_listens(stream: TextIO) -> PollPause:
     """Make a pause of 200 ms that ends polling when the reader closes the stream."""
     poll = select.poll()
     # No event is registered: poll reports a closed peer all the same.

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from dragoman.core.authority import MAY_VOUCH, vouches_for
+from dragoman.core.authority import MAY_MANAGE_CREDENTIALS, may_manage_credentials_of
 from dragoman.core.commands import (
     AliasTask,
     AnyCommand,
@@ -22,72 +22,92 @@ from dragoman.core.commands import (
 from dragoman.core.errors import Refused
 from dragoman.core.events import LinkKind, Outcome, Priority, Status
 from dragoman.core.ids import check_task_id
-from dragoman.core.limits import ATTEMPTS, BODY, LINKS, REASON, TEXT, TITLE, TTL_MS, WHOLE
+from dragoman.core.limits import (
+    LEASE_RANGE_MS,
+    MAX_ATTEMPTS,
+    MAX_BODY,
+    MAX_LINKS,
+    MAX_REASON,
+    MAX_SAFE_INTEGER,
+    MAX_TEXT,
+    MAX_TITLE,
+)
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Receipt
 from dragoman.engine.reads.ask import find_agent
-from dragoman.engine.shown.tasks import WholeTask
+from dragoman.engine.shown.tasks import TaskDetail
 from dragoman.surfaces.http.endpoint import Body, Endpoint, respond
-from dragoman.surfaces.http.names import AgentName, Alias, NewId, NoTaskName, Session, TaskName
+from dragoman.surfaces.http.names import (
+    AgentName,
+    Alias,
+    NewId,
+    OptionalTaskName,
+    Session,
+    TaskName,
+)
 from dragoman.surfaces.http.office import Call
-from dragoman.surfaces.http.problems import stop
-from dragoman.surfaces.http.tasks import show_left
+from dragoman.surfaces.http.problems import problem_error
+from dragoman.surfaces.http.tasks import task_after
 
 Fence = Annotated[
-    int, Meta(ge=0, le=WHOLE, description="The fencing token of the claim, to be safe.")
+    int, Meta(ge=0, le=MAX_SAFE_INTEGER, description="The fencing token of the claim, to be safe.")
 ]
-Ttl = Annotated[
+LeaseTtl = Annotated[
     int,
-    Meta(ge=TTL_MS[0], le=TTL_MS[1], description="How long the agent may be silent, in ms."),
+    Meta(
+        ge=LEASE_RANGE_MS[0],
+        le=LEASE_RANGE_MS[1],
+        description="How long the agent may be silent, in ms.",
+    ),
 ]
-Line = Annotated[str, Meta(max_length=REASON)]
-Words = Annotated[str, Meta(max_length=TEXT)]
-Lines = Annotated[tuple[Line, ...], Meta(max_length=LINKS)]
-Names = Annotated[tuple[TaskName, ...], Meta(max_length=LINKS)]
-Aliases = Annotated[tuple[Alias, ...], Meta(max_length=LINKS)]
+ReasonText = Annotated[str, Meta(max_length=MAX_REASON)]
+ProgressText = Annotated[str, Meta(max_length=MAX_TEXT)]
+Blockers = Annotated[tuple[ReasonText, ...], Meta(max_length=MAX_LINKS)]
+TaskNames = Annotated[tuple[TaskName, ...], Meta(max_length=MAX_LINKS)]
+Aliases = Annotated[tuple[Alias, ...], Meta(max_length=MAX_LINKS)]
 
 
 class NewTask(Body, frozen=True):
     """A task to create; without an id the hub assigns one."""
 
-    title: Annotated[str, Meta(min_length=1, max_length=TITLE)]
+    title: Annotated[str, Meta(min_length=1, max_length=MAX_TITLE)]
     id: NewId | None = None
-    body: Annotated[str, Meta(max_length=BODY)] = ""
+    body: Annotated[str, Meta(max_length=MAX_BODY)] = ""
     ready: bool = False
     assignee: AgentName = ""
-    parent: NoTaskName = ""
+    parent: OptionalTaskName = ""
     review_required: bool | None = None
     priority: Priority = "normal"
-    blocked_by: Names = ()
-    discovered_from: NoTaskName = ""
+    blocked_by: TaskNames = ()
+    discovered_from: OptionalTaskName = ""
     aliases: Aliases = ()
-    max_attempts: Annotated[int, Meta(ge=1, le=ATTEMPTS)] | None = None
+    max_attempts: Annotated[int, Meta(ge=1, le=MAX_ATTEMPTS)] | None = None
 
 
-async def create(call: Call) -> Any:
-    new: NewTask = call.body
-    if new.id == "" and (misnamed := check_task_id(new.id, "id")) is not None:
+async def create_task(call: Call) -> Any:
+    body: NewTask = call.body
+    if body.id == "" and (misnamed := check_task_id(body.id, "id")) is not None:
         raise Refused(misnamed)
-    defaults = call.office.door.settings.tasks
-    review, attempts = new.review_required, new.max_attempts
+    defaults = call.context.deps.settings.tasks
+    review, attempts = body.review_required, body.max_attempts
     command = CreateTask(
-        title=new.title,
-        id=new.id or "",
-        body=new.body,
-        ready=new.ready,
-        assignee=new.assignee,
-        parent=new.parent,
+        title=body.title,
+        id=body.id or "",
+        body=body.body,
+        ready=body.ready,
+        assignee=body.assignee,
+        parent=body.parent,
         review_required=defaults.review_required if review is None else review,
-        priority=new.priority,
-        blocked_by=new.blocked_by,
-        discovered_from=new.discovered_from,
-        aliases=new.aliases,
+        priority=body.priority,
+        blocked_by=body.blocked_by,
+        discovered_from=body.discovered_from,
+        aliases=body.aliases,
         max_attempts=defaults.max_attempts if attempts is None else attempts,
     )
-    accepted = await call.do(command)
-    made = accepted.receipts[0]
-    response = respond(call.request.scope, await show_left(call, made), 201)
-    response.headers["location"] = f"/v1/tasks/{made.task}"
+    accepted = await call.submit(command)
+    receipt = accepted.receipts[0]
+    response = respond(call.request.scope, await task_after(call, receipt), 201)
+    response.headers["location"] = f"/v1/tasks/{receipt.task}"
     return response
 
 
@@ -96,7 +116,7 @@ class Claim(Body, frozen=True):
 
     agent: AgentName = ""
     session: Session = ""
-    ttl_ms: Ttl | None = None
+    ttl_ms: LeaseTtl | None = None
 
 
 class Claimed(Struct, frozen=True, rename="camel"):
@@ -108,28 +128,28 @@ class Claimed(Struct, frozen=True, rename="camel"):
     fence: int
     expires_at: str | None
     """None if the claim was repeated and its attempt is over."""
-    task: WholeTask
+    task: TaskDetail
     token: str | None = None
     """Token of this attempt while it lasts, for callers that claim in another's name. Such a caller
     could not go on without it, and may pass it to the agent as its credentials."""
 
 
-async def claim(call: Call) -> Claimed:
+async def claim_task(call: Call) -> Claimed:
     """Claim a task."""
-    command = claim_command(call, call.path["name"], call.body)
-    accepted = await call.do(command)
-    return await claimed(call, command, accepted.receipts[0])
+    command = claim_command(call, call.path_params["name"], call.body)
+    accepted = await call.submit(command)
+    return await claim_response(call, command, accepted.receipts[0])
 
 
-def claim_command(call: Call, task: str, asked: Claim) -> ClaimTask:
+def claim_command(call: Call, task: str, body: Claim) -> ClaimTask:
     """Build the command that claims a task, or the next ready one, for the requested agent."""
-    ttl_ms = call.office.door.settings.leases.ttl_ms if asked.ttl_ms is None else asked.ttl_ms
-    return ClaimTask(task, asked.agent or call.principal.actor.name, asked.session, ttl_ms)
+    ttl_ms = call.context.deps.settings.leases.ttl_ms if body.ttl_ms is None else body.ttl_ms
+    return ClaimTask(task, body.agent or call.principal.actor.name, body.session, ttl_ms)
 
 
-async def claimed(call: Call, command: ClaimTask, receipt: Receipt) -> Claimed:
+async def claim_response(call: Call, command: ClaimTask, receipt: Receipt) -> Claimed:
     """Build the response to a claim; with the lease as it is now (S-IDEM)."""
-    task = await show_left(call, receipt)
+    task = await task_after(call, receipt)
     lease = task.lease if task.lease and task.lease.fence == receipt.fence else None
     return Claimed(
         agent=command.agent,
@@ -138,18 +158,20 @@ async def claimed(call: Call, command: ClaimTask, receipt: Receipt) -> Claimed:
         fence=receipt.fence,
         expires_at=lease and lease.expires_at,
         task=task,
-        token=await _token(call, command.agent, receipt) if lease and lease.live else None,
+        token=await _attempt_token(call, command.agent, receipt) if lease and lease.live else None,
     )
 
 
-async def _token(call: Call, agent: str, receipt: Receipt) -> str | None:
+async def _attempt_token(call: Call, agent: str, receipt: Receipt) -> str | None:
     actor = call.principal.actor
-    if actor.name == agent or not MAY_VOUCH[actor.role]:
+    if actor.name == agent or not MAY_MANAGE_CREDENTIALS[actor.role]:
         return None
-    if not vouches_for(actor, await call.office.read(find_agent, agent)):
+    if not may_manage_credentials_of(actor, await call.context.read(find_agent, agent)):
         return None
     # The token dies with its attempt, however long that takes.
-    return call.office.door.identity.attempt_token(agent, receipt.task, receipt.fence, TTL_MS[1])
+    return call.context.deps.identity.issue_attempt_token(
+        agent, receipt.task, receipt.fence, LEASE_RANGE_MS[1]
+    )
 
 
 class Heartbeat(Body, frozen=True):
@@ -168,19 +190,21 @@ class Held(Struct, frozen=True, rename="camel"):
     expires_at: str
 
 
-async def heartbeat(call: Call) -> Held:
+async def renew_lease(call: Call) -> Held:
     """Renew the lease of the holder."""
-    beat: Heartbeat = call.body
-    command = RenewLease(call.path["name"], beat.fence)
-    accepted = await call.do(command)
-    held = accepted.receipts[0]
-    return Held(held.task, held.status, held.attempt, held.fence, to_rfc3339(held.expires_at))
+    body: Heartbeat = call.body
+    command = RenewLease(call.path_params["name"], body.fence)
+    accepted = await call.submit(command)
+    receipt = accepted.receipts[0]
+    return Held(
+        receipt.task, receipt.status, receipt.attempt, receipt.fence, to_rfc3339(receipt.expires_at)
+    )
 
 
 class Release(Body, frozen=True):
     """Release a task without counting a failure."""
 
-    reason: Line = "released"
+    reason: ReasonText = "released"
     fence: Fence | None = None
 
 
@@ -188,23 +212,23 @@ class Move(Body, frozen=True):
     """A transition to another status; only a claim leads to in-progress."""
 
     to: Status
-    reason: Line = ""
+    reason: ReasonText = ""
     fence: Fence | None = None
 
 
 class Note(Body, frozen=True):
     """A line for the work log."""
 
-    text: Annotated[str, Meta(min_length=1, max_length=TEXT)]
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
     fence: Fence | None = None
 
 
 class Link(Body, frozen=True):
     """Links to other tasks, or more names of this one; all or none."""
 
-    blocked_by: Names = ()
-    parent: NoTaskName = ""
-    discovered_from: NoTaskName = ""
+    blocked_by: TaskNames = ()
+    parent: OptionalTaskName = ""
+    discovered_from: OptionalTaskName = ""
     aliases: Aliases = ()
     fence: Fence | None = None
 
@@ -213,9 +237,9 @@ class Update(Body, frozen=True):
     """Progress: another status where the transition table allows it, else a line in the log."""
 
     to: Status | None = None
-    progress: Words = ""
-    notes: Words = ""
-    blockers: Lines = ()
+    progress: ProgressText = ""
+    notes: ProgressText = ""
+    blockers: Blockers = ()
     fence: Fence | None = None
 
 
@@ -223,8 +247,8 @@ class Report(Body, frozen=True):
     """The outcome of an attempt; applied at once, or when its session or its lease ends."""
 
     outcome: Outcome
-    notes: Words = ""
-    blockers: Lines = ()
+    notes: ProgressText = ""
+    blockers: Blockers = ()
     details: Annotated[
         dict[str, Any],
         Meta(description="Details for programs; a number `cost` counts for the agent's budget."),
@@ -233,39 +257,39 @@ class Report(Body, frozen=True):
     fence: Fence | None = None
 
 
-def _update(task: str, asked: Update) -> list[AnyCommand]:
-    if asked.to is None and not (asked.progress or asked.notes or asked.blockers):
-        raise stop("invalid_field", "at least one of to, progress, notes and blockers is needed")
-    return [
-        UpdateTask(task, asked.to, asked.progress, asked.notes, asked.blockers, fence=asked.fence)
-    ]
+def _update_commands(task: str, body: Update) -> list[AnyCommand]:
+    if body.to is None and not (body.progress or body.notes or body.blockers):
+        raise problem_error(
+            "invalid_field", "at least one of to, progress, notes and blockers is needed"
+        )
+    return [UpdateTask(task, body.to, body.progress, body.notes, body.blockers, fence=body.fence)]
 
 
-def _link(task: str, asked: Link) -> list[AnyCommand]:
+def _link_commands(task: str, body: Link) -> list[AnyCommand]:
     links: tuple[tuple[LinkKind, tuple[str, ...]], ...] = (
-        ("blocked-by", asked.blocked_by),
-        ("parent", (asked.parent,)),
-        ("discovered-from", (asked.discovered_from,)),
+        ("blocked-by", body.blocked_by),
+        ("parent", (body.parent,)),
+        ("discovered-from", (body.discovered_from,)),
     )
     commands: list[AnyCommand] = [
-        LinkTask(task, kind, other, asked.fence)
+        LinkTask(task, kind, other, body.fence)
         for kind, others in links
         for other in others
         if other
     ]
-    commands += [AliasTask(task, name, asked.fence) for name in asked.aliases]
+    commands += [AliasTask(task, name, body.fence) for name in body.aliases]
     if not commands:
-        raise stop(
+        raise problem_error(
             "invalid_field",
             "at least one of blocked_by, parent, discovered_from and aliases is needed",
         )
     return commands
 
 
-Commands = Callable[[Call, str, Any], list[AnyCommand]]
+CommandFactory = Callable[[Call, str, Any], list[AnyCommand]]
 """Takes the call, the name of the task and the body of the request."""
 
-_ACTIONS: dict[str, tuple[str, type[Body], Commands]] = {
+_TASK_ACTIONS: dict[str, tuple[str, type[Body], CommandFactory]] = {
     "release": (
         "Release a task",
         Release,
@@ -284,12 +308,12 @@ _ACTIONS: dict[str, tuple[str, type[Body], Commands]] = {
     "link": (
         "Link a task to others, or add an alias",
         Link,
-        lambda _, task, asked: _link(task, asked),
+        lambda _, task, asked: _link_commands(task, asked),
     ),
     "update": (
         "Report progress",
         Update,
-        lambda _, task, asked: _update(task, asked),
+        lambda _, task, asked: _update_commands(task, asked),
     ),
     "report": (
         "Report the outcome of an attempt",
@@ -303,7 +327,7 @@ _ACTIONS: dict[str, tuple[str, type[Body], Commands]] = {
                 asked.details,
                 asked.fence,
                 asked.apply,
-                call.office.door.settings.retry,
+                call.context.deps.settings.retry,
             )
         ],
     ),
@@ -311,25 +335,31 @@ _ACTIONS: dict[str, tuple[str, type[Body], Commands]] = {
 """Action on a task -> its summary, the shape of its body, and its commands."""
 
 
-def _action(name: str, summary: str, shape: type[Body], commands: Commands) -> Endpoint:
-    async def act(call: Call) -> WholeTask:
-        wanted = commands(call, call.path["name"], call.body)
-        accepted = await call.do(*wanted)
-        return await show_left(call, accepted.receipts[-1])
+def _action_endpoint(
+    name: str, summary: str, shape: type[Body], commands: CommandFactory
+) -> Endpoint:
+    async def run_action(call: Call) -> TaskDetail:
+        to_run = commands(call, call.path_params["name"], call.body)
+        accepted = await call.submit(*to_run)
+        return await task_after(call, accepted.receipts[-1])
 
-    return Endpoint("POST", f"/v1/tasks/{{name}}/{name}", summary, act, WholeTask, body=shape)
+    return Endpoint(
+        "POST", f"/v1/tasks/{{name}}/{name}", summary, run_action, TaskDetail, body=shape
+    )
 
 
 ENDPOINTS = (
-    Endpoint("POST", "/v1/tasks", "Create a task", create, WholeTask, body=NewTask, status=201),
-    Endpoint("POST", "/v1/tasks/{name}/claim", "Claim a task", claim, Claimed, body=Claim),
+    Endpoint(
+        "POST", "/v1/tasks", "Create a task", create_task, TaskDetail, body=NewTask, status=201
+    ),
+    Endpoint("POST", "/v1/tasks/{name}/claim", "Claim a task", claim_task, Claimed, body=Claim),
     Endpoint(
         "POST",
         "/v1/tasks/{name}/heartbeat",
         "Renew the lease of an attempt",
-        heartbeat,
+        renew_lease,
         Held,
         body=Heartbeat,
     ),
-    *(_action(name, *action) for name, action in _ACTIONS.items()),
+    *(_action_endpoint(name, *action) for name, action in _TASK_ACTIONS.items()),
 )

@@ -6,15 +6,15 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.core import missing
-from dragoman.core.commands import PAUSED_BY_HAND, AnyCommand, PauseAgent, ResumeAgent
+from dragoman.core.commands import DEFAULT_PAUSE_REASON, AnyCommand, PauseAgent, ResumeAgent
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
-from dragoman.core.limits import REASON
+from dragoman.core.limits import MAX_REASON
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.agent import AgentRecord
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_agent, list_agents
-from dragoman.engine.shown.agents import ShownPause, Started, shown_pause
+from dragoman.engine.shown.agents import AgentActivity, PauseResource, pause_resource
 from dragoman.services.desk import AgentState
 from dragoman.surfaces.http.endpoint import Body, Endpoint, Query
 from dragoman.surfaces.http.history import Limit
@@ -47,8 +47,8 @@ class ShownAgent(Struct, frozen=True, rename="camel"):
     registered_at: str
     tokens: int
     has_key: bool
-    paused: ShownPause | None
-    started: Started | None
+    paused: PauseResource | None
+    started: AgentActivity | None
     """Null for an agent that this hub does not start."""
 
 
@@ -59,92 +59,98 @@ class AgentPage(Struct, frozen=True):
     next: str | None
 
 
-async def list_known(call: Call) -> AgentPage:
+async def list_agents_page(call: Call) -> AgentPage:
     """List a page of agents."""
     query: AgentsQuery = call.query
     if query.speaks:
-        call.office.dialect(query.speaks, "speaks")
-    found = await call.office.read(_wanted, query, call.now)
+        call.context.find_dialect(query.speaks, "speaks")
+    found = await call.context.read(_find_agents, query, call.now)
     page = found[: query.limit]
     more = page[-1].name if found[query.limit :] else None
-    fleet = _fleet(call)
-    return AgentPage([_shown(record, call.now, fleet.get(record.name)) for record in page], more)
+    states = _agent_states(call)
+    return AgentPage(
+        [_to_resource(record, call.now, states.get(record.name)) for record in page], more
+    )
 
 
-def _wanted(store: Store, query: AgentsQuery, now: int) -> list[AgentRecord]:
+def _find_agents(store: Store, query: AgentsQuery, now: int) -> list[AgentRecord]:
     """Read the matching agents: at least one more than fits on the page, if there is one."""
     found, after = list[AgentRecord](), query.after
-    while len(found) <= query.limit and (some := list_agents(store, after)):
-        found += (record for record in some if _is_wanted(record, query, now))
-        after = some[-1].name
+    while len(found) <= query.limit and (batch := list_agents(store, after)):
+        found += (record for record in batch if _matches(record, query, now))
+        after = batch[-1].name
     return found
 
 
-def _is_wanted(record: AgentRecord, query: AgentsQuery, now: int) -> bool:
+def _matches(record: AgentRecord, query: AgentsQuery, now: int) -> bool:
     return (
         query.role in (UNSET, record.role)
         and (not query.speaks or query.speaks in record.speaks)
-        and query.paused in (UNSET, record.paused(now) is not None)
+        and query.paused in (UNSET, record.active_pause(now) is not None)
     )
 
 
 async def show_agent(call: Call) -> ShownAgent:
     """Show one agent by its name."""
-    return await _show(call, call.path["name"])
+    return await _read_agent(call, call.path_params["name"])
 
 
-async def _show(call: Call, name: str) -> ShownAgent:
-    return _shown(await call.office.found(_find, name), call.now, _fleet(call).get(name))
+async def _read_agent(call: Call, name: str) -> ShownAgent:
+    return _to_resource(
+        await call.context.find_or_raise(_find_record, name),
+        call.now,
+        _agent_states(call).get(name),
+    )
 
 
-def _fleet(call: Call) -> dict[str, AgentState]:
-    return {state.name: state for state in call.office.door.fleet()}
+def _agent_states(call: Call) -> dict[str, AgentState]:
+    return {state.name: state for state in call.context.deps.agent_states()}
 
 
-def _find(store: Store, name: str) -> AgentRecord | Refusal:
+def _find_record(store: Store, name: str) -> AgentRecord | Refusal:
     known = find_agent(store, name)
     return known or missing.agent(name)
 
 
-def _shown(record: AgentRecord, now: int, state: AgentState | None) -> ShownAgent:
+def _to_resource(record: AgentRecord, now: int, state: AgentState | None) -> ShownAgent:
     return ShownAgent(
         name=record.name,
         role=record.role,
         speaks=record.speaks,
         registered_at=to_rfc3339(record.registered_at),
-        tokens=len(record.live_tokens(now)),
+        tokens=len(record.valid_tokens(now)),
         has_key=bool(record.key),
-        paused=shown_pause(record.paused(now)),
-        started=None if state is None else _started(state),
+        paused=pause_resource(record.active_pause(now)),
+        started=None if state is None else _to_started(state),
     )
 
 
-def _started(state: AgentState) -> Started:
-    used = state.used
-    return Started(
-        running=state.running,
+def _to_started(state: AgentState) -> AgentActivity:
+    used = state.usage
+    return AgentActivity(
+        running=state.running_tasks,
         attempts=used.attempts,
         minutes=round(used.ms / 60_000, 1),
         output=used.output,
         cost=used.cost,
-        idle=state.paused or None,
+        idle=state.idle_reason or None,
     )
 
 
 class Pausing(Body, frozen=True):
     """The reason for pausing an agent: nothing more is started for it."""
 
-    reason: Annotated[str, Meta(min_length=1, max_length=REASON)] = PAUSED_BY_HAND
+    reason: Annotated[str, Meta(min_length=1, max_length=MAX_REASON)] = DEFAULT_PAUSE_REASON
 
 
 class Resuming(Body, frozen=True):
     """An empty body."""
 
 
-Command = Callable[[str, Any], AnyCommand]
+CommandFactory = Callable[[str, Any], AnyCommand]
 """Takes the agent's name and the body of the request."""
 
-_ACTIONS: dict[str, tuple[str, type[Body], Command]] = {
+_AGENT_ACTIONS: dict[str, tuple[str, type[Body], CommandFactory]] = {
     "pause": (
         "Pause an agent",
         Pausing,
@@ -159,17 +165,21 @@ _ACTIONS: dict[str, tuple[str, type[Body], Command]] = {
 """Action on an agent -> its summary, the shape of its body, and its command."""
 
 
-def _action(name: str, summary: str, shape: type[Body], command: Command) -> Endpoint:
-    async def act(call: Call) -> ShownAgent:
-        agent = call.path["name"]
-        await call.do(command(agent, call.body))
-        return await _show(call, agent)
+def _action_endpoint(
+    name: str, summary: str, shape: type[Body], command: CommandFactory
+) -> Endpoint:
+    async def run_action(call: Call) -> ShownAgent:
+        agent = call.path_params["name"]
+        await call.submit(command(agent, call.body))
+        return await _read_agent(call, agent)
 
-    return Endpoint("POST", f"/v1/agents/{{name}}/{name}", summary, act, ShownAgent, body=shape)
+    return Endpoint(
+        "POST", f"/v1/agents/{{name}}/{name}", summary, run_action, ShownAgent, body=shape
+    )
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/v1/agents", "List agents", list_known, AgentPage, query=AgentsQuery),
+    Endpoint("GET", "/v1/agents", "List agents", list_agents_page, AgentPage, query=AgentsQuery),
     Endpoint("GET", "/v1/agents/{name}", "Show an agent", show_agent, ShownAgent),
-    *(_action(name, *action) for name, action in _ACTIONS.items()),
+    *(_action_endpoint(name, *action) for name, action in _AGENT_ACTIONS.items()),
 )

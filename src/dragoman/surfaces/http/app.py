@@ -23,33 +23,33 @@ from dragoman.surfaces.http import (
     traces,
     work,
 )
-from dragoman.surfaces.http.door import Door
-from dragoman.surfaces.http.endpoint import Endpoint, Served
-from dragoman.surfaces.http.guard import Guard
-from dragoman.surfaces.http.hearing import until_it_ends
-from dragoman.surfaces.http.line import for_its_http
-from dragoman.surfaces.http.office import Office
-from dragoman.surfaces.http.openapi import describe
-from dragoman.surfaces.http.pages import documents
-from dragoman.surfaces.http.problems import stop
+from dragoman.surfaces.http.door import HttpDeps
+from dragoman.surfaces.http.endpoint import Endpoint, EndpointApp
+from dragoman.surfaces.http.guard import AuthMiddleware
+from dragoman.surfaces.http.hearing import receive_until_half_close
+from dragoman.surfaces.http.line import http10_adapter
+from dragoman.surfaces.http.office import AppContext
+from dragoman.surfaces.http.openapi import build_document
+from dragoman.surfaces.http.pages import document_endpoints
+from dragoman.surfaces.http.problems import problem_error
 
-_ROOMS = (
+_ROUTES = (
     *tasks.ENDPOINTS,
     *traces.ENDPOINTS,
     *actions.ENDPOINTS,
     *handoffs.ENDPOINTS,
     *agents.ENDPOINTS,
     *events.ENDPOINTS,
-    *stream.ENDPOINTS,
+    *stream.STREAM_ENDPOINTS,
     *work.ENDPOINTS,
     *signed.ENDPOINTS,
-    *do.ENDPOINTS,
-    *say.ENDPOINTS,
+    *do.DO_ENDPOINTS,
+    *say.SAY_ENDPOINTS,
     *health.ENDPOINTS,
 )
 
 
-class Mounted(Protocol):
+class MountedApp(Protocol):
     """Another application behind the same middleware."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,63 +66,67 @@ class HttpApp:
 
     def __init__(
         self,
-        office: Office,
-        guard: Guard,
+        context: AppContext,
+        guard: AuthMiddleware,
         endpoints: Sequence[Endpoint],
-        mounted: Iterable[Mounted],
+        mounted: Iterable[MountedApp],
     ) -> None:
-        self.office = office
+        self.context = context
         self.endpoints = endpoints
         self._guard = guard
         self._mounted = tuple(mounted)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        await self._guard(scope, until_it_ends(scope, receive), for_its_http(scope, send))
+        await self._guard(
+            scope, receive_until_half_close(scope, receive), http10_adapter(scope, send)
+        )
 
     def close(self) -> None:
         """Close all streams and long polls; requests that are being handled are still answered."""
-        self.office.feed.close()
-        self.office.bus.close()
+        self.context.feed.close()
+        self.context.bus.close()
         for app in self._mounted:
             app.close()
 
 
-def build_app(door: Door, mounts: Mapping[str, Mounted] | None = None) -> HttpApp:
+def build_app(deps: HttpDeps, mounts: Mapping[str, MountedApp] | None = None) -> HttpApp:
     """Build the application; `mounts` are more applications, by the beginning of their path.
 
     They are behind the same middleware, and find the caller as `scope["principal"]`.
     """
-    office = Office(door)
-    described = [messages.ENDPOINT]
-    described += _ROOMS
-    dialects = tuple(door.interpreter.dialects)
-    described += messages.operations(dialects)
+    context = AppContext(deps)
+    api_endpoints = [messages.ENDPOINT]
+    api_endpoints += _ROUTES
+    dialects = tuple(deps.router.dialects)
+    api_endpoints += messages.operation_endpoints(dialects)
     names = [dialect.name for dialect in dialects]
-    document = msgspec.json.encode(describe(described, names, version("dragoman")))
-    endpoints = (*described, *documents(document))
-    forms = messages.forms(door.interpreter)
-    open_paths = {one.path: one.is_free for one in endpoints if one.is_open}
-    guard = Guard(office, _Addresses(office, endpoints, mounts or {}), open_paths, forms)
-    return HttpApp(office, guard, endpoints, (mounts or {}).values())
+    document = msgspec.json.encode(build_document(api_endpoints, names, version("dragoman")))
+    endpoints = (*api_endpoints, *document_endpoints(document))
+    error_formats = messages.error_formats(deps.router)
+    open_paths = {one.path: one.is_unmetered for one in endpoints if one.is_open}
+    guard = AuthMiddleware(
+        context, _PathRouter(context, endpoints, mounts or {}), open_paths, error_formats
+    )
+    return HttpApp(context, guard, endpoints, (mounts or {}).values())
 
 
-class _Addresses:
+class _PathRouter:
     """Routes a request by its path; a path without a parameter is one lookup."""
 
     def __init__(
-        self, office: Office, endpoints: Sequence[Endpoint], mounts: Mapping[str, ASGIApp]
+        self, context: AppContext, endpoints: Sequence[Endpoint], mounts: Mapping[str, ASGIApp]
     ) -> None:
         by_path: dict[str, dict[str, ASGIApp]] = {}
         for endpoint in endpoints:
-            serve = endpoint.serve or Served
-            by_path.setdefault(endpoint.path, {})[endpoint.method] = serve(office, endpoint)
-        self._exact = {path: _Methods(of) for path, of in by_path.items() if "{" not in path}
+            serve = endpoint.app_factory or EndpointApp
+            by_path.setdefault(endpoint.path, {})[endpoint.method] = serve(context, endpoint)
+        self._exact = {path: _MethodRouter(of) for path, of in by_path.items() if "{" not in path}
         self._mounts = mounts
         self._router = Router(
-            [Route(path, _Methods(of)) for path, of in by_path.items() if "{" in path],
+            [Route(path, _MethodRouter(of)) for path, of in by_path.items() if "{" in path],
             redirect_slashes=False,
-            default=_nothing_here,
+            default=_not_found,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -141,7 +145,7 @@ class _Addresses:
         return None
 
 
-class _Methods:
+class _MethodRouter:
     """Routes a request for one path by its method."""
 
     def __init__(self, by_method: Mapping[str, ASGIApp]) -> None:
@@ -153,7 +157,7 @@ class _Methods:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._by_method.get(scope["method"])
         if app is None:
-            raise stop(
+            raise problem_error(
                 "method_not_allowed",
                 f"{scope['method'][:20]!a} is not taken here; use {self._allowed}",
                 allow=self._allowed,
@@ -161,5 +165,5 @@ class _Methods:
         await app(scope, receive, send)
 
 
-async def _nothing_here(scope: Scope, _: Receive, __: Send) -> None:
-    raise stop("not_found", f"there is nothing at {scope['path'][:100]!a}; see /docs")
+async def _not_found(scope: Scope, _: Receive, __: Send) -> None:
+    raise problem_error("not_found", f"there is nothing at {scope['path'][:100]!a}; see /docs")

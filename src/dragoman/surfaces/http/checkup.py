@@ -12,83 +12,88 @@ from msgspec import Struct
 from dragoman.core.errors import DragomanError, StoreCorrupt
 from dragoman.engine.ports import Store
 from dragoman.ledger.chain import link_hash
-from dragoman.surfaces.http.door import Door
+from dragoman.surfaces.http.door import HttpDeps
 
 OK = "ok"
-_ANSWER_S = 2.0
+_TIMEOUT_S = 2.0
 """A store that does not answer within so many seconds is not ready."""
-_LOOK_S = 0.25
+_INSPECTION_S = 0.25
 """Time limit for the database to inspect itself for damage."""
 
 
-class Found(Struct, frozen=True):
+class StoreStatus(Struct, frozen=True):
     """The state of each: "ok", or in short what is wrong."""
 
     store: str
     ledger: str
 
 
-class Checkup:
+class ReadinessCheck:
     """Checks the store on demand, and caches the result for a moment."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
-        self._has_failed = False
+    def __init__(self, deps: HttpDeps) -> None:
+        self._deps = deps
+        self._has_write_failed = False
         """True if a write failed and none succeeded since."""
-        self._written_at = float("-inf")
+        self._last_write_at = float("-inf")
         self._inspected_at = float("-inf")
         self._is_damaged = False
         """True if the database ever found damage in itself; that does not heal by itself."""
-        self._looking: asyncio.Task[Found] | None = None
-        self._looked_at = float("-inf")
-        door.hints.listen(self._written)
+        self._running_check: asyncio.Task[StoreStatus] | None = None
+        self._checked_at = float("-inf")
+        deps.hints.subscribe(self._on_commit)
 
-    def failed(self) -> None:
+    def record_write_failure(self) -> None:
         """Record that a write failed."""
-        self._has_failed = True
-        self._looked_at = float("-inf")
+        self._has_write_failed = True
+        self._checked_at = float("-inf")
 
-    async def result(self) -> Found:
+    async def result(self) -> StoreStatus:
         """Return the current state, or the cached one of a moment ago."""
-        now = self._door.monotonic()
-        looking = self._looking
-        if looking is None or (
-            looking.done() and now - self._looked_at >= self._door.patience.checkup
+        now = self._deps.monotonic()
+        running = self._running_check
+        if running is None or (
+            running.done() and now - self._checked_at >= self._deps.timeouts.readiness_cache
         ):
-            self._looked_at = now
-            looking = self._looking = asyncio.create_task(asyncio.to_thread(self._look))
-        await asyncio.wait([looking], timeout=_ANSWER_S)
-        return looking.result() if looking.done() else Found("no answer", "unknown")
+            self._checked_at = now
+            running = self._running_check = asyncio.create_task(
+                asyncio.to_thread(self._check_store)
+            )
+        await asyncio.wait([running], timeout=_TIMEOUT_S)
+        return running.result() if running.done() else StoreStatus("no answer", "unknown")
 
-    def _written(self, _: Collection[str]) -> None:
+    def _on_commit(self, _: Collection[str]) -> None:
         """Note that something was committed. (An `OnCommit`.)"""
-        self._has_failed = False
-        self._written_at = self._door.monotonic()
+        self._has_write_failed = False
+        self._last_write_at = self._deps.monotonic()
 
-    def _look(self) -> Found:
-        door, hub = self._door, self._door.hub
+    def _check_store(self) -> StoreStatus:
+        deps, hub = self._deps, self._deps.hub
         try:
             self._inspect()
-            holds = _end_holds(hub.store)
-            quiet = door.monotonic() - self._written_at
-            if self._has_failed or quiet >= door.patience.write:
-                hub.engine.probe()
-                self._written(())
+            is_intact = _is_end_intact(hub.store)
+            since_last_write = deps.monotonic() - self._last_write_at
+            if self._has_write_failed or since_last_write >= deps.timeouts.write_probe:
+                hub.engine.probe_write()
+                self._on_commit(())
         except DragomanError as error:
-            return Found(error.code, "unknown")
-        return Found(
-            StoreCorrupt.code if self._is_damaged else OK, OK if holds else "ledger_broken"
+            return StoreStatus(error.code, "unknown")
+        return StoreStatus(
+            StoreCorrupt.code if self._is_damaged else OK, OK if is_intact else "ledger_broken"
         )
 
     def _inspect(self) -> None:
         """Let the database inspect itself, at the first check and every now and then."""
-        now = self._door.monotonic()
-        if not self._is_damaged and now - self._inspected_at >= self._door.patience.inspection:
+        now = self._deps.monotonic()
+        if (
+            not self._is_damaged
+            and now - self._inspected_at >= self._deps.timeouts.store_inspection
+        ):
             self._inspected_at = now
-            self._is_damaged = bool(self._door.hub.store.inspect(_LOOK_S).damage)
+            self._is_damaged = bool(self._deps.hub.store.inspect(_INSPECTION_S).damage)
 
 
-def _end_holds(store: Store) -> bool:
+def _is_end_intact(store: Store) -> bool:
     """Return whether the last entry exists and its hash is correct."""
     head = store.head()
     last = store.entries(head - 1, 1) if head else []

@@ -6,20 +6,20 @@ from contextlib import asynccontextmanager
 
 from starlette.types import Receive
 
-from dragoman.surfaces.http.seat import Seat
+from dragoman.surfaces.http.seat import Waiter
 
 
 @asynccontextmanager
-async def until_gone(receive: Receive, seat: Seat) -> AsyncGenerator[None]:
+async def watch_disconnect(receive: Receive, waiter: Waiter) -> AsyncGenerator[None]:
     """Disconnect the waiter if the connection ends meanwhile."""
-    watch = asyncio.create_task(_watch(receive, seat))
+    watcher = asyncio.create_task(_close_on_disconnect(receive, waiter))
     try:
         yield
     finally:
-        watch.cancel()
+        watcher.cancel()
 
 
-async def _watch(receive: Receive, seat: Seat) -> None:
+async def _close_on_disconnect(receive: Receive, waiter: Waiter) -> None:
     while (await receive())["type"] != "http.disconnect":
         continue
-    seat.hang_up()
+    waiter.disconnect()

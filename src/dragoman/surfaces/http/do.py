@@ -7,46 +7,46 @@ a hub.
 import msgspec
 from msgspec import Raw, Struct, UnsetType
 
-from dragoman.engine.errand import Do, Done
+from dragoman.engine.errand import ForwardedCommands, ForwardedResult
 from dragoman.surfaces.http.endpoint import Endpoint
 from dragoman.surfaces.http.office import Call
 
 
-class _Said(Struct, frozen=True):
+class _OriginalText(Struct, frozen=True):
     """The original text of a request, byte by byte."""
 
     said: Raw | UnsetType = msgspec.UNSET
 
 
-async def do(call: Call) -> Done:
+async def run_commands(call: Call) -> ForwardedResult:
     """Run commands in anybody's name."""
-    ask: Do = call.body
-    said = msgspec.json.decode(call.raw, type=_Said).said
-    hub = call.office.hub
-    commands, masked = hub.redaction.of_others(ask.commands)
-    with call.office.writing():
-        accepted = await hub.do_soon(
-            ask.actor,
+    request: ForwardedCommands = call.body
+    original_text = msgspec.json.decode(call.raw, type=_OriginalText).said
+    hub = call.context.hub
+    commands, masked = hub.redaction.redact_forwarded(request.commands)
+    with call.context.track_write_failures():
+        accepted = await hub.submit_async(
+            request.actor,
             *commands,
-            key=ask.key or call.key,
-            said=said,
-            per_attempt=ask.per_attempt,
-            sent_at=ask.sent_at,
-            heard=ask.heard,
-            effect=ask.effect,
+            key=request.key or call.key,
+            original_text=original_text,
+            per_attempt=request.per_attempt,
+            sent_at=request.sent_at,
+            receipt_event=request.heard,
+            effect=request.effect,
         )
-    told = (*masked, *accepted.masked)
-    return Done(accepted.receipts, accepted.repeated, accepted.declined, told)
+    warnings = (*masked, *accepted.redaction_warnings)
+    return ForwardedResult(accepted.receipts, accepted.repeated, accepted.declined, warnings)
 
 
-ENDPOINTS = (
+DO_ENDPOINTS = (
     Endpoint(
         "POST",
         "/v1/do",
         "Run commands as any actor (owner only)",
-        do,
-        Done,
-        body=Do,
+        run_commands,
+        ForwardedResult,
+        body=ForwardedCommands,
         owner_only=True,
     ),
 )

@@ -22,21 +22,27 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import check_key
 from dragoman.engine.identity import Principal
 from dragoman.surfaces.http.limits import read_body
-from dragoman.surfaces.http.office import Call, Office
-from dragoman.surfaces.http.problems import HttpProblem, encode, json_problem, of_refusal, stop
-from dragoman.text.nearest import nearest_or_all
+from dragoman.surfaces.http.office import AppContext, Call
+from dragoman.surfaces.http.problems import (
+    HttpProblem,
+    encode,
+    problem_error,
+    problem_from_json_error,
+    problem_from_refusal,
+)
+from dragoman.text.nearest import suggest_or_list
 from dragoman.text.shape_words import shape_fault
-from dragoman.text.strict_cbor import is_cbor_map, parse_cbor, to_cbor
-from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json
+from dragoman.text.strict_cbor import encode_cbor, is_cbor_map, parse_cbor
+from dragoman.text.strict_json import MAX_BYTES, StrictJsonError, parse_json
 
 JSON = "application/json"
 CBOR = "application/cbor"
 """Alternative encoding of messages; an operation also answers in it, if it is asked to."""
-WARNING = "dragoman-warning"
+WARNING_HEADER = "dragoman-warning"
 """The header for warnings beside the response: masked secrets, missing fields."""
 
-_SHOWN = 40
-_NOBODY = Principal(Actor("observer", "anyone"))
+_MAX_SHOWN = 40
+_ANONYMOUS = Principal(Actor("observer", "anyone"))
 
 
 class Query(Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,41 +61,41 @@ class Endpoint(Struct, frozen=True):
     summary: str
     handle: Callable[[Call], Awaitable[Any]] | None
     """Returns a value of the shape `response`, or a whole `Response`; None: see `app_factory`."""
-    answer: Any = None
+    response: Any = None
     """The shape of the response; None: it has no body, or one that is not JSON."""
     query: type[Query] = Query
     body: Any = None
     """The shape of the body; None: no body is accepted."""
     status: int = 200
-    others: Mapping[int, str] = {}
+    other_statuses: Mapping[int, str] = {}
     """Further statuses that are not problems, and their meaning."""
-    media: str = JSON
-    also: Mapping[str, tuple[Any, ...]] = {}
+    media_type: str = JSON
+    other_media: Mapping[str, tuple[Any, ...]] = {}
     """Further media types of the response, and the shapes of their lines."""
-    in_cbor: bool = False
+    supports_cbor: bool = False
     """True if it also answers in CBOR, when asked to."""
-    takes: tuple[str, ...] = (JSON,)
+    accepts: tuple[str, ...] = (JSON,)
     """The accepted media types of the body."""
     owner_only: bool = False
     """True if it needs the token of the data directory; nobody else's body is even read."""
     is_open: bool = False
     """True if it answers without a token."""
-    is_free: bool = False
+    is_unmetered: bool = False
     """True if it is exempt from the rate limit: the response costs no more than a refusal."""
-    reads: bool = True
+    parses_body: bool = True
     """True if the body is parsed into its shape here; else the handler gets bytes."""
-    own_no: bool = False
+    has_dialect_errors: bool = False
     """True if a refusal is formatted by its dialect instead of as a problem."""
-    serve: "Callable[[Office, Endpoint], ASGIApp] | None" = None
+    app_factory: "Callable[[AppContext, Endpoint], ASGIApp] | None" = None
     """Builds the application that serves it instead of `EndpointApp`, where every microsecond
     counts."""
 
 
-class Served:
+class EndpointApp:
     """The ASGI application of one endpoint."""
 
-    def __init__(self, office: Office, endpoint: Endpoint) -> None:
-        self._office = office
+    def __init__(self, context: AppContext, endpoint: Endpoint) -> None:
+        self._context = context
         self._endpoint = endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,100 +104,115 @@ class Served:
         assert endpoint.handle is not None, "an endpoint without a handler serves itself"
         scope["progress"].route = endpoint.path
         request = Request(scope, receive)
-        query = read_query(scope["query_string"], endpoint.query)
-        principal: Principal = scope.get("principal", _NOBODY)
+        query = parse_query(scope["query_string"], endpoint.query)
+        principal: Principal = scope.get("principal", _ANONYMOUS)
         if endpoint.owner_only and not principal.is_owner:
-            raise HttpProblem(of_refusal(_not_the_owner(principal)))
-        raw, body = await self._body(scope, receive)
+            raise HttpProblem(problem_from_refusal(_owner_only(principal)))
+        raw, body = await self._read_body(scope, receive)
         call = Call(
-            office=self._office,
+            context=self._context,
             principal=principal,
             request=request,
-            path=request.path_params,
+            path_params=request.path_params,
             query=query,
             body=body,
             raw=raw,
-            key=read_key(scope["by_name"]),
+            key=parse_idempotency_key(scope["by_name"]),
         )
         try:
-            answer = await endpoint.handle(call)
+            response = await endpoint.handle(call)
         except Refused as refused:
-            raise HttpProblem(of_refusal(refused.refusal)) from None
-        if not isinstance(answer, Response):
-            in_cbor = endpoint.in_cbor and _wants_cbor(scope["by_name"])
-            answer = (_in_cbor if in_cbor else respond)(scope, answer, endpoint.status)
-        for remark in call.remarks:
-            answer.headers.append(WARNING, remark.encode("ascii", "backslashreplace").decode())
-        await answer(scope, receive, send)
+            raise HttpProblem(problem_from_refusal(refused.refusal)) from None
+        if not isinstance(response, Response):
+            wants_cbor = endpoint.supports_cbor and _prefers_cbor(scope["by_name"])
+            response = (_respond_in_cbor if wants_cbor else respond)(
+                scope, response, endpoint.status
+            )
+        for warning in call.warnings:
+            response.headers.append(
+                WARNING_HEADER, warning.encode("ascii", "backslashreplace").decode()
+            )
+        await response(scope, receive, send)
 
-    async def _body(self, scope: Scope, receive: Receive) -> tuple[bytes, Any]:
+    async def _read_body(self, scope: Scope, receive: Receive) -> tuple[bytes, Any]:
         endpoint, headers = self._endpoint, scope["by_name"]
         if endpoint.body is None:
             return b"", None
-        door = self._office.door
-        raw = await read_body(receive, headers, door.settings.http.max_body, door.patience)
+        deps = self._context.deps
+        raw = await read_body(receive, headers, deps.settings.http.max_body, deps.timeouts)
         if raw:
-            check_type(headers, endpoint.takes)
-        if CBOR in endpoint.takes and type_of(headers) == CBOR:
+            check_content_type(headers, endpoint.accepts)
+        if CBOR in endpoint.accepts and content_type(headers) == CBOR:
             check_cbor(raw)
         elif not raw:
             # An empty body counts as an empty object.
             raw = b"{}"
-        if not endpoint.reads:
+        if not endpoint.parses_body:
             return raw, None
-        most = door.settings.http.max_body
-        if len(raw) > MOST_BYTES:
+        max_bytes = deps.settings.http.max_body
+        if len(raw) > MAX_BYTES:
             # Parsing a long body in a thread does not block other requests.
-            return raw, await asyncio.to_thread(shaped, raw, endpoint.body, most)
-        return raw, shaped(raw, endpoint.body, most)
+            return raw, await asyncio.to_thread(parse_body, raw, endpoint.body, max_bytes)
+        return raw, parse_body(raw, endpoint.body, max_bytes)
 
 
-def read_query(text: bytes, shape: type[Query]) -> Any:
+def parse_query(text: bytes, shape: type[Query]) -> Any:
     """Parse the query string into its shape."""
-    given, known = dict[str, str](), [field.encode_name for field in fields(shape)]
+    values, known = dict[str, str](), [field.encode_name for field in fields(shape)]
     for name, value in QueryParams(text).multi_items():
         if name not in known:
-            shown = name[:_SHOWN]
-            hint = nearest_or_all(name, known)
-            raise stop("invalid_request", f"{shown!a} is not a parameter here{hint}", shown)
-        if name in given:
-            raise stop("invalid_request", f"{name} is given twice", name)
+            shown = name[:_MAX_SHOWN]
+            hint = suggest_or_list(name, known)
+            raise problem_error(
+                "invalid_request", f"{shown!a} is not a parameter here{hint}", shown
+            )
+        if name in values:
+            raise problem_error("invalid_request", f"{name} is given twice", name)
         if not value:
-            raise stop("invalid_request", f"{name} is empty: say which, or leave it out", name)
-        given[name] = value
+            raise problem_error(
+                "invalid_request", f"{name} is empty: say which, or leave it out", name
+            )
+        values[name] = value
     try:
-        return msgspec.convert(given, shape, strict=False)
+        return msgspec.convert(values, shape, strict=False)
     except msgspec.ValidationError as error:
         fault = shape_fault(error, shape, is_text=True)
-        raise stop("invalid_request", f"{fault}", fault.path) from None
+        raise problem_error("invalid_request", f"{fault}", fault.path) from None
 
 
-def read_key(headers: Mapping[bytes, bytes]) -> str:
+def parse_idempotency_key(headers: Mapping[bytes, bytes]) -> str:
     """Return the caller's idempotency key; empty if there is none."""
-    given = headers.get(b"idempotency-key")
-    if given is None:
+    value = headers.get(b"idempotency-key")
+    if value is None:
         return ""
-    key = given.decode("latin-1")
+    key = value.decode("latin-1")
     malformed = check_key(key)
     if malformed is not None:
-        raise stop("invalid_request", f"Idempotency-Key: {malformed.detail}", "Idempotency-Key")
+        raise problem_error(
+            "invalid_request", f"Idempotency-Key: {malformed.detail}", "Idempotency-Key"
+        )
     return key
 
 
-def check_type(headers: Mapping[bytes, bytes], takes: tuple[str, ...]) -> str:
+def check_content_type(headers: Mapping[bytes, bytes], accepts: tuple[str, ...]) -> str:
     """Return the media type of a body; HttpProblem if it is not accepted."""
-    given, encoding = type_of(headers), headers.get(b"content-encoding", b"identity")
+    declared, encoding = content_type(headers), headers.get(b"content-encoding", b"identity")
     if encoding.strip().lower() != b"identity":
         shown = encoding[:60].decode("latin-1")
         detail = f"a body with the Content-Encoding {shown!a} is not taken here; send it as it is"
-        raise stop("unsupported_media_type", detail)
-    if given not in takes:
-        said = f"a body of type {given[:60]!a}" if given else "a body without a Content-Type"
-        raise stop("unsupported_media_type", f"{said} is not taken here; send {' or '.join(takes)}")
-    return given
+        raise problem_error("unsupported_media_type", detail)
+    if declared not in accepts:
+        description = (
+            f"a body of type {declared[:60]!a}" if declared else "a body without a Content-Type"
+        )
+        raise problem_error(
+            "unsupported_media_type",
+            f"{description} is not taken here; send {' or '.join(accepts)}",
+        )
+    return declared
 
 
-def type_of(headers: Mapping[bytes, bytes]) -> str:
+def content_type(headers: Mapping[bytes, bytes]) -> str:
     """Return the declared media type of a body; empty if there is none."""
     return headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
 
@@ -206,22 +227,24 @@ def check_cbor(raw: bytes) -> None:
     try:
         parse_cbor(raw)
     except StrictJsonError as error:
-        raise stop("invalid_json", f"{error.reason}; JSON is sent as {JSON}", error.path) from None
-    raise stop("invalid_json", "this CBOR is not a map; a body must be one")
+        raise problem_error(
+            "invalid_json", f"{error.reason}; JSON is sent as {JSON}", error.path
+        ) from None
+    raise problem_error("invalid_json", "this CBOR is not a map; a body must be one")
 
 
-def shaped(raw: bytes, shape: Any, most: int) -> Any:
+def parse_body(raw: bytes, shape: Any, max_bytes: int) -> Any:
     """Parse a JSON body into its shape; HttpProblem if it is malformed."""
     try:
-        return msgspec.convert(parse_json(raw, most), shape)
+        return msgspec.convert(parse_json(raw, max_bytes), shape)
     except StrictJsonError as error:
-        raise HttpProblem(json_problem(error)) from None
+        raise HttpProblem(problem_from_json_error(error)) from None
     except msgspec.ValidationError as error:
         fault = shape_fault(error, shape)
-        raise stop("invalid_field", f"{fault}", fault.path) from None
+        raise problem_error("invalid_field", f"{fault}", fault.path) from None
 
 
-def _not_the_owner(principal: Principal) -> Refusal:
+def _owner_only(principal: Principal) -> Refusal:
     return Refusal(
         "not_authorized",
         f"{principal.actor.label} may not act for others: this needs the token of the data "
@@ -229,17 +252,17 @@ def _not_the_owner(principal: Principal) -> Refusal:
     )
 
 
-def _wants_cbor(headers: Mapping[bytes, bytes]) -> bool:
+def _prefers_cbor(headers: Mapping[bytes, bytes]) -> bool:
     """Return whether the caller accepts CBOR, and JSON not before it."""
     ranges = headers.get(b"accept", b"").decode("latin-1").lower().split(",")
     named = [one.partition(";")[0].strip() for one in ranges]
     return next((one for one in named if one in (CBOR, JSON)), JSON) == CBOR
 
 
-def _in_cbor(scope: Scope, answer: Any, status: int) -> Response:
+def _respond_in_cbor(scope: Scope, answer: Any, status: int) -> Response:
     """Build the same response as JSON would have, as CBOR."""
     del scope
-    return Response(to_cbor(msgspec.json.decode(encode(answer))), status, media_type=CBOR)
+    return Response(encode_cbor(msgspec.json.decode(encode(answer))), status, media_type=CBOR)
 
 
 def respond(scope: Scope, answer: Any, status: int) -> Response:
@@ -247,17 +270,20 @@ def respond(scope: Scope, answer: Any, status: int) -> Response:
     body = b"" if answer is None else encode(answer)
     if scope["method"] not in ("GET", "HEAD") or status != 200:
         return Response(body, status, media_type=JSON if body else None)
-    return tagged(scope, body)
+    return respond_with_etag(scope, body)
 
 
-def tagged(
-    scope: Scope, body: bytes, media: str = JSON, more: Mapping[str, str] | None = None
+def respond_with_etag(
+    scope: Scope,
+    body: bytes,
+    media_type: str = JSON,
+    extra_headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Build the response to GET; 304 if the caller has it already, by its ETag."""
-    tag = f'"{sha256(body).hexdigest()[:32]}"'
-    headers = {**(more or {}), "etag": tag, "cache-control": "no-cache"}
-    known = scope["by_name"].get(b"if-none-match", b"").decode("latin-1")
+    etag = f'"{sha256(body).hexdigest()[:32]}"'
+    headers = {**(extra_headers or {}), "etag": etag, "cache-control": "no-cache"}
+    known_etags = scope["by_name"].get(b"if-none-match", b"").decode("latin-1")
     # `*` matches whatever there is.
-    if {tag, "*"}.intersection(one.strip().removeprefix("W/") for one in known.split(",")):
+    if {etag, "*"}.intersection(one.strip().removeprefix("W/") for one in known_etags.split(",")):
         return Response(status_code=304, headers=headers)
-    return Response(body, 200, headers, media_type=media)
+    return Response(body, 200, headers, media_type=media_type)

@@ -5,37 +5,37 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from dragoman.core.events import EVENT_NAMES
-from dragoman.core.limits import PAGE_BYTES
+from dragoman.core.limits import MAX_PAGE_BYTES
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import find_stream
-from dragoman.engine.shown.tasks import ShownEntry, shown_entry, told_of
-from dragoman.engine.subscribe import Gap, gap_at
+from dragoman.engine.reads.ask import find_task_stream
+from dragoman.engine.shown.tasks import EntryResource, addressees, entry_resource
+from dragoman.engine.subscribe import Gap, find_gap
 from dragoman.surfaces.http.endpoint import Endpoint, Query
-from dragoman.surfaces.http.feed import EVERYTHING, Feed, Filter
+from dragoman.surfaces.http.feed import MATCH_ALL, EntryFilter, Feed
 from dragoman.surfaces.http.history import After, Limit
-from dragoman.surfaces.http.names import HistoryOf
+from dragoman.surfaces.http.names import TaskHistoryFilter
 from dragoman.surfaces.http.office import Call
-from dragoman.surfaces.http.problems import stop
-from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
+from dragoman.surfaces.http.problems import problem_error
+from dragoman.surfaces.http.waiting import MAX_WAIT_MS, open_waiter
 
-NAMES = tuple(EVENT_NAMES.values())
-FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in NAMES))
-_LOOKS = 200
+EVENT_TYPES = tuple(EVENT_NAMES.values())
+EVENT_FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in EVENT_TYPES))
+_MAX_PAGES = 200
 """Pages of the ledger that are searched for one response."""
-_PAGE = 50
+_PAGE_SIZE = 50
 """Few at a time: each entry may have sixteen megabytes."""
 
 
-class WantedQuery(Query, frozen=True):
+class EntryFilterQuery(Query, frozen=True):
     """Filters for entries of the ledger."""
 
-    task: HistoryOf = ""
+    task: TaskHistoryFilter = ""
     type: Annotated[
         str,
         Meta(
             max_length=100,
             description="Only of this type (task.claimed) or family (task).",
-            extra_json_schema={"enum": [*FAMILIES, *NAMES]},
+            extra_json_schema={"enum": [*EVENT_FAMILIES, *EVENT_TYPES]},
         ),
     ] = ""
     agent: Annotated[
@@ -46,14 +46,14 @@ class WantedQuery(Query, frozen=True):
     ] = ""
 
 
-class EventsQuery(WantedQuery, frozen=True):
+class EventsQuery(EntryFilterQuery, frozen=True):
     """Filters for entries, the position to begin after, and how long to wait."""
 
     after: After = 0
     limit: Limit = 100
     wait: Annotated[
         int,
-        Meta(ge=0, le=MOST_WAIT_MS, description="How long to wait for the first one, in ms."),
+        Meta(ge=0, le=MAX_WAIT_MS, description="How long to wait for the first one, in ms."),
     ] = 0
 
 
@@ -63,12 +63,12 @@ class EventPage(Struct, frozen=True):
     With a `gap` the ledger does not go as far as `after`: `next` is its end.
     """
 
-    events: list[ShownEntry]
+    events: list[EntryResource]
     next: int
     gap: Gap | UnsetType = UNSET
 
 
-class _WrittenPage(Struct, frozen=True):
+class _EncodedPage(Struct, frozen=True):
     """A page of entries that are encoded already."""
 
     events: list[Raw]
@@ -76,67 +76,73 @@ class _WrittenPage(Struct, frozen=True):
     gap: UnsetType = UNSET
 
 
-async def wanted(call: Call, query: WantedQuery) -> Filter:
+async def parse_filter(call: Call, query: EntryFilterQuery) -> EntryFilter:
     """Parse the filters of a query."""
-    if query.type and query.type not in NAMES and query.type not in FAMILIES:
-        known = ", ".join((*FAMILIES, *NAMES))
-        raise stop("invalid_request", f"{query.type!a} is not an event; known: {known}", "type")
-    stream = await call.office.found(find_stream, query.task) if query.task else ""
-    chosen = Filter(stream, query.type, query.agent, _spoken(call, query.dialect))
-    return EVERYTHING if chosen == EVERYTHING else chosen
+    if query.type and query.type not in EVENT_TYPES and query.type not in EVENT_FAMILIES:
+        known = ", ".join((*EVENT_FAMILIES, *EVENT_TYPES))
+        raise problem_error(
+            "invalid_request", f"{query.type!a} is not an event; known: {known}", "type"
+        )
+    stream = await call.context.find_or_raise(find_task_stream, query.task) if query.task else ""
+    entry_filter = EntryFilter(
+        stream, query.type, query.agent, _dialect_events(call, query.dialect)
+    )
+    return MATCH_ALL if entry_filter == MATCH_ALL else entry_filter
 
 
-def _spoken(call: Call, name: str) -> frozenset[str] | None:
+def _dialect_events(call: Call, name: str) -> frozenset[str] | None:
     if not name:
         return None
-    render = call.office.dialect(name, "dialect").render
+    render = call.context.find_dialect(name, "dialect").renderers
     return frozenset(EVENT_NAMES[event] for event in render if render[event] is not None)
 
 
-async def list_events(call: Call) -> "EventPage | _WrittenPage":
+async def list_events(call: Call) -> "EventPage | _EncodedPage":
     """List entries after a position; if there is none yet, those that come within the wait."""
     query: EventsQuery = call.query
-    chosen = await wanted(call, query)
-    office, monotonic = call.office, call.office.door.monotonic
+    entry_filter = await parse_filter(call, query)
+    context, monotonic = call.context, call.context.deps.monotonic
     if not query.wait:
-        return await office.read(_look, query.after, query.limit, chosen)
+        return await context.read(_read_page, query.after, query.limit, entry_filter)
     after, end = query.after, monotonic() + query.wait / 1_000
-    async with waiting(office, call.request) as seat:
+    async with open_waiter(context, call.request) as waiter:
         while True:
             # With an open waiter, new entries are read and encoded by the feed, once for all.
-            seen = office.feed.head
-            page = _kept(office.feed, after, query.limit, chosen) or await office.read(
-                _look, after, query.limit, chosen
-            )
-            left = end - monotonic()
-            if page.events or page.gap or left <= 0 or seat.gone:
+            seen_head = context.feed.head
+            page = _page_from_feed(
+                context.feed, after, query.limit, entry_filter
+            ) or await context.read(_read_page, after, query.limit, entry_filter)
+            remaining = end - monotonic()
+            if page.events or page.gap or remaining <= 0 or waiter.is_closed:
                 return page
             after = page.next
-            if office.feed.head == seen:
-                await seat.wait(left)
+            if context.feed.head == seen_head:
+                await waiter.wait(remaining)
 
 
-def _kept(feed: Feed, after: int, limit: int, chosen: Filter) -> "_WrittenPage | None":
-    found = feed.since(after, chosen, limit)
-    return found and _WrittenPage([one.entry for one in found[0]], found[1])
+def _page_from_feed(
+    feed: Feed, after: int, limit: int, entry_filter: EntryFilter
+) -> "_EncodedPage | None":
+    found = feed.frames_after(after, entry_filter, limit)
+    return found and _EncodedPage([one.entry for one in found[0]], found[1])
 
 
-def _look(store: Store, after: int, limit: int, chosen: Filter) -> EventPage:
-    found: list[ShownEntry] = []
+def _read_page(store: Store, after: int, limit: int, entry_filter: EntryFilter) -> EventPage:
+    found: list[EntryResource] = []
     size = 0
-    for _ in range(_LOOKS):
-        page = store.entries(after, _PAGE)
+    for _ in range(_MAX_PAGES):
+        page = store.entries(after, _PAGE_SIZE)
         for entry in page:
-            shown = shown_entry(entry)
-            if chosen.passes(shown.stream, shown.type, shown.actor, told_of(entry)):
+            shown = entry_resource(entry)
+            if entry_filter.matches(shown.stream, shown.type, shown.actor, addressees(entry)):
                 found.append(shown)
                 size += len(entry.line)
             after = entry.position
-            if len(found) == limit or size >= PAGE_BYTES:
+            if len(found) == limit or size >= MAX_PAGE_BYTES:
                 return EventPage(found, after)
-        if len(page) < _PAGE:
+        if len(page) < _PAGE_SIZE:
             break
-    gap = gap_at(store, after)
+    gap = find_gap(store, after)
     return EventPage(found, after) if gap is None else EventPage([], gap.until, gap)
 
 

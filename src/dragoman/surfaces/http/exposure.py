@@ -8,22 +8,22 @@ from ssl import PROTOCOL_TLS_SERVER, SSLContext, SSLError
 from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError
 
-_LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
-_ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104  compared with, not listened at
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_WILDCARD_HOSTS = ("0.0.0.0", "::", "")  # noqa: S104  compared with, not listened at
 _NAME = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?"
 _HOST = re.compile(_NAME)
 _ORIGIN = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*://{_NAME}/?|null")
 _STANDARD_PORTS = {"http": 80, "https": 443}
 
 
-def check_exposure(settings: HttpSettings) -> None:
+def check_host_settings(settings: HttpSettings) -> None:
     """Raise SettingsError if others could eavesdrop, or call the hub under any name."""
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise SettingsError("http.tls_cert and http.tls_key belong together: give both or neither")
     for proxy in settings.proxy:
         _check_proxy(proxy)
     _check_names(settings)
-    if is_local(settings.host):
+    if is_loopback_host(settings.host):
         return
     host = settings.host or "(empty, so every address of this machine)"
     if not (settings.tls_cert or settings.proxy):
@@ -32,7 +32,7 @@ def check_exposure(settings: HttpSettings) -> None:
             "open: give http.tls_cert and http.tls_key, or name the proxy that ends TLS in "
             "http.proxy, or listen at 127.0.0.1"
         )
-    if settings.host in _ANYWHERE and not settings.allowed_hosts:
+    if settings.host in _WILDCARD_HOSTS and not settings.allowed_hosts:
         raise SettingsError(
             f"http.host {host} is no name that the hub can be called by: "
             "list the names that callers use in http.allowed_hosts"
@@ -87,7 +87,7 @@ def _check_names(settings: HttpSettings) -> None:
             )
 
 
-def is_local(host: str) -> bool:
+def is_loopback_host(host: str) -> bool:
     """Return whether only this machine can reach that address."""
     if host == "localhost":
         return True
@@ -102,13 +102,13 @@ def scheme(settings: HttpSettings) -> str:
     return "https" if settings.tls_cert else "http"
 
 
-def url(settings: HttpSettings, port: int) -> str:
+def hub_url(settings: HttpSettings, port: int) -> str:
     """Return the URL by which the hub can be called from this machine."""
-    host = "127.0.0.1" if settings.host in _ANYWHERE else settings.host
-    return f"{scheme(settings)}://{_written(host)}:{port}"
+    host = "127.0.0.1" if settings.host in _WILDCARD_HOSTS else settings.host
+    return f"{scheme(settings)}://{_format_host(host)}:{port}"
 
 
-class Names:
+class HostPolicy:
     """Host and Origin headers that are allowed."""
 
     def __init__(self, settings: HttpSettings) -> None:
@@ -118,10 +118,10 @@ class Names:
 
     def _hosts(self, port: int) -> frozenset[bytes]:
         """Return every Host header that means this hub at this port."""
-        names = [_written(self._settings.host), *map(str.lower, self._settings.allowed_hosts)]
-        if is_local(self._settings.host) or self._settings.host in _ANYWHERE:
+        names = [_format_host(self._settings.host), *map(str.lower, self._settings.allowed_hosts)]
+        if is_loopback_host(self._settings.host) or self._settings.host in _WILDCARD_HOSTS:
             # The hub's own command line and agents use these (`hub_url`).
-            names += _LOCAL_NAMES
+            names += _LOOPBACK_NAMES
         known = set[str]()
         for name in names:
             known.add(name)
@@ -129,7 +129,7 @@ class Names:
                 known.add(f"{name}:{port}")
         if port != _STANDARD_PORTS[scheme(self._settings)]:
             # Without a port the Host would mean another server of this machine.
-            known -= set(_LOCAL_NAMES) | {_written(self._settings.host)}
+            known -= set(_LOOPBACK_NAMES) | {_format_host(self._settings.host)}
         return frozenset(host.encode("latin-1", "replace") for host in known if host)
 
     def _origins(self, port: int) -> frozenset[bytes]:
@@ -141,16 +141,16 @@ class Names:
         return frozenset(own | {origin.encode("latin-1", "replace") for origin in named})
 
 
-class Peers:
+class PeerPolicy:
     """Peer addresses that may connect: any, or (behind a proxy) only the proxy."""
 
     def __init__(self, settings: HttpSettings) -> None:
-        self._is_open = not settings.proxy or bool(settings.tls_cert) or "*" in settings.proxy
+        self._allows_any = not settings.proxy or bool(settings.tls_cert) or "*" in settings.proxy
         self._proxies = [ip_network(one, strict=False) for one in settings.proxy if one != "*"]
 
-    def welcome(self, peer: str, own: str) -> bool:
+    def is_allowed(self, peer: str, local_address: str) -> bool:
         """Return whether a peer may connect to that address of this machine."""
-        if self._is_open or peer == own:
+        if self._allows_any or peer == local_address:
             return True
         try:
             address = ip_address(peer)
@@ -160,7 +160,7 @@ class Peers:
         return address.is_loopback or any(address in proxy for proxy in self._proxies)
 
 
-def _written(host: str) -> str:
+def _format_host(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host.lower()
 
 

@@ -13,37 +13,37 @@ from contextlib import asynccontextmanager
 from msgspec import Raw, Struct
 
 from dragoman.engine.handle import OnCommit
-from dragoman.engine.hints import Hints
+from dragoman.engine.hints import CommitHints
 from dragoman.engine.ports import Store
-from dragoman.engine.shown.tasks import encode, shown_entry, told_of
-from dragoman.engine.tail import Tail
+from dragoman.engine.shown.tasks import addressees, encode, entry_resource
+from dragoman.engine.tail import RecentEntries
 from dragoman.ledger.entry import Entry
-from dragoman.surfaces.http.line import Piece, piece
-from dragoman.surfaces.http.problems import stop
-from dragoman.surfaces.http.seat import Seat, soon
-from dragoman.surfaces.http.turns import Turns
+from dragoman.surfaces.http.line import EncodedChunk, encode_chunk
+from dragoman.surfaces.http.problems import problem_error
+from dragoman.surfaces.http.seat import Waiter, call_in_loop
+from dragoman.surfaces.http.turns import WakeupBatcher
 
-PAGE = 500
-_FEW = 50
+PAGE_SIZE = 500
+_OLD_PAGE_SIZE = 50
 """Entries of a page that are read at a time where they are old: each may have sixteen megabytes,
 and no more than one such goes out in one write."""
-KEPT = 8_192
+KEPT_FRAMES = 8_192
 """Newest frames that are kept; up to twice as many until the oldest are dropped."""
 KEPT_BYTES = 8 * 1024 * 1024
 """Bytes of the newest frames that are kept, in the same way."""
-MOST_BYTES = 128 * 1024
+MAX_WRITE_BYTES = 128 * 1024
 """Size of one write, unless a single frame is larger."""
-_APART_S = 0.006
+_READ_INTERVAL_S = 0.006
 """Minimum interval between two reads of a growing ledger: waking all readers is what costs, not how
 much they are sent. An entry that comes after a pause is sent at once. The interval is fixed and not
 proportional to the cost of a round: what holds up the hub would then hold up the readers for
 several times as long."""
-_AT_ONCE = 2
+_MAX_CATCH_UPS = 2
 """Readers far behind that read the ledger at the same time; the others wait for a slot."""
-_SHARED = 64
+_MAX_SHARED_CHUNKS = 64
 """Joined chunks that are kept for other readers at the same position, until the ledger grows."""
 
-MAKES_READY = frozenset(
+READY_EVENTS = frozenset(
     {"task.created", "task.transitioned", "task.requeued", "task.unblocked", "task.edited"}
 )
 """Events after which there may be work for a long poll that found none before."""
@@ -59,7 +59,7 @@ class Frame(Struct, frozen=True, gc=False):
     stream: str
     event: str
     actor: str
-    told: tuple[str, ...]
+    recipients: tuple[str, ...]
     """The agents that it is addressed to, if any."""
     data: bytes
 
@@ -69,7 +69,7 @@ class Frame(Struct, frozen=True, gc=False):
         return Raw(self.data[self.data.index(_DATA) + len(_DATA) : -2])
 
 
-class Filter(Struct, frozen=True):
+class EntryFilter(Struct, frozen=True):
     """Entries that a reader wants; an empty field matches any."""
 
     stream: str = ""
@@ -77,54 +77,59 @@ class Filter(Struct, frozen=True):
     """The name of an event, or the family before its dot."""
     agent: str = ""
     """Its actor, or an agent that it is addressed to."""
-    names: frozenset[str] | None = None
+    event_names: frozenset[str] | None = None
     """The events that a dialect can render."""
 
-    def passes(self, stream: str, event: str, actor: str, told: tuple[str, ...]) -> bool:
+    def matches(self, stream: str, event: str, actor: str, recipients: tuple[str, ...]) -> bool:
         """Return whether the reader wants such an entry; `actor` is ROLE:NAME."""
         return (
             self.stream in ("", stream)
             and self.type in ("", event, event.partition(".")[0])
-            and (self.agent in ("", actor.partition(":")[2]) or self.agent in told)
-            and (self.names is None or event in self.names)
+            and (self.agent in ("", actor.partition(":")[2]) or self.agent in recipients)
+            and (self.event_names is None or event in self.event_names)
         )
 
 
-EVERYTHING = Filter()
+MATCH_ALL = EntryFilter()
 
 
-def frame(entry: Entry) -> Frame:
+def encode_frame(entry: Entry) -> Frame:
     """Encode an entry as a frame."""
-    shown = shown_entry(entry)
+    resource = entry_resource(entry)
     return Frame(
         entry.position,
         entry.stream,
         entry.event,
-        shown.actor,
-        told_of(entry),
-        b"id: %d\nevent: %s\ndata: %s\n\n" % (entry.position, entry.event.encode(), encode(shown)),
+        resource.actor,
+        addressees(entry),
+        b"id: %d\nevent: %s\ndata: %s\n\n"
+        % (entry.position, entry.event.encode(), encode(resource)),
     )
 
 
-def join(frames: Iterable[Frame], wanted: Filter, after: int) -> tuple[bytes, int]:
+def join_frames(
+    frames: Iterable[Frame], entry_filter: EntryFilter, after: int
+) -> tuple[bytes, int]:
     """Join matching frames up to the size of one write; return them and the position reached."""
     parts: list[bytes] = []
     size = 0
-    for one in frames:
-        if wanted is EVERYTHING or wanted.passes(one.stream, one.event, one.actor, one.told):
-            if parts and size + len(one.data) > MOST_BYTES:
+    for frame in frames:
+        if entry_filter is MATCH_ALL or entry_filter.matches(
+            frame.stream, frame.event, frame.actor, frame.recipients
+        ):
+            if parts and size + len(frame.data) > MAX_WRITE_BYTES:
                 break
-            parts.append(one.data)
-            size += len(one.data)
-        after = one.position
+            parts.append(frame.data)
+            size += len(frame.data)
+        after = frame.position
     return b"".join(parts), after
 
 
-class Newest(Struct, frozen=True, gc=False):
+class NextChunk(Struct, frozen=True, gc=False):
     """The next chunk after a position, shared by all readers at that position."""
 
-    piece: Piece
-    reached: int
+    encoded: EncodedChunk
+    position: int
     """The position that is reached with it."""
 
 
@@ -134,64 +139,64 @@ class Feed:
     def __init__(
         self,
         store: Store,
-        hints: Hints,
-        tail: Tail,
-        look: float,
-        kept: int = KEPT,
-        of_agents: OnCommit | None = None,
+        hints: CommitHints,
+        tail: RecentEntries,
+        poll_interval: float,
+        kept_frames: int = KEPT_FRAMES,
+        on_agent_entries: OnCommit | None = None,
     ) -> None:
         """`on_agent_entries` is notified of agents with new entries, from whichever process."""
-        self._of_agents = of_agents
+        self._on_agent_entries = on_agent_entries
         self._store = store
         self._hints = hints
         self._tail = tail
-        self._look = look
-        self._kept = kept
-        self._seats: set[Seat] = set()
-        self._waiting: set[Seat] = set()
-        self._turns = Turns(self._seats, self._waiting)
+        self._poll_interval = poll_interval
+        self._kept_frames = kept_frames
+        self._waiters: set[Waiter] = set()
+        self._blocked: set[Waiter] = set()
+        self._wakeups = WakeupBatcher(self._waiters, self._blocked)
         self._follower: asyncio.Task[None] | None = None
         self._started: asyncio.Future[None] | None = None
         self._frames: list[Frame] = []
         self._bytes = 0
-        self._joined: dict[tuple[int, Filter], Newest] = {}
-        self._catching_up: asyncio.Semaphore = asyncio.Semaphore(_AT_ONCE)
+        self._shared_chunks: dict[tuple[int, EntryFilter], NextChunk] = {}
+        self._catch_up_slots: asyncio.Semaphore = asyncio.Semaphore(_MAX_CATCH_UPS)
         self.is_closed = False
         """True if all waiters were closed, because the hub is about to stop."""
         self.head = 0
         """The position that the follower has reached."""
-        self.made_ready = 0
+        self.last_ready_position = 0
         """The last position of an event after which there may be work."""
-        self._last: dict[str, int] = {}
+        self._last_positions: dict[str, int] = {}
 
     @property
-    def seats(self) -> int:
+    def waiter_count(self) -> int:
         """The number of waiters."""
-        return len(self._seats)
+        return len(self._waiters)
 
-    def last(self, family: str) -> int:
+    def last_position(self, family: str) -> int:
         """Return the last position of an event of this family; of any event if it is empty."""
-        return self._last.get(family, 0) if family else self.head
+        return self._last_positions.get(family, 0) if family else self.head
 
     @asynccontextmanager
-    async def seat(self) -> AsyncGenerator[Seat]:
+    async def open_waiter(self) -> AsyncGenerator[Waiter]:
         """Open a waiter; it is notified of everything after `head`."""
         if self.is_closed:
-            raise stop("stopping", "the hub is about to stop; try again when it runs")
-        seat = Seat(self._waiting)
-        self._seats.add(seat)
+            raise problem_error("stopping", "the hub is about to stop; try again when it runs")
+        waiter = Waiter(self._blocked)
+        self._waiters.add(waiter)
         try:
-            await self._begun(seat.loop)
-            yield seat
+            await self._ensure_following(waiter.loop)
+            yield waiter
         finally:
-            self._seats.discard(seat)
-            if not self._seats and self._follower is not None:
+            self._waiters.discard(waiter)
+            if not self._waiters and self._follower is not None:
                 self._follower.cancel()
                 self._follower = None
                 # The next waiter starts a new follower; until then nobody needs the frames.
-                self._forget()
+                self._reset()
 
-    async def _begun(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def _ensure_following(self, loop: asyncio.AbstractEventLoop) -> None:
         """Wait until the ledger is followed; raise the error of the store if it cannot be.
 
         A waiter that is opened after an error tries again.
@@ -205,164 +210,170 @@ class Feed:
     def close(self) -> None:
         """Close all waiters, for good; may be called from any thread."""
         self.is_closed = True
-        for seat in tuple(self._seats):
-            soon(seat.loop, seat.leave)
+        for waiter in tuple(self._waiters):
+            call_in_loop(waiter.loop, waiter.close)
 
-    async def turn(self, seat: Seat, seconds: float) -> None:
+    async def yield_turn(self, waiter: Waiter, seconds: float) -> None:
         """Let other waiters run before one that has more to send goes on."""
-        if not self._turns.are_scarce:
+        if not self._wakeups.is_crowded:
             await asyncio.sleep(0)
             return
-        seat.forget()
-        self._turns.for_one(seat)
-        await seat.wait(seconds)
+        waiter.clear()
+        self._wakeups.wake_one(waiter)
+        await waiter.wait(seconds)
 
-    def newest(self, after: int, wanted: Filter) -> Newest | None:
+    def next_chunk(self, after: int, entry_filter: EntryFilter) -> NextChunk | None:
         """Return the next chunk after a position; None if so old a position is not kept."""
-        key = (after, wanted)
-        known = self._joined.get(key)
-        if known is None:
-            start = self._place(after)
+        key = (after, entry_filter)
+        cached = self._shared_chunks.get(key)
+        if cached is None:
+            start = self._index_after(after)
             if start < 0:
                 return None
-            data, reached = join(self._frames[start : start + PAGE], wanted, after)
-            known = Newest(piece(data), reached)
-            if len(self._joined) < _SHARED:
-                self._joined[key] = known
-        return known
+            data, reached = join_frames(
+                self._frames[start : start + PAGE_SIZE], entry_filter, after
+            )
+            cached = NextChunk(encode_chunk(data), reached)
+            if len(self._shared_chunks) < _MAX_SHARED_CHUNKS:
+                self._shared_chunks[key] = cached
+        return cached
 
-    def since(self, after: int, wanted: Filter, limit: int) -> tuple[list[Frame], int] | None:
+    def frames_after(
+        self, after: int, entry_filter: EntryFilter, limit: int
+    ) -> tuple[list[Frame], int] | None:
         """Return at most so many frames after a position, and the position reached with them.
 
         None if the ledger has to be read: the position is too old, or beyond the end.
         """
-        start = self._place(after)
+        start = self._index_after(after)
         if start < 0 or after > self.head:
             return None
         found: list[Frame] = []
-        for one in self._frames[start:]:
-            if wanted.passes(one.stream, one.event, one.actor, one.told):
-                found.append(one)
-            after = one.position
+        for frame in self._frames[start:]:
+            if entry_filter.matches(frame.stream, frame.event, frame.actor, frame.recipients):
+                found.append(frame)
+            after = frame.position
             if len(found) == limit:
                 break
         return found, after
 
-    def _place(self, after: int) -> int:
+    def _index_after(self, after: int) -> int:
         """Return the index of the first kept frame after a position; below 0 if it was dropped."""
         return after - (self.head - len(self._frames))
 
-    async def older(self, after: int, wanted: Filter) -> tuple[bytes, int]:
+    async def read_older(self, after: int, entry_filter: EntryFilter) -> tuple[bytes, int]:
         """Read the next chunk from the ledger, however old the position is."""
-        async with self._catching_up:
-            return await asyncio.to_thread(self._read_older, after, wanted)
+        async with self._catch_up_slots:
+            return await asyncio.to_thread(self._read_older_page, after, entry_filter)
 
-    def _read_older(self, after: int, wanted: Filter) -> tuple[bytes, int]:
-        data, pages = b"", PAGE // _FEW
-        while pages and len(data) < MOST_BYTES:
-            more, reached = join(map(frame, self._store.entries(after, _FEW)), wanted, after)
-            if reached == after or (data and len(data) + len(more) > MOST_BYTES):
+    def _read_older_page(self, after: int, entry_filter: EntryFilter) -> tuple[bytes, int]:
+        data, pages = b"", PAGE_SIZE // _OLD_PAGE_SIZE
+        while pages and len(data) < MAX_WRITE_BYTES:
+            chunk, reached = join_frames(
+                map(encode_frame, self._store.entries(after, _OLD_PAGE_SIZE)), entry_filter, after
+            )
+            if reached == after or (data and len(data) + len(chunk) > MAX_WRITE_BYTES):
                 break
-            data, after, pages = data + more, reached, pages - 1
+            data, after, pages = data + chunk, reached, pages - 1
         return data, after
 
     async def _follow(self, started: asyncio.Future[None]) -> None:
         loop = asyncio.get_running_loop()
-        self._forget()
-        self._catching_up = asyncio.Semaphore(_AT_ONCE)
-        self._turns = Turns(self._seats, self._waiting)
-        hint = _Hint(loop)
-        silence = self._hints.listen(hint.give)
+        self._reset()
+        self._catch_up_slots = asyncio.Semaphore(_MAX_CATCH_UPS)
+        self._wakeups = WakeupBatcher(self._waiters, self._blocked)
+        hint = _CommitHint(loop)
+        unsubscribe = self._hints.subscribe(hint.notify)
         try:
             try:
                 self.head = await asyncio.to_thread(self._store.head)
             except Exception as error:  # noqa: BLE001  raised in those who wait for the start
-                _refuse(started, error)
+                _fail_start(started, error)
                 return
             started.set_result(None)
             while True:
-                hint.forget()
-                soonest = loop.time() + _APART_S
-                if await self._read_on() < PAGE:
-                    await hint.wait(self._look)
-                    await asyncio.sleep(soonest - loop.time())
+                hint.clear()
+                earliest = loop.time() + _READ_INTERVAL_S
+                if await self._read_next() < PAGE_SIZE:
+                    await hint.wait(self._poll_interval)
+                    await asyncio.sleep(earliest - loop.time())
         finally:
-            silence()
+            unsubscribe()
 
-    async def _read_on(self) -> int:
+    async def _read_next(self) -> int:
         """Read the entries after `head`: those that were written by this process, or else those of
         the store, which another process may have written."""
         try:
-            frames = list(map(frame, self._tail.after(self.head, PAGE)))
-            frames = frames or await asyncio.to_thread(self._read_new, self.head)
+            frames = list(map(encode_frame, self._tail.after(self.head, PAGE_SIZE)))
+            frames = frames or await asyncio.to_thread(self._read_store, self.head)
         except Exception:  # noqa: BLE001  waiters must not wait for ever
             _log.exception("the ledger cannot be followed; trying again")
             return 0
         if frames:
-            self._grow(frames)
+            self._append(frames)
         return len(frames)
 
-    def _read_new(self, after: int) -> list[Frame]:
-        return [frame(entry) for entry in self._store.entries(after, PAGE)]
+    def _read_store(self, after: int) -> list[Frame]:
+        return [encode_frame(entry) for entry in self._store.entries(after, PAGE_SIZE)]
 
-    def _grow(self, frames: list[Frame]) -> None:
+    def _append(self, frames: list[Frame]) -> None:
         self._frames += frames
-        self._bytes += sum(len(one.data) for one in frames)
+        self._bytes += sum(len(frame.data) for frame in frames)
         self._drop_oldest()
-        self._joined.clear()
+        self._shared_chunks.clear()
         self.head = frames[-1].position
         for one in frames:
-            self._last[one.event.partition(".")[0]] = one.position
-            if one.event in MAKES_READY:
-                self.made_ready = one.position
+            self._last_positions[one.event.partition(".")[0]] = one.position
+            if one.event in READY_EVENTS:
+                self.last_ready_position = one.position
         agents = {one.stream for one in frames if one.stream.startswith("agent:")}
-        if agents and self._of_agents is not None:
-            self._of_agents(agents)
-        self._turns.for_all()
+        if agents and self._on_agent_entries is not None:
+            self._on_agent_entries(agents)
+        self._wakeups.wake_all()
 
-    def _forget(self) -> None:
-        self._frames, self._bytes, self._joined = [], 0, {}
+    def _reset(self) -> None:
+        self._frames, self._bytes, self._shared_chunks = [], 0, {}
 
     def _drop_oldest(self) -> None:
-        if len(self._frames) <= 2 * self._kept and self._bytes <= 2 * KEPT_BYTES:
+        if len(self._frames) <= 2 * self._kept_frames and self._bytes <= 2 * KEPT_BYTES:
             return
         kept = size = 0
-        while kept < self._kept and size < KEPT_BYTES and kept < len(self._frames):
+        while kept < self._kept_frames and size < KEPT_BYTES and kept < len(self._frames):
             kept += 1
             size += len(self._frames[-kept].data)
         del self._frames[:-kept]
         self._bytes = size
 
 
-def _refuse(started: asyncio.Future[None], error: Exception) -> None:
+def _fail_start(started: asyncio.Future[None], error: Exception) -> None:
     started.set_exception(error)
     # Those who waited for it may be gone; retrieving the error avoids a warning.
     started.exception()
 
 
-class _Hint:
+class _CommitHint:
     """A commit hint of the writer, delivered to the event loop of the follower."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._is_given = False
-        self._heard = asyncio.Event()
+        self._is_set = False
+        self._event = asyncio.Event()
 
-    def give(self, _: Collection[str]) -> None:
+    def notify(self, _: Collection[str]) -> None:
         """Called by the writer; does something only once until it is cleared, and never blocks."""
-        if not self._is_given:
-            self._is_given = True
-            soon(self._loop, self._heard.set)
+        if not self._is_set:
+            self._is_set = True
+            call_in_loop(self._loop, self._event.set)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear it, to wait for the next one."""
-        self._is_given = False
-        self._heard.clear()
+        self._is_set = False
+        self._event.clear()
 
     async def wait(self, seconds: float) -> None:
         """Wait until it is set, or for so long."""
         try:
             async with asyncio.timeout(seconds):
-                await self._heard.wait()
+                await self._event.wait()
         except TimeoutError:
             return

@@ -8,18 +8,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.core.errors import DragomanError, Refusal
 from dragoman.engine.identity import Principal
-from dragoman.surfaces.http.cors import PREFLIGHT, answer_headers, is_preflight
-from dragoman.surfaces.http.exposure import Names
-from dragoman.surfaces.http.office import Office
-from dragoman.surfaces.http.problems import Form, HttpProblem, of_error, of_refusal, stop
+from dragoman.surfaces.http.cors import PREFLIGHT_HEADERS, cors_headers, is_preflight
+from dragoman.surfaces.http.exposure import HostPolicy
+from dragoman.surfaces.http.office import AppContext
+from dragoman.surfaces.http.problems import (
+    ErrorFormat,
+    HttpProblem,
+    problem_error,
+    problem_from_error,
+    problem_from_refusal,
+)
 from dragoman.surfaces.http.stays import VIA
 
 UNMATCHED = "(none)"
 """The route of a request that matched none, in metrics."""
 
 _log = logging.getLogger("dragoman.http")
-_SHOWN = 100
-_ONCE = frozenset(
+_MAX_SHOWN = 100
+_SINGLE_HEADERS = frozenset(
     {
         b"authorization",
         b"content-length",
@@ -33,128 +39,140 @@ _ONCE = frozenset(
 """Headers that may occur only once: of two, a proxy might have read the other one."""
 
 
-class Progress(Struct):
+class ResponseProgress(Struct):
     """The state of a response."""
 
     status: int = 0
     is_stream: bool = False
-    is_read: bool = False
+    is_request_read: bool = False
     """True if the whole request was received."""
-    may_be_read: bool = False
+    is_cors_allowed: bool = False
     """True if the web page that sent the request may read the response."""
     route: str = UNMATCHED
 
 
-class Guard:
+class AuthMiddleware:
     """Passes a request on to the application, or answers it with a problem."""
 
     def __init__(
         self,
-        office: Office,
+        context: AppContext,
         inner: ASGIApp,
         open_paths: Mapping[str, bool],
-        forms: Mapping[str, Form],
+        error_formats: Mapping[str, ErrorFormat],
     ) -> None:
         """`error_formats`: formats of a refusal, by the beginning of the path."""
-        self._office = office
-        self._forms = forms
+        self._context = context
+        self._error_formats = error_formats
         self._inner = inner
         self._open_paths = open_paths
-        self._names = Names(office.door.settings.http)
-        self._identity = office.door.identity
+        self._host_policy = HostPolicy(context.deps.settings.http)
+        self._identity = context.deps.identity
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        progress, monotonic = Progress(), self._office.door.monotonic
+        progress, monotonic = ResponseProgress(), self._context.deps.monotonic
         scope["progress"] = progress
-        begun = monotonic()
+        started_at = monotonic()
 
         # White space around a value is not part of it (RFC 9110, 5.5).
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         headers = dict(scope["headers"])
         scope["by_name"] = headers
 
-        async def taken() -> Message:
+        async def tracked_receive() -> Message:
             message = await receive()
-            progress.is_read = not message.get("more_body", False)
+            progress.is_request_read = not message.get("more_body", False)
             return message
 
-        async def watched(message: Message) -> None:
+        async def tracked_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 progress.status = message["status"]
-                if more := _more_headers(progress, headers):
+                if more := _extra_headers(progress, headers):
                     message["headers"] = [*message["headers"], *more]
             await send(message)
 
         try:
-            self._check(scope, headers)
+            self._check_headers(scope, headers)
             if is_preflight(scope["method"], headers):
-                self._office.check_rate(_address(scope))
-                await _answer_preflight(watched)
+                self._context.check_rate(_client_address(scope))
+                await _send_preflight(tracked_send)
             else:
-                await self._let_in(scope, headers)
-                await self._inner(scope, taken, watched)
-        except HttpProblem as stopped:
-            await self._tell(stopped, progress, scope, taken, watched)
+                await self._admit(scope, headers)
+                await self._inner(scope, tracked_receive, tracked_send)
+        except HttpProblem as rejection:
+            await self._send_problem(rejection, progress, scope, tracked_receive, tracked_send)
         except DragomanError as error:
-            _log.error("%s: %s", _named(scope), error)
-            await self._tell(HttpProblem(of_error(error)), progress, scope, taken, watched)
+            _log.error("%s: %s", _describe_request(scope), error)
+            await self._send_problem(
+                HttpProblem(problem_from_error(error)),
+                progress,
+                scope,
+                tracked_receive,
+                tracked_send,
+            )
         except Exception:  # noqa: BLE001  one request must not take down others
-            _log.exception("%s failed", _named(scope))
-            failed = stop("internal_error", "the hub has failed at this request; its log says how")
-            await self._tell(failed, progress, scope, taken, watched)
-        seconds = 0.0 if progress.is_stream else monotonic() - begun
-        self._office.metrics.request(progress.route, scope["method"], progress.status, seconds)
+            _log.exception("%s failed", _describe_request(scope))
+            internal_error = problem_error(
+                "internal_error", "the hub has failed at this request; its log says how"
+            )
+            await self._send_problem(internal_error, progress, scope, tracked_receive, tracked_send)
+        seconds = 0.0 if progress.is_stream else monotonic() - started_at
+        self._context.metrics.record_request(
+            progress.route, scope["method"], progress.status, seconds
+        )
 
-    def _check(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+    def _check_headers(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
         if len(headers) != len(scope["headers"]):
-            _check_once(scope["headers"])
+            _check_duplicate_headers(scope["headers"])
         port = (scope.get("server") or ("", 0))[1]
         host = headers.get(b"host", b"").lower()
-        if host not in self._names.hosts(port):
-            raise stop(
+        if host not in self._host_policy.hosts(port):
+            raise problem_error(
                 "unknown_host",
-                f"{host[:_SHOWN].decode(errors='replace')!a} is not a name of this hub: call it by "
+                f"{host[:_MAX_SHOWN].decode(errors='replace')!a} is not a name of this hub: "
+                "call it by "
                 "the address that it listens at, or list that name in http.allowed_hosts",
             )
         origin = headers.get(b"origin")
-        if origin is not None and origin.lower() not in self._names.origins(port):
-            raise stop(
+        if origin is not None and origin.lower() not in self._host_policy.origins(port):
+            raise problem_error(
                 "foreign_origin",
-                f"web pages of {origin[:_SHOWN].decode(errors='replace')!a} may not call this hub; "
+                f"web pages of {origin[:_MAX_SHOWN].decode(errors='replace')!a} may not call "
+                "this hub; "
                 "if they shall, list the origin in http.allowed_origins",
             )
         scope["progress"].may_be_read = True
 
-    async def _let_in(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
-        is_free = self._open_paths.get(scope["path"])
-        if is_free is None:
-            scope["principal"] = await self._principal(scope, headers)
-            scope["stays"] = self._office.stays
-        elif not is_free:
-            self._office.check_rate(_address(scope))
+    async def _admit(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+        is_unmetered = self._open_paths.get(scope["path"])
+        if is_unmetered is None:
+            scope["principal"] = await self._authenticate(scope, headers)
+            scope["stays"] = self._context.stream_limits
+        elif not is_unmetered:
+            self._context.check_rate(_client_address(scope))
 
-    async def _principal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Principal:
-        scope["token"] = shown_token(headers)
+    async def _authenticate(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Principal:
+        scope["token"] = bearer_token(headers)
         if not scope["token"]:
-            raise self._strange(
+            raise self._unauthenticated(
                 scope,
                 Refusal("unauthenticated", "show a token: `Authorization: Bearer TOKEN`"),
             )
-        principal = await self._identity.who_soon(scope["token"], VIA)
+        principal = await self._identity.authenticate_async(scope["token"], VIA)
         if isinstance(principal, Refusal):
-            raise self._strange(scope, principal)
+            raise self._unauthenticated(scope, principal)
         if not principal.is_owner:
-            self._office.check_rate(principal.actor.label)
+            self._context.check_rate(principal.actor.label)
         return principal
 
-    async def _tell(
+    async def _send_problem(
         self,
-        stopped: HttpProblem,
-        progress: Progress,
+        rejection: HttpProblem,
+        progress: ResponseProgress,
         scope: Scope,
         receive: Receive,
         send: Send,
@@ -162,51 +180,55 @@ class Guard:
         if progress.status:
             return
         path = scope["path"]
-        form = next((form for begin, form in self._forms.items() if path.startswith(begin)), None)
-        await stopped.response(form)(scope, receive, send)
+        error_format = next(
+            (form for begin, form in self._error_formats.items() if path.startswith(begin)), None
+        )
+        await rejection.response(error_format)(scope, receive, send)
 
-    def _strange(self, scope: Scope, refusal: Refusal) -> HttpProblem:
+    def _unauthenticated(self, scope: Scope, refusal: Refusal) -> HttpProblem:
         """Reject an unknown caller; guessing tokens is rate-limited like every other call."""
-        self._office.check_rate(_address(scope))
-        return HttpProblem(of_refusal(refusal))
+        self._context.check_rate(_client_address(scope))
+        return HttpProblem(problem_from_refusal(refusal))
 
 
-def shown_token(headers: Mapping[bytes, bytes]) -> str:
+def bearer_token(headers: Mapping[bytes, bytes]) -> str:
     """Return the bearer token of a request; empty if there is none."""
     scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
     return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
 
 
-async def _answer_preflight(send: Send) -> None:
-    await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT})
+async def _send_preflight(send: Send) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT_HEADERS})
     await send({"type": "http.response.body", "body": b""})
 
 
-def _more_headers(progress: Progress, headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+def _extra_headers(
+    progress: ResponseProgress, headers: Mapping[bytes, bytes]
+) -> list[tuple[bytes, bytes]]:
     """Build the headers that the middleware adds to a response."""
-    more: list[tuple[bytes, bytes]] = []
-    if not progress.is_read and (
+    extra: list[tuple[bytes, bytes]] = []
+    if not progress.is_request_read and (
         b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
     ):
         # The rest of the request is not read any more.
-        more.append((b"connection", b"close"))
-    if b"origin" in headers and progress.may_be_read:
-        more += answer_headers(headers[b"origin"])
-    return more
+        extra.append((b"connection", b"close"))
+    if b"origin" in headers and progress.is_cors_allowed:
+        extra += cors_headers(headers[b"origin"])
+    return extra
 
 
-def _check_once(headers: Sequence[tuple[bytes, bytes]]) -> None:
+def _check_duplicate_headers(headers: Sequence[tuple[bytes, bytes]]) -> None:
     names = [name for name, _ in headers]
-    for name in _ONCE.intersection(names):
+    for name in _SINGLE_HEADERS.intersection(names):
         if names.count(name) > 1:
-            raise stop("invalid_request", f"the header {name.decode()} is given twice")
+            raise problem_error("invalid_request", f"the header {name.decode()} is given twice")
 
 
-def _address(scope: Scope) -> str:
+def _client_address(scope: Scope) -> str:
     """Identify a caller without a token by its address."""
     return f"address {(scope.get('client') or ('',))[0]}"
 
 
-def _named(scope: Scope) -> str:
+def _describe_request(scope: Scope) -> str:
     """Describe a request in a log, as it was sent: its decoded path may hold anything."""
-    return f"{scope['method']} {scope['raw_path'][:_SHOWN].decode('ascii', 'backslashreplace')}"
+    return f"{scope['method']} {scope['raw_path'][:_MAX_SHOWN].decode('ascii', 'backslashreplace')}"

@@ -10,15 +10,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from dragoman.core.events import HandoffStatus
 from dragoman.core.ids import handoff_stream
 from dragoman.core.states.handoff import Handoff
-from dragoman.engine.handoff_diagnosis import Diagnosis, look_at
+from dragoman.engine.handoff_diagnosis import HandoffDiagnosis, diagnose_handoff
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.handoffs import LAST, Wanted, find_handoff, page_of
-from dragoman.engine.reads.teamspaces import closed_to
+from dragoman.engine.reads.handoffs import END_OF_LIST, HandoffFilter, find_handoff, handoff_page
+from dragoman.engine.reads.teamspaces import hidden_teamspaces
 from dragoman.engine.shown.handoffs import (
+    HandoffDetail,
     HandoffSummary,
-    WholeHandoff,
+    handoff_detail,
     handoff_summary,
-    whole_handoff,
 )
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.history import (
@@ -28,7 +28,7 @@ from dragoman.surfaces.http.history import (
     Limit,
     history_page,
 )
-from dragoman.surfaces.http.names import WantedAgent, WantedTask, WantedWord
+from dragoman.surfaces.http.names import AgentFilter, TaskFilter, WordFilter
 from dragoman.surfaces.http.office import Call
 
 
@@ -36,10 +36,10 @@ class HandoffsQuery(Query, frozen=True):
     """Filters for a list of handoffs."""
 
     status: Annotated[HandoffStatus, Meta(description="Only in this state.")] | UnsetType = UNSET
-    task: WantedTask = ""
-    sender: WantedAgent = field(default="", name="from")
-    to: WantedAgent = ""
-    teamspace: WantedWord = ""
+    task: TaskFilter = ""
+    sender: AgentFilter = field(default="", name="from")
+    to: AgentFilter = ""
+    teamspace: WordFilter = ""
     limit: Limit = 50
     cursor: Cursor | UnsetType = UNSET
 
@@ -54,52 +54,54 @@ class HandoffPage(Struct, frozen=True):
 async def list_handoffs(call: Call) -> HandoffPage:
     """List a page of handoffs; drafts only of the caller, and only if they are asked for."""
     query: HandoffsQuery = call.query
-    wanted = Wanted(
+    page_query = HandoffFilter(
         status=query.status or None,
         task=query.task,
         sender=query.sender,
         recipient=query.to,
         teamspace=query.teamspace,
-        reader=_reader(call),
-        closed=_closed(call),
-        before=LAST if query.cursor is UNSET else query.cursor,
+        reader=_reader_name(call),
+        hidden_teamspaces=_closed_teamspaces(call),
+        before=END_OF_LIST if query.cursor is UNSET else query.cursor,
         limit=query.limit,
     )
-    page = await call.office.found(page_of, wanted)
+    page = await call.context.find_or_raise(handoff_page, page_query)
     return HandoffPage([handoff_summary(one) for one in page.handoffs], page.next)
 
 
-async def show(call: Call) -> WholeHandoff:
+async def show_handoff(call: Call) -> HandoffDetail:
     """Show one handoff."""
-    return whole_handoff(await _found(call))
+    return handoff_detail(await _find(call))
 
 
-async def events_of(call: Call) -> HistoryPage:
+async def list_handoff_events(call: Call) -> HistoryPage:
     """List the entries of a handoff; counted by their version in its own stream."""
-    return await history_page(call, handoff_stream((await _found(call)).id))
+    return await history_page(call, handoff_stream((await _find(call)).id))
 
 
-async def diagnosis(call: Call) -> Diagnosis:
+async def diagnose(call: Call) -> HandoffDiagnosis:
     """Explain what a handoff waits for, who has to act, and by when."""
-    handoff, door = await _found(call), call.office.door
+    handoff, deps = await _find(call), call.context.deps
 
-    def look(store: Store) -> Diagnosis:
-        outlook = door.interpreter.outlook(handoff)
-        return look_at(store, handoff, call.now, door.settings.teamspaces, outlook)
+    def read(store: Store) -> HandoffDiagnosis:
+        outlook = deps.router.diagnose_handoff(handoff)
+        return diagnose_handoff(store, handoff, call.now, deps.settings.teamspaces, outlook)
 
-    return await call.office.read(look)
-
-
-async def _found(call: Call) -> Handoff:
-    id = call.path["id"]
-    return await call.office.found(find_handoff, id, _reader(call), _closed(call))
+    return await call.context.read(read)
 
 
-def _closed(call: Call) -> frozenset[str]:
-    return closed_to(call.office.door.settings.teamspaces, call.principal.actor)
+async def _find(call: Call) -> Handoff:
+    id = call.path_params["id"]
+    return await call.context.find_or_raise(
+        find_handoff, id, _reader_name(call), _closed_teamspaces(call)
+    )
 
 
-def _reader(call: Call) -> str:
+def _closed_teamspaces(call: Call) -> frozenset[str]:
+    return hidden_teamspaces(call.context.deps.settings.teamspaces, call.principal.actor)
+
+
+def _reader_name(call: Call) -> str:
     """Return the name of the caller; empty for the owner of the hub, who sees everything."""
     return "" if call.principal.is_owner else call.principal.actor.name
 
@@ -113,12 +115,12 @@ ENDPOINTS = (
         HandoffPage,
         query=HandoffsQuery,
     ),
-    Endpoint("GET", "/v1/handoffs/{id}", "Show a handoff", show, WholeHandoff),
+    Endpoint("GET", "/v1/handoffs/{id}", "Show a handoff", show_handoff, HandoffDetail),
     Endpoint(
         "GET",
         "/v1/handoffs/{id}/events",
         "Show a handoff's history",
-        events_of,
+        list_handoff_events,
         HistoryPage,
         query=HistoryQuery,
     ),
@@ -126,7 +128,7 @@ ENDPOINTS = (
         "GET",
         "/v1/handoffs/{id}/diagnosis",
         "Diagnose why a handoff is stuck",
-        diagnosis,
-        Diagnosis,
+        diagnose,
+        HandoffDiagnosis,
     ),
 )

@@ -7,12 +7,12 @@ from dragoman.core.errors import StoreError
 from dragoman.engine.identity import Principal
 from dragoman.surfaces.http.checkup import OK
 from dragoman.surfaces.http.endpoint import Endpoint, respond
-from dragoman.surfaces.http.guard import shown_token
-from dragoman.surfaces.http.metrics import MEDIA
+from dragoman.surfaces.http.guard import bearer_token
+from dragoman.surfaces.http.metrics import PROMETHEUS_MEDIA_TYPE
 from dragoman.surfaces.http.office import Call
 from dragoman.surfaces.http.stays import VIA
 
-_IN_TROUBLE = "in trouble"
+_DETAIL_WITHHELD = "in trouble"
 
 
 class Alive(Struct, frozen=True):
@@ -34,48 +34,53 @@ class Readiness(Struct, frozen=True):
     duties: dict[str, str]
 
 
-async def healthz(_: Call) -> Alive:
+async def show_liveness(_: Call) -> Alive:
     """Report that the process is alive."""
     return Alive()
 
 
-async def readyz(call: Call) -> Response:
+async def show_readiness(call: Call) -> Response:
     """Report whether the hub can read and write, its ledger is intact and its services work."""
-    office = call.office
-    found = await office.checkup.result()
-    troubles = office.door.duties()
+    context = call.context
+    found = await context.readiness.result()
+    troubles = context.deps.service_health()
     # It may name files, servers and tasks, which callers without a token must not learn.
-    knows = any(wrong.words for wrong in troubles.values()) and await _is_let_in(call)
+    may_see_details = any(
+        trouble.message for trouble in troubles.values()
+    ) and await _has_valid_token(call)
     duties = {
-        name: OK if not wrong.words else wrong.words if knows else _IN_TROUBLE
+        name: OK if not wrong.message else wrong.message if may_see_details else _DETAIL_WITHHELD
         for name, wrong in troubles.items()
     }
     # Trouble with one task or message is shown, but must not take a hub out of service.
-    is_stopped = any(wrong.words and not wrong.is_partial for wrong in troubles.values())
+    is_stopped = any(wrong.message and not wrong.is_partial for wrong in troubles.values())
     ready = found.store == found.ledger == OK and not is_stopped
-    answer = Readiness(ready, found.store, found.ledger, duties)
-    return respond(call.request.scope, answer, 200 if ready else 503)
+    readiness = Readiness(ready, found.store, found.ledger, duties)
+    return respond(call.request.scope, readiness, 200 if ready else 503)
 
 
-async def _is_let_in(call: Call) -> bool:
+async def _has_valid_token(call: Call) -> bool:
     """Return whether the caller shows a valid token; the route answers without one, too."""
-    token = shown_token(call.request.scope["by_name"])
+    token = bearer_token(call.request.scope["by_name"])
     try:
         return bool(token) and isinstance(
-            await call.office.door.identity.who_soon(token, VIA), Principal
+            await call.context.deps.identity.authenticate_async(token, VIA), Principal
         )
     except StoreError:
         return False
 
 
-async def metrics(call: Call) -> Response:
+async def show_metrics(call: Call) -> Response:
     """Report metrics for Prometheus."""
-    office = call.office
-    head, tasks = await office.read(lambda store: (store.head(), store.counts()))
-    text = office.metrics.text(
-        waiting=office.feed.seats, head=head, tasks=tasks, duties=office.door.duties()
+    context = call.context
+    head, tasks = await context.read(lambda store: (store.head(), store.status_counts()))
+    text = context.metrics.render(
+        waiting=context.feed.waiter_count,
+        head=head,
+        tasks=tasks,
+        duties=context.deps.service_health(),
     )
-    return Response(text, media_type=MEDIA)
+    return Response(text, media_type=PROMETHEUS_MEDIA_TYPE)
 
 
 ENDPOINTS = (
@@ -83,19 +88,19 @@ ENDPOINTS = (
         "GET",
         "/healthz",
         "Report liveness",
-        healthz,
+        show_liveness,
         Alive,
         is_open=True,
-        is_free=True,
+        is_unmetered=True,
     ),
     Endpoint(
         "GET",
         "/readyz",
         "Report readiness",
-        readyz,
+        show_readiness,
         Readiness,
-        others={503: "It is not ready; the response says what is wrong."},
+        other_statuses={503: "It is not ready; the response says what is wrong."},
         is_open=True,
     ),
-    Endpoint("GET", "/metrics", "Metrics for Prometheus", metrics, media="text/plain"),
+    Endpoint("GET", "/metrics", "Metrics for Prometheus", show_metrics, media_type="text/plain"),
 )

@@ -7,56 +7,56 @@ for whoever watches whether the caller leaves, as those do who wait or stream, i
 
 from starlette.types import Message, Receive, Scope
 
-_NAME = "dragoman.hearing"
+_SCOPE_KEY = "dragoman.hearing"
 
 
-class Hearing:
+class ConnectionState:
     """The state of the client of one request."""
 
     is_watched = False
     """True while a task receives beyond the end of the request, to notice a disconnect."""
-    has_ended = False
+    is_half_closed = False
     """True if the client has shut down its sending side."""
-    has_left = False
+    is_disconnected = False
     """True if its connection has ended, so that it receives nothing any more, either."""
 
 
-def lay_hearing(scope: Scope) -> None:
+def attach_connection_state(scope: Scope) -> None:
     """Attach the connection state to the scope of a request."""
-    scope[_NAME] = Hearing()
+    scope[_SCOPE_KEY] = ConnectionState()
 
 
-def hearing_of(scope: Scope) -> Hearing:
+def connection_state(scope: Scope) -> ConnectionState:
     """Return the connection state of a request on a connection of our own server."""
-    return scope[_NAME]
+    return scope[_SCOPE_KEY]
 
 
-def has_left(scope: Scope) -> bool:
+def is_disconnected(scope: Scope) -> bool:
     """Return whether the client of a request is disconnected, as far as its server knows."""
-    hearing: Hearing | None = scope.get(_NAME)
-    return hearing is not None and hearing.has_left
+    state: ConnectionState | None = scope.get(_SCOPE_KEY)
+    return state is not None and state.is_disconnected
 
 
-def until_it_ends(scope: Scope, receive: Receive) -> Receive:
+def receive_until_half_close(scope: Scope, receive: Receive) -> Receive:
     """Wrap `receive`: behind a complete request, a half-closed connection is a disconnect."""
-    hearing: Hearing | None = scope.get(_NAME)
-    if hearing is None:
+    state: ConnectionState | None = scope.get(_SCOPE_KEY)
+    if state is None:
         return receive
     is_whole = False
 
-    async def received() -> Message:
+    async def receive_or_disconnect() -> Message:
         nonlocal is_whole
         if is_whole:
-            if hearing.has_ended:
+            if state.is_half_closed:
                 return {"type": "http.disconnect"}
-            hearing.is_watched = True
+            state.is_watched = True
         try:
             message = await receive()
         finally:
             # A long poll that has waited has its response now: its client may half-close while it
             # is sent.
-            hearing.is_watched = False
+            state.is_watched = False
         is_whole = not message.get("more_body", False)
         return message
 
-    return received
+    return receive_or_disconnect

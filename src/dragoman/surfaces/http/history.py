@@ -4,17 +4,17 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dragoman.core.limits import PAGE
-from dragoman.engine.shown.tasks import ShownEntry, shown_entry
+from dragoman.core.limits import MAX_PAGE
+from dragoman.engine.shown.tasks import EntryResource, entry_resource
 from dragoman.surfaces.http.endpoint import Query
 from dragoman.surfaces.http.office import Call
 
-Limit = Annotated[int, Meta(ge=1, le=PAGE, description="How many at most.")]
+Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE, description="How many at most.")]
 Cursor = Annotated[
     int, Meta(ge=0, le=2**53 - 1, description="`next` of the page before; else the first.")
 ]
 After = Annotated[int, Meta(ge=0, le=2**53 - 1, description="Begin after this position.")]
-Version = Annotated[
+AfterVersion = Annotated[
     int,
     Meta(ge=0, le=2**53 - 1, description="Begin after this `version`: no position of the ledger."),
 ]
@@ -23,24 +23,25 @@ Version = Annotated[
 class HistoryQuery(Query, frozen=True):
     """Paging of a history."""
 
-    after: Version = 0
+    after: AfterVersion = 0
     limit: Limit = 100
 
 
 class HistoryPage(Struct, frozen=True):
     """The entries of one task, oldest first; `next` is the `after` of the next page, or null."""
 
-    events: list[ShownEntry]
+    events: list[EntryResource]
     next: int | None
 
 
 async def history_page(call: Call, stream: str) -> HistoryPage:
     """Read the requested page of a stream, counted by the versions of its own entries."""
     query: HistoryQuery = call.query
-    found = await call.office.read(
+    found = await call.context.read(
         lambda store: store.history(stream, query.after, query.limit + 1)
     )
     page = found[: query.limit]
     return HistoryPage(
-        [shown_entry(entry) for entry in page], page[-1].version if found[query.limit :] else None
+        [entry_resource(entry) for entry in page],
+        page[-1].version if found[query.limit :] else None,
     )

@@ -6,13 +6,13 @@ from math import ceil
 
 from starlette.types import Receive
 
-from dragoman.surfaces.http.door import Patience
-from dragoman.surfaces.http.problems import stop
+from dragoman.surfaces.http.door import Timeouts
+from dragoman.surfaces.http.problems import problem_error
 
-MOST_BUCKETS = 10_000
+MAX_BUCKETS = 10_000
 
 
-class Rates:
+class RateLimiter:
     """Token buckets, one for each caller: they fill with time, and every request takes something
     out.
 
@@ -31,76 +31,78 @@ class Rates:
         """Return how many callers are remembered."""
         return len(self._buckets)
 
-    def take(self, caller: str, amount: int = 1) -> int:
+    def acquire(self, caller: str, amount: int = 1) -> int:
         """Take out an amount; return 0 if the caller may go on, else the seconds that it has to
         wait."""
         if not self._per_second:
             return 0
-        left, now = self._left(caller)
+        left, now = self._available(caller)
         if left < 1:
             return max(1, ceil((1 - left) / self._per_second))
-        if len(self._buckets) >= MOST_BUCKETS and caller not in self._buckets:
-            self._forget_full_ones(now)
+        if len(self._buckets) >= MAX_BUCKETS and caller not in self._buckets:
+            self._drop_full_buckets(now)
         self._buckets[caller] = (left - amount, now)
         return 0
 
     def charge(self, caller: str, amount: int) -> None:
         """Take out an amount in any case, for a request that turned out to count as several."""
         if self._per_second and amount > 0:
-            left, now = self._left(caller)
+            left, now = self._available(caller)
             self._buckets[caller] = (left - amount, now)
 
-    def _left(self, caller: str) -> tuple[float, float]:
+    def _available(self, caller: str) -> tuple[float, float]:
         """Return the level of a caller's bucket, and the time."""
         now = self._monotonic()
         left, at = self._buckets.get(caller, (self._burst, now))
         return min(self._burst, left + (now - at) * self._per_second), now
 
-    def _forget_full_ones(self, now: float) -> None:
+    def _drop_full_buckets(self, now: float) -> None:
         self._buckets = {
             caller: (left, at)
             for caller, (left, at) in self._buckets.items()
             if left + (now - at) * self._per_second < self._burst
         }
-        if len(self._buckets) >= MOST_BUCKETS:
+        if len(self._buckets) >= MAX_BUCKETS:
             self._buckets.clear()
 
 
 async def read_body(
-    receive: Receive, headers: Mapping[bytes, bytes], most: int, patience: Patience
+    receive: Receive, headers: Mapping[bytes, bytes], max_bytes: int, timeouts: Timeouts
 ) -> bytes:
     """Read the whole body of a request; HttpProblem if it is too long or comes too slowly."""
     declared = headers.get(b"content-length", b"")
-    if declared.isdigit() and int(declared) > most:
-        raise _too_large(int(declared), most)
+    if declared.isdigit() and int(declared) > max_bytes:
+        raise _too_large(int(declared), max_bytes)
     parts: list[bytes] = []
     size = 0
     loop = asyncio.get_running_loop()
-    end = loop.time() + patience.body
+    end = loop.time() + timeouts.body
     try:
-        async with asyncio.timeout(patience.body_pause) as limit:
+        async with asyncio.timeout(timeouts.body_idle) as limit:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise stop("request_timeout", "the connection ended before the request did")
+                    raise problem_error(
+                        "request_timeout", "the connection ended before the request did"
+                    )
                 part = message.get("body", b"")
                 size += len(part)
-                if size > most:
-                    raise _too_large(size, most)
+                if size > max_bytes:
+                    raise _too_large(size, max_bytes)
                 if not message.get("more_body", False):
                     return part if not parts else b"".join((*parts, part))
                 parts.append(part)
-                limit.reschedule(min(end, loop.time() + patience.body_pause))
+                limit.reschedule(min(end, loop.time() + timeouts.body_idle))
     except TimeoutError:
-        raise stop(
+        raise problem_error(
             "request_timeout",
-            f"the body of the request did not come within {patience.body:g} seconds, or there was "
-            f"a pause of {patience.body_pause:g} seconds in it",
+            f"the body of the request did not come within {timeouts.body:g} seconds, or there was "
+            f"a pause of {timeouts.body_idle:g} seconds in it",
         ) from None
 
 
-def _too_large(size: int, most: int) -> Exception:
-    return stop(
+def _too_large(size: int, max_bytes: int) -> Exception:
+    return problem_error(
         "message_too_large",
-        f"the request has {size} bytes or more; at most {most} are taken (http.max_body)",
+        f"the request has {size} bytes or more; at most {max_bytes} are taken (http.max_body)",
     )

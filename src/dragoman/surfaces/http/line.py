@@ -13,11 +13,11 @@ from msgspec import Struct
 from starlette.types import Message, Scope, Send
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-_NAME = "dragoman.line"
-_WITHOUT_CHUNKS = ("0.9", "1.0")
+_SCOPE_KEY = "dragoman.line"
+_UNCHUNKED_VERSIONS = ("0.9", "1.0")
 
 
-class Piece(Struct, frozen=True, gc=False):
+class EncodedChunk(Struct, frozen=True, gc=False):
     """Bytes of a response, and the same as an HTTP chunk; an empty chunk would be the end, so there
     is none."""
 
@@ -25,21 +25,21 @@ class Piece(Struct, frozen=True, gc=False):
     chunk: bytes
 
 
-def piece(data: bytes) -> Piece:
+def encode_chunk(data: bytes) -> EncodedChunk:
     """Encode bytes in both forms in which they may be written to a connection."""
-    return Piece(data, b"%x\r\n%b\r\n" % (len(data), data) if data else b"")
+    return EncodedChunk(data, b"%x\r\n%b\r\n" % (len(data), data) if data else b"")
 
 
-class Line:
+class RawWriter:
     """The connection of one request, for as long as a response without a known length is sent."""
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
         # The writer is in the scope, which the cycle holds: a reference cycle would outlive every
         # request.
         self._cycle = weakref.ref(cycle)
-        self._ends_by_closing = False
+        self._closes_at_end = False
 
-    def write(self, piece: Piece) -> bool:
+    def write(self, encoded: EncodedChunk) -> bool:
         """Write some more; return False, with nothing written, if the connection is not free.
 
         It is free between the head and the end of such a response, while the client reads what was
@@ -48,18 +48,18 @@ class Line:
         cycle = self._cycle()
         if (
             cycle is None
-            or not (cycle.chunked_encoding or self._ends_by_closing)
+            or not (cycle.chunked_encoding or self._closes_at_end)
             or cycle.response_complete
             or cycle.disconnected
             or cycle.flow.write_paused
             or cycle.transport.is_closing()
         ):
             return False
-        if piece.data:
-            cycle.transport.write(piece.chunk if cycle.chunked_encoding else piece.data)
+        if encoded.data:
+            cycle.transport.write(encoded.chunk if cycle.chunked_encoding else encoded.data)
         return True
 
-    def without_chunks(self, message: Message) -> None:
+    def adapt_to_http10(self, message: Message) -> None:
         """Adapt a message to be sent: a response without a length ends with the connection."""
         cycle = self._cycle()
         if cycle is None:
@@ -67,33 +67,33 @@ class Line:
         if message["type"] == "http.response.start":
             names = {name.lower() for name, _ in message["headers"]}
             has_body = cycle.scope["method"] != "HEAD"
-            self._ends_by_closing = has_body and b"content-length" not in names
-            if self._ends_by_closing:
+            self._closes_at_end = has_body and b"content-length" not in names
+            if self._closes_at_end:
                 cycle.chunked_encoding = cycle.keep_alive = False
-        elif self._ends_by_closing:
+        elif self._closes_at_end:
             # The server counts down to the end of a response with one length: each part counts as
             # the last.
             cycle.expected_content_length = len(message.get("body", b""))
 
 
-def for_its_http(scope: Scope, send: Send) -> Send:
+def http10_adapter(scope: Scope, send: Send) -> Send:
     """Wrap `send` for clients whose version of HTTP knows no chunks."""
-    line = line_of(scope)
-    if line is None or scope["http_version"] not in _WITHOUT_CHUNKS:
+    writer = writer_of(scope)
+    if writer is None or scope["http_version"] not in _UNCHUNKED_VERSIONS:
         return send
 
-    async def without_chunks(message: Message) -> None:
-        line.without_chunks(message)
+    async def send_unchunked(message: Message) -> None:
+        writer.adapt_to_http10(message)
         await send(message)
 
-    return without_chunks
+    return send_unchunked
 
 
-def lay(scope: Scope, line: Line) -> None:
+def attach_writer(scope: Scope, writer: RawWriter) -> None:
     """Attach the writer to the scope of its request."""
-    scope.setdefault("extensions", {})[_NAME] = line
+    scope.setdefault("extensions", {})[_SCOPE_KEY] = writer
 
 
-def line_of(scope: Scope) -> Line | None:
+def writer_of(scope: Scope) -> RawWriter | None:
     """Return the writer of a request, if its server has attached one."""
-    return scope.get("extensions", {}).get(_NAME)
+    return scope.get("extensions", {}).get(_SCOPE_KEY)

@@ -19,46 +19,46 @@ from starlette.types import Receive, Scope, Send
 from dragoman.core.errors import DragomanError
 from dragoman.core.events import Status
 from dragoman.engine.identity import Principal
-from dragoman.engine.interpreter import Interpreter, Spoken
-from dragoman.engine.nobodys import why_nobodys
+from dragoman.engine.interpreter import RoutedMessage, Router
+from dragoman.engine.nobodys import explain_unrecognized
 from dragoman.engine.operation import Dialect, Operation
-from dragoman.engine.plan import Answer, Taken, Turned
+from dragoman.engine.plan import Accepted, Rejected, Reply
 from dragoman.surfaces.http.endpoint import (
     CBOR,
     JSON,
     Endpoint,
     Query,
     check_cbor,
-    check_type,
-    read_key,
-    read_query,
+    check_content_type,
+    parse_idempotency_key,
+    parse_query,
 )
-from dragoman.surfaces.http.hearing import has_left
+from dragoman.surfaces.http.hearing import is_disconnected
 from dragoman.surfaces.http.limits import read_body
-from dragoman.surfaces.http.office import Call, Office
+from dragoman.surfaces.http.office import AppContext, Call
 from dragoman.surfaces.http.problems import (
-    Form,
+    ErrorFormat,
     HttpProblem,
     Problem,
     encode,
-    of_error,
-    of_refusal,
     problem,
+    problem_from_error,
+    problem_from_refusal,
 )
-from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
+from dragoman.surfaces.http.waiting import MAX_WAIT_MS, open_waiter
 
-LINES = ("application/x-ndjson", "application/jsonl")
-WINDOW = 512
+JSON_LINES = ("application/x-ndjson", "application/jsonl")
+MAX_IN_FLIGHT = 512
 """Lines of a batch that are in flight at once."""
-_TURN = 64
+_YIELD_EVERY = 64
 """Lines after which other requests get a turn."""
-_NOT_TAKEN = (
+_STOPPING_DETAIL = (
     "the hub is about to stop: this line and all after it were not taken; send them again when it "
     "runs"
 )
 
 _JSON_TYPE = (b"content-type", JSON.encode())
-_LINES_HEADERS = [(b"content-type", LINES[0].encode())]
+_JSON_LINES_HEADERS = [(b"content-type", JSON_LINES[0].encode())]
 _log = logging.getLogger("dragoman.http")
 
 
@@ -75,9 +75,7 @@ class WaitQuery(Query, frozen=True):
 
     wait: Annotated[
         int,
-        Meta(
-            ge=0, le=MOST_WAIT_MS, description="How long to wait while the reply is empty, in ms."
-        ),
+        Meta(ge=0, le=MAX_WAIT_MS, description="How long to wait while the reply is empty, in ms."),
     ] = 0
 
 
@@ -114,50 +112,52 @@ class NotSent(Struct, frozen=True):
     problem: Problem
 
 
-class Messages:
+class MessagesApp:
     """The ASGI application of the path for messages."""
 
-    def __init__(self, office: Office, endpoint: Endpoint) -> None:
-        self._office = office
+    def __init__(self, context: AppContext, endpoint: Endpoint) -> None:
+        self._context = context
         self._endpoint = endpoint
-        self._interpreter = office.door.interpreter
+        self._router = context.deps.router
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Accept one message, or many, and answer."""
         scope["progress"].route = self._endpoint.path
-        headers, door = scope["by_name"], self._office.door
-        dialect = self._dialect(scope["query_string"])
-        given = check_type(headers, self._endpoint.takes)
-        body = await read_body(receive, headers, door.settings.http.max_body, door.patience)
-        if given == CBOR:
+        headers, deps = scope["by_name"], self._context.deps
+        dialect = self._parse_dialect(scope["query_string"])
+        content_type = check_content_type(headers, self._endpoint.accepts)
+        body = await read_body(receive, headers, deps.settings.http.max_body, deps.timeouts)
+        if content_type == CBOR:
             check_cbor(body)
-        key = read_key(headers)
-        if given in LINES:
-            await send({"type": "http.response.start", "status": 200, "headers": _LINES_HEADERS})
-            await _Batch(self._office, dialect, key, scope, send).take(body)
+        key = parse_idempotency_key(headers)
+        if content_type in JSON_LINES:
+            await send(
+                {"type": "http.response.start", "status": 200, "headers": _JSON_LINES_HEADERS}
+            )
+            await _MessageBatch(self._context, dialect, key, scope, send).process(body)
             return
-        spoken = await self._interpreter.hear_soon(body, dialect=dialect)
-        if spoken is None:
-            raise HttpProblem(nobodys(self._office, dialect, body))
+        routed = await self._router.parse_async(body, dialect=dialect)
+        if routed is None:
+            raise HttpProblem(unrecognized_problem(self._context, dialect, body))
         actor = scope["principal"].actor
-        with self._office.writing():
-            answer = await self._interpreter.answer_soon(spoken, actor, key=key)
-        count(self._office, answer)
-        if isinstance(answer, Turned):
-            raise HttpProblem(of_refusal(answer))
-        told = encode(sent(answer))
-        length = (b"content-length", b"%d" % len(told))
+        with self._context.track_write_failures():
+            answer = await self._router.answer_async(routed, actor, key=key)
+        count_message(self._context, answer)
+        if isinstance(answer, Rejected):
+            raise HttpProblem(problem_from_refusal(answer))
+        encoded = encode(accepted_response(answer))
+        length = (b"content-length", b"%d" % len(encoded))
         await send({"type": "http.response.start", "status": 200, "headers": [_JSON_TYPE, length]})
-        await send({"type": "http.response.body", "body": told})
+        await send({"type": "http.response.body", "body": encoded})
 
-    def _dialect(self, query_string: bytes) -> str:
+    def _parse_dialect(self, query_string: bytes) -> str:
         if not query_string:
             return ""
-        query: MessagesQuery = read_query(query_string, MessagesQuery)
-        return self._office.dialect(query.dialect, "dialect").name if query.dialect else ""
+        query: MessagesQuery = parse_query(query_string, MessagesQuery)
+        return self._context.find_dialect(query.dialect, "dialect").name if query.dialect else ""
 
 
-class _Batch:
+class _MessageBatch:
     """Many messages of one caller: submitted in order, answered in order, committed together.
 
     A line waits for those before it only if it is about the same task or thread (or names none), so
@@ -165,94 +165,102 @@ class _Batch:
     does not wait for those, either: the engine decides them in the order of their submission.
     """
 
-    def __init__(self, office: Office, dialect: str, key: str, scope: Scope, send: Send) -> None:
-        self._office = office
-        self._interpreter = office.door.interpreter
+    def __init__(
+        self, context: AppContext, dialect: str, key: str, scope: Scope, send: Send
+    ) -> None:
+        self._context = context
+        self._router = context.deps.router
         self._principal: Principal = scope["principal"]
         self._dialect = dialect
         self._key = key
         self._scope = scope
         self._send = send
-        self._under_way: deque[tuple[str, asyncio.Task[bytes]]] = deque()
-        self._about: dict[str, tuple[asyncio.Task[bytes], bool]] = {}
+        self._in_flight: deque[tuple[str, asyncio.Task[bytes]]] = deque()
+        self._last_by_target: dict[str, tuple[asyncio.Task[bytes], bool]] = {}
         """Task or thread -> the last line about it, and whether that needs a lookup."""
 
-    async def take(self, body: bytes) -> None:
+    async def process(self, body: bytes) -> None:
         """Answer all lines that are not blank, until the client disconnects or the hub is to stop.
 
         Lines are read one by one: as a list, a body of short lines would take many times its size.
         """
         last = b""
         if not self._principal.is_owner:
-            self._office.rates.charge(self._principal.actor.label, body.strip().count(b"\n"))
+            self._context.rate_limiter.charge(
+                self._principal.actor.label, body.strip().count(b"\n")
+            )
         for number, line in enumerate(BytesIO(body), start=1):
-            if number % _TURN == 0:
+            if number % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-            if has_left(self._scope):
+            if is_disconnected(self._scope):
                 break
-            if self._office.feed.is_closed:
-                last = encode(NotSent(number, False, problem("stopping", _NOT_TAKEN))) + b"\n"
+            if self._context.feed.is_closed:
+                last = encode(NotSent(number, False, problem("stopping", _STOPPING_DETAIL))) + b"\n"
                 break
             if line.strip():
-                await self._begin(number, line.removesuffix(b"\n"))
-        while self._under_way:
-            await self._tell()
+                await self._submit_line(number, line.removesuffix(b"\n"))
+        while self._in_flight:
+            await self._flush()
         await self._send({"type": "http.response.body", "body": last, "more_body": False})
 
-    async def _begin(self, number: int, line: bytes) -> None:
-        spoken = await self._interpreter.hear_soon(line, dialect=self._dialect)
-        target = spoken.line_up if spoken is not None else ""
-        looks = spoken is None or self._interpreter.looks(spoken, self._principal.actor)
-        await self._wait_for(target, looks=looks)
-        task = asyncio.create_task(self._answer(number, line, spoken))
-        self._under_way.append((target, task))
-        self._about[target] = task, looks
-        if len(self._under_way) >= WINDOW:
-            await self._tell()
+    async def _submit_line(self, number: int, line: bytes) -> None:
+        routed = await self._router.parse_async(line, dialect=self._dialect)
+        target = routed.ordering_key if routed is not None else ""
+        needs_lookup = routed is None or self._router.needs_lookup(routed, self._principal.actor)
+        await self._wait_for_target(target, needs_lookup=needs_lookup)
+        task = asyncio.create_task(self._answer_line(number, line, routed))
+        self._in_flight.append((target, task))
+        self._last_by_target[target] = task, needs_lookup
+        if len(self._in_flight) >= MAX_IN_FLIGHT:
+            await self._flush()
 
-    async def _wait_for(self, target: str, *, looks: bool) -> None:
+    async def _wait_for_target(self, target: str, *, needs_lookup: bool) -> None:
         if not target:
-            if self._under_way:
-                await asyncio.wait([task for _, task in self._under_way])
-        elif target in self._about:
-            last, has_looked = self._about[target]
-            if looks or has_looked:
+            if self._in_flight:
+                await asyncio.wait([task for _, task in self._in_flight])
+        elif target in self._last_by_target:
+            last, had_lookup = self._last_by_target[target]
+            if needs_lookup or had_lookup:
                 await asyncio.wait([last])
 
-    async def _tell(self) -> None:
+    async def _flush(self) -> None:
         """Send the oldest answer, and all others that are ready by then."""
-        told: list[bytes] = []
-        while self._under_way and (not told or self._under_way[0][1].done()):
-            target, task = self._under_way.popleft()
-            told.append(await task)
-            if target in self._about and self._about[target][0] is task:
-                del self._about[target]
-        await self._send({"type": "http.response.body", "body": b"".join(told), "more_body": True})
+        answers: list[bytes] = []
+        while self._in_flight and (not answers or self._in_flight[0][1].done()):
+            target, task = self._in_flight.popleft()
+            answers.append(await task)
+            if target in self._last_by_target and self._last_by_target[target][0] is task:
+                del self._last_by_target[target]
+        await self._send(
+            {"type": "http.response.body", "body": b"".join(answers), "more_body": True}
+        )
 
-    async def _answer(self, number: int, line: bytes, spoken: Spoken | None) -> bytes:
-        answer = await self._outcome(number, line, spoken)
+    async def _answer_line(self, number: int, line: bytes, routed: RoutedMessage | None) -> bytes:
+        answer = await self._process_line(number, line, routed)
         if isinstance(answer, Problem):
             return encode(NotSent(number, False, answer)) + b"\n"
-        return encode(sent(answer, number)) + b"\n"
+        return encode(accepted_response(answer, number)) + b"\n"
 
-    async def _outcome(self, number: int, line: bytes, spoken: Spoken | None) -> Taken | Problem:
-        if spoken is None:
-            return nobodys(self._office, self._dialect, line)
-        key = _key_of(line, self._key) if self._key else ""
+    async def _process_line(
+        self, number: int, line: bytes, routed: RoutedMessage | None
+    ) -> Accepted | Problem:
+        if routed is None:
+            return unrecognized_problem(self._context, self._dialect, line)
+        key = _line_key(line, self._key) if self._key else ""
         try:
-            with self._office.writing():
-                answer = await self._interpreter.answer_soon(spoken, self._principal.actor, key=key)
+            with self._context.track_write_failures():
+                answer = await self._router.answer_async(routed, self._principal.actor, key=key)
         except DragomanError as error:
             _log.error("line %d of a batch: %s", number, error)
-            return of_error(error)
+            return problem_from_error(error)
         except Exception:  # noqa: BLE001  one line must not take down others
             _log.exception("line %d of a batch failed", number)
             return problem("internal_error", "the hub has failed at this line; its log says how")
-        count(self._office, answer)
-        return of_refusal(answer) if isinstance(answer, Turned) else answer
+        count_message(self._context, answer)
+        return problem_from_refusal(answer) if isinstance(answer, Rejected) else answer
 
 
-def _key_of(line: bytes, key: str) -> str:
+def _line_key(line: bytes, key: str) -> str:
     """Derive the key of a line in a batch with a key: equal lines share it, so each is done once.
 
     It is a digest, because the key of the batch may have any length, and so that it cannot equal
@@ -261,7 +269,7 @@ def _key_of(line: bytes, key: str) -> str:
     return sha256(key.encode() + b":" + sha256(line.strip()).digest()).hexdigest()
 
 
-def sent(answer: Taken, line: int | UnsetType = UNSET) -> Sent:
+def accepted_response(answer: Accepted, line: int | UnsetType = UNSET) -> Sent:
     """Build the response to an accepted message."""
     tasks: dict[str, Status | None] = {one.task: one.status for one in answer.receipts if one.task}
     return Sent(
@@ -276,65 +284,65 @@ def sent(answer: Taken, line: int | UnsetType = UNSET) -> Sent:
     )
 
 
-def nobodys(office: Office, dialect: str, text: bytes = b"") -> Problem:
+def unrecognized_problem(context: AppContext, dialect: str, message: bytes = b"") -> Problem:
     """Build the problem of a message that no dialect recognises; `message` may be malformed."""
-    meant = [one for one in office.door.interpreter.dialects if dialect in ("", one.name)]
-    fault = why_nobodys(text, meant)
-    office.metrics.message(dialect, fault.code)
+    candidates = [one for one in context.deps.router.dialects if dialect in ("", one.name)]
+    fault = explain_unrecognized(message, candidates)
+    context.metrics.record_message(dialect, fault.code)
     return problem(fault.code, fault.detail, fault.path)
 
 
-def count(office: Office, answer: Answer) -> None:
+def count_message(context: AppContext, answer: Reply) -> None:
     """Count a message in the metrics."""
-    if isinstance(answer, Turned):
-        office.metrics.message(answer.dialect, answer.code)
+    if isinstance(answer, Rejected):
+        context.metrics.record_message(answer.dialect, answer.code)
     else:
-        office.metrics.message(answer.dialect, "repeated" if answer.repeated else "taken")
+        context.metrics.record_message(answer.dialect, "repeated" if answer.repeated else "taken")
 
 
-async def _call(operation: Operation, call: Call) -> Any:
+async def _call_operation(operation: Operation, call: Call) -> Any:
     """Call an operation by its name; the reply is in its dialect's own form."""
-    answer = await _answer(operation, call)
-    count(call.office, answer)
-    if isinstance(answer, Taken):
-        call.remarks.extend(answer.warnings)
-    return _reply(answer)
+    answer = await _submit_operation(operation, call)
+    count_message(call.context, answer)
+    if isinstance(answer, Accepted):
+        call.warnings.extend(answer.warnings)
+    return _reply_or_raise(answer)
 
 
-async def _answer(operation: Operation, call: Call) -> Answer:
-    with call.office.writing():
-        return await call.office.door.interpreter.call_soon(
+async def _submit_operation(operation: Operation, call: Call) -> Reply:
+    with call.context.track_write_failures():
+        return await call.context.deps.router.call_async(
             operation.name, call.raw, call.principal.actor, key=call.key
         )
 
 
-def _reply(answer: Answer) -> Any:
-    if isinstance(answer, Turned):
-        raise HttpProblem(of_refusal(answer), own=answer.reply)
+def _reply_or_raise(answer: Reply) -> Any:
+    if isinstance(answer, Rejected):
+        raise HttpProblem(problem_from_refusal(answer), dialect_reply=answer.reply)
     return answer.reply
 
 
 async def _call_and_wait(operation: Operation, call: Call) -> Any:
     """Call an operation, and wait while its reply is empty."""
-    assert operation.is_empty is not None, "the operation has no empty reply to wait on"
+    assert operation.is_empty_reply is not None, "the operation has no empty reply to wait on"
     query: WaitQuery = call.query
-    reply = await _call(operation, call)
-    if not query.wait or not operation.is_empty(reply):
+    reply = await _call_operation(operation, call)
+    if not query.wait or not operation.is_empty_reply(reply):
         return reply
-    feed, monotonic = call.office.feed, call.office.door.monotonic
+    feed, monotonic = call.context.feed, call.context.deps.monotonic
     end = monotonic() + query.wait / 1_000
-    async with waiting(call.office, call.request) as seat:
+    async with open_waiter(call.context, call.request) as waiter:
         while True:
             # With an open waiter, every entry from here on notifies.
-            seen = feed.last(operation.wakes)
-            reply = _reply(await _answer(operation, call))
-            if not operation.is_empty(reply):
+            seen_position = feed.last_position(operation.wakes_on)
+            reply = _reply_or_raise(await _submit_operation(operation, call))
+            if not operation.is_empty_reply(reply):
                 return reply
-            while feed.last(operation.wakes) == seen:
-                left = end - monotonic()
-                if left <= 0 or seat.gone:
+            while feed.last_position(operation.wakes_on) == seen_position:
+                remaining = end - monotonic()
+                if remaining <= 0 or waiter.is_closed:
                     return reply
-                await seat.wait(left)
+                await waiter.wait(remaining)
 
 
 ENDPOINT = Endpoint(
@@ -345,50 +353,50 @@ ENDPOINT = Endpoint(
     Sent,
     query=MessagesQuery,
     body=Any,
-    takes=(JSON, CBOR, *LINES),
-    also={LINES[0]: (Sent, NotSent)},
-    serve=Messages,
+    accepts=(JSON, CBOR, *JSON_LINES),
+    other_media={JSON_LINES[0]: (Sent, NotSent)},
+    app_factory=MessagesApp,
 )
 
 
-def operations(dialects: tuple[Dialect, ...]) -> Iterator[Endpoint]:
+def operation_endpoints(dialects: tuple[Dialect, ...]) -> Iterator[Endpoint]:
     """Yield an endpoint for each operation of each dialect."""
     for dialect in dialects:
         for operation in dialect.operations:
-            yield _endpoint(dialect, operation)
+            yield _operation_endpoint(dialect, operation)
 
 
-def forms(interpreter: Interpreter) -> dict[str, Form]:
+def error_formats(router: Router) -> dict[str, ErrorFormat]:
     """Return the error formats of dialects that have one, by the beginning of their paths."""
     return {
-        _address(dialect): partial(interpreter.no_of, dialect)
-        for dialect in interpreter.dialects
-        if dialect.says_no is not None
+        _path_prefix(dialect): partial(router.format_error, dialect)
+        for dialect in router.dialects
+        if dialect.format_error is not None
     }
 
 
-def _address(dialect: Dialect) -> str:
+def _path_prefix(dialect: Dialect) -> str:
     return f"/v1/{dialect.name}/"
 
 
-def _endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
-    can_wait = operation.is_empty is not None
+def _operation_endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
+    can_wait = operation.is_empty_reply is not None
     return Endpoint(
         "POST",
-        _address(dialect) + operation.name,
+        _path_prefix(dialect) + operation.name,
         _summary(dialect, operation),
-        partial(_call_and_wait if can_wait else _call, operation),
+        partial(_call_and_wait if can_wait else _call_operation, operation),
         Any,
         query=WaitQuery if can_wait else Query,
-        body=operation.shape,
-        takes=(JSON, CBOR),
-        in_cbor=True,
-        reads=False,
-        own_no=dialect.says_no is not None,
+        body=operation.input_type,
+        accepts=(JSON, CBOR),
+        supports_cbor=True,
+        parses_body=False,
+        has_dialect_errors=dialect.format_error is not None,
     )
 
 
 def _summary(dialect: Dialect, operation: Operation) -> str:
     """Return the summary of an operation: its own, or else the first line of its shape."""
-    shape = operation.shape.__doc__.partition("\n")[0]
+    shape = operation.input_type.__doc__.partition("\n")[0]
     return operation.summary or f"{dialect.name}: {shape}"

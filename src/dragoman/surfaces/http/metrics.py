@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
 from dragoman.core.events import Status
-from dragoman.engine.trouble import Trouble
+from dragoman.engine.trouble import HealthProblem
 
-MEDIA = "text/plain; version=0.0.4; charset=utf-8"
+PROMETHEUS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 """Upper bounds of the durations of requests, in seconds."""
@@ -38,31 +38,36 @@ class Metrics:
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._messages: Counter[tuple[str, str]] = Counter()
-        self._times = [0] * (len(BUCKETS) + 1)
+        self._bucket_counts = [0] * (len(BUCKETS) + 1)
         self._seconds = 0.0
         self.readers = 0
         self.gaps = 0
 
-    def request(self, route: str, method: str, status: int, seconds: float) -> None:
+    def record_request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request."""
         self._requests[route, method, status] += 1
         self._seconds += seconds
         for index, bound in enumerate(BUCKETS):
             if seconds <= bound:
-                self._times[index] += 1
+                self._bucket_counts[index] += 1
                 return
-        self._times[-1] += 1
+        self._bucket_counts[-1] += 1
 
-    def message(self, dialect: str, outcome: str) -> None:
+    def record_message(self, dialect: str, outcome: str) -> None:
         """Count a message: "taken", "repeated", or the code of its refusal."""
         self._messages[dialect, outcome] += 1
 
-    def text(
-        self, *, waiting: int, head: int, tasks: Mapping[str, int], duties: Mapping[str, Trouble]
+    def render(
+        self,
+        *,
+        waiting: int,
+        head: int,
+        tasks: Mapping[str, int],
+        duties: Mapping[str, HealthProblem],
     ) -> str:
         """Render all metrics, counters and current values."""
         samples = [
-            *self._counted(),
+            *self._counters(),
             ("dragoman_stream_readers", (), self.readers),
             ("dragoman_stream_gaps_total", (), self.gaps),
             ("dragoman_waiting", (), waiting),
@@ -73,40 +78,40 @@ class Metrics:
                 for name in get_args(Status)
             ),
             *(
-                ("dragoman_duty_ok", (("duty", name),), 0 if wrong.words else 1)
-                for name, wrong in duties.items()
+                ("dragoman_duty_ok", (("duty", name),), 0 if trouble.message else 1)
+                for name, trouble in duties.items()
             ),
         ]
-        return "\n".join(_lines(samples)) + "\n"
+        return "\n".join(_format_samples(samples)) + "\n"
 
-    def _counted(self) -> Iterator[Sample]:
+    def _counters(self) -> Iterator[Sample]:
         for (route, method, status), count in self._requests.items():
             labels = (("route", route), ("method", method), ("status", str(status)))
             yield "dragoman_http_requests_total", labels, count
         for (dialect, outcome), count in self._messages.items():
             labels = (("dialect", dialect), ("outcome", outcome))
             yield "dragoman_http_messages_total", labels, count
-        name, so_far = "dragoman_http_request_seconds", 0
-        for bound, count in zip((*BUCKETS, "+Inf"), self._times, strict=True):
-            so_far += count
-            yield f"{name}_bucket", (("le", str(bound)),), so_far
+        name, cumulative = "dragoman_http_request_seconds", 0
+        for bound, count in zip((*BUCKETS, "+Inf"), self._bucket_counts, strict=True):
+            cumulative += count
+            yield f"{name}_bucket", (("le", str(bound)),), cumulative
         yield f"{name}_sum", (), self._seconds
-        yield f"{name}_count", (), so_far
+        yield f"{name}_count", (), cumulative
 
 
-def _lines(samples: Iterable[Sample]) -> Iterator[str]:
-    told = ""
+def _format_samples(samples: Iterable[Sample]) -> Iterator[str]:
+    last_family = ""
     for name, labels, value in samples:
         family = next(known for known in _HELP if name.startswith(known))
-        if family != told:
+        if family != last_family:
             kind, meaning = _HELP[family]
             yield f"# HELP {family} {meaning}"
             yield f"# TYPE {family} {kind}"
-            told = family
-        written = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
+            last_family = family
+        formatted = ",".join(f'{label}="{_escape(text)}"' for label, text in labels)
         # All digits: a rounded counter would stand still, and then jump.
-        yield f"{name}{{{written}}} {value!r}" if written else f"{name} {value!r}"
+        yield f"{name}{{{formatted}}} {value!r}" if formatted else f"{name} {value!r}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

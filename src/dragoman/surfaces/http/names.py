@@ -8,39 +8,45 @@ from typing import Annotated
 from msgspec import Meta
 
 from dragoman.core.ids import (
-    AGENT_FORM,
-    ALIAS_FORM,
-    SESSION_FORM,
-    TASK_NAME_FORM,
-    WORD_FORM,
+    AGENT_PATTERN,
+    ALIAS_PATTERN,
+    ID_PATTERN,
+    SESSION_PATTERN,
+    TASK_NAME_PATTERN,
 )
 
-AGENT = f"^{AGENT_FORM}$"
-TASK = f"^{TASK_NAME_FORM}$"
-HANDOFF = f"^{WORD_FORM}$"
+AGENT_PATH_PATTERN = f"^{AGENT_PATTERN}$"
+TASK_PATH_PATTERN = f"^{TASK_NAME_PATTERN}$"
+HANDOFF_PATH_PATTERN = f"^{ID_PATTERN}$"
 
 
-def _form(pattern: str, most: int, words: str = "") -> Meta:
+def _pattern_meta(pattern: str, max_length: int, description: str = "") -> Meta:
     return Meta(
-        max_length=most, description=words or None, extra_json_schema={"pattern": f"^{pattern}$"}
+        max_length=max_length,
+        description=description or None,
+        extra_json_schema={"pattern": f"^{pattern}$"},
     )
 
 
-TaskName = Annotated[str, _form(TASK_NAME_FORM, 300)]
-NoTaskName = Annotated[str, _form(f"(?:{TASK_NAME_FORM})?", 300)]
+TaskName = Annotated[str, _pattern_meta(TASK_NAME_PATTERN, 300)]
+OptionalTaskName = Annotated[str, _pattern_meta(f"(?:{TASK_NAME_PATTERN})?", 300)]
 """A name, or none."""
-NewId = Annotated[str, _form(WORD_FORM, 128)]
-Alias = Annotated[str, _form(ALIAS_FORM, 300)]
-AgentName = Annotated[str, _form(f"(?:{AGENT_FORM})?", 257)]
-Session = Annotated[str, _form(f"(?:{SESSION_FORM})?", 256, "Name of the agent's session.")]
-WantedTask = Annotated[str, _form(TASK_NAME_FORM, 300, "Only of this task, by any of its names.")]
-WantedAgent = Annotated[str, _form(AGENT_FORM, 257)]
-WantedWord = Annotated[str, _form(WORD_FORM, 128)]
+NewId = Annotated[str, _pattern_meta(ID_PATTERN, 128)]
+Alias = Annotated[str, _pattern_meta(ALIAS_PATTERN, 300)]
+AgentName = Annotated[str, _pattern_meta(f"(?:{AGENT_PATTERN})?", 257)]
+Session = Annotated[
+    str, _pattern_meta(f"(?:{SESSION_PATTERN})?", 256, "Name of the agent's session.")
+]
+TaskFilter = Annotated[
+    str, _pattern_meta(TASK_NAME_PATTERN, 300, "Only of this task, by any of its names.")
+]
+AgentFilter = Annotated[str, _pattern_meta(AGENT_PATTERN, 257)]
+WordFilter = Annotated[str, _pattern_meta(ID_PATTERN, 128)]
 """A filter is a name, or is left out."""
-HistoryOf = Annotated[
+TaskHistoryFilter = Annotated[
     str,
-    _form(
-        TASK_NAME_FORM,
+    _pattern_meta(
+        TASK_NAME_PATTERN,
         300,
         "Only the history of this task itself, by any of its names. Refusals are in the stream of "
         "their caller; mail, handoffs and intents about the task have streams of their own.",

@@ -18,94 +18,98 @@ from dragoman.core.errors import Refusal, Refused, StoreError
 from dragoman.engine.identity import Principal
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Store
-from dragoman.engine.request import Accepted
-from dragoman.engine.signed import Envelopes
-from dragoman.surfaces.http.checkup import Checkup
-from dragoman.surfaces.http.door import Door
+from dragoman.engine.request import Committed
+from dragoman.engine.signed import SignedMessageVerifier
+from dragoman.surfaces.http.checkup import ReadinessCheck
+from dragoman.surfaces.http.door import HttpDeps
 from dragoman.surfaces.http.feed import Feed
-from dragoman.surfaces.http.limits import Rates
+from dragoman.surfaces.http.limits import RateLimiter
 from dragoman.surfaces.http.metrics import Metrics
-from dragoman.surfaces.http.problems import stop
-from dragoman.surfaces.http.stays import Stays
-from dragoman.text.nearest import nearest_or_all
+from dragoman.surfaces.http.problems import problem_error
+from dragoman.surfaces.http.stays import StreamLimits
+from dragoman.text.nearest import suggest_or_list
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Office:
+class AppContext:
     """Context of one application."""
 
-    def __init__(self, door: Door) -> None:
-        http = door.settings.http
-        self.door = door
-        self.hub = door.hub
-        self.store: Store = door.hub.store
+    def __init__(self, deps: HttpDeps) -> None:
+        http = deps.settings.http
+        self.deps = deps
+        self.hub = deps.hub
+        self.store: Store = deps.hub.store
         self.feed = Feed(
             self.store,
-            door.hints,
-            door.hub.engine.tail,
-            door.patience.look,
-            of_agents=self._hear_of_agents,
+            deps.hints,
+            deps.hub.engine.recent_entries,
+            deps.timeouts.poll_interval,
+            on_agent_entries=self._on_agent_entries,
         )
-        self.bus = LocalBus(self.store, door.hints, door.patience.look)
-        self.rates = Rates(http.rate_per_second, http.burst, door.monotonic)
+        self.bus = LocalBus(self.store, deps.hints, deps.timeouts.poll_interval)
+        self.rate_limiter = RateLimiter(http.rate_per_second, http.burst, deps.monotonic)
         self.metrics = Metrics()
-        self.stays = Stays(door.identity, door.hints, door.patience.token)
-        self.checkup = Checkup(door)
-        self.envelopes = Envelopes(self.store, door.hub.clock, door.hub.redaction.refusal)
+        self.stream_limits = StreamLimits(deps.identity, deps.hints, deps.timeouts.token_check)
+        self.readiness = ReadinessCheck(deps)
+        self.envelopes = SignedMessageVerifier(
+            self.store, deps.hub.clock, deps.hub.redaction.check_document
+        )
 
-    def _hear_of_agents(self, streams: Collection[str]) -> None:
+    def _on_agent_entries(self, streams: Collection[str]) -> None:
         """Check tokens again: another process may have revoked one, and its streams must end."""
-        self.door.identity.forget(streams)
-        self.stays.hear(streams)
+        self.deps.identity.invalidate(streams)
+        self.stream_limits.on_commit(streams)
 
     async def read(
         self,
-        reading: Callable[Concatenate[Store, P], T],
+        query: Callable[Concatenate[Store, P], T],
         *arguments: P.args,
         **named: P.kwargs,
     ) -> T:
         """Run a query on the store."""
-        return await asyncio.to_thread(reading, self.store, *arguments, **named)
+        return await asyncio.to_thread(query, self.store, *arguments, **named)
 
-    async def found(
+    async def find_or_raise(
         self,
-        reading: Callable[Concatenate[Store, P], T | Refusal],
+        query: Callable[Concatenate[Store, P], T | Refusal],
         *arguments: P.args,
         **named: P.kwargs,
     ) -> T:
         """Run a query on the store; a refusal is raised."""
-        answer = await self.read(reading, *arguments, **named)
-        if isinstance(answer, Refusal):
-            raise Refused(answer)
-        return answer
+        found = await self.read(query, *arguments, **named)
+        if isinstance(found, Refusal):
+            raise Refused(found)
+        return found
 
-    async def do(
+    async def submit(
         self,
         actor: Actor,
         *commands: AnyCommand,
         key: str = "",
-        said: Raw | UnsetType = UNSET,
-    ) -> Accepted:
+        original_text: Raw | UnsetType = UNSET,
+    ) -> Committed:
         """Run commands for a caller; a refusal is raised."""
-        with self.writing():
-            return await self.hub.do_soon(actor, *commands, key=key, said=said)
+        with self.track_write_failures():
+            return await self.hub.submit_async(
+                actor, *commands, key=key, original_text=original_text
+            )
 
-    def dialect(self, name: str, field: str) -> Dialect:
+    def find_dialect(self, name: str, field: str) -> Dialect:
         """Return the dialect of this name, given in that field; HttpProblem if there is none."""
-        known = {one.name: one for one in self.door.interpreter.dialects}
-        if name not in known:
-            hint = nearest_or_all(name, known)
-            raise stop("invalid_request", f"there is no dialect {name!a}{hint}", field)
-        return known[name]
+        dialects = {one.name: one for one in self.deps.router.dialects}
+        if name not in dialects:
+            hint = suggest_or_list(name, dialects)
+            raise problem_error("invalid_request", f"there is no dialect {name!a}{hint}", field)
+        return dialects[name]
 
     def check_rate(self, caller: str) -> None:
         """Raise HttpProblem if this caller has sent too many requests."""
-        seconds = self.rates.take(caller)
+        seconds = self.rate_limiter.acquire(caller)
         if seconds:
-            http = self.door.settings.http
-            raise stop(
+            http = self.deps.settings.http
+            raise problem_error(
                 "rate_limited",
                 f"at most {http.rate_per_second:g} requests a second are taken from one caller "
                 f"({http.burst} after a pause): wait {seconds} s",
@@ -113,22 +117,22 @@ class Office:
             )
 
     @contextmanager
-    def writing(self) -> Generator[None]:
+    def track_write_failures(self) -> Generator[None]:
         """Remember, for the readiness check, that a write inside the block failed."""
         try:
             yield
         except StoreError:
-            self.checkup.failed()
+            self.readiness.record_write_failure()
             raise
 
 
 class Call(Struct, frozen=True):
     """One checked request: its caller and its values."""
 
-    office: Office
+    context: AppContext
     principal: Principal
     request: Request
-    path: Mapping[str, str]
+    path_params: Mapping[str, str]
     query: Any
     """In the endpoint's shape of the query."""
     body: Any
@@ -136,16 +140,16 @@ class Call(Struct, frozen=True):
     raw: bytes
     key: str
     """The idempotency key, if the caller gave one."""
-    remarks: list[str] = []
+    warnings: list[str] = []
     """Warnings that are sent beside the response."""
 
-    async def do(self, *commands: AnyCommand) -> Accepted:
+    async def submit(self, *commands: AnyCommand) -> Committed:
         """Run commands for the caller under its key; a refusal is raised."""
-        accepted = await self.office.do(self.principal.actor, *commands, key=self.key)
-        self.remarks.extend((*accepted.warnings, *accepted.masked))
+        accepted = await self.context.submit(self.principal.actor, *commands, key=self.key)
+        self.warnings.extend((*accepted.warnings, *accepted.redaction_warnings))
         return accepted
 
     @property
     def now(self) -> int:
         """The hub's time."""
-        return self.office.hub.clock.now()
+        return self.context.hub.clock.now()

@@ -9,12 +9,12 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.surfaces.http.endpoint import CBOR, JSON, Endpoint
-from dragoman.surfaces.http.names import AGENT, HANDOFF, TASK
-from dragoman.surfaces.http.problems import MEDIA, STATUS, Problem
+from dragoman.surfaces.http.names import AGENT_PATH_PATTERN, HANDOFF_PATH_PATTERN, TASK_PATH_PATTERN
+from dragoman.surfaces.http.problems import PROBLEM_MEDIA_TYPE, STATUS_BY_CODE, Problem
 
 _REF = "#/components/schemas/{name}"
 
-_KEY = {
+_IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": "A repeated key changes nothing and returns the first response.",
@@ -42,7 +42,7 @@ _LOCATION = {
 Schema = dict[str, Any]
 
 
-def describe(endpoints: Sequence[Endpoint], dialects: Sequence[str], version: str) -> Schema:
+def build_document(endpoints: Sequence[Endpoint], dialects: Sequence[str], version: str) -> Schema:
     """Build the whole document."""
     schemas = _Schemas(endpoints, dialects)
     paths: dict[str, Schema] = {}
@@ -62,7 +62,7 @@ def describe(endpoints: Sequence[Endpoint], dialects: Sequence[str], version: st
         "paths": paths,
         "components": {
             "schemas": schemas.components,
-            "responses": {"Problem": _problem(schemas)},
+            "responses": {"Problem": _problem_response(schemas)},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -76,18 +76,20 @@ class _Schemas:
         shapes = [
             shape
             for one in endpoints
-            for shape in (one.body, one.answer, one.query, *chain(*one.also.values()))
+            for shape in (one.body, one.response, one.query, *chain(*one.other_media.values()))
         ]
         self._shapes = [shape for shape in [*shapes, Problem] if shape is not None]
         described, components = msgspec.json.schema_components(
-            self._shapes, ref_template=_REF, schema_hook=_anything
+            self._shapes, ref_template=_REF, schema_hook=_any_json
         )
         self._described = described
-        self._all = cast(dict[str, Schema], components)
+        self._all_components = cast(dict[str, Schema], components)
         queries = {endpoint.query.__name__ for endpoint in endpoints}
-        self.components = {name: s for name, s in self._all.items() if name not in queries}
+        self.components = {
+            name: s for name, s in self._all_components.items() if name not in queries
+        }
 
-    def of(self, shape: Any) -> Schema:
+    def schema_of(self, shape: Any) -> Schema:
         """Return the schema of a shape where it is used."""
         return next(
             found
@@ -95,19 +97,19 @@ class _Schemas:
             if known is shape
         )
 
-    def can_be_empty(self, shape: Any) -> bool:
+    def is_optional(self, shape: Any) -> bool:
         """Return whether a body of this shape may be left out."""
-        schema = self.of(shape)
+        schema = self.schema_of(shape)
         name = schema.get("$ref", "").rpartition("/")[2]
-        return name in self._all and not self._all[name].get("required")
+        return name in self._all_components and not self._all_components[name].get("required")
 
     def parameters(self, endpoint: Endpoint) -> Iterator[Schema]:
         """Yield the query parameters of an endpoint."""
-        shape = self._all[endpoint.query.__name__]
+        shape = self._all_components[endpoint.query.__name__]
         required = frozenset(shape.get("required", ()))
         for name, schema in shape.get("properties", {}).items():
             plain = {**schema}
-            words = plain.pop("description", "")
+            description = plain.pop("description", "")
             if plain.get("type") == "string":
                 # An omitted value is not an empty one; a pattern says itself how short it may be.
                 plain.pop("default", None)
@@ -115,11 +117,11 @@ class _Schemas:
             if name in ("dialect", "speaks"):
                 # The dialects are known when the application is built.
                 plain["enum"] = self._dialects
-            told = {"name": name, "in": "query", "description": words, "schema": plain}
-            yield {**told, "required": True} if name in required else told
+            parameter = {"name": name, "in": "query", "description": description, "schema": plain}
+            yield {**parameter, "required": True} if name in required else parameter
 
 
-def _anything(_: type) -> Schema:
+def _any_json(_: type) -> Schema:
     """Describe a value that is passed on as it is."""
     return {"description": "any JSON"}
 
@@ -127,94 +129,100 @@ def _anything(_: type) -> Schema:
 def _operation(endpoint: Endpoint, schemas: _Schemas) -> Schema:
     described: Schema = {
         "summary": endpoint.summary,
-        "operationId": _identifier(endpoint),
+        "operationId": _operation_id(endpoint),
         "tags": [_tag(endpoint)],
-        "parameters": [*_parameters(endpoint, schemas)],
+        "parameters": [*_operation_parameters(endpoint, schemas)],
         "responses": _responses(endpoint, schemas),
     }
     if endpoint.is_open:
         described["security"] = []
     if endpoint.body is not None:
-        schema = schemas.of(endpoint.body)
+        schema = schemas.schema_of(endpoint.body)
         described["requestBody"] = {
-            "required": not schemas.can_be_empty(endpoint.body),
-            "content": {media: {"schema": schema} for media in endpoint.takes},
+            "required": not schemas.is_optional(endpoint.body),
+            "content": {media: {"schema": schema} for media in endpoint.accepts},
         }
     return described
 
 
-_NAMES = {"/v1/agents": AGENT, "/v1/handoffs": HANDOFF}
+_NAME_PATTERNS = {"/v1/agents": AGENT_PATH_PATTERN, "/v1/handoffs": HANDOFF_PATH_PATTERN}
 """Beginning of a path -> pattern of the names in it; all others name tasks."""
 
 
-def _names_at(path: str) -> str:
-    return next((form for begin, form in _NAMES.items() if path.startswith(begin)), TASK)
+def _name_pattern(path: str) -> str:
+    return next(
+        (form for begin, form in _NAME_PATTERNS.items() if path.startswith(begin)),
+        TASK_PATH_PATTERN,
+    )
 
 
-def _parameters(endpoint: Endpoint, schemas: _Schemas) -> Iterator[Schema]:
+def _operation_parameters(endpoint: Endpoint, schemas: _Schemas) -> Iterator[Schema]:
     for name in re.findall(r"\{(\w+)\}", endpoint.path):
         yield {
             "name": name,
             "in": "path",
             "required": True,
-            "schema": {"type": "string", "pattern": _names_at(endpoint.path)},
+            "schema": {"type": "string", "pattern": _name_pattern(endpoint.path)},
         }
     yield from schemas.parameters(endpoint)
     if endpoint.method == "POST":
-        yield _KEY
-    if endpoint.media == "text/event-stream":
+        yield _IDEMPOTENCY_KEY
+    if endpoint.media_type == "text/event-stream":
         yield _LAST_EVENT
-    if _has_tag(endpoint):
+    if _has_etag(endpoint):
         yield _IF_NONE_MATCH
 
 
-def _has_tag(endpoint: Endpoint) -> bool:
-    return endpoint.method == "GET" and endpoint.media == JSON
+def _has_etag(endpoint: Endpoint) -> bool:
+    return endpoint.method == "GET" and endpoint.media_type == JSON
 
 
 def _responses(endpoint: Endpoint, schemas: _Schemas) -> Schema:
     content: Schema = {"schema": {"type": "string"}}
-    if endpoint.answer is not None:
-        content = {"schema": schemas.of(endpoint.answer)}
+    if endpoint.response is not None:
+        content = {"schema": schemas.schema_of(endpoint.response)}
     answers: Schema = {
         str(endpoint.status): {
             "description": HTTPStatus(endpoint.status).phrase,
-            "content": {endpoint.media: content},
+            "content": {endpoint.media_type: content},
         }
     }
-    if endpoint.in_cbor:
+    if endpoint.supports_cbor:
         answers[str(endpoint.status)]["content"][CBOR] = content
-    for media, shapes in endpoint.also.items():
+    for media, shapes in endpoint.other_media.items():
         names = " or ".join(shape.__name__ for shape in shapes)
         lines = {"type": "string", "description": f"A JSON object in each line: {names}."}
         answers[str(endpoint.status)]["content"][media] = {"schema": lines}
-    for status, meaning in endpoint.others.items():
+    for status, meaning in endpoint.other_statuses.items():
         answers[str(status)] = {"description": meaning}
         if status >= 400:
-            answers[str(status)]["content"] = {endpoint.media: content}
+            answers[str(status)]["content"] = {endpoint.media_type: content}
     if endpoint.status == HTTPStatus.CREATED:
         answers[str(endpoint.status)]["headers"] = _LOCATION
-    if _has_tag(endpoint):
+    if _has_etag(endpoint):
         answers[str(endpoint.status)]["headers"] = _ETAG
         answers["304"] = {"description": "Not modified: the ETag matches."}
     default: Schema = {"$ref": "#/components/responses/Problem"}
-    if endpoint.own_no:
+    if endpoint.has_dialect_errors:
         default = {
             "description": "A refusal in the form of the dialect, or a problem.",
-            "content": {JSON: {"schema": {}}, MEDIA: {"schema": schemas.of(Problem)}},
+            "content": {
+                JSON: {"schema": {}},
+                PROBLEM_MEDIA_TYPE: {"schema": schemas.schema_of(Problem)},
+            },
         }
     return answers | {"default": default}
 
 
-def _problem(schemas: _Schemas) -> Schema:
-    codes = ", ".join(f"`{code}` ({status})" for code, status in STATUS.items())
+def _problem_response(schemas: _Schemas) -> Schema:
+    codes = ", ".join(f"`{code}` ({status})" for code, status in STATUS_BY_CODE.items())
     return {
         "description": f"What went wrong. Codes: {codes}.",
-        "content": {MEDIA: {"schema": schemas.of(Problem)}},
+        "content": {PROBLEM_MEDIA_TYPE: {"schema": schemas.schema_of(Problem)}},
     }
 
 
-def _identifier(endpoint: Endpoint) -> str:
+def _operation_id(endpoint: Endpoint) -> str:
     words = re.findall(r"\w+", endpoint.path.removeprefix("/v1"))
     return "_".join((endpoint.method.lower(), *words))
 

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from dragoman.core.errors import FAULTS, REFUSALS, DragomanError, Refusal
-from dragoman.engine.plan import Turned
+from dragoman.engine.plan import Rejected
 from dragoman.text.strict_json import StrictJsonError
 
-MEDIA = "application/problem+json"
+PROBLEM_MEDIA_TYPE = "application/problem+json"
 
-OF_HTTP: dict[str, str] = {
+HTTP_CODES: dict[str, str] = {
     "invalid_request": "the request cannot be understood",
     "not_found": "there is nothing at this address",
     "method_not_allowed": "this address does not take that method",
@@ -31,7 +31,7 @@ OF_HTTP: dict[str, str] = {
 }
 """Code -> meaning, for errors that only the HTTP surface detects."""
 
-STATUS: dict[str, int] = {
+STATUS_BY_CODE: dict[str, int] = {
     "invalid_json": 400,
     "invalid_request": 400,
     "unauthenticated": 401,
@@ -101,10 +101,10 @@ STATUS: dict[str, int] = {
 }
 """Code -> HTTP status."""
 
-_A_DIALECT_S_OWN = 422
-_OF_DIALECTS = {"approval_required": "a person has to approve it first"}
-_MEANINGS = REFUSALS | FAULTS | OF_HTTP | _OF_DIALECTS
-_HEADERS: dict[int, dict[str, str]] = {
+_DEFAULT_STATUS = 422
+_DIALECT_CODES = {"approval_required": "a person has to approve it first"}
+_TITLES = REFUSALS | FAULTS | HTTP_CODES | _DIALECT_CODES
+_STATUS_HEADERS: dict[int, dict[str, str]] = {
     401: {"www-authenticate": "Bearer"},
     503: {"retry-after": "1"},
 }
@@ -112,7 +112,7 @@ _HEADERS: dict[int, dict[str, str]] = {
 
 encode = msgspec.json.Encoder().encode
 
-Form = Callable[[Refusal], Mapping[str, Any]]
+ErrorFormat = Callable[[Refusal], Mapping[str, Any]]
 """Formats a refusal in the form of a dialect."""
 
 
@@ -134,55 +134,62 @@ class HttpProblem(Exception):
     """A problem that ends the handling of a request."""
 
     def __init__(
-        self, problem: Problem, headers: Mapping[str, str] | None = None, *, own: Any = None
+        self,
+        problem: Problem,
+        headers: Mapping[str, str] | None = None,
+        *,
+        dialect_reply: Any = None,
     ) -> None:
         """`dialect_reply`: sent instead of the problem, in the form of a dialect."""
         super().__init__(problem.detail)
         self.problem = problem
-        self.headers = {**_HEADERS.get(problem.status, {}), **(headers or {})}
-        self._own = own
+        self.headers = {**_STATUS_HEADERS.get(problem.status, {}), **(headers or {})}
+        self._dialect_reply = dialect_reply
 
-    def response(self, form: Form | None = None) -> Response:
+    def response(self, error_format: ErrorFormat | None = None) -> Response:
         """Build the response; `error_format`: of the dialect at whose path it happened, whose
         fields are added to those of every problem."""
-        if self._own is not None:
-            body, media = encode(self._own), "application/json"
-        elif form is not None:
-            told = form(Refusal(self.problem.code, self.problem.detail))
-            body, media = encode({**msgspec.to_builtins(self.problem), **told}), MEDIA
+        if self._dialect_reply is not None:
+            body, media = encode(self._dialect_reply), "application/json"
+        elif error_format is not None:
+            formatted = error_format(Refusal(self.problem.code, self.problem.detail))
+            body, media = (
+                encode({**msgspec.to_builtins(self.problem), **formatted}),
+                PROBLEM_MEDIA_TYPE,
+            )
         else:
-            body, media = encode(self.problem), MEDIA
+            body, media = encode(self.problem), PROBLEM_MEDIA_TYPE
         return Response(body, self.problem.status, self.headers, media_type=media)
 
 
 def problem(code: str, detail: str, path: str = "") -> Problem:
     """Build the problem of a code; a code that only a dialect knows is an error in the message."""
-    status = STATUS.get(code, _A_DIALECT_S_OWN)
-    title = _MEANINGS.get(code, "the message was refused")
+    status = STATUS_BY_CODE.get(code, _DEFAULT_STATUS)
+    title = _TITLES.get(code, "the message was refused")
     return Problem(f"urn:dragoman:problem:{code}", title, status, detail, code, path)
 
 
-def stop(code: str, detail: str, path: str = "", **headers: str) -> HttpProblem:
+def problem_error(code: str, detail: str, path: str = "", **headers: str) -> HttpProblem:
     """Build the problem as an exception; names of headers are written with underscores."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return HttpProblem(problem(code, detail, path), named)
 
 
-def of_refusal(refusal: Refusal | Turned) -> Problem:
+def problem_from_refusal(refusal: Refusal | Rejected) -> Problem:
     """Build the problem of a refusal, of the hub or of a dialect."""
     found = problem(refusal.code, refusal.detail, getattr(refusal, "path", ""))
-    own = getattr(refusal, "reply", None)
-    return found if own is None else replace(found, reply=own)
+    dialect_reply = getattr(refusal, "reply", None)
+    return found if dialect_reply is None else replace(found, reply=dialect_reply)
 
 
-def of_error(error: DragomanError) -> Problem:
+def problem_from_error(error: DragomanError) -> Problem:
     """Build the problem of an error of the hub, without details that belong only in its log."""
-    if STATUS.get(error.code) is None:
-        return problem("internal_error", OF_HTTP["internal_error"])
+    if STATUS_BY_CODE.get(error.code) is None:
+        return problem("internal_error", HTTP_CODES["internal_error"])
     return problem(error.code, error.detail)
 
 
-def json_problem(error: StrictJsonError) -> Problem:
+def problem_from_json_error(error: StrictJsonError) -> Problem:
     """Build the problem of malformed JSON."""
     return problem(
         "message_too_large" if error.too_large else "invalid_json", str(error), error.path

@@ -11,87 +11,87 @@ from collections.abc import Callable
 _log = logging.getLogger("dragoman.http")
 
 
-class Seat:
+class Waiter:
     """A stream or long poll that waits for the ledger to grow."""
 
-    def __init__(self, waiting: "set[Seat]") -> None:
-        self._waiting = waiting
+    def __init__(self, blocked: "set[Waiter]") -> None:
+        self._blocked = blocked
         """The waiters that are blocked right now; a busy one is not among them, nor one whose
         connection is full."""
         self.loop = asyncio.get_running_loop()
-        self._waiter: asyncio.Future[None] | None = None
-        self._serve: Callable[[], bool] | None = None
-        self._rang = False
-        self.gone = False
+        self._future: asyncio.Future[None] | None = None
+        self._inline_handler: Callable[[], bool] | None = None
+        self._is_notified = False
+        self.is_closed = False
         """True if its client is disconnected, its token has ended, or the hub stops."""
-        self.hung_up = False
+        self.disconnected = False
         """True if it is closed because its connection has ended."""
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Run the inline handler if it is blocked with one; else end the wait, this one or the
         next."""
-        if not self._is_served():
+        if not self._run_inline_handler():
             self._wake()
 
-    def _is_served(self) -> bool:
-        is_waiting = self._waiter is not None and not self._waiter.done()
-        if not is_waiting or self._serve is None:
+    def _run_inline_handler(self) -> bool:
+        is_blocked = self._future is not None and not self._future.done()
+        if not is_blocked or self._inline_handler is None:
             return False
         try:
-            return self._serve()
+            return self._inline_handler()
         except Exception:  # noqa: BLE001  the other waiters must be notified all the same
             _log.exception("the inline handler of a waiter failed; the waiter is woken")
             return False
 
     def _wake(self) -> None:
-        self._rang = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._is_notified = True
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Ignore a notification that came while it was not waiting."""
-        self._rang = False
+        self._is_notified = False
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """End the wait for good."""
-        self.gone = True
+        self.is_closed = True
         self._wake()
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         """End the wait for good, because the connection has ended."""
-        self.hung_up = True
-        self.leave()
+        self.disconnected = True
+        self.close()
 
-    async def wait(self, seconds: float, serve: Callable[[], bool] | None = None) -> bool:
+    async def wait(self, seconds: float, inline_handler: Callable[[], bool] | None = None) -> bool:
         """Wait for a notification; return False if there was none in that time.
 
         `inline_handler` is called in the loop; a notification after which it returns True does not
         end the wait.
         """
-        if not self._rang:
-            self._serve = serve
-            self._waiter = self.loop.create_future()
-            self._waiting.add(self)
-            timer = self.loop.call_later(seconds, _give_up, self._waiter)
+        if not self._is_notified:
+            self._inline_handler = inline_handler
+            self._future = self.loop.create_future()
+            self._blocked.add(self)
+            timer = self.loop.call_later(seconds, _end_wait, self._future)
             try:
-                await self._waiter
+                await self._future
             finally:
                 timer.cancel()
-                self._waiting.discard(self)
-                self._waiter = None
-        rang, self._rang = self._rang, False
-        return rang
+                self._blocked.discard(self)
+                self._future = None
+        is_notified, self._is_notified = self._is_notified, False
+        return is_notified
 
 
-def _give_up(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
+def _end_wait(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
-def soon(loop: asyncio.AbstractEventLoop, deed: Callable[[], None]) -> None:
+def call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
     """Run a callback in a loop, from any thread, without blocking the caller."""
     try:
-        loop.call_soon_threadsafe(deed)
+        loop.call_soon_threadsafe(callback)
     except RuntimeError:
         # The loop is closed: there are no waiters any more.
         return

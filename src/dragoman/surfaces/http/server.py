@@ -16,46 +16,46 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError
 from dragoman.surfaces.http.app import HttpApp
-from dragoman.surfaces.http.exposure import Peers, check_exposure, url
-from dragoman.surfaces.http.heads import head, without_offer
-from dragoman.surfaces.http.hearing import hearing_of, lay_hearing
-from dragoman.surfaces.http.line import Line, lay
-from dragoman.surfaces.http.problems import stop
+from dragoman.surfaces.http.exposure import PeerPolicy, check_host_settings, hub_url
+from dragoman.surfaces.http.heads import format_head, strip_upgrade
+from dragoman.surfaces.http.hearing import attach_connection_state, connection_state
+from dragoman.surfaces.http.line import RawWriter, attach_writer
+from dragoman.surfaces.http.problems import problem_error
 from dragoman.surfaces.http.turned_away import (
-    MOST_HEAD,
-    for_two_hosts,
-    past_the_proxy,
-    too_long,
-    too_many,
+    MAX_HEAD_BYTES,
+    reject_bypassed_proxy,
+    reject_long_head,
+    reject_too_many_connections,
+    reject_two_hosts,
 )
-from dragoman.system.open_files import raise_limit
+from dragoman.system.open_files import raise_open_file_limit
 
 _HIGH_WATER = 16 * 1024
 """With more bytes than this that a client has not read yet, writing to it pauses."""
 _SEND_BUFFER = 128 * 1024
 """Send buffer of the system; by default it would be megabytes for each reader."""
-_AROUND = 4
+_HEADER_OVERHEAD = 4
 """Bytes of a header beside its name and value: a colon, a blank, the end of the line."""
 _KEEP_ALIVE_S = 30
-_KEPT_FREE = 256
+_RESERVED_FILES = 256
 """Open files that are reserved for the store, the programs of agents and everything else."""
-_TO_SAY_NO = 64
+_REJECTION_SLOTS = 64
 """Connections above the maximum that still get a response which says so."""
-_ROOMY = 0.75
+_KEEP_ALIVE_LOAD = 0.75
 """While more than this share of the connections is in use, none is kept alive."""
 _BACKLOG = 2_048
-_AT_ONCE = struct.pack("ii", 1, 0)
+_LINGER_RESET = struct.pack("ii", 1, 0)
 """SO_LINGER: a closed connection is reset."""
 _REMEDIES = {
     errno.EADDRINUSE: "is another one running? http.port (or --port) chooses another",
     errno.EACCES: "http.port (or --port) chooses another: ports below 1024 need privileges",
 }
-_NOT_OURS = "http.host (or --host) has to be an address of this machine"
-_TO_TAKE_THE_END_S = 1.0
+_DEFAULT_REMEDY = "http.host (or --host) has to be an address of this machine"
+_STREAM_DRAIN_S = 1.0
 """Time after a stop for readers to take the rest of their streams; they can reconnect."""
 
 
-class PatientHttp(HttpToolsProtocol):
+class TimeoutHttpProtocol(HttpToolsProtocol):
     """HTTP protocol with a time limit and a size limit for the head of a request."""
 
     head_s = 10.0
@@ -64,39 +64,39 @@ class PatientHttp(HttpToolsProtocol):
     """Until some more of a response is read by the client."""
     most = 1_000
     """Connections that are accepted at a time."""
-    peers: Peers
-    _deadline: asyncio.TimerHandle | None = None
-    _taking: asyncio.TimerHandle | None = None
-    _head = 0
+    peers: PeerPolicy
+    _head_timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0
     """Bytes received of an incomplete head."""
-    _headers = 0
+    _header_bytes = 0
     """Bytes of the headers, or of the trailers after the body."""
     _is_after_head = False
-    _answering: RequestResponseCycle | None = None
+    _current_cycle: RequestResponseCycle | None = None
     """The request that is being answered; the newest one may be queued behind it."""
-    _anew = b""
+    _replayed_head = b""
     """A head that is to be parsed again."""
-    _is_over = False
+    _is_malformed = False
     """True if all further input is ignored, because something was malformed."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Start the timer of the first request of a new connection."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=_HIGH_WATER)
-        self._deadline = self.loop.call_later(self.head_s, self._give_up)
-        if len(self.connections) > self.most + _TO_SAY_NO:
-            self._give_up()
+        self._head_timer = self.loop.call_later(self.head_s, self._abort_connection)
+        if len(self.connections) > self.most + _REJECTION_SLOTS:
+            self._abort_connection()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the request that is being answered, even if another one has come since."""
-        self._head_is_there()
-        self._is_taken()
+        self._cancel_head_timer()
+        self._cancel_write_timer()
         super().connection_lost(exc)
-        left = self._answering
-        if left is not None and not left.response_complete:
-            hearing_of(cast(Scope, left.scope)).has_left = True
-            left.disconnected = True
-            left.message_event.set()
+        cycle = self._current_cycle
+        if cycle is not None and not cycle.response_complete:
+            connection_state(cast(Scope, cycle.scope)).is_disconnected = True
+            cycle.disconnected = True
+            cycle.message_event.set()
 
     def eof_received(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Handle a half-closed connection: complete requests are answered, unless a disconnect is
@@ -104,29 +104,29 @@ class PatientHttp(HttpToolsProtocol):
 
         False ends the connection. TLS cannot be half-closed.
         """
-        last, answering = self.cycle, self._answering
-        if answering is None or last.response_complete or last.more_body:
+        last, current = self.cycle, self._current_cycle
+        if current is None or last.response_complete or last.more_body:
             return False
-        if self.scheme == "https" or hearing_of(cast(Scope, answering.scope)).is_watched:
+        if self.scheme == "https" or connection_state(cast(Scope, current.scope)).is_watched:
             return False
-        for cycle in (answering, *(waiting for waiting, _ in self.pipeline)):
-            hearing_of(cast(Scope, cycle.scope)).has_ended = True
+        for cycle in (current, *(waiting for waiting, _ in self.pipeline)):
+            connection_state(cast(Scope, cycle.scope)).is_half_closed = True
         last.keep_alive = False
         return True
 
     def data_received(self, data: bytes) -> None:
         """Parse more bytes of this request, or the first of the next one."""
-        if self._is_over:
+        if self._is_malformed:
             return
-        if self._deadline is not None:
-            self._head += len(data)
+        if self._head_timer is not None:
+            self._head_bytes += len(data)
         self._unset_keepalive_if_required()
         try:
             self._feed(data)
         except HttpParserError:
-            self._end_here()
-        if self._deadline is not None and self._head > MOST_HEAD:
-            self._give_up()
+            self._end_malformed()
+        if self._head_timer is not None and self._head_bytes > MAX_HEAD_BYTES:
+            self._abort_connection()
 
     def _feed(self, data: bytes) -> None:
         """Parse the bytes; a request that offers an upgrade is parsed again without the offer.
@@ -137,143 +137,143 @@ class PatientHttp(HttpToolsProtocol):
             try:
                 self.parser.feed_data(data)
             except HttpParserUpgrade as offer:
-                data, self._anew = self._anew + data[offer.args[0] :], b""
+                data, self._replayed_head = self._replayed_head + data[offer.args[0] :], b""
                 # A request may ask to be the last one; what comes behind it is parsed all the same.
                 self.parser = HttpRequestParser(self)
                 self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
             else:
                 return
 
-    def _end_here(self) -> None:
+    def _end_malformed(self) -> None:
         """Stop at malformed input: the requests before it are answered, and nothing else."""
         if self.pipeline and self.pipeline[0][0].more_body:
             self.pipeline.popleft()
-        last = self.pipeline[0][0] if self.pipeline else self._answering
+        last = self.pipeline[0][0] if self.pipeline else self._current_cycle
         if last is None or last.response_complete or last.more_body:
-            self._tell_malformed()
+            self._send_malformed()
             return
-        self._head_is_there()
-        self._is_over = True
+        self._cancel_head_timer()
+        self._is_malformed = True
         self.cycle = last
         last.keep_alive = False
 
     def on_message_begin(self) -> None:
         """Start the timer of a request."""
         super().on_message_begin()
-        self._headers = 0
+        self._header_bytes = 0
         self._is_after_head = False
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(self.head_s, self._give_up)
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_s, self._abort_connection)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Count a header; trailers after the body are not used, and not kept."""
-        self._headers += len(name) + len(value) + _AROUND
+        self._header_bytes += len(name) + len(value) + _HEADER_OVERHEAD
         if not self._is_after_head:
             super().on_header(name, value)
-        elif self._headers > MOST_HEAD:
-            self._give_up()
+        elif self._header_bytes > MAX_HEAD_BYTES:
+            self._abort_connection()
 
     def on_headers_complete(self) -> None:
         """Check the head and start the request; its body has timeouts of its own."""
-        if self._offers_another_protocol():
+        if self._is_upgrade_offer():
             method, version = self.parser.get_method(), self.parser.get_http_version().encode()
             request = b"%b %b HTTP/%b" % (method, self.url, version)
-            self._anew = head(request, without_offer(self.headers))
+            self._replayed_head = format_head(request, strip_upgrade(self.headers))
             return
-        self._head_is_there()
-        size, self._headers = len(self.url) + self._headers, 0
+        self._cancel_head_timer()
+        size, self._header_bytes = len(self.url) + self._header_bytes, 0
         self._is_after_head = True
         if len(self.connections) > self.most:
-            self.app = cast(Any, too_many)
-        elif size > MOST_HEAD:
+            self.app = cast(Any, reject_too_many_connections)
+        elif size > MAX_HEAD_BYTES:
             # A path may be longer than the server can parse; it matches no route.
-            self.app, self.url = cast(Any, too_long), b"/"
-        elif not _is_for_one_host(self.url, self.headers):
-            self.app = cast(Any, for_two_hosts)
-        elif not self.peers.welcome(_host(self.client), _host(self.server)):
-            self.app = cast(Any, past_the_proxy)
+            self.app, self.url = cast(Any, reject_long_head), b"/"
+        elif not _has_consistent_host(self.url, self.headers):
+            self.app = cast(Any, reject_two_hosts)
+        elif not self.peers.is_allowed(_host(self.client), _host(self.server)):
+            self.app = cast(Any, reject_bypassed_proxy)
         super().on_headers_complete()
         # The application starts in a later pass of the loop.
-        lay(cast(Scope, self.scope), Line(self.cycle))
-        lay_hearing(cast(Scope, self.scope))
+        attach_writer(cast(Scope, self.scope), RawWriter(self.cycle))
+        attach_connection_state(cast(Scope, self.scope))
         if not self.pipeline:
-            self._answering = self.cycle
+            self._current_cycle = self.cycle
 
     def on_message_complete(self) -> None:
         """Note that a request is complete."""
-        if not self._offers_another_protocol():
+        if not self._is_upgrade_offer():
             super().on_message_complete()
 
-    def _offers_another_protocol(self) -> bool:
+    def _is_upgrade_offer(self) -> bool:
         # CONNECT is not an upgrade, and no path accepts it.
         return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
 
     def on_response_complete(self) -> None:
         """Note that a response is complete; a crowded server does not keep the connection alive."""
-        is_crowded = len(self.connections) > _ROOMY * self.most
+        is_crowded = len(self.connections) > _KEEP_ALIVE_LOAD * self.most
         self.timeout_keep_alive = 0 if is_crowded else _KEEP_ALIVE_S
         if self.pipeline:
-            self._answering = self.pipeline[-1][0]
+            self._current_cycle = self.pipeline[-1][0]
         super().on_response_complete()
 
-    def _tell_malformed(self) -> None:
-        malformed = "malformed HTTP request; the connection is closed"
-        answer = stop("invalid_request", malformed, connection="close").response()
+    def _send_malformed(self) -> None:
+        detail = "malformed HTTP request; the connection is closed"
+        answer = problem_error("invalid_request", detail, connection="close").response()
         headers = (*self.server_state.default_headers, *answer.raw_headers)
-        self.transport.write(head(b"HTTP/1.1 400 Bad Request", headers) + bytes(answer.body))
+        self.transport.write(format_head(b"HTTP/1.1 400 Bad Request", headers) + bytes(answer.body))
         self.transport.close()
 
     def pause_writing(self) -> None:
         """Start the timer when the client reads slower than we write."""
         super().pause_writing()
-        self._await_taking()
+        self._start_write_timer()
 
     def resume_writing(self) -> None:
         """Stop the timer when it has read most of it."""
-        self._is_taken()
+        self._cancel_write_timer()
         super().resume_writing()
 
-    def _await_taking(self) -> None:
-        left = self.transport.get_write_buffer_size()
-        self._taking = self.loop.call_later(self.taking_s, self._look_at_taking, left)
+    def _start_write_timer(self) -> None:
+        unsent = self.transport.get_write_buffer_size()
+        self._write_timer = self.loop.call_later(self.taking_s, self._check_write_progress, unsent)
 
-    def _look_at_taking(self, before: int) -> None:
+    def _check_write_progress(self, unsent: int) -> None:
         """Abort a connection whose client has read nothing since: its response would be kept for
         ever.
 
         The reader of a stream is exempt, because little is kept for it.
         """
-        if self._is_stream() or self.transport.get_write_buffer_size() < before:
-            self._await_taking()
+        if self._is_stream() or self.transport.get_write_buffer_size() < unsent:
+            self._start_write_timer()
         else:
             # What the system has buffered for it is dropped, too.
-            line = cast(socket.socket, self.transport.get_extra_info("socket"))
-            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+            sock = cast(socket.socket, self.transport.get_extra_info("socket"))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)
             self.transport.abort()
 
-    def _is_taken(self) -> None:
-        if self._taking is not None:
-            self._taking.cancel()
-            self._taking = None
+    def _cancel_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
 
-    def cut_stream(self) -> None:
+    def abort_stream(self) -> None:
         """Abort a stream that was closed, but whose reader does not read even the end."""
         if self._is_stream():
             self.transport.abort()
 
     def _is_stream(self) -> bool:
-        answering = self._answering
-        progress = None if answering is None else cast(Scope, answering.scope).get("progress")
+        current = self._current_cycle
+        progress = None if current is None else cast(Scope, current.scope).get("progress")
         return progress is not None and progress.is_stream
 
-    def _head_is_there(self) -> None:
-        self._head = 0
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def _cancel_head_timer(self) -> None:
+        self._head_bytes = 0
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
-    def _give_up(self) -> None:
-        self._deadline = None
+    def _abort_connection(self) -> None:
+        self._head_timer = None
         if not self.transport.is_closing():
             # A head that never ended is no request that could be answered.
             self.transport.abort()
@@ -283,7 +283,7 @@ def _host(address: tuple[str, int | None] | None) -> str:
     return address[0] if address else ""
 
 
-def _is_for_one_host(target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
+def _has_consistent_host(target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
     """Return whether an absolute target, as for a proxy, names the same host as the header."""
     if target[:1] in (b"/", b"*"):
         return True
@@ -301,24 +301,24 @@ class HttpServer(uvicorn.Server):
         grace_s: int = 10,
         *,
         connections: int = 0,
-        peers: Peers | None = None,
+        peers: PeerPolicy | None = None,
     ) -> None:
-        check_exposure(settings)
-        self._connections = connections
+        check_host_settings(settings)
+        self._max_connections = connections
         """Connections at a time; 0: as many as there may be open files."""
         self._app = app
         self._settings = settings
         self.port = settings.port
         self.is_up = threading.Event()
         """Set when it accepts requests."""
-        patience = app.office.door.patience
+        timeouts = app.context.deps.timeouts
         self._protocol = type(
             "Http",
-            (PatientHttp,),
+            (TimeoutHttpProtocol,),
             {
-                "head_s": patience.head,
-                "taking_s": patience.taking,
-                "peers": peers or Peers(settings),
+                "head_s": timeouts.request_head,
+                "taking_s": timeouts.write_stall,
+                "peers": peers or PeerPolicy(settings),
             },
         )
         super().__init__(
@@ -348,29 +348,31 @@ class HttpServer(uvicorn.Server):
     @property
     def url(self) -> str:
         """The URL by which it can be called."""
-        return url(self._settings, self.port)
+        return hub_url(self._settings, self.port)
 
     def bind(self) -> socket.socket:
         """Bind the address, before the hub announces it; SettingsError if it cannot."""
         settings = self._settings
         host = settings.host.strip("[]")  # brackets, as in a URL
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        bound = socket.socket(family)
+        sock = socket.socket(family)
         try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
-            bound.bind((host, settings.port))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+            sock.bind((host, settings.port))
             # Clients that connect before the server runs wait for it, and are not refused.
-            bound.listen(_BACKLOG)
+            sock.listen(_BACKLOG)
         except OSError as error:
-            bound.close()
+            sock.close()
             raise SettingsError(
                 f"the hub cannot listen at {settings.host} port {settings.port}: {error.strerror}; "
-                f"{_REMEDIES.get(error.errno or 0, _NOT_OURS)}"
+                f"{_REMEDIES.get(error.errno or 0, _DEFAULT_REMEDY)}"
             ) from None
-        self.port = bound.getsockname()[1]
-        self._protocol.most = self._connections or max(1, raise_limit() - _KEPT_FREE)
-        return bound
+        self.port = sock.getsockname()[1]
+        self._protocol.most = self._max_connections or max(
+            1, raise_open_file_limit() - _RESERVED_FILES
+        )
+        return sock
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
@@ -380,12 +382,12 @@ class HttpServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close streams and long polls, then let running requests end."""
         self._app.close()
-        asyncio.get_running_loop().call_later(_TO_TAKE_THE_END_S, self._cut_streams)
+        asyncio.get_running_loop().call_later(_STREAM_DRAIN_S, self._abort_streams)
         await super().shutdown(sockets)
 
-    def _cut_streams(self) -> None:
+    def _abort_streams(self) -> None:
         for connection in tuple(self.server_state.connections):
-            cast(PatientHttp, connection).cut_stream()
+            cast(TimeoutHttpProtocol, connection).abort_stream()
 
     def capture_signals(self) -> AbstractContextManager[None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Leave signals to the hub, which lets agents finish before the server is closed."""

@@ -7,47 +7,54 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.errors import Refusal, Refused
-from dragoman.engine.plan import Turned
-from dragoman.engine.signed import Seal
+from dragoman.engine.plan import Rejected
+from dragoman.engine.signed import Signature
 from dragoman.surfaces.http.endpoint import Endpoint
-from dragoman.surfaces.http.messages import Sent, count, nobodys, sent
+from dragoman.surfaces.http.messages import (
+    Sent,
+    accepted_response,
+    count_message,
+    unrecognized_problem,
+)
 from dragoman.surfaces.http.office import Call
-from dragoman.surfaces.http.problems import HttpProblem, of_refusal
+from dragoman.surfaces.http.problems import HttpProblem, problem_from_refusal
 from dragoman.surfaces.http.stays import VIA
-from dragoman.text.shape_words import below
+from dragoman.text.shape_words import join_path
 
 
 class Signed(Struct, frozen=True, forbid_unknown_fields=True):
     """A message of any dialect that is an object, and the signature of its sender."""
 
     envelope: dict[str, Any]
-    signature: Seal
+    signature: Signature
 
 
-async def send(call: Call) -> Sent:
+async def send_signed(call: Call) -> Sent:
     """Send a signed message as the agent whose registered key has signed it."""
-    office = call.office
-    opened = await office.envelopes.open_soon(call.raw, VIA)
+    context = call.context
+    opened = await context.envelopes.verify_async(call.raw, VIA)
     assert opened is not None, "its shape was checked"
     if isinstance(opened, Refusal):
         raise Refused(opened)
     actor = opened.principal.actor
-    office.check_rate(actor.label)
+    context.check_rate(actor.label)
     # A fixed order of keys, as it was signed: the same members in another order are the same
     # message.
-    said = msgspec.json.encode(opened.envelope, order="deterministic")
-    spoken = office.door.interpreter.hear(said)
-    if spoken is None:
-        raise HttpProblem(nobodys(office, ""))
-    content = spoken.heard.content
-    key = opened.counts_by(office.hub.content_key(content) if content else "")
-    with office.writing():
-        answer = await office.door.interpreter.answer_soon(spoken, actor, key=key)
-    count(office, answer)
-    if isinstance(answer, Turned):
-        told = of_refusal(answer)
-        raise HttpProblem(replace(told, path=told.path and below("envelope", told.path)))
-    return sent(answer)
+    text = msgspec.json.encode(opened.envelope, order="deterministic")
+    routed = context.deps.router.parse(text)
+    if routed is None:
+        raise HttpProblem(unrecognized_problem(context, ""))
+    content = routed.parsed.dedup_content
+    key = opened.idempotency_key(context.hub.content_key(content) if content else "")
+    with context.track_write_failures():
+        answer = await context.deps.router.answer_async(routed, actor, key=key)
+    count_message(context, answer)
+    if isinstance(answer, Rejected):
+        problem = problem_from_refusal(answer)
+        raise HttpProblem(
+            replace(problem, path=problem.path and join_path("envelope", problem.path))
+        )
+    return accepted_response(answer)
 
 
 ENDPOINTS = (
@@ -55,7 +62,7 @@ ENDPOINTS = (
         "POST",
         "/v1/signed",
         "Send a signed message, without a token",
-        send,
+        send_signed,
         Sent,
         body=Signed,
         is_open=True,

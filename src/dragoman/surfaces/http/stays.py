@@ -8,47 +8,47 @@ from contextlib import contextmanager
 from functools import partial
 
 from dragoman.core.errors import Refusal
-from dragoman.engine.hints import Hints
-from dragoman.engine.identity import Identity, Principal
-from dragoman.surfaces.http.problems import stop
-from dragoman.surfaces.http.seat import soon
+from dragoman.engine.hints import CommitHints
+from dragoman.engine.identity import Authenticator, Principal
+from dragoman.surfaces.http.problems import problem_error
+from dragoman.surfaces.http.seat import call_in_loop
 
-MOST_STAYS = 256
+MAX_STREAMS = 256
 """Streams and long polls of one caller that may be open at a time; the owner is not limited."""
 VIA = "http"
 
 _log = logging.getLogger("dragoman.http")
-Leave = Callable[[], None]
+CloseStream = Callable[[], None]
 
 
-def _look_at_nobody() -> None:
+def _no_check() -> None:
     """Check nothing, while no stream is open."""
 
 
-class Stays:
+class StreamLimits:
     """Counts open streams per caller, and closes them when their token ends.
 
     Tokens are checked when something happened to an agent (`on_commit`), and at an interval,
     because a token may expire.
     """
 
-    def __init__(self, identity: Identity, hints: Hints, look: float) -> None:
+    def __init__(self, identity: Authenticator, hints: CommitHints, interval_s: float) -> None:
         self._identity = identity
         self._hints = hints
-        self._look = look
-        self._counted: Counter[str] = Counter()
-        self._leaving: dict[object, tuple[str, Leave]] = {}
+        self._interval_s = interval_s
+        self._open_streams: Counter[str] = Counter()
+        self._closers: dict[object, tuple[str, CloseStream]] = {}
         """Open stream -> its token, and how to close it."""
-        self._watch: asyncio.Task[None] | None = None
-        self._look_soon: Callable[[], None] = _look_at_nobody
+        self._watcher: asyncio.Task[None] | None = None
+        self._check_soon: Callable[[], None] = _no_check
 
-    def hear(self, streams: Collection[str]) -> None:
+    def on_commit(self, streams: Collection[str]) -> None:
         """Check tokens soon, if an agent is among these streams of the ledger. (An `OnCommit`.)"""
         if any(stream.startswith("agent:") for stream in streams):
-            self._look_soon()
+            self._check_soon()
 
     @contextmanager
-    def stay(self, principal: Principal, token: str, leave: Leave) -> Generator[None]:
+    def admit(self, principal: Principal, token: str, close: CloseStream) -> Generator[None]:
         """Count a stream inside the block; `close` is called in the loop when its token ends.
 
         HttpProblem if the caller has too many already.
@@ -56,54 +56,58 @@ class Stays:
         if principal.is_owner:
             yield
             return
-        label, me = principal.actor.label, object()
-        if self._counted[label] >= MOST_STAYS:
-            raise stop(
+        label, stream = principal.actor.label, object()
+        if self._open_streams[label] >= MAX_STREAMS:
+            raise problem_error(
                 "too_many_waiting",
-                f"{label} has {MOST_STAYS} streams and waits open, which is the most: end some of "
+                f"{label} has {MAX_STREAMS} streams and waits open, which is the most: end some of "
                 "them, or share one stream",
             )
-        self._counted[label] += 1
-        self._leaving[me] = (token, leave)
-        if self._watch is None or self._watch.done():
-            self._watch = asyncio.create_task(self._rounds())
+        self._open_streams[label] += 1
+        self._closers[stream] = (token, close)
+        if self._watcher is None or self._watcher.done():
+            self._watcher = asyncio.create_task(self._watch_tokens())
         try:
             yield
         finally:
-            del self._leaving[me]
-            self._counted[label] -= 1
-            if not self._counted[label]:
-                del self._counted[label]
-            if not self._leaving:
-                self._watch.cancel()
-                self._watch = None
+            del self._closers[stream]
+            self._open_streams[label] -= 1
+            if not self._open_streams[label]:
+                del self._open_streams[label]
+            if not self._closers:
+                self._watcher.cancel()
+                self._watcher = None
 
-    async def _rounds(self) -> None:
+    async def _watch_tokens(self) -> None:
         wake = asyncio.Event()
-        self._look_soon = partial(soon, asyncio.get_running_loop(), wake.set)
-        silence = self._hints.listen(self.hear)
+        self._check_soon = partial(call_in_loop, asyncio.get_running_loop(), wake.set)
+        unsubscribe = self._hints.subscribe(self.on_commit)
         try:
             while True:
                 try:
-                    async with asyncio.timeout(self._look):
+                    async with asyncio.timeout(self._interval_s):
                         await wake.wait()
                 except TimeoutError:
                     pass
                 wake.clear()
-                await self._round()
+                await self._close_expired()
         finally:
-            silence()
+            unsubscribe()
 
-    async def _round(self) -> None:
-        tokens = {token for token, _ in self._leaving.values()}
+    async def _close_expired(self) -> None:
+        tokens = {token for token, _ in self._closers.values()}
         try:
-            ended = await asyncio.to_thread(self._ended, tokens)
+            expired = await asyncio.to_thread(self._expired_tokens, tokens)
         except Exception:  # noqa: BLE001  a store that does not answer closes no streams
             _log.exception("the tokens of open streams cannot be checked; trying again")
             return
-        for token, leave in tuple(self._leaving.values()):
-            if token in ended:
-                leave()
+        for token, close in tuple(self._closers.values()):
+            if token in expired:
+                close()
 
-    def _ended(self, tokens: Collection[str]) -> set[str]:
-        return {token for token in tokens if isinstance(self._identity.who(token, VIA), Refusal)}
+    def _expired_tokens(self, tokens: Collection[str]) -> set[str]:
+        return {
+            token
+            for token in tokens
+            if isinstance(self._identity.authenticate(token, VIA), Refusal)
+        }

@@ -8,31 +8,34 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.engine.reads.ask import find_stream
-from dragoman.engine.reads.traces import Told
-from dragoman.engine.subscribe import Gap, gap_at
+from dragoman.engine.reads.ask import find_task_stream
+from dragoman.engine.reads.traces import TraceEvent
+from dragoman.engine.subscribe import Gap, find_gap
 from dragoman.surfaces.http.endpoint import Endpoint
-from dragoman.surfaces.http.events import WantedQuery, wanted
-from dragoman.surfaces.http.feed import Feed, Filter
+from dragoman.surfaces.http.events import EntryFilterQuery, parse_filter
+from dragoman.surfaces.http.feed import EntryFilter, Feed
 from dragoman.surfaces.http.gap import gap_frame
 from dragoman.surfaces.http.history import After
-from dragoman.surfaces.http.line import Line, line_of
-from dragoman.surfaces.http.office import Call, Office
-from dragoman.surfaces.http.problems import stop
-from dragoman.surfaces.http.seat import Seat
-from dragoman.surfaces.http.traces import STREAM_HEADERS, TraceStream, choose
-from dragoman.surfaces.http.waiting import waiting
+from dragoman.surfaces.http.line import RawWriter, writer_of
+from dragoman.surfaces.http.office import AppContext, Call
+from dragoman.surfaces.http.problems import problem_error
+from dragoman.surfaces.http.seat import Waiter
+from dragoman.surfaces.http.traces import STREAM_HEADERS, TraceStream, trace_filter
+from dragoman.surfaces.http.waiting import open_waiter
 
-MEDIA = "text/event-stream"
-_WRITES = 2
+EVENT_STREAM = "text/event-stream"
+_MAX_DIRECT_WRITES = 2
 """Writes in a row to a reader that had caught up; with more to come, others go first."""
 
 
-_FILTERS = {"ledger": ("task", "type", "agent", "dialect"), "trace": ("task", "type", "session")}
+_FILTERS_BY_FORM = {
+    "ledger": ("task", "type", "agent", "dialect"),
+    "trace": ("task", "type", "session"),
+}
 """The filters of each form."""
 
 
-class StreamQuery(WantedQuery, frozen=True):
+class StreamQuery(EntryFilterQuery, frozen=True):
     """Filters for the stream; `Last-Event-ID` overrides the position to begin after."""
 
     after: After | UnsetType = UNSET
@@ -52,144 +55,164 @@ class StreamQuery(WantedQuery, frozen=True):
     ] = ""
 
 
-async def stream(call: Call) -> Any:
+async def open_stream(call: Call) -> Any:
     """Stream everything that matches, until the reader disconnects."""
     query: StreamQuery = call.query
-    said = call.request.headers.get("last-event-id", "")
-    if said and not (said.isascii() and said.isdigit() and len(said) <= 16):
-        raise stop(
-            "invalid_request", f"Last-Event-ID {said[:40]!a} is not a position", "Last-Event-ID"
+    last_event_id = call.request.headers.get("last-event-id", "")
+    if last_event_id and not (
+        last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) <= 16
+    ):
+        raise problem_error(
+            "invalid_request",
+            f"Last-Event-ID {last_event_id[:40]!a} is not a position",
+            "Last-Event-ID",
         )
-    after = int(said) if said else None if query.after is UNSET else query.after
+    after = int(last_event_id) if last_event_id else None if query.after is UNSET else query.after
     _check_filters(query)
     if query.form == "trace":
-        return TraceStream(call.office, await _traces(call, query), after)
-    return _Stream(call.office, await wanted(call, query), after)
+        return TraceStream(call.context, await _trace_filter_of(call, query), after)
+    return LedgerStream(call.context, await parse_filter(call, query), after)
 
 
 def _check_filters(query: StreamQuery) -> None:
     """Refuse a filter of the other form, which would have no effect."""
-    known = _FILTERS[query.form]
-    for name in {name for names in _FILTERS.values() for name in names if name not in known}:
+    known = _FILTERS_BY_FORM[query.form]
+    for name in {
+        name for names in _FILTERS_BY_FORM.values() for name in names if name not in known
+    }:
         if getattr(query, name):
-            has = f"a stream with form={query.form} has no filter {name!r}; known: "
-            raise stop("invalid_request", has + ", ".join(known), name)
+            detail = f"a stream with form={query.form} has no filter {name!r}; known: "
+            raise problem_error("invalid_request", detail + ", ".join(known), name)
 
 
-async def _traces(call: Call, query: StreamQuery) -> Callable[[Told], bool]:
+async def _trace_filter_of(call: Call, query: StreamQuery) -> Callable[[TraceEvent], bool]:
     """Parse the filters for trace events; `type` is one of theirs then."""
-    stream = await call.office.found(find_stream, query.task) if query.task else ""
-    return choose(stream.partition(":")[2], query.type, query.session)
+    stream = await call.context.find_or_raise(find_task_stream, query.task) if query.task else ""
+    return trace_filter(stream.partition(":")[2], query.type, query.session)
 
 
-class _Stream(Response):
+class LedgerStream(Response):
     """The response: a head, then frames until the reader disconnects."""
 
-    def __init__(self, office: Office, chosen: Filter, after: int | None) -> None:
+    def __init__(self, context: AppContext, entry_filter: EntryFilter, after: int | None) -> None:
         super().__init__()
-        self._office = office
-        self._chosen = chosen
+        self._office = context
+        self._entry_filter = entry_filter
         self._after = after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        office = self._office
+        context = self._office
         scope["progress"].is_stream = True
-        async with waiting(office, Request(scope, receive)) as seat:
+        async with open_waiter(context, Request(scope, receive)) as waiter:
             await send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
-            office.metrics.readers += 1
+            context.metrics.readers += 1
             try:
                 if scope["method"] != "HEAD":
-                    async for chunk in self._chunks(seat, line_of(scope)):
+                    async for chunk in self._chunks(waiter, writer_of(scope)):
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
             finally:
-                office.metrics.readers -= 1
+                context.metrics.readers -= 1
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _chunks(self, seat: Seat, line: Line | None) -> AsyncGenerator[bytes]:
-        feed, patience = self._office.feed, self._office.door.patience
-        monotonic = self._office.door.monotonic
-        at = feed.head if self._after is None else self._after
-        was_level = self._after is None
+    async def _chunks(self, waiter: Waiter, writer: RawWriter | None) -> AsyncGenerator[bytes]:
+        feed, timeouts = self._office.feed, self._office.deps.timeouts
+        monotonic = self._office.deps.monotonic
+        start = feed.head if self._after is None else self._after
+        was_caught_up = self._after is None
         yield b"retry: 1000\n\n"
         # Another process may have written entries that the feed has not read yet.
-        lost = None if at <= feed.head else await self._office.read(gap_at, at)
-        if lost is not None:
-            yield gap_frame(self._office, lost)
-            at = lost.until
-        reader = _Reader(self._office, self._chosen, line, at)
-        while not seat.gone:
-            due = reader.told_at + patience.beat - monotonic()
-            is_level = reader.at >= feed.head
-            if is_level and due > 0:
-                was_level = True
-                await seat.wait(due, reader.tell)
+        gap = None if start <= feed.head else await self._office.read(find_gap, start)
+        if gap is not None:
+            yield gap_frame(self._office, gap)
+            start = gap.until
+        reader = _StreamReader(self._office, self._entry_filter, writer, start)
+        while not waiter.is_closed:
+            keepalive_in = reader.last_write_at + timeouts.keepalive - monotonic()
+            is_caught_up = reader.position >= feed.head
+            if is_caught_up and keepalive_in > 0:
+                was_caught_up = True
+                await waiter.wait(keepalive_in, reader.write_new)
                 continue
-            if due <= 0:
+            if keepalive_in <= 0:
                 # Also while it skips entries that do not match, which may take long.
-                yield _beat(reader.at)
-                reader.told_at = monotonic()
-            if is_level:
+                yield _keepalive_frame(reader.position)
+                reader.last_write_at = monotonic()
+            if is_caught_up:
                 continue
             head = feed.head
-            if was_level and head - reader.at > patience.behind:
-                yield gap_frame(self._office, Gap(reader.at, head))
-                reader.at = head
+            if was_caught_up and head - reader.position > timeouts.max_lag:
+                yield gap_frame(self._office, Gap(reader.position, head))
+                reader.position = head
                 continue
-            chunk, reader.at = await _next(feed, reader.at, self._chosen)
+            chunk, reader.position = await _read_next_chunk(
+                feed, reader.position, self._entry_filter
+            )
             if chunk:
                 yield chunk
-                reader.told_at = monotonic()
-            if reader.at < feed.head:
-                await feed.turn(seat, patience.beat)
+                reader.last_write_at = monotonic()
+            if reader.position < feed.head:
+                await feed.yield_turn(waiter, timeouts.keepalive)
 
 
-class _Reader:
+class _StreamReader:
     """The position of a reader, whether it is written to inline or by its coroutine."""
 
-    def __init__(self, office: Office, chosen: Filter, line: Line | None, at: int) -> None:
-        self._feed = office.feed
-        self._monotonic = office.door.monotonic
-        self._behind = office.door.patience.behind
-        self._chosen = chosen
-        self._line = line
-        self.at = at
-        self.told_at = self._monotonic()
+    def __init__(
+        self,
+        context: AppContext,
+        entry_filter: EntryFilter,
+        writer: RawWriter | None,
+        position: int,
+    ) -> None:
+        self._feed = context.feed
+        self._monotonic = context.deps.monotonic
+        self._max_lag = context.deps.timeouts.max_lag
+        self._entry_filter = entry_filter
+        self._writer = writer
+        self.position = position
+        self.last_write_at = self._monotonic()
 
-    def tell(self) -> bool:
+    def write_new(self) -> bool:
         """Write new entries to a reader that had caught up; return False if it has not caught up
         again."""
-        feed, line = self._feed, self._line
-        if line is None or feed.head - self.at > self._behind:
+        feed, writer = self._feed, self._writer
+        if writer is None or feed.head - self.position > self._max_lag:
             return False
-        for _ in range(_WRITES):
-            newest = feed.newest(self.at, self._chosen)
-            if newest is None or not line.write(newest.piece):
+        for _ in range(_MAX_DIRECT_WRITES):
+            chunk = feed.next_chunk(self.position, self._entry_filter)
+            if chunk is None or not writer.write(chunk.encoded):
                 return False
-            if newest.piece.data:
-                self.told_at = self._monotonic()
-            self.at = newest.reached
-            if self.at >= feed.head:
+            if chunk.encoded.data:
+                self.last_write_at = self._monotonic()
+            self.position = chunk.position
+            if self.position >= feed.head:
                 return True
         return False
 
 
-def _beat(at: int) -> bytes:
+def _keepalive_frame(position: int) -> bytes:
     """A keep-alive comment, and the position from which a reconnecting reader goes on."""
-    return b": still here\n\nid: %d\n\n" % at
+    return b": still here\n\nid: %d\n\n" % position
 
 
-async def _next(feed: Feed, at: int, chosen: Filter) -> tuple[bytes, int]:
-    newest = feed.newest(at, chosen)
-    return await feed.older(at, chosen) if newest is None else (newest.piece.data, newest.reached)
+async def _read_next_chunk(
+    feed: Feed, position: int, entry_filter: EntryFilter
+) -> tuple[bytes, int]:
+    chunk = feed.next_chunk(position, entry_filter)
+    return (
+        await feed.read_older(position, entry_filter)
+        if chunk is None
+        else (chunk.encoded.data, chunk.position)
+    )
 
 
-ENDPOINTS = (
+STREAM_ENDPOINTS = (
     Endpoint(
         "GET",
         "/v1/stream",
         "Follow the ledger as server-sent events",
-        stream,
+        open_stream,
         query=StreamQuery,
-        media=MEDIA,
+        media_type=EVENT_STREAM,
     ),
 )

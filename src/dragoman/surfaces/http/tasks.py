@@ -5,21 +5,21 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.core.events import Status
-from dragoman.core.limits import WHOLE
+from dragoman.core.limits import MAX_SAFE_INTEGER
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Receipt
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import decode, find_stream, find_task, history
-from dragoman.engine.reads.pages import Wanted, page_now
+from dragoman.engine.reads.ask import decode_event, find_task, find_task_stream, stream_entries
+from dragoman.engine.reads.pages import TaskFilter, page_of_tasks
 from dragoman.engine.shown.tasks import (
-    ShownReport,
+    ReportResource,
+    TaskDetail,
     TaskSummary,
-    WholeTask,
-    shown_report,
+    report_resource,
+    task_detail,
     task_summary,
-    whole_task,
 )
-from dragoman.files.tasks.story import Attempt, RunStatus, tell
+from dragoman.files.tasks.story import Attempt, RunStatus, build_history
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.history import (
@@ -29,9 +29,9 @@ from dragoman.surfaces.http.history import (
     Limit,
     history_page,
 )
-from dragoman.surfaces.http.names import WantedAgent
+from dragoman.surfaces.http.names import AgentFilter
 from dragoman.surfaces.http.office import Call
-from dragoman.surfaces.http.problems import stop
+from dragoman.surfaces.http.problems import problem_error
 
 
 class TasksQuery(Query, frozen=True):
@@ -55,8 +55,10 @@ async def list_tasks(call: Call) -> TaskPage:
     """List a page of tasks."""
     query: TasksQuery = call.query
     if query.ready and query.status not in (UNSET, "ready"):
-        raise stop("invalid_request", f"ready and status={query.status} exclude each other")
-    wanted = Wanted(
+        raise problem_error(
+            "invalid_request", f"ready and status={query.status} exclude each other"
+        )
+    page_query = TaskFilter(
         status="ready" if query.ready else query.status or None,
         assignee=query.assignee,
         is_claimable=query.ready,
@@ -64,25 +66,27 @@ async def list_tasks(call: Call) -> TaskPage:
         limit=query.limit,
     )
     now = call.now
-    page = await call.office.read(page_now, wanted, now)
+    page = await call.context.read(page_of_tasks, page_query, now)
     return TaskPage([task_summary(view.task, view.lease, now) for view in page.tasks], page.next)
 
 
-async def show(call: Call) -> WholeTask:
+async def show_task(call: Call) -> TaskDetail:
     """Show one task by any of its names."""
-    view = await call.office.found(find_task, call.path["name"])
-    return whole_task(view.task, view.lease, call.now)
+    view = await call.context.find_or_raise(find_task, call.path_params["name"])
+    return task_detail(view.task, view.lease, call.now)
 
 
-async def show_left(call: Call, receipt: Receipt) -> WholeTask:
+async def task_after(call: Call, receipt: Receipt) -> TaskDetail:
     """Show a task as it was after a request; a repeat is answered as the first time (S-IDEM)."""
-    view = await call.office.found(find_task, receipt.task, receipt.version)
-    return whole_task(view.task, view.lease, call.now)
+    view = await call.context.find_or_raise(find_task, receipt.task, receipt.version)
+    return task_detail(view.task, view.lease, call.now)
 
 
-async def events_of(call: Call) -> HistoryPage:
+async def list_task_events(call: Call) -> HistoryPage:
     """List the entries of a task; counted by their version in its own stream."""
-    return await history_page(call, await call.office.found(find_stream, call.path["name"]))
+    return await history_page(
+        call, await call.context.find_or_raise(find_task_stream, call.path_params["name"])
+    )
 
 
 class Run(Struct, frozen=True, rename="camel"):
@@ -96,16 +100,16 @@ class Run(Struct, frozen=True, rename="camel"):
     ended_at: str | None
     reason: str | None
     ttl_ms: int
-    report: ShownReport | None
+    report: ReportResource | None
 
 
 class RunsQuery(Query, frozen=True):
     """Filters for attempts."""
 
-    agent: Annotated[WantedAgent, Meta(description="Only this agent's.")] = ""
+    agent: Annotated[AgentFilter, Meta(description="Only this agent's.")] = ""
     status: Annotated[RunStatus, Meta(description="Only in this state.")] | UnsetType = UNSET
     after: Annotated[
-        int, Meta(ge=0, le=WHOLE, description="Begin after this attempt, by its number.")
+        int, Meta(ge=0, le=MAX_SAFE_INTEGER, description="Begin after this attempt, by its number.")
     ] = 0
     limit: Limit = 100
 
@@ -118,20 +122,20 @@ class Runs(Struct, frozen=True):
     next: int | None
 
 
-async def runs(call: Call) -> Runs:
+async def list_runs(call: Call) -> Runs:
     """List a page of the attempts on a task."""
     query: RunsQuery = call.query
-    stream = await call.office.found(find_stream, call.path["name"])
-    found = await call.office.read(_attempts, stream, query)
+    stream = await call.context.find_or_raise(find_task_stream, call.path_params["name"])
+    found = await call.context.read(_read_attempts, stream, query)
     page = found[: query.limit]
-    more = page[-1].number if found[query.limit :] else None
-    return Runs(stream.partition(":")[2], [_run(attempt) for attempt in page], more)
+    next_after = page[-1].number if found[query.limit :] else None
+    return Runs(stream.partition(":")[2], [_to_run(attempt) for attempt in page], next_after)
 
 
-def _attempts(store: Store, stream: str, query: RunsQuery) -> list[Attempt]:
+def _read_attempts(store: Store, stream: str, query: RunsQuery) -> list[Attempt]:
     """Read all matching attempts; a page shows the first of them."""
-    entries = history(store, stream)
-    story = tell((read_line(entry.line).at, decode(entry)) for entry in entries)
+    entries = stream_entries(store, stream)
+    story = build_history((read_line(entry.line).at, decode_event(entry)) for entry in entries)
     return [
         attempt
         for attempt in story.attempts
@@ -141,7 +145,7 @@ def _attempts(store: Store, stream: str, query: RunsQuery) -> list[Attempt]:
     ]
 
 
-def _run(attempt: Attempt) -> Run:
+def _to_run(attempt: Attempt) -> Run:
     report = attempt.report or attempt.unreported
     return Run(
         attempt=attempt.number,
@@ -152,7 +156,7 @@ def _run(attempt: Attempt) -> Run:
         ended_at=to_rfc3339(attempt.ended_at) if attempt.ended_at else None,
         reason=attempt.reason or None,
         ttl_ms=attempt.ttl_ms,
-        report=report and shown_report(report),
+        report=report and report_resource(report),
     )
 
 
@@ -160,14 +164,16 @@ ENDPOINTS = (
     Endpoint(
         "GET", "/v1/tasks", "List tasks, newest first", list_tasks, TaskPage, query=TasksQuery
     ),
-    Endpoint("GET", "/v1/tasks/{name}", "Show a task", show, WholeTask),
+    Endpoint("GET", "/v1/tasks/{name}", "Show a task", show_task, TaskDetail),
     Endpoint(
         "GET",
         "/v1/tasks/{name}/events",
         "Show a task's history",
-        events_of,
+        list_task_events,
         HistoryPage,
         query=HistoryQuery,
     ),
-    Endpoint("GET", "/v1/runs/{name}", "Show the attempts on a task", runs, Runs, query=RunsQuery),
+    Endpoint(
+        "GET", "/v1/runs/{name}", "Show the attempts on a task", list_runs, Runs, query=RunsQuery
+    ),
 )

@@ -10,25 +10,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.bus.local import Closed, Subscription
+from dragoman.bus.local import Subscription, SubscriptionClosed
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.reads.ask import find_stream
-from dragoman.engine.reads.traces import Told, events_of
+from dragoman.engine.reads.ask import find_task_stream
+from dragoman.engine.reads.traces import TraceEvent, trace_page
 from dragoman.engine.reads.turns import (
-    GIVEN_CURSOR,
-    GIVEN_CURSOR_WORDS,
-    Missing,
-    ShownTurn,
-    turns_of,
+    CURSOR_DESCRIPTION,
+    CURSOR_PATTERN,
+    MissingTurns,
+    TurnView,
+    turn_page,
 )
-from dragoman.engine.subscribe import Gap, gap_at
+from dragoman.engine.subscribe import Gap, find_gap
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.gap import gap_frame
 from dragoman.surfaces.http.history import After, Limit
-from dragoman.surfaces.http.office import Call, Office
-from dragoman.surfaces.http.problems import encode, stop
-from dragoman.surfaces.http.seat import Seat, soon
-from dragoman.surfaces.http.waiting import waiting
+from dragoman.surfaces.http.office import AppContext, Call
+from dragoman.surfaces.http.problems import encode, problem_error
+from dragoman.surfaces.http.seat import Waiter, call_in_loop
+from dragoman.surfaces.http.waiting import open_waiter
 
 STREAM_HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -58,9 +58,9 @@ class TurnsQuery(Query, frozen=True):
     cursor: Annotated[
         str,
         Meta(
-            pattern=GIVEN_CURSOR,
+            pattern=CURSOR_PATTERN,
             description="`cursor` of the page before.",
-            extra={"reason": GIVEN_CURSOR_WORDS},
+            extra={"reason": CURSOR_DESCRIPTION},
         ),
     ] = ""
 
@@ -86,26 +86,26 @@ class TurnPage(Struct, frozen=True):
     turns: list[TurnRow]
     gaps: tuple[int, ...]
     """Indexes of turns that have not come, in any attempt; the first 1,000."""
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingTurns, ...]
     more: bool
     cursor: str
     """The `cursor` of the next page."""
 
 
-async def turns(call: Call) -> TurnPage:
+async def list_turns(call: Call) -> TurnPage:
     """List the turns of a task, whatever the order in which they came."""
     query: TurnsQuery = call.query
-    task = await _task(call)
+    task = await _task_id(call)
     attempt = None if query.attempt is UNSET else query.attempt
     if query.after >= 0 and attempt is None:
         detail = "after counts turns of one attempt: name it, or go on with the cursor of a page"
-        raise stop("invalid_request", detail, "attempt")
-    page = await call.office.read(turns_of, task, attempt, query.after, query.limit, query.cursor)
-    rows = list(map(_row, page.turns))
+        raise problem_error("invalid_request", detail, "attempt")
+    page = await call.context.read(turn_page, task, attempt, query.after, query.limit, query.cursor)
+    rows = list(map(_turn_row, page.turns))
     return TurnPage(task, rows, page.gaps, page.missing, page.more, page.cursor)
 
 
-def _row(turn: ShownTurn) -> TurnRow:
+def _turn_row(turn: TurnView) -> TurnRow:
     at = to_rfc3339(turn.at)
     return TurnRow(
         turn.position, turn.attempt, turn.masked, at, turn.envelope, turn.by, turn.beside
@@ -140,19 +140,19 @@ class TracePage(Struct, frozen=True):
     gap: Gap | UnsetType = UNSET
 
 
-async def trace(call: Call) -> TracePage:
+async def show_trace(call: Call) -> TracePage:
     """Show what happened while a task was worked on, its own transitions included."""
     query: TraceQuery = call.query
-    task = await _task(call)
-    page = await call.office.read(
-        events_of, task=task, session=query.session, after=query.after, limit=query.limit
+    task = await _task_id(call)
+    page = await call.context.read(
+        trace_page, task=task, session=query.session, after=query.after, limit=query.limit
     )
     rows = [TraceRow(told.position, told.masked, told.event) for told in page.events]
     return TracePage(task, rows, page.next, page.gap or UNSET)
 
 
-async def _task(call: Call) -> str:
-    stream = await call.office.found(find_stream, call.path["name"])
+async def _task_id(call: Call) -> str:
+    stream = await call.context.find_or_raise(find_task_stream, call.path_params["name"])
     return stream.partition(":")[2]
 
 
@@ -163,66 +163,76 @@ class TraceStream(Response):
     enough, its stream ends, and it reconnects from its position.
     """
 
-    def __init__(self, office: Office, wanted: Callable[[Told], bool], after: int | None) -> None:
+    def __init__(
+        self, context: AppContext, matches: Callable[[TraceEvent], bool], after: int | None
+    ) -> None:
         super().__init__()
-        self._office = office
-        self._wanted = wanted
+        self._office = context
+        self._matches = matches
         self._after = after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        office = self._office
+        context = self._office
         scope["progress"].is_stream = True
-        async with waiting(office, Request(scope, receive)) as seat:
-            wake = partial(soon, seat.loop, seat.ring)
-            lost = None if self._after is None else await office.read(gap_at, self._after)
-            after = self._after if lost is None else lost.until
-            one = await asyncio.to_thread(office.bus.subscribe, after, self._wanted, wake=wake)
-            office.metrics.readers += 1
+        async with open_waiter(context, Request(scope, receive)) as waiter:
+            wake = partial(call_in_loop, waiter.loop, waiter.notify)
+            gap = None if self._after is None else await context.read(find_gap, self._after)
+            after = self._after if gap is None else gap.until
+            subscription = await asyncio.to_thread(
+                context.bus.subscribe, after, self._matches, wake=wake
+            )
+            context.metrics.readers += 1
             try:
                 await send(
                     {"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS}
                 )
                 if scope["method"] != "HEAD":
-                    async for chunk in self._chunks(one, seat, lost):
+                    async for chunk in self._chunks(subscription, waiter, gap):
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
             finally:
-                office.metrics.readers -= 1
-                office.bus.leave(one)
+                context.metrics.readers -= 1
+                context.bus.unsubscribe(subscription)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _chunks(
-        self, one: Subscription, seat: Seat, lost: Gap | None
+        self, subscription: Subscription, waiter: Waiter, gap: Gap | None
     ) -> AsyncGenerator[bytes]:
-        beat = self._office.door.patience.beat
+        keepalive = self._office.deps.timeouts.keepalive
         yield b"retry: 1000\n\n"
-        if lost is not None:
-            yield gap_frame(self._office, lost)
-        while not seat.gone:
+        if gap is not None:
+            yield gap_frame(self._office, gap)
+        while not waiter.is_closed:
             try:
-                taken = await asyncio.to_thread(one.take) if one.is_behind else one.take()
-            except Closed as closed:
+                events = (
+                    await asyncio.to_thread(subscription.take)
+                    if subscription.is_behind
+                    else subscription.take()
+                )
+            except SubscriptionClosed as closed:
                 # Its reader reconnects by itself, with this position.
                 yield b"id: %d\nevent: closed\ndata: {}\n\n" % closed.cursor
                 return
-            if taken:
-                yield b"".join(map(frame, taken))
-            elif not one.is_behind and not await seat.wait(beat):
-                yield b": still here\n\nid: %d\n\n" % one.cursor
+            if events:
+                yield b"".join(map(trace_frame, events))
+            elif not subscription.is_behind and not await waiter.wait(keepalive):
+                yield b": still here\n\nid: %d\n\n" % subscription.cursor
 
 
-def frame(told: Told) -> bytes:
+def trace_frame(event: TraceEvent) -> bytes:
     """Encode a trace event as a server-sent event."""
-    name = told.type.encode()
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (told.position, name, encode(told.event))
+    name = event.type.encode()
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.position, name, encode(event.event))
 
 
-def choose(task: str, type: str, session: str = "") -> Callable[[Told], bool]:
+def trace_filter(task: str, type: str, session: str = "") -> Callable[[TraceEvent], bool]:
     """Return a predicate for the trace events that a reader wants; an empty value matches any."""
 
-    def wanted(told: Told) -> bool:
-        return task in ("", told.task) and type in ("", told.type) and told.is_of(session)
+    def matches(event: TraceEvent) -> bool:
+        return (
+            task in ("", event.task) and type in ("", event.type) and event.is_in_session(session)
+        )
 
-    return wanted
+    return matches
 
 
 ENDPOINTS = (
@@ -230,7 +240,7 @@ ENDPOINTS = (
         "GET",
         "/v1/tasks/{name}/turns",
         "Show the turns of a task",
-        turns,
+        list_turns,
         TurnPage,
         query=TurnsQuery,
     ),
@@ -238,7 +248,7 @@ ENDPOINTS = (
         "GET",
         "/v1/tasks/{name}/trace",
         "Show the trace of a task",
-        trace,
+        show_trace,
         TracePage,
         query=TraceQuery,
     ),

@@ -9,18 +9,18 @@ before it waits again.
 import asyncio
 from collections.abc import Collection
 
-from dragoman.surfaces.http.seat import Seat
+from dragoman.surfaces.http.seat import Waiter
 
-FEW = 128
+MAX_UNBATCHED = 128
 """Up to so many waiters are woken at once, without batches."""
-TOGETHER = 32
+BATCH_SIZE = 32
 """Waiters of a batch."""
-_REST = 4
+_PAUSE_FACTOR = 4
 """Pause after a batch, as a multiple of its cost: a fifth of the loop is for waking."""
-_LONGEST_REST_S = 0.1
+_MAX_PAUSE_S = 0.1
 
 
-class Turns:
+class WakeupBatcher:
     """Wakes waiters in batches, so that a crowd never takes the whole event loop.
 
     However often the ledger grows, every blocked waiter is woken once in a round, and a round
@@ -29,55 +29,55 @@ class Turns:
     its position with the head of the feed before it blocks again.
     """
 
-    def __init__(self, everyone: Collection[Seat], waiting: Collection[Seat]) -> None:
-        self._everyone = everyone
-        self._waiting = waiting
+    def __init__(self, waiters: Collection[Waiter], blocked: Collection[Waiter]) -> None:
+        self._waiters = waiters
+        self._blocked = blocked
         """Read when a round begins; a waiter that comes or goes meanwhile is in the next one, or
         not."""
-        self._is_for_all = False
-        self._asked: dict[Seat, None] = {}
-        self._round: list[Seat] = []
-        self._is_on = False
+        self._wakes_all = False
+        self._requested: dict[Waiter, None] = {}
+        self._round: list[Waiter] = []
+        self._is_running = False
 
     @property
-    def are_scarce(self) -> bool:
+    def is_crowded(self) -> bool:
         """Return whether there are so many waiters that they are woken in batches."""
-        return len(self._everyone) > FEW
+        return len(self._waiters) > MAX_UNBATCHED
 
-    def for_all(self) -> None:
+    def wake_all(self) -> None:
         """Wake all blocked waiters; a few at once, a crowd in batches."""
-        if self.are_scarce:
-            self._is_for_all = True
-            self._begin()
+        if self.is_crowded:
+            self._wakes_all = True
+            self._start()
             return
-        for seat in self._waiting:
-            seat.ring()
+        for waiter in self._blocked:
+            waiter.notify()
 
-    def for_one(self, seat: Seat) -> None:
+    def wake_one(self, waiter: Waiter) -> None:
         """Wake a waiter that has more to do."""
-        self._asked[seat] = None
-        self._begin()
+        self._requested[waiter] = None
+        self._start()
 
-    def _begin(self) -> None:
-        if not self._is_on:
-            self._is_on = True
-            self._some(asyncio.get_running_loop())
+    def _start(self) -> None:
+        if not self._is_running:
+            self._is_running = True
+            self._wake_batch(asyncio.get_running_loop())
 
-    def _some(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _wake_batch(self, loop: asyncio.AbstractEventLoop) -> None:
         if not self._round:
-            self._round = [*(self._waiting if self._is_for_all else self._asked)]
-            self._is_for_all = False
-            self._asked.clear()
+            self._round = [*(self._blocked if self._wakes_all else self._requested)]
+            self._wakes_all = False
+            self._requested.clear()
         if not self._round:
-            self._is_on = False
+            self._is_running = False
             return
-        begun = loop.time()
-        for seat in self._round[-TOGETHER:]:
-            seat.ring()
-        del self._round[-TOGETHER:]
+        started_at = loop.time()
+        for waiter in self._round[-BATCH_SIZE:]:
+            waiter.notify()
+        del self._round[-BATCH_SIZE:]
         # In the next pass of the loop they run and write; in the one after that they are done.
-        loop.call_soon(loop.call_soon, self._rest, loop, begun)
+        loop.call_soon(loop.call_soon, self._pause, loop, started_at)
 
-    def _rest(self, loop: asyncio.AbstractEventLoop, begun: float) -> None:
-        rest = min(_REST * (loop.time() - begun), _LONGEST_REST_S)
-        loop.call_later(rest, self._some, loop)
+    def _pause(self, loop: asyncio.AbstractEventLoop, started_at: float) -> None:
+        pause_s = min(_PAUSE_FACTOR * (loop.time() - started_at), _MAX_PAUSE_S)
+        loop.call_later(pause_s, self._wake_batch, loop)

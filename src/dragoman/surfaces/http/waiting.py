@@ -5,18 +5,18 @@ from contextlib import asynccontextmanager
 
 from starlette.requests import Request
 
-from dragoman.surfaces.http.departure import until_gone
-from dragoman.surfaces.http.office import Office
-from dragoman.surfaces.http.seat import Seat
+from dragoman.surfaces.http.departure import watch_disconnect
+from dragoman.surfaces.http.office import AppContext
+from dragoman.surfaces.http.seat import Waiter
 
-MOST_WAIT_MS = 60_000
+MAX_WAIT_MS = 60_000
 """Maximum time of a long poll."""
 
 
 @asynccontextmanager
-async def waiting(office: Office, request: Request) -> AsyncGenerator[Seat]:
+async def open_waiter(context: AppContext, request: Request) -> AsyncGenerator[Waiter]:
     """Open a waiter for the caller of a request whose body has been read."""
     scope = request.scope
-    async with office.feed.seat() as seat, until_gone(request.receive, seat):
-        with office.stays.stay(scope["principal"], scope["token"], seat.leave):
-            yield seat
+    async with context.feed.open_waiter() as waiter, watch_disconnect(request.receive, waiter):
+        with context.stream_limits.admit(scope["principal"], scope["token"], waiter.close):
+            yield waiter

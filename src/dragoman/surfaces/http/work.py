@@ -5,54 +5,56 @@ from typing import Annotated, Any
 from msgspec import Meta
 from starlette.responses import Response
 
-from dragoman.core.actors import SYSTEM
+from dragoman.core.actors import HUB_ACTOR
 from dragoman.core.commands import ClaimTask, ReleaseTask
 from dragoman.core.errors import Refused
 from dragoman.core.reading import Receipt
-from dragoman.surfaces.http.actions import Claim, Claimed, claim_command, claimed
+from dragoman.surfaces.http.actions import Claim, Claimed, claim_command, claim_response
 from dragoman.surfaces.http.endpoint import Endpoint
-from dragoman.surfaces.http.office import Call, Office
-from dragoman.surfaces.http.seat import Seat
-from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
+from dragoman.surfaces.http.office import AppContext, Call
+from dragoman.surfaces.http.seat import Waiter
+from dragoman.surfaces.http.waiting import MAX_WAIT_MS, open_waiter
 
-_GONE = "the agent disconnected before it got the task"
+_DISCONNECTED = "the agent disconnected before it got the task"
 
 
 class Work(Claim, frozen=True, kw_only=True):
     """The agent that wants a task, and how long it waits for one."""
 
-    wait_ms: Annotated[int, Meta(ge=0, le=MOST_WAIT_MS, description="How long to wait, in ms.")] = 0
+    wait_ms: Annotated[int, Meta(ge=0, le=MAX_WAIT_MS, description="How long to wait, in ms.")] = 0
 
 
-async def work(call: Call) -> Any:
+async def wait_for_work(call: Call) -> Any:
     """Claim the next ready task for an agent; 204 if there was none in time."""
-    asked: Work = call.body
-    office, patience = call.office, call.office.door.patience
-    command = claim_command(call, "", asked)
-    end = office.door.monotonic() + asked.wait_ms / 1_000
-    async with waiting(office, call.request) as seat:
-        while not seat.gone:
-            seen = office.feed.made_ready
+    body: Work = call.body
+    context, timeouts = call.context, call.context.deps.timeouts
+    command = claim_command(call, "", body)
+    end = context.deps.monotonic() + body.wait_ms / 1_000
+    async with open_waiter(context, call.request) as waiter:
+        while not waiter.is_closed:
+            seen_position = context.feed.last_ready_position
             # A hub that stops gives out no more work; the caller waits, and asks the next one.
-            receipt = None if office.door.is_stopping() else await _taken(call, command)
+            receipt = None if context.deps.is_stopping() else await _claim_next(call, command)
             if receipt is not None:
-                answer = await claimed(call, command, receipt)
-                if not seat.hung_up or call.key:
+                answer = await claim_response(call, command, receipt)
+                if not waiter.disconnected or call.key:
                     # Under a key it repeats its request, and gets the same answer.
                     return answer
-                back = ReleaseTask(receipt.task, _GONE, receipt.fence)
-                await office.do(SYSTEM, back)
+                release = ReleaseTask(receipt.task, _DISCONNECTED, receipt.fence)
+                await context.submit(HUB_ACTOR, release)
                 break
-            now = office.door.monotonic()
+            now = context.deps.monotonic()
             if now >= end:
                 break
-            await _wait(office, seat, seen, min(end, now + patience.retry))
+            await _wait_until_ready(
+                context, waiter, seen_position, min(end, now + timeouts.claim_retry)
+            )
     return Response(status_code=204)
 
 
-async def _taken(call: Call, command: ClaimTask) -> Receipt | None:
+async def _claim_next(call: Call, command: ClaimTask) -> Receipt | None:
     try:
-        accepted = await call.do(command)
+        accepted = await call.submit(command)
     except Refused as refused:
         if refused.code != "nothing_ready":
             raise
@@ -60,11 +62,17 @@ async def _taken(call: Call, command: ClaimTask) -> Receipt | None:
     return accepted.receipts[0]
 
 
-async def _wait(office: Office, seat: Seat, seen: int, until: float) -> None:
+async def _wait_until_ready(
+    context: AppContext, waiter: Waiter, seen_position: int, until: float
+) -> None:
     """Wait until there may be work, or until that time."""
-    feed, monotonic = office.feed, office.door.monotonic
-    while feed.made_ready == seen and not seat.gone and (left := until - monotonic()) > 0:
-        await seat.wait(left)
+    feed, monotonic = context.feed, context.deps.monotonic
+    while (
+        feed.last_ready_position == seen_position
+        and not waiter.is_closed
+        and (left := until - monotonic()) > 0
+    ):
+        await waiter.wait(left)
 
 
 ENDPOINTS = (
@@ -72,9 +80,9 @@ ENDPOINTS = (
         "POST",
         "/v1/work",
         "Wait for a task and take it",
-        work,
+        wait_for_work,
         Claimed,
         body=Work,
-        others={204: "No task was ready in that time."},
+        other_statuses={204: "No task was ready in that time."},
     ),
 )

@@ -12,44 +12,44 @@ from typing import BinaryIO, Self
 from mcp import types
 from mcp.shared.message import SessionMessage
 
-from dragoman.surfaces.mcp.message import NoMessage, read_message
+from dragoman.surfaces.mcp.message import InvalidMessage, parse_message
 
 _CANCELLED = "notifications/cancelled"
 
 
-class Unanswered:
+class PendingRequests:
     """Requests that are not answered yet; two may have the same id."""
 
     def __init__(self) -> None:
         self._ids: list[str] = []
-        self._none = asyncio.Event()
-        self._none.set()
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
 
-    def hear(self, message: types.JSONRPCMessage) -> None:
+    def on_received(self, message: types.JSONRPCMessage) -> None:
         """Note a received message: a request, or the cancellation of one."""
         if isinstance(message, types.JSONRPCRequest):
             self._ids.append(str(message.id))
-            self._none.clear()
+            self._is_empty.clear()
         elif isinstance(message, types.JSONRPCNotification) and message.method == _CANCELLED:
             self._settle((message.params or {}).get("requestId"))
 
-    def say(self, message: types.JSONRPCMessage) -> None:
+    def on_sent(self, message: types.JSONRPCMessage) -> None:
         """Note a sent message: a response, or something else."""
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
             self._settle(message.id)
 
-    async def wait(self) -> None:
+    async def wait_until_none(self) -> None:
         """Wait until there are none."""
-        await self._none.wait()
+        await self._is_empty.wait()
 
     def _settle(self, request: object) -> None:
         if str(request) in self._ids:
             self._ids.remove(str(request))
         if not self._ids:
-            self._none.set()
+            self._is_empty.set()
 
 
-class _Closing:
+class _ClosingStream:
     """A file that is closed at the end of a block."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -73,20 +73,20 @@ class _Closing:
         await self.aclose()
 
 
-class Mouth(_Closing):
+class StdoutStream(_ClosingStream):
     """Messages of the server; each is one line."""
 
-    def __init__(self, file: BinaryIO, unanswered: Unanswered) -> None:
+    def __init__(self, file: BinaryIO, pending: PendingRequests) -> None:
         super().__init__(file)
-        self._unanswered = unanswered
-        self._turn = asyncio.Lock()
+        self._pending = pending
+        self._lock = asyncio.Lock()
 
     async def send(self, item: SessionMessage, /) -> None:
         """Write a message, in a thread: the client may read slowly."""
         line = item.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
-        async with self._turn:
+        async with self._lock:
             await asyncio.to_thread(self._write, line.encode())
-        self._unanswered.say(item.message)
+        self._pending.on_sent(item.message)
 
     def _write(self, line: bytes) -> None:
         # A client that reads no more sends no more either: its input ends, and then we do.
@@ -95,15 +95,15 @@ class Mouth(_Closing):
             self._file.flush()
 
 
-class Ears(_Closing):
+class StdinStream(_ClosingStream):
     """Messages of the client, and the end of its input once all of them are answered."""
 
-    def __init__(self, file: BinaryIO, mouth: Mouth, unanswered: Unanswered) -> None:
+    def __init__(self, file: BinaryIO, stdout: StdoutStream, pending: PendingRequests) -> None:
         super().__init__(file)
-        self._mouth = mouth
-        self._unanswered = unanswered
+        self._stdout = stdout
+        self._pending = pending
 
-    def __aiter__(self) -> "Ears":
+    def __aiter__(self) -> "StdinStream":
         return self
 
     async def __anext__(self) -> SessionMessage:
@@ -112,13 +112,13 @@ class Ears(_Closing):
             if line.isspace():
                 continue
             try:
-                message = read_message(line.rstrip())
-            except NoMessage as fault:
-                await self._mouth.send(SessionMessage(fault.answer))
+                message = parse_message(line.rstrip())
+            except InvalidMessage as fault:
+                await self._stdout.send(SessionMessage(fault.response))
                 continue
-            self._unanswered.hear(message)
+            self._pending.on_received(message)
             return SessionMessage(message)
-        await self._unanswered.wait()
+        await self._pending.wait_until_none()
         raise StopAsyncIteration
 
     async def receive(self) -> SessionMessage:

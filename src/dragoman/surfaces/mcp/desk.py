@@ -15,23 +15,23 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.core.reading import Receipt
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Principal
-from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.interpreter import Router
 from dragoman.engine.reads.ask import TaskView, find_task
 
 VIA = "mcp"
-_THREADS = 8
+_MAX_THREADS = 8
 
 T = TypeVar("T")
 
 
-class Desk(Struct, frozen=True):
+class HubContext(Struct, frozen=True):
     """The hub, the router and the caller of one request."""
 
     hub: Hub
-    interpreter: Interpreter
+    router: Router
     settings: Settings
     actor: Actor
-    remarks: list[str] = []
+    warnings: list[str] = []
     """Warnings that are sent beside the result."""
 
     @property
@@ -39,13 +39,13 @@ class Desk(Struct, frozen=True):
         """The hub's time."""
         return self.hub.clock.now()
 
-    def do(self, *commands: AnyCommand) -> Receipt:
+    def submit(self, *commands: AnyCommand) -> Receipt:
         """Run commands, all or none; return the receipt of the last one. A refusal is raised."""
-        accepted = self.hub.do(self.actor, *commands)
-        self.remarks.extend((*accepted.warnings, *accepted.masked))
+        accepted = self.hub.submit(self.actor, *commands)
+        self.warnings.extend((*accepted.warnings, *accepted.redaction_warnings))
         return accepted.receipts[-1]
 
-    def task(self, name: str) -> TaskView:
+    def find_task(self, name: str) -> TaskView:
         """Find a task by any of its names; a refusal is raised."""
         found = find_task(self.hub.store, name)
         if isinstance(found, Refusal):
@@ -53,33 +53,33 @@ class Desk(Struct, frozen=True):
         return found
 
 
-class Room(Protocol):
+class ContextProvider(Protocol):
     """Provides the context of a request to a function."""
 
-    async def at_desk(
-        self, principal: Principal | None, work: Callable[[Desk], T], *, reads: bool
+    async def run(
+        self, principal: Principal | None, work: Callable[[HubContext], T], *, reads: bool
     ) -> T:
         """Run `work` for this caller; None: the process itself is the caller."""
         ...
 
 
-class HubRoom:
+class HubContextProvider:
     """Provides contexts of a hub that runs in this process."""
 
-    def __init__(self, hub: Hub, interpreter: Interpreter, settings: Settings) -> None:
-        self._reading = ThreadPoolExecutor(_THREADS, thread_name_prefix="mcp-reads")
+    def __init__(self, hub: Hub, interpreter: Router, settings: Settings) -> None:
+        self._read_threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="mcp-reads")
         # Writes have threads of their own: they wait for the writer, and must not block reads.
-        self._writing = ThreadPoolExecutor(_THREADS, thread_name_prefix="mcp-writes")
+        self._write_threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="mcp-writes")
         self._hub = hub
-        self._interpreter = interpreter
+        self._router = interpreter
         self._settings = settings
 
-    async def at_desk(
-        self, principal: Principal | None, work: Callable[[Desk], T], *, reads: bool
+    async def run(
+        self, principal: Principal | None, work: Callable[[HubContext], T], *, reads: bool
     ) -> T:
         """Run `work` in a thread, because the store may wait for a disk or a network."""
         assert principal is not None, "an HTTP request has a principal"
         actor = replace(principal.actor, via=VIA)
-        desk = Desk(self._hub, self._interpreter, self._settings, actor)
-        threads = self._reading if reads else self._writing
-        return await asyncio.get_running_loop().run_in_executor(threads, work, desk)
+        context = HubContext(self._hub, self._router, self._settings, actor)
+        threads = self._read_threads if reads else self._write_threads
+        return await asyncio.get_running_loop().run_in_executor(threads, work, context)

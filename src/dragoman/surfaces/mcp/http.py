@@ -15,46 +15,46 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from dragoman.engine.identity import Principal
-from dragoman.surfaces.http.door import Patience
-from dragoman.surfaces.http.endpoint import JSON, check_type
+from dragoman.surfaces.http.door import Timeouts
+from dragoman.surfaces.http.endpoint import JSON, check_content_type
 from dragoman.surfaces.http.limits import read_body
-from dragoman.surfaces.http.problems import stop
-from dragoman.surfaces.mcp.message import NoMessage, read_message
+from dragoman.surfaces.http.problems import problem_error
+from dragoman.surfaces.mcp.message import InvalidMessage, parse_message
 from dragoman.surfaces.mcp.mount import PATH
-from dragoman.surfaces.mcp.server import Caller, Context
+from dragoman.surfaces.mcp.server import McpCaller, McpContext
 
-_SESSIONS = 10_000
-SESSIONS_OF_ONE = 256
+_MAX_SESSIONS = 10_000
+MAX_SESSIONS_PER_CALLER = 256
 """Sessions of one caller that may be open at a time; the owner is not limited."""
-_IDLE_SECONDS = 1_800.0
+_SESSION_IDLE_S = 1_800.0
 _OWNER = "owner"
 _PRINCIPAL, _PROFILE = "principal", "mcp.profile"
 
 
-def caller(context: Context) -> Caller:
+def find_http_caller(context: McpContext) -> McpCaller:
     """Return the caller that the middleware has authenticated."""
     assert context.request is not None, "an HTTP message has a request"
     scope = context.request.scope
-    return Caller(scope[_PRINCIPAL], scope[_PROFILE])
+    return McpCaller(scope[_PRINCIPAL], scope[_PROFILE])
 
 
 class McpApp:
     """An ASGI application for one server; it starts with its first request, until it is closed."""
 
     def __init__(
-        self, server: Server, profiles: Collection[str], most_body: int, patience: Patience
+        self, server: Server, profiles: Collection[str], max_body: int, timeouts: Timeouts
     ) -> None:
         # Host and Origin were checked by the middleware.
-        self._manager = _Sessions(
+        self._manager = _LimitedSessions(
             server,
-            session_idle_timeout=_IDLE_SECONDS,
-            max_request_body_size=most_body,
-            max_sessions=_SESSIONS,
+            session_idle_timeout=_SESSION_IDLE_S,
+            max_request_body_size=max_body,
+            max_sessions=_MAX_SESSIONS,
         )
         self._profiles = profiles
-        self._most_body = most_body
-        self._patience = patience
-        self._running: asyncio.Task[None] | None = None
+        self._max_body = max_body
+        self._timeouts = timeouts
+        self._runner: asyncio.Task[None] | None = None
         self._started = asyncio.Event()
         self._closed = asyncio.Event()
 
@@ -65,19 +65,19 @@ class McpApp:
         scope["headers"] = [(name, value.strip()) for name, value in scope["headers"]]
         scope[_PROFILE] = self._profile(scope["path"])
         # A session belongs to the caller that has opened it.
-        scope["user"] = _user(scope[_PRINCIPAL])
+        scope["user"] = _authenticated_user(scope[_PRINCIPAL])
         if scope["method"] == "POST":
-            check_type(scope["by_name"], (JSON,))
-            body = await read_body(receive, scope["by_name"], self._most_body, self._patience)
+            check_content_type(scope["by_name"], (JSON,))
+            body = await read_body(receive, scope["by_name"], self._max_body, self._timeouts)
             try:
-                read_message(body)
-            except NoMessage as fault:
-                said = Response(
-                    fault.answer.model_dump_json(exclude_unset=True), 400, media_type=JSON
+                parse_message(body)
+            except InvalidMessage as fault:
+                response = Response(
+                    fault.response.model_dump_json(exclude_unset=True), 400, media_type=JSON
                 )
-                await said(scope, receive, send)
+                await response(scope, receive, send)
                 return
-            receive = _again(body, receive)
+            receive = _replay_body(body, receive)
         else:
             scope["progress"].is_stream = True
         await self._start()
@@ -105,14 +105,16 @@ class McpApp:
         profile = path.removeprefix(PATH).strip("/")
         if profile and profile not in self._profiles:
             known = ", ".join(sorted(self._profiles)) or "none"
-            raise stop("not_found", f"there is no profile {profile[:64]!a}; known: {known}")
+            raise problem_error(
+                "not_found", f"there is no profile {profile[:64]!a}; known: {known}"
+            )
         return profile
 
     async def _start(self) -> None:
         if self._closed.is_set():
-            raise stop("stopping", "the hub is about to stop; try again when it is back")
-        if self._running is None:
-            self._running = asyncio.create_task(self._run())
+            raise problem_error("stopping", "the hub is about to stop; try again when it is back")
+        if self._runner is None:
+            self._runner = asyncio.create_task(self._run())
         await self._started.wait()
 
     async def _run(self) -> None:
@@ -121,7 +123,7 @@ class McpApp:
             await self._closed.wait()
 
 
-class _Sessions(StreamableHTTPSessionManager):
+class _LimitedSessions(StreamableHTTPSessionManager):
     """Sessions with a limit for each caller."""
 
     def _admit_session(
@@ -130,12 +132,12 @@ class _Sessions(StreamableHTTPSessionManager):
         if requestor is not None and requestor["subject"] != _OWNER:
             caller = requestor["client_id"]
             held = sum(one["client_id"] == caller for one in self._session_owners.values())
-            if held >= SESSIONS_OF_ONE:
+            if held >= MAX_SESSIONS_PER_CALLER:
                 return None
         return super()._admit_session(requestor)
 
 
-def _user(principal: Principal) -> AuthenticatedUser:
+def _authenticated_user(principal: Principal) -> AuthenticatedUser:
     actor = principal.actor
     subject = _OWNER if principal.is_owner else f"{actor.task} {actor.fence}"
     return AuthenticatedUser(
@@ -143,13 +145,13 @@ def _user(principal: Principal) -> AuthenticatedUser:
     )
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     """Wrap `receive`: the body once more, then whatever comes."""
-    waiting = [body]
+    pending = [body]
 
-    async def read() -> Message:
-        if waiting:
-            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+    async def receive_again() -> Message:
+        if pending:
+            return {"type": "http.request", "body": pending.pop(), "more_body": False}
         return await receive()
 
-    return read
+    return receive_again

@@ -12,26 +12,26 @@ from mcp import types
 
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
-_NO_MESSAGE: Final = (
+_INVALID_MESSAGE: Final = (
     'this is no message of JSON-RPC 2.0: it has to be one object with "jsonrpc": "2.0" and, for a '
     'request, "id" and "method" (and "params", if any, as an object); several at once are not taken'
 )
-_NO_ID: Final = (
+_INVALID_ID: Final = (
     'this request cannot be answered: its "id" has to be a text or a whole number (1, not 1.0), '
     "and not null; a notification has none at all"
 )
 
 
-class NoMessage(Exception):
+class InvalidMessage(Exception):
     """The input is not a JSON-RPC message; the id of such a request is unknown."""
 
-    def __init__(self, code: int, why: str) -> None:
-        super().__init__(why)
-        fault = types.ErrorData(code=code, message=why)
-        self.answer: Final = types.JSONRPCError(jsonrpc="2.0", id=None, error=fault)
+    def __init__(self, code: int, detail: str) -> None:
+        super().__init__(detail)
+        error = types.ErrorData(code=code, message=detail)
+        self.response: Final = types.JSONRPCError(jsonrpc="2.0", id=None, error=error)
 
 
-class _Unreadable(Protocol):
+class _ValidationError(Protocol):
     """The validation error of the SDK."""
 
     def errors(self) -> Sequence[Mapping[str, Any]]:
@@ -39,26 +39,30 @@ class _Unreadable(Protocol):
         ...
 
 
-def read_message(text: bytes) -> types.JSONRPCMessage:
+def parse_message(text: bytes) -> types.JSONRPCMessage:
     """Parse a message; raises InvalidMessage."""
     try:
         value: Any = msgspec.json.decode(text)
     except (ValueError, RecursionError):
-        raise _no_json(text) from None
+        raise _json_error(text) from None
     try:
         message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError as error:
         # The SDK accepts less nesting than msgspec does.
-        is_json = cast(_Unreadable, error).errors()[0]["type"] != "json_invalid"
-        raise NoMessage(types.INVALID_REQUEST, _NO_MESSAGE) if is_json else _no_json(text) from None
+        is_json = cast(_ValidationError, error).errors()[0]["type"] != "json_invalid"
+        raise (
+            InvalidMessage(types.INVALID_REQUEST, _INVALID_MESSAGE)
+            if is_json
+            else _json_error(text)
+        ) from None
     if isinstance(message, types.JSONRPCNotification) and "id" in value:
-        raise NoMessage(types.INVALID_REQUEST, _NO_ID)
+        raise InvalidMessage(types.INVALID_REQUEST, _INVALID_ID)
     return message
 
 
-def _no_json(text: bytes) -> NoMessage:
+def _json_error(text: bytes) -> InvalidMessage:
     try:
-        parse_json(text, most_bytes=len(text))
+        parse_json(text, max_bytes=len(text))
     except StrictJsonError as error:
-        return NoMessage(types.PARSE_ERROR, str(error))
+        return InvalidMessage(types.PARSE_ERROR, str(error))
     raise AssertionError("both parsers refuse the same texts")

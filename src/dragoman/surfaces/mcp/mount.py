@@ -24,7 +24,7 @@ class App(Protocol):
         ...
 
 
-class LateApp:
+class LazyApp:
     """An application that is loaded with its first request."""
 
     def __init__(self, load: Callable[[], App]) -> None:

@@ -8,15 +8,15 @@ from dragoman.core.events import Role
 from dragoman.core.states.agent import AgentRecord
 from dragoman.surfaces.mcp.tool import Tool
 
-CORE = "core"
+CORE_GROUP = "core"
 
-Tools = Mapping[str, Tool]
+ToolsByName = Mapping[str, Tool]
 
 
 class Profiles:
     """The profiles of the settings; every word in them is the name of a tool or of a group."""
 
-    def __init__(self, tools: Tools, profiles: Mapping[str, ProfileSettings]) -> None:
+    def __init__(self, tools: ToolsByName, profiles: Mapping[str, ProfileSettings]) -> None:
         self._tools = tools
         groups = {tool.group for tool in tools.values()}
         for name, profile in profiles.items():
@@ -26,26 +26,28 @@ class Profiles:
                     raise SettingsError(
                         f"profiles.{name}.tools: there is no tool or group {word!a}; known: {known}"
                     )
-        self._chosen = {name: _named(tools, profile.tools) for name, profile in profiles.items()}
+        self._chosen = {name: _select(tools, profile.tools) for name, profile in profiles.items()}
 
     @property
     def names(self) -> Collection[str]:
         """The names of the profiles."""
         return self._chosen.keys()
 
-    def seen_by(self, name: str, role: Role, known: AgentRecord | None, profile: str) -> Tools:
+    def visible_to(
+        self, name: str, role: Role, agent: AgentRecord | None, profile: str
+    ) -> ToolsByName:
         """Return the tools of the requested profile or of that with the caller's name; else by its
         role and dialects."""
         chosen = self._chosen.get(profile or name)
         if chosen is not None:
             return chosen
         if role == "observer":
-            return {name: tool for name, tool in self._tools.items() if tool.reads}
-        if known is None or not known.speaks:
+            return {name: tool for name, tool in self._tools.items() if tool.is_read_only}
+        if agent is None or not agent.speaks:
             return self._tools
-        return _named(self._tools, (CORE, *known.speaks))
+        return _select(self._tools, (CORE_GROUP, *agent.speaks))
 
 
-def _named(tools: Tools, words: Sequence[str]) -> Tools:
-    wanted = frozenset(words)
-    return {name: tool for name, tool in tools.items() if name in wanted or tool.group in wanted}
+def _select(tools: ToolsByName, words: Sequence[str]) -> ToolsByName:
+    chosen = frozenset(words)
+    return {name: tool for name, tool in tools.items() if name in chosen or tool.group in chosen}

@@ -11,36 +11,37 @@ from mcp.server import Server
 from mcp.shared.exceptions import MCPError
 
 from dragoman.core.errors import DragomanError
-from dragoman.surfaces.mcp.far import check
-from dragoman.surfaces.mcp.server import INSTRUCTIONS, NAME, Context
+from dragoman.surfaces.mcp.far import check_reachable
+from dragoman.surfaces.mcp.server import INSTRUCTIONS, NAME, McpContext
 from dragoman.surfaces.mcp.stdio import serve
 
-_STATELESS = "2026-07-28"
+_PROTOCOL_VERSION = "2026-07-28"
 """The protocol version spoken with the hub: without sessions that could end, whatever the client
 speaks."""
 
 T = TypeVar("T")
-Pages = types.PaginatedRequestParams | None
+PageParams = types.PaginatedRequestParams | None
 
 
-async def relay(http: httpx2.AsyncClient, address: str, version: str) -> None:
+async def relay(client: httpx2.AsyncClient, address: str, version: str) -> None:
     """Serve until standard input ends, for the hub at this address."""
-    await serve(_server(_Hub(http, address), version))
+    await serve(_relay_server(_RemoteHub(client, address), version))
 
 
-class _Hub:
+class _RemoteHub:
     """The remote hub, connected anew for each request: it may have been restarted in between."""
 
-    def __init__(self, http: httpx2.AsyncClient, address: str) -> None:
-        self._http = http
+    def __init__(self, client: httpx2.AsyncClient, address: str) -> None:
+        self._client = client
         self._address = address
 
-    async def ask(self, request: Callable[[Client], Awaitable[T]]) -> T:
+    async def call(self, request: Callable[[Client], Awaitable[T]]) -> T:
         """Send a request to the hub; its errors are passed on."""
         fault: MCPError | None = None
         try:
             async with Client(
-                streamable_http_client(self._address, http_client=self._http), mode=_STATELESS
+                streamable_http_client(self._address, http_client=self._client),
+                mode=_PROTOCOL_VERSION,
             ) as hub:
                 try:
                     return await request(hub)
@@ -50,7 +51,7 @@ class _Hub:
         except (ExceptionGroup, httpx2.HTTPError):
             pass
         try:
-            await check(self._http, self._address)
+            await check_reachable(self._client, self._address)
         except DragomanError as error:
             raise MCPError(types.INTERNAL_ERROR, f"{error.code}: {error.detail}") from error
         raise fault or MCPError(
@@ -58,23 +59,25 @@ class _Hub:
         )
 
 
-def _server(hub: _Hub, version: str) -> Server[Any]:
-    async def list_tools(_: Context, params: Pages) -> types.ListToolsResult:
-        return await hub.ask(lambda to: to.list_tools(cursor=_cursor(params)))
+def _relay_server(hub: _RemoteHub, version: str) -> Server[Any]:
+    async def list_tools(_: McpContext, params: PageParams) -> types.ListToolsResult:
+        return await hub.call(lambda to: to.list_tools(cursor=_cursor(params)))
 
-    async def call_tool(_: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        return await hub.ask(lambda to: to.call_tool(params.name, params.arguments))
+    async def call_tool(_: McpContext, params: types.CallToolRequestParams) -> types.CallToolResult:
+        return await hub.call(lambda to: to.call_tool(params.name, params.arguments))
 
-    async def list_resources(_: Context, params: Pages) -> types.ListResourcesResult:
-        return await hub.ask(lambda to: to.list_resources(cursor=_cursor(params)))
+    async def list_resources(_: McpContext, params: PageParams) -> types.ListResourcesResult:
+        return await hub.call(lambda to: to.list_resources(cursor=_cursor(params)))
 
-    async def list_templates(_: Context, params: Pages) -> types.ListResourceTemplatesResult:
-        return await hub.ask(lambda to: to.list_resource_templates(cursor=_cursor(params)))
+    async def list_templates(
+        _: McpContext, params: PageParams
+    ) -> types.ListResourceTemplatesResult:
+        return await hub.call(lambda to: to.list_resource_templates(cursor=_cursor(params)))
 
     async def read_resource(
-        _: Context, params: types.ReadResourceRequestParams
+        _: McpContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        return await hub.ask(lambda to: to.read_resource(params.uri))
+        return await hub.call(lambda to: to.read_resource(params.uri))
 
     return Server(
         NAME,
@@ -88,5 +91,5 @@ def _server(hub: _Hub, version: str) -> Server[Any]:
     )
 
 
-def _cursor(params: Pages) -> str | None:
+def _cursor(params: PageParams) -> str | None:
     return params.cursor if params else None

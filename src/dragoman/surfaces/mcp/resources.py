@@ -12,41 +12,41 @@ from msgspec import Struct
 
 from dragoman.core import missing
 from dragoman.core.errors import Refusal, Refused
-from dragoman.engine.handoff_diagnosis import look_at
-from dragoman.engine.reads.closed_letters import is_shown_to
+from dragoman.engine.handoff_diagnosis import diagnose_handoff
+from dragoman.engine.reads.closed_letters import mail_visible_to
 from dragoman.engine.reads.handoffs import find_handoff
-from dragoman.engine.reads.letter_names import thread_of
-from dragoman.engine.reads.mailbox import last_of
-from dragoman.engine.reads.pages import Wanted, page_now
-from dragoman.engine.reads.teamspaces import closed_to
-from dragoman.engine.shown.handoffs import whole_handoff
-from dragoman.surfaces.mcp.desk import Desk
-from dragoman.surfaces.mcp.look import brief, last_entries, whole_letter
+from dragoman.engine.reads.letter_names import find_thread
+from dragoman.engine.reads.mailbox import last_in_thread
+from dragoman.engine.reads.pages import TaskFilter, page_of_tasks
+from dragoman.engine.reads.teamspaces import hidden_teamspaces
+from dragoman.engine.shown.handoffs import handoff_detail
+from dragoman.surfaces.mcp.desk import HubContext
+from dragoman.surfaces.mcp.look import full_letter, read_last_entries, task_brief
 
-JSON = "application/json"
+JSON_TYPE = "application/json"
 TASK = "dragoman://tasks/{task}"
 HISTORY = "dragoman://tasks/{task}/history"
 THREAD = "dragoman://threads/{thread}"
 HANDOFF = "dragoman://handoffs/{handoff}"
 
-_IN_A_LIST = 50
-_ENTRIES = 1_000
+_LIST_LIMIT = 50
+_HISTORY_LIMIT = 1_000
 _PARAMETER = re.compile(r"\\\{(\w+)\\\}")
 
-Parameters = Mapping[str, str]
-Listed = tuple[list[types.Resource], int | None]
+UriParameters = Mapping[str, str]
+ResourcePage = tuple[list[types.Resource], int | None]
 """A page of resources, and the cursor of the next one."""
 
 
-class Shelf(Struct, frozen=True):
+class ResourceKind(Struct, frozen=True):
     """A kind of resource: resources whose URIs follow one template."""
 
     template: str
     name: str
-    about: str
-    read: Callable[[Desk, Parameters], str | bytes]
-    mime: str = JSON
-    listed: Callable[[Desk, int | None], Listed] | None = None
+    description: str
+    read: Callable[[HubContext, UriParameters], str | bytes]
+    mime: str = JSON_TYPE
+    list_rows: Callable[[HubContext, int | None], ResourcePage] | None = None
     """Lists a page of the existing ones; None: they are found by the template only."""
 
     @property
@@ -54,66 +54,68 @@ class Shelf(Struct, frozen=True):
         """True if there is more than one of them."""
         return "{" in self.template
 
-    def match(self, uri: str) -> Parameters | None:
+    def match(self, uri: str) -> UriParameters | None:
         """Return the parameters in a URI; None if it is of another kind."""
         pattern = _PARAMETER.sub(r"(?P<\1>[^/?#]+)", re.escape(self.template))
         found = re.fullmatch(pattern, uri)
         return found and {key: unquote(part) for key, part in found.groupdict().items()}
 
-    def one(self) -> types.Resource:
+    def to_resource(self) -> types.Resource:
         """Describe the only resource of a kind that is no template."""
         return types.Resource(
-            uri=self.template, name=self.name, description=self.about, mime_type=self.mime
+            uri=self.template, name=self.name, description=self.description, mime_type=self.mime
         )
 
 
-def list_page(
-    shelves: Sequence[Shelf], desk: Desk, cursor: str | None
+def list_resources(
+    kinds: Sequence[ResourceKind], context: HubContext, cursor: str | None
 ) -> types.ListResourcesResult:
     """List the next page; the cursor names the kind with which it begins, and the row."""
-    at, place = _read_cursor(shelves, cursor)
+    kind_index, row_cursor = _parse_cursor(kinds, cursor)
     rows: list[types.Resource] = []
-    for index, shelf in enumerate(shelves[at:], at):
+    for index, kind in enumerate(kinds[kind_index:], kind_index):
         more: int | None = None
-        if shelf.listed is not None:
-            found, more = shelf.listed(desk, place)
+        if kind.list_rows is not None:
+            found, more = kind.list_rows(context, row_cursor)
             rows += found
-        elif not shelf.is_template:
-            rows.append(shelf.one())
-        place = None
+        elif not kind.is_template:
+            rows.append(kind.to_resource())
+        row_cursor = None
         if more is not None:
             return types.ListResourcesResult(resources=rows, next_cursor=f"{index}:{more}")
     return types.ListResourcesResult(resources=rows)
 
 
-def templates(shelves: Sequence[Shelf]) -> types.ListResourceTemplatesResult:
+def list_templates(kinds: Sequence[ResourceKind]) -> types.ListResourceTemplatesResult:
     """List every template."""
     found = [
         types.ResourceTemplate(
-            uri_template=shelf.template,
-            name=shelf.name,
-            description=shelf.about,
-            mime_type=shelf.mime,
+            uri_template=kind.template,
+            name=kind.name,
+            description=kind.description,
+            mime_type=kind.mime,
         )
-        for shelf in shelves
-        if shelf.is_template
+        for kind in kinds
+        if kind.is_template
     ]
     return types.ListResourceTemplatesResult(resource_templates=found)
 
 
-def read(shelves: Sequence[Shelf], desk: Desk, uri: str) -> types.ReadResourceResult:
+def read_resource(
+    kinds: Sequence[ResourceKind], context: HubContext, uri: str
+) -> types.ReadResourceResult:
     """Read the resource at a URI; MCPError if there is none."""
-    for shelf in shelves:
-        parameters = shelf.match(uri)
+    for kind in kinds:
+        parameters = kind.match(uri)
         if parameters is None:
             continue
         try:
-            content = shelf.read(desk, parameters)
+            content = kind.read(context, parameters)
         except Refused as refused:
-            raise _not_there(uri, f"{refused}") from refused
-        return types.ReadResourceResult(contents=[_contents(uri, shelf.mime, content)])
-    known = ", ".join(shelf.template for shelf in shelves)
-    raise _not_there(uri, f"there is no such resource; known: {known}")
+            raise _not_found(uri, f"{refused}") from refused
+        return types.ReadResourceResult(contents=[_contents(uri, kind.mime, content)])
+    known = ", ".join(shelf.template for shelf in kinds)
+    raise _not_found(uri, f"there is no such resource; known: {known}")
 
 
 def _contents(
@@ -125,73 +127,79 @@ def _contents(
     return types.BlobResourceContents(uri=uri, mime_type=mime, blob=blob)
 
 
-def _not_there(uri: str, why: str) -> MCPError:
-    return MCPError(types.INVALID_PARAMS, why, {"uri": uri})
+def _not_found(uri: str, reason: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, reason, {"uri": uri})
 
 
-def _read_cursor(shelves: Sequence[Shelf], cursor: str | None) -> tuple[int, int | None]:
+def _parse_cursor(kinds: Sequence[ResourceKind], cursor: str | None) -> tuple[int, int | None]:
     if cursor is None:
         return 0, None
     found = re.fullmatch(r"(\d{1,3}):(\d{1,16})", cursor, re.ASCII)
-    if found is None or int(found[1]) >= len(shelves):
+    if found is None or int(found[1]) >= len(kinds):
         raise MCPError(types.INVALID_PARAMS, "this cursor is not one that this server returned")
     return int(found[1]), int(found[2])
 
 
-def _text(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _read_task(desk: Desk, parameters: Parameters) -> str:
-    return _text(brief(desk.task(parameters["task"]), desk.now, body=True))
+def _read_task(context: HubContext, parameters: UriParameters) -> str:
+    return _to_json(task_brief(context.find_task(parameters["task"]), context.now, body=True))
 
 
-def _read_history(desk: Desk, parameters: Parameters) -> str:
-    return _text(last_entries(desk, parameters["task"], _ENTRIES))
+def _read_history(context: HubContext, parameters: UriParameters) -> str:
+    return _to_json(read_last_entries(context, parameters["task"], _HISTORY_LIMIT))
 
 
-def _read_thread(desk: Desk, parameters: Parameters) -> str:
-    store = desk.hub.store
-    thread = thread_of(parameters["thread"], store)
+def _read_thread(context: HubContext, parameters: UriParameters) -> str:
+    store = context.hub.store
+    thread = find_thread(parameters["thread"], store)
     if isinstance(thread, Refusal):
         raise Refused(thread)
-    shown = is_shown_to(desk.actor, desk.settings.teamspaces, store)
-    page = last_of(store, thread, _IN_A_LIST, fits=shown)
-    letters = [whole_letter(one) for one in page.letters]
+    shown = mail_visible_to(context.actor, context.settings.teamspaces, store)
+    page = last_in_thread(store, thread, _LIST_LIMIT, matches=shown)
+    letters = [full_letter(one) for one in page.letters]
     if not letters:
         raise Refused(missing.thread(thread))
-    return _text(letters)
+    return _to_json(letters)
 
 
-def _read_handoff(desk: Desk, parameters: Parameters) -> str:
-    store = desk.hub.store
-    closed = closed_to(desk.settings.teamspaces, desk.actor)
-    handoff = find_handoff(store, parameters["handoff"], desk.actor.name, closed)
+def _read_handoff(context: HubContext, parameters: UriParameters) -> str:
+    store = context.hub.store
+    closed = hidden_teamspaces(context.settings.teamspaces, context.actor)
+    handoff = find_handoff(store, parameters["handoff"], context.actor.name, closed)
     if isinstance(handoff, Refusal):
         raise Refused(handoff)
-    teams, outlook = desk.settings.teamspaces, desk.interpreter.outlook(handoff)
-    waits = msgspec.to_builtins(look_at(store, handoff, desk.now, teams, outlook))
-    return _text(msgspec.to_builtins(whole_handoff(handoff)) | {"diagnosis": waits})
+    teams, outlook = context.settings.teamspaces, context.router.diagnose_handoff(handoff)
+    waits = msgspec.to_builtins(diagnose_handoff(store, handoff, context.now, teams, outlook))
+    return _to_json(msgspec.to_builtins(handoff_detail(handoff)) | {"diagnosis": waits})
 
 
-def _list_tasks(desk: Desk, before: int | None) -> Listed:
-    page = page_now(desk.hub.store, Wanted(before=before, limit=_IN_A_LIST), desk.now)
+def _list_tasks(context: HubContext, before: int | None) -> ResourcePage:
+    page = page_of_tasks(
+        context.hub.store, TaskFilter(before=before, limit=_LIST_LIMIT), context.now
+    )
     rows = [
         types.Resource(
             uri=TASK.format(task=quote(view.task.id, safe="")),
             name=view.task.id,
             title=view.task.title,
             description=view.task.status,
-            mime_type=JSON,
+            mime_type=JSON_TYPE,
         )
         for view in page.tasks
     ]
     return rows, page.next
 
 
-SHELVES = (
-    Shelf(TASK, "task", "A task by any of its names.", _read_task, listed=_list_tasks),
-    Shelf(HISTORY, "history", "What happened to a task, its last entries.", _read_history),
-    Shelf(THREAD, "thread", "The last letters of a thread, the newest at its end.", _read_thread),
-    Shelf(HANDOFF, "handoff", "A handoff: its package, and what it waits for.", _read_handoff),
+RESOURCES = (
+    ResourceKind(TASK, "task", "A task by any of its names.", _read_task, list_rows=_list_tasks),
+    ResourceKind(HISTORY, "history", "What happened to a task, its last entries.", _read_history),
+    ResourceKind(
+        THREAD, "thread", "The last letters of a thread, the newest at its end.", _read_thread
+    ),
+    ResourceKind(
+        HANDOFF, "handoff", "A handoff: its package, and what it waits for.", _read_handoff
+    ),
 )

@@ -14,10 +14,10 @@ from dragoman.core.errors import DragomanError
 from dragoman.engine.identity import Principal
 from dragoman.engine.reads.ask import find_agent
 from dragoman.surfaces.mcp import resources
-from dragoman.surfaces.mcp.desk import Desk, Room
-from dragoman.surfaces.mcp.profiles import Profiles, Tools
-from dragoman.surfaces.mcp.resources import Shelf
-from dragoman.surfaces.mcp.tool import Denied, Told, Tool, Visit
+from dragoman.surfaces.mcp.desk import ContextProvider, HubContext
+from dragoman.surfaces.mcp.profiles import Profiles, ToolsByName
+from dragoman.surfaces.mcp.resources import ResourceKind
+from dragoman.surfaces.mcp.tool import Tool, ToolCall, ToolError, ToolResult
 
 NAME = "dragoman"
 INSTRUCTIONS = (
@@ -26,12 +26,12 @@ INSTRUCTIONS = (
     "`lease_lost` stop at once. After a restart, look into `inbox` before you claim."
 )
 
-Context = ServerRequestContext[Any, Any]
-Reply = types.CallToolResult | types.InputRequiredResult
+McpContext = ServerRequestContext[Any, Any]
+SdkResult = types.CallToolResult | types.InputRequiredResult
 T = TypeVar("T")
 
 
-class Caller(Struct, frozen=True):
+class McpCaller(Struct, frozen=True):
     """The caller of a request."""
 
     principal: Principal | None = None
@@ -40,41 +40,49 @@ class Caller(Struct, frozen=True):
     """The profile that was asked for."""
 
 
-class Tables(Struct, frozen=True):
+class Catalog(Struct, frozen=True):
     """The tools, resources and profiles that a server offers."""
 
-    tools: Tools
-    shelves: Sequence[Shelf]
+    tools: ToolsByName
+    resources: Sequence[ResourceKind]
     profiles: Profiles
 
 
 def build_server(
-    room: Room, tables: Tables, caller: Callable[[Context], Caller], version: str
+    provider: ContextProvider,
+    catalog: Catalog,
+    find_caller: Callable[[McpContext], McpCaller],
+    version: str,
 ) -> Server[Any]:
     """Build a server; `find_caller` returns the caller of a request."""
-    desks = _Desks(room, tables, caller)
+    handlers = _Handlers(provider, catalog, find_caller)
     return Server(
         NAME,
         version=version,
         instructions=INSTRUCTIONS,
-        get_tool_input_schema=desks.schema,
-        on_list_tools=desks.list_tools,
-        on_call_tool=desks.call_tool,
-        on_list_resources=desks.list_resources,
-        on_list_resource_templates=desks.list_templates,
-        on_read_resource=desks.read_resource,
+        get_tool_input_schema=handlers.schema,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
     )
 
 
-class _Desks:
+class _Handlers:
     """Handlers of the requests to a server."""
 
-    def __init__(self, room: Room, tables: Tables, caller: Callable[[Context], Caller]) -> None:
-        self._room = room
-        self._tools = tables.tools
-        self._shelves = tables.shelves
-        self._profiles = tables.profiles
-        self._caller = caller
+    def __init__(
+        self,
+        provider: ContextProvider,
+        catalog: Catalog,
+        find_caller: Callable[[McpContext], McpCaller],
+    ) -> None:
+        self._provider = provider
+        self._tools = catalog.tools
+        self._resources = catalog.resources
+        self._profiles = catalog.profiles
+        self._find_caller = find_caller
 
     def schema(self, name: str) -> Mapping[str, Any] | None:
         """Return the schema of a tool's arguments."""
@@ -82,89 +90,96 @@ class _Desks:
         return tool and tool.schema
 
     async def list_tools(
-        self, context: Context, params: types.PaginatedRequestParams | None
+        self, context: McpContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         """List the tools that the caller sees."""
         del params
-        seen = await self._seen(context)
-        return types.ListToolsResult(tools=[_listed(tool) for tool in seen.values()])
+        visible = await self._visible_tools(context)
+        return types.ListToolsResult(tools=[_describe_tool(tool) for tool in visible.values()])
 
-    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> Reply:
+    async def call_tool(
+        self, context: McpContext, params: types.CallToolRequestParams
+    ) -> SdkResult:
         """Run a tool that the caller sees."""
-        seen = await self._seen(context)
-        tool = seen.get(params.name)
+        visible = await self._visible_tools(context)
+        tool = visible.get(params.name)
         if tool is None:
-            known = ", ".join(seen)
+            known = ", ".join(visible)
             raise MCPError(
                 types.INVALID_PARAMS, f"there is no tool {params.name[:64]!a} here; known: {known}"
             )
-        principal = self._caller(context).principal
-        at_desk = partial(self._room.at_desk, principal)
-        return _result(await tool.run(Visit(params.arguments or {}, at_desk, context)))
+        principal = self._find_caller(context).principal
+        run_in_context = partial(self._provider.run, principal)
+        return _to_call_result(
+            await tool.run(ToolCall(params.arguments or {}, run_in_context, context))
+        )
 
     async def list_resources(
-        self, context: Context, params: types.PaginatedRequestParams | None
+        self, context: McpContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """List a page of resources."""
         cursor = params.cursor if params else None
-        return await self._look(
-            context, lambda desk: resources.list_page(self._shelves, desk, cursor)
+        return await self._read_in_context(
+            context,
+            lambda hub_context: resources.list_resources(self._resources, hub_context, cursor),
         )
 
     async def list_templates(
-        self, context: Context, params: types.PaginatedRequestParams | None
+        self, context: McpContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         """List the templates of resources."""
         del context, params
-        return resources.templates(self._shelves)
+        return resources.list_templates(self._resources)
 
     async def read_resource(
-        self, context: Context, params: types.ReadResourceRequestParams
+        self, context: McpContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """Read the resource at a URI."""
         uri = str(params.uri)
-        return await self._look(context, lambda desk: resources.read(self._shelves, desk, uri))
+        return await self._read_in_context(
+            context, lambda hub_context: resources.read_resource(self._resources, hub_context, uri)
+        )
 
-    async def _seen(self, context: Context) -> Tools:
-        caller = self._caller(context)
+    async def _visible_tools(self, context: McpContext) -> ToolsByName:
+        caller = self._find_caller(context)
 
-        def seen(desk: Desk) -> Tools:
-            actor = desk.actor
-            known = find_agent(desk.hub.store, actor.name)
-            return self._profiles.seen_by(actor.name, actor.role, known, caller.profile)
+        def find_visible(context: HubContext) -> ToolsByName:
+            actor = context.actor
+            known = find_agent(context.hub.store, actor.name)
+            return self._profiles.visible_to(actor.name, actor.role, known, caller.profile)
 
-        return await self._look(context, seen)
+        return await self._read_in_context(context, find_visible)
 
-    async def _look(self, context: Context, work: Callable[[Desk], T]) -> T:
+    async def _read_in_context(self, context: McpContext, work: Callable[[HubContext], T]) -> T:
         """Run a function that is not a tool: its errors are errors of the protocol."""
         try:
-            return await self._room.at_desk(self._caller(context).principal, work, reads=True)
+            return await self._provider.run(self._find_caller(context).principal, work, reads=True)
         except DragomanError as error:
             raise MCPError(types.INTERNAL_ERROR, f"{error.code}: {error.detail}") from error
 
 
-def _listed(tool: Tool) -> types.Tool:
+def _describe_tool(tool: Tool) -> types.Tool:
     return types.Tool(
         name=tool.name,
-        description=tool.about,
+        description=tool.description,
         input_schema=tool.schema,
-        annotations=types.ToolAnnotations(read_only_hint=True) if tool.reads else None,
+        annotations=types.ToolAnnotations(read_only_hint=True) if tool.is_read_only else None,
     )
 
 
-def _result(reply: Told | Denied | Reply) -> Reply:
+def _to_call_result(result: ToolResult | ToolError | SdkResult) -> SdkResult:
     """Build the result of a tool: structured, and the same as text for clients that need that."""
-    if isinstance(reply, Told):
-        text = msgspec.json.encode(reply.data).decode()
-        return _content(text, dict(reply.data), is_error=False)
-    if isinstance(reply, Denied):
-        where = {"path": reply.path} if reply.path else {}
-        said = dict(reply.reply or {"code": reply.code, "detail": reply.detail, **where})
-        return _content(f"{reply.code}: {reply.detail}", said, is_error=True)
-    return reply
+    if isinstance(result, ToolResult):
+        text = msgspec.json.encode(result.data).decode()
+        return _make_result(text, dict(result.data), is_error=False)
+    if isinstance(result, ToolError):
+        where = {"path": result.path} if result.path else {}
+        data = dict(result.reply or {"code": result.code, "detail": result.detail, **where})
+        return _make_result(f"{result.code}: {result.detail}", data, is_error=True)
+    return result
 
 
-def _content(text: str, data: dict[str, Any], *, is_error: bool) -> types.CallToolResult:
+def _make_result(text: str, data: dict[str, Any], *, is_error: bool) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(text=text)], structured_content=data, is_error=is_error
     )

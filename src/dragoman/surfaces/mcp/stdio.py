@@ -10,41 +10,41 @@ from typing import BinaryIO, Protocol, TypeVar, cast
 from mcp.server import Server
 
 from dragoman.engine.identity import Principal
-from dragoman.surfaces.mcp.conversation import Ears, Mouth, Unanswered
-from dragoman.surfaces.mcp.desk import Desk
+from dragoman.surfaces.mcp.conversation import PendingRequests, StdinStream, StdoutStream
+from dragoman.surfaces.mcp.desk import HubContext
 
 T = TypeVar("T")
 
 
-class OpenDesk(Protocol):
+class OpenContext(Protocol):
     """Opens a data directory for the caller that the process speaks for."""
 
-    def __call__(self, *, reads: bool) -> AbstractContextManager[Desk]:
+    def __call__(self, *, reads: bool) -> AbstractContextManager[HubContext]:
         """Return the context; when it is closed, the files beside the ledger are caught up."""
         ...
 
 
-class OwnRoom:
+class DirectoryContextProvider:
     """Opens and closes the context for each request.
 
     Between two of them a hub may start or stop beside us: each request goes to whichever is there.
     """
 
-    def __init__(self, open_desk: OpenDesk) -> None:
-        self._open_desk = open_desk
-        self._turn = asyncio.Lock()
+    def __init__(self, open_context: OpenContext) -> None:
+        self._open_context = open_context
+        self._lock = asyncio.Lock()
 
-    async def at_desk(
-        self, principal: Principal | None, work: Callable[[Desk], T], *, reads: bool
+    async def run(
+        self, principal: Principal | None, work: Callable[[HubContext], T], *, reads: bool
     ) -> T:
         """Run `work` in a thread, one request after the other."""
         assert principal is None, "a process has no principal"
-        async with self._turn:
-            return await asyncio.to_thread(self._work, work, reads=reads)
+        async with self._lock:
+            return await asyncio.to_thread(self._run, work, reads=reads)
 
-    def _work(self, work: Callable[[Desk], T], *, reads: bool) -> T:
-        with self._open_desk(reads=reads) as desk:
-            return work(desk)
+    def _run(self, work: Callable[[HubContext], T], *, reads: bool) -> T:
+        with self._open_context(reads=reads) as context:
+            return work(context)
 
 
 async def serve(server: Server) -> None:
@@ -52,17 +52,17 @@ async def serve(server: Server) -> None:
     # A thread that reads standard input cannot be woken, so Ctrl-C ends the process as SIGTERM
     # does; what was answered is committed.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    unanswered = Unanswered()
-    listening, speaking = _taken("rb", 0), _taken("wb", 1)
-    mouth = Mouth(speaking, unanswered)
-    ears = Ears(listening, mouth, unanswered)
-    await server.run(ears, mouth, server.create_initialization_options())
+    pending = PendingRequests()
+    stdin_file, stdout_file = _take_over("rb", 0), _take_over("wb", 1)
+    stdout = StdoutStream(stdout_file, pending)
+    stdin = StdinStream(stdin_file, stdout, pending)
+    await server.run(stdin, stdout, server.create_initialization_options())
 
 
-def _taken(mode: str, number: int) -> BinaryIO:
+def _take_over(mode: str, descriptor: int) -> BinaryIO:
     """Take over standard input or output for the protocol; everything else gets the null device."""
-    taken = os.fdopen(os.dup(number), mode)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, number)
-    os.close(nothing)
-    return cast(BinaryIO, taken)
+    stream = os.fdopen(os.dup(descriptor), mode)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, descriptor)
+    os.close(null)
+    return cast(BinaryIO, stream)

@@ -6,14 +6,22 @@ from typing import Annotated, Any, cast
 from msgspec import Meta
 
 from dragoman.core.errors import Refusal, Refused
-from dragoman.engine.nobodys import why_nobodys
+from dragoman.engine.nobodys import explain_unrecognized
 from dragoman.engine.operation import Dialect, Operation
-from dragoman.engine.plan import Answer, Taken, Turned
-from dragoman.surfaces.mcp.desk import Desk
-from dragoman.surfaces.mcp.tool import Arguments, Tool, TurnedDown, Visit, answered, schema_of, tool
+from dragoman.engine.plan import Accepted, Rejected, Reply
+from dragoman.surfaces.mcp.desk import HubContext
+from dragoman.surfaces.mcp.tool import (
+    Arguments,
+    DialectRefused,
+    Tool,
+    ToolCall,
+    argument_schema,
+    make_tool,
+    run_handler,
+)
 
 
-class Send(Arguments, frozen=True):
+class SendArguments(Arguments, frozen=True):
     """A message."""
 
     message: Annotated[
@@ -21,26 +29,26 @@ class Send(Arguments, frozen=True):
     ]
 
 
-def send(desk: Desk, asked: Send) -> dict[str, Any]:
+def send_message(context: HubContext, arguments: SendArguments) -> dict[str, Any]:
     """Send a message, in whatever dialect it is."""
-    said = desk.interpreter.send(asked.message, speaker=desk.actor)
-    if said is None:
-        fault = why_nobodys(asked.message, desk.interpreter.dialects)
-        raise Refused(Refusal(fault.code, fault.detail, path=fault.path))
-    answer = _taken(said, desk)
+    reply = context.router.send(arguments.message, speaker=context.actor)
+    if reply is None:
+        error = explain_unrecognized(arguments.message, context.router.dialects)
+        raise Refused(Refusal(error.code, error.detail, path=error.path))
+    answer = _accepted_or_raise(reply, context)
     shown = {"dialect": answer.dialect, "type": answer.kind, "reply": answer.reply}
     return shown | ({"repeated": True} if answer.repeated else {})
 
 
-def tools(dialects: Sequence[Dialect]) -> Iterator[Tool]:
+def dialect_tools(dialects: Sequence[Dialect]) -> Iterator[Tool]:
     """Yield the tool for messages, and one for every operation with a summary."""
-    spoken = ", ".join(dialect.name for dialect in dialects)
-    yield tool(
+    names = ", ".join(dialect.name for dialect in dialects)
+    yield make_tool(
         "send",
-        f"Send a whole message in one of the dialects that are spoken here ({spoken}), e.g. to "
+        f"Send a whole message in one of the dialects that are spoken here ({names}), e.g. to "
         "hand a task on, to answer an offer, or a letter. You must be its sender.",
-        Send,
-        send,
+        SendArguments,
+        send_message,
     )
     for dialect in dialects:
         for operation in dialect.operations:
@@ -49,27 +57,29 @@ def tools(dialects: Sequence[Dialect]) -> Iterator[Tool]:
 
 
 def _operation_tool(dialect: Dialect, operation: Operation) -> Tool:
-    reads = operation.ask is not None
+    reads = operation.query is not None
 
-    async def run(visit: Visit) -> Any:
-        return await answered(visit, lambda desk: _called(desk, operation.name, visit), reads=reads)
+    async def run(call: ToolCall) -> Any:
+        return await run_handler(
+            call, lambda context: _call_operation(context, operation.name, call), reads=reads
+        )
 
-    schema = schema_of(operation.shape)
+    schema = argument_schema(operation.input_type)
     # Some clients accept only letters, digits, _ and - in the name of a tool.
     name = operation.name.replace(".", "_")
     return Tool(name, operation.summary, schema, run, dialect.name, reads)
 
 
-def _called(desk: Desk, name: str, visit: Visit) -> dict[str, Any]:
-    said = desk.interpreter.call(name, visit.arguments, desk.actor)
-    answer = _taken(said, desk)
+def _call_operation(context: HubContext, name: str, call: ToolCall) -> dict[str, Any]:
+    outcome = context.router.call(name, call.arguments, context.actor)
+    answer = _accepted_or_raise(outcome, context)
     reply = answer.reply
     return cast(dict[str, Any], reply) if isinstance(reply, dict) else {"reply": reply}
 
 
-def _taken(answer: Answer, desk: Desk) -> Taken:
+def _accepted_or_raise(answer: Reply, context: HubContext) -> Accepted:
     """Return an accepted outcome; raise a rejected one."""
-    if isinstance(answer, Turned):
-        raise TurnedDown(Refusal(answer.code, answer.detail, path=answer.path), answer.reply)
-    desk.remarks.extend(answer.warnings)
+    if isinstance(answer, Rejected):
+        raise DialectRefused(Refusal(answer.code, answer.detail, path=answer.path), answer.reply)
+    context.warnings.extend(answer.warnings)
     return answer

@@ -8,24 +8,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.errors import DragomanError, Refusal, Refused
-from dragoman.surfaces.mcp.desk import Desk
+from dragoman.surfaces.mcp.desk import HubContext
 from dragoman.text.shape_words import shape_fault
-from dragoman.text.strict_json import LARGEST_WHOLE
+from dragoman.text.strict_json import MAX_SAFE_INTEGER
 
-_LONGEST_PATTERN = 60
-_TASK = "task"
-_ABOUT_ITS_NAME = frozenset({"task_not_found", "ambiguous_name", "invalid_id"})
+_MAX_PATTERN = 60
+_TASK_ARGUMENT = "task"
+_TASK_NAME_CODES = frozenset({"task_not_found", "ambiguous_name", "invalid_id"})
 
 Schema = dict[str, Any]
 
 
-class Told(Struct, frozen=True):
+class ToolResult(Struct, frozen=True):
     """The result of a tool."""
 
     data: Mapping[str, Any]
 
 
-class Denied(Struct, frozen=True):
+class ToolError(Struct, frozen=True):
     """An error of a tool, which a model can read and act upon."""
 
     code: str
@@ -40,19 +40,19 @@ class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of a tool; an unknown field is an error."""
 
 
-class AtDesk(Protocol):
+class RunInContext(Protocol):
     """Runs a function with the context of one request."""
 
-    async def __call__(self, work: Callable[[Desk], Any], *, reads: bool) -> Any:
+    async def __call__(self, work: Callable[[HubContext], Any], *, reads: bool) -> Any:
         """Return the result of the function."""
         ...
 
 
-class Visit(Struct, frozen=True):
+class ToolCall(Struct, frozen=True):
     """One call of a tool."""
 
     arguments: Mapping[str, Any]
-    at_desk: AtDesk
+    run: RunInContext
     context: Any
     """The request as the SDK has it."""
 
@@ -61,67 +61,69 @@ class Tool(Struct, frozen=True):
     """One tool."""
 
     name: str
-    about: str
+    description: str
     """Tells an agent when to use it."""
     schema: Schema
-    run: Callable[[Visit], Awaitable[Any]]
+    run: Callable[[ToolCall], Awaitable[Any]]
     """Returns a ToolResult or ToolError, or a result of the SDK's own."""
     group: str
     """The group of the tool: `core`, or a dialect's name. Profiles choose by it."""
-    reads: bool = False
+    is_read_only: bool = False
     """True if it changes nothing."""
 
 
-def tool(
+def make_tool(
     name: str,
-    about: str,
+    description: str,
     shape: type[Arguments],
-    work: Callable[[Desk, Any], Mapping[str, Any]],
+    work: Callable[[HubContext, Any], Mapping[str, Any]],
     *,
     reads: bool = False,
 ) -> Tool:
     """Make a tool of the hub: `work` runs with the context and arguments of that shape."""
 
-    async def run(visit: Visit) -> Told | Denied:
+    async def run(call: ToolCall) -> ToolResult | ToolError:
         try:
             # Not strict, because a model may write a number as a text.
-            given = msgspec.convert(dict(visit.arguments), shape, strict=False)
+            arguments = msgspec.convert(dict(call.arguments), shape, strict=False)
         except msgspec.ValidationError as error:
-            fault = shape_fault(error, shape)
-            return Denied("invalid_field", f"{name}: {fault}", path=fault.path)
-        answer = await answered(visit, lambda desk: work(desk, given), reads=reads)
-        return _placed(answer, shape)
+            shape_error = shape_fault(error, shape)
+            return ToolError("invalid_field", f"{name}: {shape_error}", path=shape_error.path)
+        result = await run_handler(call, lambda context: work(context, arguments), reads=reads)
+        return _locate_error(result, shape)
 
-    return Tool(name, about, schema_of(shape), run, "core", reads)
+    return Tool(name, description, argument_schema(shape), run, "core", reads)
 
 
-def _placed(answer: Told | Denied, shape: type[Arguments]) -> Told | Denied:
+def _locate_error(result: ToolResult | ToolError, shape: type[Arguments]) -> ToolResult | ToolError:
     """Point an error about the name of a task to the argument `task`."""
-    is_denied = isinstance(answer, Denied) and not answer.path and answer.code in _ABOUT_ITS_NAME
-    is_named = is_denied and _TASK in shape.__struct_fields__
-    return replace(answer, path=_TASK) if is_named else answer
+    is_denied = (
+        isinstance(result, ToolError) and not result.path and result.code in _TASK_NAME_CODES
+    )
+    is_named = is_denied and _TASK_ARGUMENT in shape.__struct_fields__
+    return replace(result, path=_TASK_ARGUMENT) if is_named else result
 
 
-async def answered(
-    visit: Visit, work: Callable[[Desk], Mapping[str, Any]], *, reads: bool = False
-) -> Told | Denied:
+async def run_handler(
+    call: ToolCall, work: Callable[[HubContext], Mapping[str, Any]], *, reads: bool = False
+) -> ToolResult | ToolError:
     """Run the handler of a tool and add warnings; whatever stops it becomes the tool's error."""
 
-    def remarked(desk: Desk) -> Mapping[str, Any]:
-        data = work(desk)
-        return {**data, "warnings": desk.remarks} if desk.remarks else data
+    def with_warnings(context: HubContext) -> Mapping[str, Any]:
+        data = work(context)
+        return {**data, "warnings": context.warnings} if context.warnings else data
 
     try:
-        return Told(await visit.at_desk(remarked, reads=reads))
-    except TurnedDown as error:
-        return Denied(error.code, error.detail, error.reply, error.refusal.path)
+        return ToolResult(await call.run(with_warnings, reads=reads))
+    except DialectRefused as error:
+        return ToolError(error.code, error.detail, error.reply, error.refusal.path)
     except Refused as error:
-        return Denied(error.code, error.detail, path=error.refusal.path)
+        return ToolError(error.code, error.detail, path=error.refusal.path)
     except DragomanError as error:
-        return Denied(error.code, error.detail)
+        return ToolError(error.code, error.detail)
 
 
-class TurnedDown(Refused):
+class DialectRefused(Refused):
     """A refusal of a dialect, raised, with its own form of it."""
 
     def __init__(self, refusal: Refusal, reply: Mapping[str, Any] | None) -> None:
@@ -129,23 +131,25 @@ class TurnedDown(Refused):
         self.reply = reply
 
 
-def schema_of(shape: Any) -> Schema:
+def argument_schema(shape: Any) -> Schema:
     """Build the JSON Schema of arguments: an object, with its definitions beside it."""
     (root,), parts = msgspec.json.schema_components([shape])
-    defined = cast(dict[str, Schema], _for_a_model(parts))
+    defined = cast(dict[str, Schema], _compact_schema(parts))
     schema = defined.pop(str(root["$ref"]).rpartition("/")[2])
     # The tool has a description of its own.
     schema.pop("description", None)
     return schema | {"$defs": defined} if defined else schema
 
 
-def _for_a_model(value: Any) -> Any:
+def _compact_schema(value: Any) -> Any:
     """Drop keywords that are useless to a model: every byte is read at each start."""
     if isinstance(value, dict):
         parts = cast(dict[str, Any], value)
-        return {key: _for_a_model(part) for key, part in parts.items() if not _is_noise(key, part)}
+        return {
+            key: _compact_schema(part) for key, part in parts.items() if not _is_noise(key, part)
+        }
     if isinstance(value, list | tuple):
-        return [_for_a_model(part) for part in cast(list[Any], value)]
+        return [_compact_schema(part) for part in cast(list[Any], value)]
     return value
 
 
@@ -158,9 +162,9 @@ def _is_noise(key: str, part: Any) -> bool:
     if key == "discriminator":
         return isinstance(part, dict) and "mapping" in part
     if key == "pattern":
-        return isinstance(part, str) and len(part) > _LONGEST_PATTERN
+        return isinstance(part, str) and len(part) > _MAX_PATTERN
     if key == "default":
         return not part and not isinstance(part, dict)
     if key == "maximum":
-        return part == LARGEST_WHOLE
+        return part == MAX_SAFE_INTEGER
     return (key == "title" and isinstance(part, str)) or (key == "required" and not part)

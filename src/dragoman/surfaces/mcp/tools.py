@@ -7,10 +7,10 @@ from dragoman.surfaces.mcp import look, talk, work
 from dragoman.surfaces.mcp.tool import Tool
 
 
-def table(dialects: Sequence[Dialect], more: Sequence[Tool] = ()) -> dict[str, Tool]:
+def build_tools(dialects: Sequence[Dialect], extra: Sequence[Tool] = ()) -> dict[str, Tool]:
     """Return every tool by its name, in the order in which they are listed; names are unique."""
-    tools = (*work.TOOLS, *look.TOOLS, *talk.tools(dialects), *more)
-    named = {tool.name: tool for tool in tools}
-    if len(named) != len(tools):
+    tools = (*work.WORK_TOOLS, *look.READ_TOOLS, *talk.dialect_tools(dialects), *extra)
+    by_name = {tool.name: tool for tool in tools}
+    if len(by_name) != len(tools):
         raise ValueError(f"two tools have one name among {', '.join(tool.name for tool in tools)}")
-    return named
+    return by_name

@@ -8,22 +8,22 @@ from dragoman.core.commands import ClaimTask, RenewLease, ReportOutcome, UpdateT
 from dragoman.core.events import Outcome, Status
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Receipt
-from dragoman.surfaces.mcp.desk import Desk
-from dragoman.surfaces.mcp.look import brief
-from dragoman.surfaces.mcp.tool import Arguments, tool
+from dragoman.surfaces.mcp.desk import HubContext
+from dragoman.surfaces.mcp.look import task_brief
+from dragoman.surfaces.mcp.tool import Arguments, make_tool
 
 _MINUTE_MS = 60_000
-_NOBODY_TOLD = (
+_NO_NOTIFICATIONS = (
     "nobody is told of the question, because this hub has no notifications of blocked tasks "
     "([notify]): it waits until somebody looks"
 )
 
 TaskName = Annotated[str, Meta(description="Any name of the task")]
 Fence = Annotated[int | None, Meta(description="`fence` of your claim: guards against old work")]
-Words = tuple[str, ...]
+Texts = tuple[str, ...]
 
 
-class Claim(Arguments, frozen=True):
+class ClaimArguments(Arguments, frozen=True):
     """The task to claim, and for how long."""
 
     task: Annotated[str, Meta(description="Its name; else the next that is ready for you")] = ""
@@ -33,15 +33,20 @@ class Claim(Arguments, frozen=True):
     session: Annotated[str, Meta(description="Name of your session")] = ""
 
 
-def claim(desk: Desk, asked: Claim) -> dict[str, Any]:
+def claim_task(context: HubContext, arguments: ClaimArguments) -> dict[str, Any]:
     """Claim a task."""
-    ttl_ms = asked.minutes * _MINUTE_MS or desk.settings.leases.ttl_ms
-    got = desk.do(ClaimTask(asked.task, desk.actor.name, asked.session, ttl_ms))
-    view = desk.task(got.task)
-    return _held(got) | {"agent": desk.actor.name, "about": brief(view, desk.now, body=True)}
+    ttl_ms = arguments.minutes * _MINUTE_MS or context.settings.leases.ttl_ms
+    receipt = context.submit(
+        ClaimTask(arguments.task, context.actor.name, arguments.session, ttl_ms)
+    )
+    view = context.find_task(receipt.task)
+    return _lease_status(receipt) | {
+        "agent": context.actor.name,
+        "about": task_brief(view, context.now, body=True),
+    }
 
 
-class Update(Arguments, frozen=True):
+class UpdateArguments(Arguments, frozen=True):
     """Progress of a task, or another status."""
 
     task: TaskName
@@ -50,67 +55,67 @@ class Update(Arguments, frozen=True):
     ] = None
     progress: str = ""
     notes: str = ""
-    blockers: Words = ()
+    blockers: Texts = ()
     fence: Fence = None
 
 
-def update(desk: Desk, asked: Update) -> dict[str, Any]:
+def update_task(context: HubContext, arguments: UpdateArguments) -> dict[str, Any]:
     """Report progress, which renews the lease, or change the status."""
-    said = desk.do(
+    receipt = context.submit(
         UpdateTask(
-            asked.task,
-            asked.status,
-            asked.progress,
-            asked.notes,
-            asked.blockers,
-            fence=asked.fence,
+            arguments.task,
+            arguments.status,
+            arguments.progress,
+            arguments.notes,
+            arguments.blockers,
+            fence=arguments.fence,
         )
     )
-    lease = desk.task(said.task).lease
-    return _held(said) | ({"expiresAt": to_rfc3339(lease.expires_at)} if lease else {})
+    lease = context.find_task(receipt.task).lease
+    return _lease_status(receipt) | ({"expiresAt": to_rfc3339(lease.expires_at)} if lease else {})
 
 
-class Complete(Arguments, frozen=True):
+class CompleteArguments(Arguments, frozen=True):
     """The outcome of an attempt."""
 
     task: TaskName
     outcome: Outcome = "done"
     notes: Annotated[str, Meta(description="What you did, how you checked it, what is left")] = ""
-    blockers: Annotated[Words, Meta(description="What it waits for; required if blocked")] = ()
+    blockers: Annotated[Texts, Meta(description="What it waits for; required if blocked")] = ()
     details: Annotated[
         dict[str, Any], Meta(description="For programs; a number `cost` counts for your budget")
     ] = field(default_factory=dict[str, Any])
     fence: Fence = None
 
 
-def complete(desk: Desk, asked: Complete) -> dict[str, Any]:
+def complete_task(context: HubContext, arguments: CompleteArguments) -> dict[str, Any]:
     """Report an outcome, which takes effect at once."""
     report = ReportOutcome(
-        asked.task,
-        asked.outcome,
-        asked.notes,
-        asked.blockers,
-        asked.details,
-        asked.fence,
+        arguments.task,
+        arguments.outcome,
+        arguments.notes,
+        arguments.blockers,
+        arguments.details,
+        arguments.fence,
         apply=True,
-        backoff=desk.settings.retry,
+        backoff=context.settings.retry,
     )
-    return _held(desk.do(report))
+    return _lease_status(context.submit(report))
 
 
-class Heartbeat(Arguments, frozen=True):
+class HeartbeatArguments(Arguments, frozen=True):
     """A heartbeat of the holder."""
 
     task: TaskName
     fence: Fence = None
 
 
-def heartbeat(desk: Desk, asked: Heartbeat) -> dict[str, Any]:
+def renew_lease(context: HubContext, arguments: HeartbeatArguments) -> dict[str, Any]:
     """Renew the lease."""
-    return _held(desk.do(RenewLease(asked.task, asked.fence)))
+    return _lease_status(context.submit(RenewLease(arguments.task, arguments.fence)))
 
 
-class Ask(Arguments, frozen=True):
+class AskArguments(Arguments, frozen=True):
     """A question, and the task that it is about."""
 
     task: TaskName
@@ -120,62 +125,64 @@ class Ask(Arguments, frozen=True):
     fence: Fence = None
 
 
-def ask(desk: Desk, asked: Ask) -> dict[str, Any]:
+def ask_people(context: HubContext, arguments: AskArguments) -> dict[str, Any]:
     """Block the task until somebody has answered."""
-    question = UpdateTask(asked.task, "blocked", blockers=(asked.question,), fence=asked.fence)
-    told = _held(desk.do(question))
-    if not desk.settings.notify.tells("blocked"):
-        desk.remarks.append(_NOBODY_TOLD)
-    return told
+    command = UpdateTask(
+        arguments.task, "blocked", blockers=(arguments.question,), fence=arguments.fence
+    )
+    status = _lease_status(context.submit(command))
+    if not context.settings.notify.notifies_on("blocked"):
+        context.warnings.append(_NO_NOTIFICATIONS)
+    return status
 
 
-def _held(receipt: Receipt) -> dict[str, Any]:
+def _lease_status(receipt: Receipt) -> dict[str, Any]:
     """Show the status of the task, and its lease."""
-    shown: dict[str, Any] = {"task": receipt.task, "status": receipt.status}
+    status: dict[str, Any] = {"task": receipt.task, "status": receipt.status}
     if receipt.expires_at:
-        shown |= {
+        status |= {
             "attempt": receipt.attempt,
             "fence": receipt.fence,
             "expiresAt": to_rfc3339(receipt.expires_at),
         }
-    return shown
+    return status
 
 
-TOOLS = (
-    tool(
+WORK_TOOLS = (
+    make_tool(
         "claim",
         "Take a task to work on; returns its text, its `fence` and when your lease ends. "
         "`nothing_ready` means: no work now, try later. Begin here.",
-        Claim,
-        claim,
+        ClaimArguments,
+        claim_task,
     ),
-    tool(
+    make_tool(
         "update",
         "Log progress on a task that you hold (this renews the lease), or change its status.",
-        Update,
-        update,
+        UpdateArguments,
+        update_task,
     ),
-    tool(
+    make_tool(
         "complete",
         "End your work on a task. `partial` and `needs_review` hand it to a reviewer, `failed` "
         "lets it be tried again. Do not go on with it afterwards.",
-        Complete,
-        complete,
+        CompleteArguments,
+        complete_task,
     ),
-    tool(
+    make_tool(
         "heartbeat",
         "Renew your lease before `expiresAt`, e.g. before a long command. "
         "`lease_lost` means: stop, somebody else has the task.",
-        Heartbeat,
-        heartbeat,
+        HeartbeatArguments,
+        renew_lease,
     ),
-    tool(
+    make_tool(
         "ask",
         "Ask people a question that you cannot answer yourself: the task is blocked until somebody "
         "answers, and a warning tells you if nobody is told of it. Stop working on it. The answer "
         "is in its history when it is ready again. To go on working meanwhile, `send` a "
         "HELP_REQUEST letter instead.",
-        Ask,
-        ask,
+        AskArguments,
+        ask_people,
     ),
 )

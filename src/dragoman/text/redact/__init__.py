@@ -10,8 +10,8 @@ waits for.
 """
 
 from dragoman.text.redact.finder import Found
-from dragoman.text.redact.known import SHORTEST, Secret
-from dragoman.text.redact.lines import OVER
+from dragoman.text.redact.known import MIN_SECRET_LENGTH, Secret
+from dragoman.text.redact.lines import NO_OPEN_KEY
 from dragoman.text.redact.redactor import (
     Masked,
     MaskedLine,
@@ -22,8 +22,8 @@ from dragoman.text.redact.redactor import (
 from dragoman.text.redact.stream import Stream
 
 __all__ = [
-    "OVER",
-    "SHORTEST",
+    "MIN_SECRET_LENGTH",
+    "NO_OPEN_KEY",
     "Found",
     "Masked",
     "MaskedLine",

@@ -7,30 +7,30 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dragoman.text.linear import Linear
+from dragoman.text.linear import LinearRegex
 from dragoman.text.redact.forms import (
-    ABOVE_FORM,
     ASSIGNED_FORM,
     BAR,
     COLUMN_FORM,
     NAME,
+    NAME_ABOVE_FORM,
     NAMES,
     QUOTED_FORM,
 )
-from dragoman.text.redact.logins import end_of_login
-from dragoman.text.redact.looks import looks_random, names_test, tells_about
-from dragoman.text.redact.objects import inside
-from dragoman.text.redact.placeholders import in_placeholder, unmasked
-from dragoman.text.redact.values import Value, value_at, whole, without_punctuation
+from dragoman.text.redact.logins import url_login_end
+from dragoman.text.redact.looks import is_metadata_name, is_test_name, looks_random
+from dragoman.text.redact.objects import find_nested
+from dragoman.text.redact.placeholders import is_in_placeholder, without_placeholders
+from dragoman.text.redact.values import Value, extend_value, parse_value, strip_punctuation
 
-_ASSIGNED: Final = Linear(rb"(?i)" + ASSIGNED_FORM, captures=False)
-_NAME: Final = Linear(rb"(?i)(?:" + NAMES + rb"|authorization)", captures=False)
-_WHOLE_NAME: Final = Linear(rb"(?i)" + NAME, captures=False)
+_ASSIGNED: Final = LinearRegex(rb"(?i)" + ASSIGNED_FORM, captures=False)
+_NAME: Final = LinearRegex(rb"(?i)(?:" + NAMES + rb"|authorization)", captures=False)
+_WHOLE_NAME: Final = LinearRegex(rb"(?i)" + NAME, captures=False)
 _ALONE: Final = frozenset({"auth", "pass"})
 """Keys of secrets only as whole keys."""
 _IS_OPTION: Final = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _QUOTED: Final = re.compile(rb"(?i)" + QUOTED_FORM)
-_ABOVE: Final = re.compile(rb"(?i)(?:" + ABOVE_FORM + rb"|" + COLUMN_FORM + rb"\Z)")
+_ABOVE: Final = re.compile(rb"(?i)(?:" + NAME_ABOVE_FORM + rb"|" + COLUMN_FORM + rb"\Z)")
 _END_OF_LINE: Final = re.compile(rb"`{0,3}[ \t]{0,8}(?:[\r\n\\\"']|\Z)")
 _IS_NAMED: Final = re.compile(rb"[A-Za-z_.-]+[=:].")
 """A value with a name of its own."""
@@ -73,16 +73,16 @@ _BARS: Final = (b"|", b"\xe2\x94\x82")
 _QUOTE_SIGNS: Final = (b"%22", b"%27")
 """Quotes of a value in a URL: it is found in the unescaped text."""
 
-Told = tuple[int, int, str]
+KindSpan = tuple[int, int, str]
 """Start, end and kind of a secret."""
 
 
-def assignments(data: bytes) -> Iterator[Told]:
+def find_assignments(data: bytes) -> Iterator[KindSpan]:
     """Find the secrets behind a name."""
     at = 0
     while (found := _ASSIGNED.search(data, at)) is not None:
         begin, at = found.span()
-        spans, further = _behind(data, begin, at)
+        spans, further = _value_spans(data, begin, at)
         if not spans:
             before = _BEFORE_NAME.match(data, begin)
             at = before.end() if before else further  # the name may tell more without it
@@ -91,22 +91,22 @@ def assignments(data: bytes) -> Iterator[Told]:
             at = further
 
 
-def _behind(data: bytes, begin: int, at: int) -> tuple[Sequence[tuple[int, int]], int]:
+def _value_spans(data: bytes, begin: int, at: int) -> tuple[Sequence[tuple[int, int]], int]:
     """Secrets behind a name, and the position where the search continues."""
-    if behind := end_of_login(data, begin, at):
+    if behind := url_login_end(data, begin, at):
         return (), behind
-    value = value_at(data, at)
-    if (value is None or value.is_bare) and (rest := _rest_of_line(data, begin, at, value)):
+    value = parse_value(data, at)
+    if (value is None or value.is_bare) and (rest := _rest_of_line_end(data, begin, at, value)):
         return ((at, rest),), rest
     if value is None:
-        return (*inside(data, at), *_new_value(data, at)), at
-    if address := _end_of_address(data, value.start):
+        return (*find_nested(data, at), *_find_new_value(data, at)), at
+    if address := _arn_end(data, value.start):
         return (), address
-    if not _is_in_place(data, begin, at, value):
+    if not _is_value_position(data, begin, at, value):
         return (), at  # the name of a variable, a call, or another word
-    spans = tuple(_new_value(data, value.end))
-    if looks_random(_own(data, at, value)):
-        start, end, _ = whole(data, value) if value.is_bare else value
+    spans = tuple(_find_new_value(data, value.end))
+    if looks_random(_literal_part(data, at, value)):
+        start, end, _ = extend_value(data, value) if value.is_bare else value
         spans = ((start, end), *spans)
     if spans:
         return spans, spans[-1][1]
@@ -119,15 +119,15 @@ def _behind(data: bytes, begin: int, at: int) -> tuple[Sequence[tuple[int, int]]
     return (), value.end if is_word else at
 
 
-def _new_value(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+def _find_new_value(data: bytes, at: int) -> Iterator[tuple[int, int]]:
     """New value behind an arrow, as in a plan of Terraform."""
     arrow = _ARROW.match(data, at)
-    value = value_at(data, arrow.end()) if arrow else None
-    if value is not None and looks_random(unmasked(data[value.start : value.end])):
+    value = parse_value(data, arrow.end()) if arrow else None
+    if value is not None and looks_random(without_placeholders(data[value.start : value.end])):
         yield value.start, value.end
 
 
-def _rest_of_line(data: bytes, begin: int, at: int, value: Value | None) -> int:
+def _rest_of_line_end(data: bytes, begin: int, at: int, value: Value | None) -> int:
     """End of an unquoted value that is the rest of its line, like in a dump of an environment,
     although it has characters that would end a word; 0: there is none.
     """
@@ -137,18 +137,21 @@ def _rest_of_line(data: bytes, begin: int, at: int, value: Value | None) -> int:
     form, end = _WORD, at
     if value is not None:
         end = value.end
-        if looks_random(_own(data, at, value)):
-            form, end = _VARIABLE, whole(data, value).end  # else it is rather followed by code
+        if looks_random(_literal_part(data, at, value)):
+            form, end = (
+                _VARIABLE,
+                extend_value(data, value).end,
+            )  # else it is rather followed by code
     if rest.end() <= end or _TAG.search(data, end, rest.end()):
         return 0
     is_named = form.search(data, max(0, begin - _LONGEST_WORD), at) is not None
-    return rest.end() if is_named and looks_random(unmasked(rest[0])) else 0
+    return rest.end() if is_named and looks_random(without_placeholders(rest[0])) else 0
 
 
-def names_secret(name: str) -> str:
+def kind_of_name(name: str) -> str:
     """Kind of secret that a name like that of a variable stands for; empty: none."""
     found = _NAME.search(name.encode(errors="replace"))
-    return "" if found is None or tells_about(name) else kind_of(name)
+    return "" if found is None or is_metadata_name(name) else placeholder_kind(name)
 
 
 def is_option(word: str) -> bool:
@@ -156,19 +159,23 @@ def is_option(word: str) -> bool:
     return _IS_OPTION.fullmatch(word) is not None
 
 
-def key_names_secret(key: str) -> str:
+def kind_of_key(key: str) -> str:
     """Kind of secret that the key of an object stands for; empty: none."""
-    return kind_of(f'"{key}"') if key.lower() in _ALONE else names_secret(key)
+    return placeholder_kind(f'"{key}"') if key.lower() in _ALONE else kind_of_name(key)
 
 
 def kind_at(data: bytes, begin: int, end: int) -> str:
     """Kind of secret that a found name stands for; empty: none."""
     named = _WHOLE_NAME.search(data, begin, end)
-    is_about = named is not None and tells_about(_text(data, *named.span()))
-    return "" if is_about or in_placeholder(data, begin) else kind_of(_text(data, begin, end))
+    is_about = named is not None and is_metadata_name(_text(data, *named.span()))
+    return (
+        ""
+        if is_about or is_in_placeholder(data, begin)
+        else placeholder_kind(_text(data, begin, end))
+    )
 
 
-def kind_of(name: str) -> str:
+def placeholder_kind(name: str) -> str:
     """Kind for the placeholder of a secret behind this name."""
     data = name.encode(errors="replace")
     found = _NAME.search(data)
@@ -178,7 +185,7 @@ def kind_of(name: str) -> str:
     return "password" if is_password else plain.removesuffix("s")
 
 
-def _is_in_place(data: bytes, begin: int, at: int, value: Value) -> bool:
+def _is_value_position(data: bytes, begin: int, at: int, value: Value) -> bool:
     """Check whether a value has the position and form that its name asks for."""
     name = data[begin:at]
     if data.startswith(_BARS, begin):
@@ -194,7 +201,7 @@ def _is_in_place(data: bytes, begin: int, at: int, value: Value) -> bool:
         return False
     if _CALL.match(data, value.start) is not None or data.startswith(_QUOTE_SIGNS, value.start):
         return False
-    if _PASS.match(name) is not None and names_test(_text(data, value.start, value.end)):
+    if _PASS.match(name) is not None and is_test_name(_text(data, value.start, value.end)):
         return False
     return not is_above or _is_line(data, value)
 
@@ -203,29 +210,29 @@ def _is_cell(data: bytes, value: Value) -> bool:
     """Check whether a value is all of a cell, and not a program in a pipe, or a type beside
     others."""
     is_all = _END_OF_CELL.match(data, value.end) is not None
-    return is_all and not names_secret(_text(data, value.start, value.end))
+    return is_all and not kind_of_name(_text(data, value.start, value.end))
 
 
 def _is_line(data: bytes, value: Value) -> bool:
     """Check whether a value is all of a line, and has no name of its own."""
-    end = whole(data, value).end
+    end = extend_value(data, value).end
     is_all = end - value.start <= _LONGEST_BELOW and _END_OF_LINE.match(data, end) is not None
     return is_all and _IS_NAMED.match(data, value.start, end) is None
 
 
-def _own(data: bytes, at: int, value: Value) -> str:
+def _literal_part(data: bytes, at: int, value: Value) -> str:
     """Literal part of a value: without placeholders and what its program replaces."""
     if value.is_bare:
-        _, end, _ = without_punctuation(data, value)
-        return unmasked(data[value.start : end])
-    said = unmasked(data[value.start : value.end])
+        _, end, _ = strip_punctuation(data, value)
+        return without_placeholders(data[value.start : end])
+    literal = without_placeholders(data[value.start : value.end])
     kinds = data[at : value.start].lower()
     for kind, form in _NOT_OWN.items():
-        said = form.sub("", said) if kind in kinds else said
-    return said
+        literal = form.sub("", literal) if kind in kinds else literal
+    return literal
 
 
-def _end_of_address(data: bytes, at: int) -> int:
+def _arn_end(data: bytes, at: int) -> int:
     """End of the Amazon Resource Name around a position; 0: none. It tells where a secret is kept,
     and may have `secret:` in it itself.
     """

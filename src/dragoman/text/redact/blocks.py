@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from dragoman.text.linear import Linear
+from dragoman.text.linear import LinearRegex
 
 PRIVATE_KEY: Final = "private_key"
 """Kind of a private key in a placeholder."""
-BEGINS: Final = ("-----BEGIN", "Private-Lines:")
+KEY_STARTS: Final = ("-----BEGIN", "Private-Lines:")
 """Starts of a key."""
 _HEADER: Final = (
     rb"(?:-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
@@ -25,34 +25,53 @@ _BREAK: Final = (
 )
 _NEXT_TEXT: Final = rb"\\{0,3}[\"'],[ \t]{0,4}\\{0,3}[\"']"
 """Between two lines that are items of a list."""
-KEY: Final = rb"(?:[A-Za-z0-9+/=]|%[0-9A-Fa-f]{2}|\\{1,3}/)"
+KEY_CHARACTER: Final = rb"(?:[A-Za-z0-9+/=]|%[0-9A-Fa-f]{2}|\\{1,3}/)"
 """Character of a key, also as URLs and JSON write it."""
-ABOUT: Final = rb"(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,200}"
-MARK: Final = rb"[ \t>|#*+-]{0,32}"
+KEY_HEADER: Final = rb"(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,200}"
+QUOTE_MARK: Final = rb"[ \t>|#*+-]{0,32}"
 """Quote mark or diff mark before a line."""
-LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}?(?:[ \t:|>\"'`]|\xe2\x86\x92|\xe2\x94\x82)"
+LINE_LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}?(?:[ \t:|>\"'`]|\xe2\x86\x92|\xe2\x94\x82)"
 """Prefix of a log or a program before a line (it may end with a quote, an arrow, or a line of a
 box); never the mark of another key, and as short as possible; only a line that is surely of a key
 may follow it."""
 _CLOSED: Final = rb"(?:\\{1,3}[nr]){0,2}\\{0,3}[\"'`][ \t]{0,4}[+.,;)\\]{0,2}[ \t]*"
 """End of a line in a text that a program concatenates."""
-BEHIND: Final = rb"[ \t]*(?:(?:\||\xe2\x94[\x82\x83]|\xe2\x95\x91)[ \t]*|" + _CLOSED + rb")?"
+LINE_TRAILER: Final = rb"[ \t]*(?:(?:\||\xe2\x94[\x82\x83]|\xe2\x95\x91)[ \t]*|" + _CLOSED + rb")?"
 """Blanks, the side of a box in which the key is shown, or a quote behind a line."""
-_LONG: Final = KEY + rb"{40,}"
-_LINE: Final = rb"(?:" + MARK + rb"(?:" + ABOUT + rb"|" + KEY + rb"*)|" + LABEL + _LONG + rb")"
+_LONG: Final = KEY_CHARACTER + rb"{40,}"
+_LINE: Final = (
+    rb"(?:"
+    + QUOTE_MARK
+    + rb"(?:"
+    + KEY_HEADER
+    + rb"|"
+    + KEY_CHARACTER
+    + rb"*)|"
+    + LINE_LABEL
+    + _LONG
+    + rb")"
+)
 _WORDS: Final = rb"[ \t]{0,4}" + _LONG
 """Words of a key whose line breaks became blanks, or nothing."""
-_BEFORE: Final = _HEADER + BEHIND
+_BEFORE: Final = _HEADER + LINE_TRAILER
 _LINES: Final = (
-    rb"(?:" + _BREAK + _LINE + BEHIND + rb"|" + _NEXT_TEXT + _LONG + rb"|" + _WORDS + rb")*"
+    rb"(?:" + _BREAK + _LINE + LINE_TRAILER + rb"|" + _NEXT_TEXT + _LONG + rb"|" + _WORDS + rb")*"
 )
 """Lines between header and footer."""
 _SHORT: Final = (
-    rb"(?:(?:" + _BREAK + LABEL + rb"|[ \t]{1,4}|" + _NEXT_TEXT + rb")" + KEY + rb"{1,64}" + BEHIND
+    rb"(?:(?:"
+    + _BREAK
+    + LINE_LABEL
+    + rb"|[ \t]{1,4}|"
+    + _NEXT_TEXT
+    + rb")"
+    + KEY_CHARACTER
+    + rb"{1,64}"
+    + LINE_TRAILER
 ) + rb")?"
 """Last line behind a label, or last word: part of the key if the footer follows."""
 
-_BLOCK: Final = Linear(
+_BLOCK: Final = LinearRegex(
     _BEFORE
     + rb"("
     + _LINES
@@ -63,9 +82,9 @@ _BLOCK: Final = Linear(
     + rb"|"
     + _BREAK
     + rb"(?:"
-    + LABEL
+    + LINE_LABEL
     + rb")?)?"
-    + MARK
+    + QUOTE_MARK
     + FOOTER
     + rb")|"
     + _BREAK
@@ -77,7 +96,7 @@ _BLOCK: Final = Linear(
     longest=True,
 )
 """A key without a footer ends before a line, or a word, that is no part of one."""
-_OPEN: Final = Linear(
+_OPEN: Final = LinearRegex(
     rb"-----BEGIN(?:[ ][A-Z0-9]{1,20}){0,5}[ ]?\z|Private-Lines:[ ]?[0-9]{0,4}\z|"
     + _BEFORE
     + _LINES
@@ -85,25 +104,32 @@ _OPEN: Final = Linear(
     + rb"(?:(?:"
     + _BREAK
     + rb"|\\{0,3}[\"'],)[^\r\n]{0,200})?"
-    + MARK
+    + QUOTE_MARK
     + rb"(?:-----END(?:[ ][A-Z0-9]{1,20}){0,5}[ ]?)?\z",
     captures=False,
 )
-_BEGINS: Final = tuple(begin.encode() for begin in BEGINS)
-_LEAST: Final = Linear(KEY + rb"{16}", captures=False)
+_BEGINS: Final = tuple(begin.encode() for begin in KEY_STARTS)
+_LEAST: Final = LinearRegex(KEY_CHARACTER + rb"{16}", captures=False)
 """Shortest run of characters in a key; a mere mention of one has none."""
-_LABELLED: Final = Linear(rb"[\r\n](" + LABEL + rb")" + _LONG + BEHIND + rb"\z")
-_NEXT: Final = Linear(
-    BEHIND + rb"(?:\r?\n|\r)(" + LABEL + rb")(" + KEY + rb"{1,64})" + BEHIND + rb"(?:[\r\n]|\z)"
+_LABELLED: Final = LinearRegex(rb"[\r\n](" + LINE_LABEL + rb")" + _LONG + LINE_TRAILER + rb"\z")
+_NEXT: Final = LinearRegex(
+    LINE_TRAILER
+    + rb"(?:\r?\n|\r)("
+    + LINE_LABEL
+    + rb")("
+    + KEY_CHARACTER
+    + rb"{1,64})"
+    + LINE_TRAILER
+    + rb"(?:[\r\n]|\z)"
 )
-_CLOSED_END: Final = Linear(_CLOSED + rb"[\r\n]*\z", captures=False)
+_CLOSED_END: Final = LinearRegex(_CLOSED + rb"[\r\n]*\z", captures=False)
 _NUMBERS: Final = re.compile(rb"[0-9]+")
 _LONGEST_LINE: Final = 512
 _GROUP: Final = 4
 """Base64 is written in groups of this many characters."""
 
 
-def blocks(data: bytes) -> Iterator[tuple[int, int, str]]:
+def find_private_keys(data: bytes) -> Iterator[tuple[int, int, str]]:
     """Find private keys."""
     at, last = 0, max(data.rfind(begin) for begin in _BEGINS)
     while at <= last and (found := _BLOCK.search(data, at)) is not None:
@@ -114,12 +140,12 @@ def blocks(data: bytes) -> Iterator[tuple[int, int, str]]:
             body_end = body_start + closed.start() if closed else body_end
             while data[body_end - 1] in b" \t\r\n":
                 body_end -= 1
-            end = found.end(2) if found.end(2) > 0 else _with_last_line(data, body_end)
+            end = found.end(2) if found.end(2) > 0 else _last_line_end(data, body_end)
             at = max(at, end)
             yield start, max(body_end, end), PRIVATE_KEY
 
 
-def _with_last_line(data: bytes, end: int) -> int:
+def _last_line_end(data: bytes, end: int) -> int:
     """End of a key without a footer, including its last line. That line is short: if a log has
     written a label before each line, only the label shows that it is one of the key.
     """
@@ -132,15 +158,15 @@ def _with_last_line(data: bytes, end: int) -> int:
     label, next_label = before[slice(*last.span(1))], behind[slice(*short.span(1))]
     word = behind[slice(*short.span(2))]
     is_alike = _NUMBERS.sub(b"0", label) == _NUMBERS.sub(b"0", next_label)
-    return end + short.end(2) if is_alike and not is_word(word) else end
+    return end + short.end(2) if is_alike and not is_likely_word(word) else end
 
 
-def is_word(short: bytes) -> bool:
+def is_likely_word(short: bytes) -> bool:
     """Check whether the text behind a label is rather a word than the last line of a key."""
     is_cased = short.islower() or short.istitle() or short.isupper()
     return len(short) % _GROUP > 0 or (short.isalpha() and is_cased)
 
 
-def is_open(data: bytes) -> bool:
+def is_open_key(data: bytes) -> bool:
     """Check whether a block that begins here may go on behind the data."""
     return _OPEN.match(data) is not None

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from dragoman.text.linear import Linear
-from dragoman.text.redact.reading import Piece, Reading, in_lines
+from dragoman.text.linear import LinearRegex
+from dragoman.text.redact.reading import NormalizedText, Replacement, normalize_lines
 
 _HEX: Final = rb"[0-9A-Fa-f]"
 ANY_ESCAPED: Final = (
@@ -33,7 +33,9 @@ _ESCAPE: Final = re.compile(
 )
 """An escape. The expression goes back by no more than one of its parts, so that it is linear like
 those of google-re2, and faster for many matches. Its first byte is found at once."""
-_LINES: Final = Linear(rb"(?:[^\r\n]*(?:" + ANY_ESCAPED + rb")[^\r\n]*[\r\n]*)+", captures=False)
+_ESCAPED_LINES: Final = LinearRegex(
+    rb"(?:[^\r\n]*(?:" + ANY_ESCAPED + rb")[^\r\n]*[\r\n]*)+", captures=False
+)
 _LETTERS: Final = dict(zip(b"bfnrtv", b"\b\f\n\r\t\v", strict=True))
 """Letter behind a backslash -> byte."""
 _REMEMBERED: Final = 4_096
@@ -43,43 +45,43 @@ _SECOND_PAIRED: Final = 0xDC00
 _BEYOND: Final = 0x10000
 
 
-def meant(data: bytes) -> bytes:
+def unescape(data: bytes) -> bytes:
     """Decode all escapes of a text; the same object, if there are none."""
-    return _ESCAPE.sub(_sign_of, data) if _may_be_escaped(data) else data
+    return _ESCAPE.sub(_decode_match, data) if _may_have_escapes(data) else data
 
 
-def read_as_meant(data: bytes) -> Reading:
+def unescape_with_positions(data: bytes) -> NormalizedText:
     """Decode all escapes, with positions in the original."""
-    return Reading(data, meant(data), _escapes)
+    return NormalizedText(data, unescape(data), _find_escapes)
 
 
-def meant_lines(data: bytes) -> Reading | None:
+def unescape_lines(data: bytes) -> NormalizedText | None:
     """Decode the lines with escapes by number or name; None: there are none."""
-    is_there = _may_be_escaped(data) and _LINES.search(data)
-    return in_lines(data, _LINES, meant, _escapes) if is_there else None
+    is_there = _may_have_escapes(data) and _ESCAPED_LINES.search(data)
+    return normalize_lines(data, _ESCAPED_LINES, unescape, _find_escapes) if is_there else None
 
 
-def _may_be_escaped(data: bytes) -> bool:
+def _may_have_escapes(data: bytes) -> bool:
     return b"\\" in data or b"%" in data or b"&" in data
 
 
-def _escapes(data: bytes) -> Iterator[Piece]:
-    return ((*found.span(), _sign(found[0])) for found in _ESCAPE.finditer(data))
+def _find_escapes(data: bytes) -> Iterator[Replacement]:
+    return ((*found.span(), _decode_escape(found[0])) for found in _ESCAPE.finditer(data))
 
 
-def _sign_of(found: re.Match[bytes]) -> bytes:
-    return _sign(found[0])
+def _decode_match(found: re.Match[bytes]) -> bytes:
+    return _decode_escape(found[0])
 
 
 @lru_cache(_REMEMBERED)
-def _sign(written: bytes) -> bytes:
+def _decode_escape(escape: bytes) -> bytes:
     """Decode one escape."""
-    if written[0] == ord("%"):
-        return bytes.fromhex(written[-2:].decode())
-    if written[0] == ord("&"):
-        name = written[1:-1].rpartition(b";")[2].decode()
+    if escape[0] == ord("%"):
+        return bytes.fromhex(escape[-2:].decode())
+    if escape[0] == ord("&"):
+        name = escape[1:-1].rpartition(b";")[2].decode()
         return html.unescape(f"&{name};").encode(errors="surrogatepass")
-    rest = written.lstrip(b"\\")
+    rest = escape.lstrip(b"\\")
     if not rest:
         return b"\\"
     if rest[0] == ord("u"):

@@ -11,35 +11,47 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.text.digest import keyed_digest
-from dragoman.text.linear import Anywhere, Linear, Match
-from dragoman.text.redact.assignments import assignments
-from dragoman.text.redact.blocks import BEGINS, blocks
-from dragoman.text.redact.commands import ANY_COMMAND, commands
-from dragoman.text.redact.continued import continued_lines, cut_word
-from dragoman.text.redact.escaped import ANY_ESCAPED, meant, meant_lines
+from dragoman.text.linear import AnyRegex, LinearRegex, Match
+from dragoman.text.redact.assignments import find_assignments
+from dragoman.text.redact.blocks import KEY_STARTS, find_private_keys
+from dragoman.text.redact.commands import ANY_COMMAND, find_command_passwords
+from dragoman.text.redact.continued import continued_word_start, join_continued_lines
+from dragoman.text.redact.escaped import ANY_ESCAPED, unescape, unescape_lines
 from dragoman.text.redact.forms import ASSIGNED_FORM
-from dragoman.text.redact.hidden import ANY_HIDDEN, carried, may_hide, read, read_apart
-from dragoman.text.redact.known import Known, Secret
-from dragoman.text.redact.logins import ANY_LOGIN, beside_users, cookies, headers, in_urls
-from dragoman.text.redact.looks import is_words
-from dragoman.text.redact.pending import ANY_WORD
+from dragoman.text.redact.hidden import (
+    ANY_HIDDEN,
+    may_have_hidden,
+    remove_hidden,
+    separate_at_hidden,
+    sequence_payloads,
+)
+from dragoman.text.redact.known import KnownValues, Secret
+from dragoman.text.redact.logins import (
+    ANY_LOGIN,
+    find_cookies,
+    find_headers,
+    find_url_logins,
+    find_user_passwords,
+)
+from dragoman.text.redact.looks import is_only_words
+from dragoman.text.redact.pending import ANY_SECRET_WORD
 from dragoman.text.redact.placeholders import MARK, PLACEHOLDER
-from dragoman.text.redact.prefixed import ANY_RULE, prefixed
-from dragoman.text.redact.reading import Reading
+from dragoman.text.redact.prefixed import ANY_RULE, find_prefixed
+from dragoman.text.redact.reading import NormalizedText
 
-_ENCODED: Final = Linear(rb"[A-Za-z0-9+/]{27,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}", captures=False)
+_ENCODED: Final = LinearRegex(rb"[A-Za-z0-9+/]{27,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}", captures=False)
 """Long enough to hold a credential of twenty characters in Base64, and longer than a UUID."""
 _BREAK: Final = rb"(?:[ \t]{0,8}(?:[\r\n]|\\{1,3}[nr])){1,8}[ \t]{0,16}"
 """Line break, also as JSON writes it, with blanks beside it and empty lines behind it."""
 _LINE: Final = rb"[A-Za-z0-9+/]{16,}"
 _LINES: Final = rb"(?:" + _LINE + _BREAK + rb")+"
-_WRAPPED: Final = Linear(
+_WRAPPED: Final = LinearRegex(
     _LINES + rb"(?:[A-Za-z0-9+/]+={0,2}(?:[ \t]{0,8}[\r\n]|[\\\"'<]|[ \t]{0,8}\z))?", captures=False
 )
 """Base64 in lines, each of which may be too short to show anything."""
 _ENDS: Final = re.compile(rb"[\s\"'<]+|\\+[nr]?")
 """Separators between such lines."""
-_OPEN_LINES: Final = Linear(
+_OPEN_LINES: Final = LinearRegex(
     rb"(?:" + _LINES + rb"|" + _LINE + rb"[ \t]{1,8})(?:[A-Za-z0-9+/]+={0,2}[ \t]{0,8})?\z",
     captures=False,
 )
@@ -48,26 +60,26 @@ _GROUP: Final = 4
 """Characters of Base64 that are decoded together."""
 _FIRST: Final = 3 * _GROUP
 """Characters that a run always has behind a foreign prefix."""
-_DEPTH: Final = 2
+_MAX_DEPTH: Final = 2
 """Depth of encodings within encodings that are searched."""
 _DIGEST_BYTES: Final = 4
-_ROUNDS: Final = 8
+_MAX_ROUNDS: Final = 8
 """Rounds in which adjacent secrets, each hidden by its neighbour, are found one after the other."""
 _JOINING: Final = re.compile(rb"[A-Za-z0-9+/_\-\x00-\x08\x0b-\x1f\x7f-\xff]")
 _ENDING: Final = re.compile(rb"[\s\"'<>/@\\]")
-SMALL: Final = 1_024
+SMALL_TEXT: Final = 1_024
 """In a larger text the gate is skipped: there mostly is something in it."""
 
 _PLACED: Final = (ANY_LOGIN, ANY_COMMAND)
-_FORMED: Final = (ANY_RULE, *(begin.encode() for begin in BEGINS))
+_FORMED: Final = (ANY_RULE, *(begin.encode() for begin in KEY_STARTS))
 _NAMED: Final = rb"(?i:" + ASSIGNED_FORM + rb")"
-_GATE: Final = Anywhere(
+_GATE: Final = AnyRegex(
     b"|".join((_NAMED, *_PLACED, *_FORMED, ANY_HIDDEN, ANY_ESCAPED)), _ENCODED.pattern
 )
 """Every secret needs a match of this, except one that is encoded in several lines. Encoded text has
 an expression of its own: together they would have far too many states."""
-_WIDE_GATE: Final = Anywhere(
-    b"|".join((ANY_WORD, *_PLACED, *_FORMED, ANY_HIDDEN, ANY_ESCAPED)), _ENCODED.pattern
+_WIDE_GATE: Final = AnyRegex(
+    b"|".join((ANY_SECRET_WORD, *_PLACED, *_FORMED, ANY_HIDDEN, ANY_ESCAPED)), _ENCODED.pattern
 )
 """The same for a text that goes on: the value of a name may come later."""
 
@@ -104,21 +116,21 @@ class _Span(NamedTuple):
     """Input of the digest: the secret itself, however it is written."""
 
 
-_Layer = Callable[[bytes], Iterable[tuple[int, int, str]]]
+_Detector = Callable[[bytes], Iterable[tuple[int, int, str]]]
 
-_BY_FORM: Final = Anywhere(b"|".join(_FORMED))
-_BY_PLACE: Final = Anywhere(b"|".join(_PLACED))
-_BY_NAME: Final = Anywhere(_NAMED)
+_BY_FORM: Final = AnyRegex(b"|".join(_FORMED))
+_BY_PLACE: Final = AnyRegex(b"|".join(_PLACED))
+_BY_NAME: Final = AnyRegex(_NAMED)
 _GATES: Final = (_BY_FORM, _BY_PLACE, _BY_NAME)
-_LAYERS: Final[tuple[tuple[_Layer, Anywhere], ...]] = (
-    (blocks, _BY_FORM),
-    (prefixed, _BY_FORM),
-    (in_urls, _BY_PLACE),
-    (headers, _BY_PLACE),
-    (cookies, _BY_PLACE),
-    (beside_users, _BY_PLACE),
-    (commands, _BY_PLACE),
-    (assignments, _BY_NAME),
+_DETECTORS: Final[tuple[tuple[_Detector, AnyRegex], ...]] = (
+    (find_private_keys, _BY_FORM),
+    (find_prefixed, _BY_FORM),
+    (find_url_logins, _BY_PLACE),
+    (find_headers, _BY_PLACE),
+    (find_cookies, _BY_PLACE),
+    (find_user_passwords, _BY_PLACE),
+    (find_command_passwords, _BY_PLACE),
+    (find_assignments, _BY_NAME),
 )
 """Detectors in the order of how specific they are, each with the gate that its findings need. A
 gate is tested once per text: most texts pass few, and each detector would search for its own."""
@@ -128,7 +140,7 @@ class Finder:
     """Finds secrets. Several threads may use it at once."""
 
     def __init__(self, known: Sequence[Secret], key: bytes, *, known_only: bool) -> None:
-        self.known = Known(known)
+        self.known = KnownValues(known)
         self._key = key
         self.known_only = known_only
         """True if rules are off."""
@@ -136,129 +148,137 @@ class Finder:
     def find(self, text: str) -> list[Found]:
         """Find the secrets of a text, in their order; no two overlap."""
         data = text.encode(errors="surrogatepass")
-        if len(data) < SMALL and not self.may_hold(data):
+        if len(data) < SMALL_TEXT and not self.may_contain(data):
             return []
-        spans = self._settled(data)
-        places = _characters(data, spans)
+        spans = self._find_spans(data)
+        places = _character_spans(data, spans)
         return [
             Found(span.kind, self.digest(span.secret), start, end)
             for (start, end), span in zip(places, spans, strict=True)
         ]
 
-    def may_hold(self, data: bytes) -> bool:
+    def may_contain(self, data: bytes) -> bool:
         """Check whether a text, or JSON, may contain a secret; a no is quick and certain."""
-        return self._passes(data, _GATE)
+        return self._may_match(data, _GATE)
 
-    def may_begin(self, text: str) -> bool:
+    def may_start(self, text: str) -> bool:
         """Check whether a text may contain a secret, or a name that one may follow."""
         data = text.encode(errors="surrogatepass")
-        opens = self.known.open_at(data, len(data)), open_lines(data), cut_word(data)
-        return max(opens) >= 0 or self._passes(data, _WIDE_GATE)
+        opens = (
+            self.known.open_start(data, len(data)),
+            open_base64_start(data),
+            continued_word_start(data),
+        )
+        return max(opens) >= 0 or self._may_match(data, _WIDE_GATE)
 
     def digest(self, secret: bytes) -> str:
         """Digest that is equal for equal secrets, however they are written."""
-        return keyed_digest(self._key, meant(secret))[:_DIGEST_BYTES].hex()
+        return keyed_digest(self._key, unescape(secret))[:_DIGEST_BYTES].hex()
 
-    def _passes(self, data: bytes, gate: Anywhere) -> bool:
-        if self.known.are_in(data):
+    def _may_match(self, data: bytes, gate: AnyRegex) -> bool:
+        if self.known.matches(data):
             return True
         if self.known_only:  # colours may still hide known values
-            return bool(self.known.longest) and may_hide(data)
-        if gate.is_in(data):
+            return bool(self.known.longest) and may_have_hidden(data)
+        if gate.matches(data):
             return True
-        wrapped = _wrapped(data)
-        return any(len(_in_lines(data[slice(*found.span())])) > 1 for found in wrapped)
+        wrapped = _find_wrapped(data)
+        return any(len(_split_lines(data[slice(*found.span())])) > 1 for found in wrapped)
 
-    def _settled(self, data: bytes) -> list[_Span]:
+    def _find_spans(self, data: bytes) -> list[_Span]:
         """Find all secrets, also those that show only when others are masked."""
-        spans = _merged(self._new_spans(data))
-        for _ in range(_ROUNDS):
+        spans = _merge_spans(self._find_unmasked(data))
+        for _ in range(_MAX_ROUNDS):
             if not any(_may_hide_another(data, span) for span in spans):
                 break
-            given_out = _GivenOut(data, spans, self.digest)
-            more = self._new_spans(given_out.data)
+            given_out = _MaskedText(data, spans, self.digest)
+            more = self._find_unmasked(given_out.data)
             if not more:
                 break
-            spans = _merged([*spans, *map(given_out.in_text, more)])
+            spans = _merge_spans([*spans, *map(given_out.to_original, more)])
         return spans
 
-    def _new_spans(self, data: bytes) -> list[_Span]:
+    def _find_unmasked(self, data: bytes) -> list[_Span]:
         """Find the secrets of a text in which some may be masked already."""
-        return _apart(self._read_spans(data, _DEPTH), _placeholders(data))
+        return _without_taken(self._find_normalized(data, _MAX_DEPTH), _find_placeholders(data))
 
-    def _read_spans(self, data: bytes, depth: int) -> list[_Span]:
+    def _find_normalized(self, data: bytes, depth: int) -> list[_Span]:
         """Find the secrets of a text without its hidden characters, and with them as separators."""
-        if not may_hide(data):
-            return _merged(self._spans(data, depth))
-        seen, inside = read(data), carried(data)
-        found = _placed(seen, _merged(self._spans(seen.data, depth)))
+        if not may_have_hidden(data):
+            return _merge_spans(self._detect(data, depth))
+        seen, inside = remove_hidden(data), sequence_payloads(data)
+        found = _to_original(seen, _merge_spans(self._detect(seen.data, depth)))
         if not self.known_only:  # known values need no border
-            parted = read_apart(data)
-            found = _either(_placed(parted, _merged(self._spans(parted.data, 0))), found)
+            parted = separate_at_hidden(data)
+            found = _merge_readings(
+                _to_original(parted, _merge_spans(self._detect(parted.data, 0))), found
+            )
         if inside is not None:
-            found = _merged([*found, *_placed(inside, self._read_spans(inside.data, depth))])
+            found = _merge_spans(
+                [*found, *_to_original(inside, self._find_normalized(inside.data, depth))]
+            )
         return found
 
-    def _spans(self, data: bytes, depth: int) -> list[_Span]:
+    def _detect(self, data: bytes, depth: int) -> list[_Span]:
         spans = [
             _Span(start, end, 0, secret.kind, secret.value.encode(errors="surrogatepass"))
-            for start, end, secret in self.known.spans(data)
+            for start, end, secret in self.known.find(data)
         ]
         if self.known_only:
             return spans
-        passed = [gate for gate in _GATES if gate.is_in(data)]
-        for rank, (layer, gate) in enumerate(_LAYERS if passed else (), start=1):
+        passed = [gate for gate in _GATES if gate.matches(data)]
+        for rank, (layer, gate) in enumerate(_DETECTORS if passed else (), start=1):
             if gate in passed:
                 spans += (_Span(s, e, rank, kind, data[s:e]) for s, e, kind in layer(data))
         if depth:
-            spans += self._escaped(data, depth)
-            spans += self._encoded(data, depth)
+            spans += self._find_escaped(data, depth)
+            spans += self._find_encoded(data, depth)
         return spans
 
-    def _escaped(self, data: bytes, depth: int) -> list[_Span]:
+    def _find_escaped(self, data: bytes, depth: int) -> list[_Span]:
         """Find secrets in lines that differ when unescaped."""
         found = list[_Span]()
-        for reading in filter(None, (meant_lines(data), continued_lines(data))):
-            found += _placed(reading, self._read_spans(reading.data, depth - 1))
+        for reading in filter(None, (unescape_lines(data), join_continued_lines(data))):
+            found += _to_original(reading, self._find_normalized(reading.data, depth - 1))
         return found
 
-    def _encoded(self, data: bytes, depth: int) -> Iterator[_Span]:
+    def _find_encoded(self, data: bytes, depth: int) -> Iterator[_Span]:
         for found in _ENCODED.finditer(data):
             start, end = found.span()
-            if best := self._inside(data[start:end], depth):
-                yield _Span(start, end, len(_LAYERS) + 1, best.kind, best.secret)
-        for found in _wrapped(data):
+            if best := self._find_decoded(data[start:end], depth):
+                yield _Span(start, end, len(_DETECTORS) + 1, best.kind, best.secret)
+        for found in _find_wrapped(data):
             start, end = found.span()
-            lines = _in_lines(data[start:end])
-            if len(lines) > 1 and (best := self._inside(b"".join(lines), depth)):
+            lines = _split_lines(data[start:end])
+            if len(lines) > 1 and (best := self._find_decoded(b"".join(lines), depth)):
                 end = data.rindex(lines[-1], start, end) + len(lines[-1])
-                yield _Span(start, end, len(_LAYERS) + 1, best.kind, best.secret)
+                yield _Span(start, end, len(_DETECTORS) + 1, best.kind, best.secret)
 
-    def _inside(self, run: bytes, depth: int) -> _Span | None:
+    def _find_decoded(self, run: bytes, depth: int) -> _Span | None:
         """Best secret in a run of Base64, whatever foreign prefix it has."""
-        for inside in _decoded(run):
-            if hits := self._spans(inside, depth - 1):
+        for inside in _decode_run(run):
+            if hits := self._detect(inside, depth - 1):
                 return min(hits, key=lambda span: (span.rank, span.start))
         return None
 
 
-def open_lines(data: bytes) -> int:
+def open_base64_start(data: bytes) -> int:
     """Start of lines of Base64 that may go on when more text comes; -1: none."""
     found = _OPEN_LINES.search(data)
     return -1 if found is None else found.start()
 
 
-def _wrapped(data: bytes) -> Iterable[Match]:
+def _find_wrapped(data: bytes) -> Iterable[Match]:
     """Runs of Base64 in lines, which need a line break."""
     is_broken = b"\n" in data or b"\r" in data or b"\\" in data
     return _WRAPPED.finditer(data) if is_broken else ()
 
 
-def _in_lines(data: bytes) -> list[bytes]:
+def _split_lines(data: bytes) -> list[bytes]:
     return [line for line in _ENDS.split(data) if line]
 
 
-def _decoded(run: bytes) -> Iterator[bytes]:
+def _decode_run(run: bytes) -> Iterator[bytes]:
     """Texts that a run of Base64 may decode to: its first characters may be foreign."""
     run = run.rstrip(b"=").translate(_URL_SAFE)
     for before in range(_GROUP):
@@ -271,21 +291,22 @@ def _decoded(run: bytes) -> Iterator[bytes]:
             yield inside
 
 
-def _placed(reading: Reading, spans: Iterable[_Span]) -> list[_Span]:
+def _to_original(reading: NormalizedText, spans: Iterable[_Span]) -> list[_Span]:
     """Map spans of a normalized text to the original."""
     return [
-        span._replace(start=reading.place(span.start), end=reading.end(span.end)) for span in spans
+        span._replace(start=reading.original_start(span.start), end=reading.original_end(span.end))
+        for span in spans
     ]
 
 
-def _placeholders(data: bytes) -> list[tuple[int, int]]:
+def _find_placeholders(data: bytes) -> list[tuple[int, int]]:
     """Spans of placeholders."""
     if MARK not in data:
         return []
     return [found.span() for found in PLACEHOLDER.finditer(data)]
 
 
-def _apart(spans: list[_Span], taken: list[tuple[int, int]]) -> list[_Span]:
+def _without_taken(spans: list[_Span], taken: list[tuple[int, int]]) -> list[_Span]:
     """Trim spans at taken ones; in their middle they may contain taken ones."""
     if not taken:
         return spans
@@ -312,7 +333,7 @@ def _may_hide_another(data: bytes, span: _Span) -> bool:
     return _ENDING.search(data, span.start, span.end) is not None
 
 
-class _GivenOut:
+class _MaskedText:
     """A text with placeholders instead of its secrets, and the original positions of its bytes."""
 
     def __init__(self, data: bytes, spans: Sequence[_Span], digest: Callable[[bytes], str]) -> None:
@@ -327,15 +348,17 @@ class _GivenOut:
             self._shift.append(end - size)
         self.data = b"".join((*pieces, data[end:]))
 
-    def in_text(self, span: _Span) -> _Span:
+    def to_original(self, span: _Span) -> _Span:
         """Map a span to the original; it neither begins nor ends in a placeholder."""
-        return span._replace(start=self._place(span.start), end=self._place(span.end - 1) + 1)
+        return span._replace(
+            start=self._original_position(span.start), end=self._original_position(span.end - 1) + 1
+        )
 
-    def _place(self, at: int) -> int:
+    def _original_position(self, at: int) -> int:
         return at + self._shift[bisect_right(self._at, at) - 1]
 
 
-def _merged(spans: list[_Span]) -> list[_Span]:
+def _merge_spans(spans: list[_Span]) -> list[_Span]:
     """Merge overlapping spans, in order."""
     merged = list[_Span]()
     for span in sorted(spans):
@@ -348,24 +371,24 @@ def _merged(spans: list[_Span]) -> list[_Span]:
     return merged
 
 
-def _either(apart: list[_Span], joined: list[_Span]) -> list[_Span]:
+def _merge_readings(separated: list[_Span], joined: list[_Span]) -> list[_Span]:
     """Merge the secrets of two readings of a text: hidden characters as separators of words, or
     ignored. One that goes on behind such a character is whole, unless only words follow.
     """
-    ends = {span.start: span for span in apart}
+    ends = {span.start: span for span in separated}
     kept = list[_Span]()
     for span in joined:
         shorter = ends.get(span.start)
         if shorter is not None and shorter.end < span.end:
             rest = span.secret.removeprefix(shorter.secret).decode(errors="replace")
-            if is_words(rest):
+            if is_only_words(rest):
                 continue
             del ends[span.start]
         kept.append(span)
-    return _merged([*kept, *ends.values()])
+    return _merge_spans([*kept, *ends.values()])
 
 
-def _characters(data: bytes, spans: list[_Span]) -> Iterator[tuple[int, int]]:
+def _character_spans(data: bytes, spans: list[_Span]) -> Iterator[tuple[int, int]]:
     """Convert spans of bytes to spans of characters."""
     if data.isascii():
         yield from ((span.start, span.end) for span in spans)

@@ -60,15 +60,15 @@ OPTION: Final = (
     rb"|\B-(?:storepass|keypass|" + _PASSWORD + rb"|[a-z0-9_-]{0,24}(?:" + _OF_OPTION + rb")))"
 )
 """Also behind one dash, as programs in Go and Java have them."""
-NEXT: Final = rb"""\\{0,3}["'],(?:[ \t\r\n]|\\{1,3}[nrt]){0,40}"""
+NEXT_ARGUMENT: Final = rb"""\\{0,3}["'],(?:[ \t\r\n]|\\{1,3}[nrt]){0,40}"""
 """Between two words of a list of arguments."""
-_OPTION_FORM: Final = OPTION + rb"(?:[ \t]{1,4}|" + NEXT + rb")"
-SETS: Final = rb"\b(?:env|set|setenv|setx)[ \t]{1,4}(?:-[a-z]{1,3}[ \t]{1,4})?"
+_OPTION_FORM: Final = OPTION + rb"(?:[ \t]{1,4}|" + NEXT_ARGUMENT + rb")"
+SET_COMMANDS: Final = rb"\b(?:env|set|setenv|setx)[ \t]{1,4}(?:-[a-z]{1,3}[ \t]{1,4})?"
 """Commands that take a name and a value with only blanks between them: those of shells and of
 Dockerfiles, `aws configure set`, `npm config set`."""
-_SET_FORM: Final = SETS + rb"[^\s=]{0,64}" + NAME + rb"[ \t]{1,8}"
-COLUMNS: Final = rb"(?:[ \t]{2,}|\t)"
-COLUMN_FORM: Final = NAME + COLUMNS
+_SET_FORM: Final = SET_COMMANDS + rb"[^\s=]{0,64}" + NAME + rb"[ \t]{1,8}"
+COLUMN_GAP: Final = rb"(?:[ \t]{2,}|\t)"
+COLUMN_FORM: Final = NAME + COLUMN_GAP
 """A name in a column: the next column is its value only if it is the last."""
 _PASS_FORM: Final = rb"\b(?:(?-i:pass)" + QUOTES + SEPARATOR + rb"|(?-i:PASS)=)"
 """In capitals only as a variable: tests end with `PASS:`."""
@@ -77,7 +77,7 @@ _NETRC_FORM: Final = rb"(?:machine|login|account)[ \t]{1,8}[^\s]+\s{1,16}passwor
 _SQL_FORM: Final = rb"(?:password|identified[ \t]{1,4}by(?:[ \t]{1,4}password)?)[ \t]{1,4}"
 """`ALTER USER … WITH PASSWORD '…'`."""
 _CALL_FORM: Final = (
-    rb"""(?:password\(|[(\[]b?\\{0,3}["'][A-Za-z0-9_.-]{0,40}""" + NAME + NEXT + rb")"
+    rb"""(?:password\(|[(\[]b?\\{0,3}["'][A-Za-z0-9_.-]{0,40}""" + NAME + NEXT_ARGUMENT + rb")"
 )
 """A call with a value, with its name or by it: `set("api_key", "…")`, `PASSWORD('…')`; and a pair:
 `["x-api-key", "…"]`."""
@@ -126,7 +126,7 @@ _ROW_FORM: Final = (
     + rb"[ \t]{0,8}"
 )
 """A name in a cell of a table: its value stands in the next one."""
-ABOVE_FORM: Final = NAME + QUOTES + _ABOVE
+NAME_ABOVE_FORM: Final = NAME + QUOTES + _ABOVE
 """The line below such a name is its value only if nothing else stands in it."""
 _ELEMENT: Final = rb"<[A-Za-z0-9:._-]{0,24}" + NAME
 _TAG_FORM: Final = (
@@ -136,11 +136,13 @@ _TAG_FORM: Final = (
     + rb"|>\s{0,2}\n[ \t]{0,40})"
 )
 """`<wsse:Password Type="…">`, `<Password Value="…"/>`, and `<password>` in a line of its own."""
-WHICH: Final = frozenset({"current", "default", "new", "old", "plain", "previous", "value"})
+VARIANT_FIELDS: Final = frozenset(
+    {"current", "default", "new", "old", "plain", "previous", "value"}
+)
 """Fields that only say which secret it is; others may say anything about it."""
-WHICH_FORM: Final = rb"(?:" + "|".join(sorted(WHICH)).encode() + rb")"
+VARIANT_FIELD: Final = rb"(?:" + "|".join(sorted(VARIANT_FIELDS)).encode() + rb")"
 BLOCK: Final = rb"[ \t]{0,8}(?:[:=]|[:=]?[ \t]{0,4}\{)" + _LINE_END
-_BELOW_FORM: Final = NAME + QUOTES + BLOCK + WHICH_FORM + rb"[ \t]{0,8}[:=][ \t]{1,8}"
+_BELOW_FORM: Final = NAME + QUOTES + BLOCK + VARIANT_FIELD + rb"[ \t]{0,8}[:=][ \t]{1,8}"
 """A field in the line below its name, as in YAML and the files of Terraform."""
 _NAMED_FORM: Final = (
     NAME + rb"(?:" + QUOTES + _ABOVE + rb"|" + _MARKED + rb"|" + _ABOUT + QUOTES + SEPARATOR + rb")"

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from dragoman.text.linear import Anywhere, Linear
-from dragoman.text.redact.reading import Piece, Reading, in_lines
+from dragoman.text.linear import AnyRegex, LinearRegex
+from dragoman.text.redact.reading import NormalizedText, Replacement, normalize_lines
 from dragoman.text.safe_text import HARMFUL_CLASS
 
 ANY_HIDDEN: Final = (
@@ -17,8 +17,10 @@ ANY_HIDDEN: Final = (
     rb"[\xe1\xe2\xe3\xed\xef\xf0\xf3]"
 )
 """First bytes of hidden characters; other characters may begin with them, too."""
-_PERHAPS: Final = Anywhere(ANY_HIDDEN)
-_LINES: Final = Linear(rb"(?:[^\r\n]*(?:" + ANY_HIDDEN + rb")[^\r\n]*[\r\n]*)+", captures=False)
+_PERHAPS: Final = AnyRegex(ANY_HIDDEN)
+_HIDDEN_LINES: Final = LinearRegex(
+    rb"(?:[^\r\n]*(?:" + ANY_HIDDEN + rb")[^\r\n]*[\r\n]*)+", captures=False
+)
 
 _CSI: Final = r"[0-?]*+[ -/]*+[@-~]"
 _PAYLOAD: Final = r"[^\x00-\x1f\x7f-\x9f]*+"
@@ -39,7 +41,7 @@ _HIDDEN: Final = re.compile(
 it is linear like those of google-re2, and faster for many matches. Its first character is found at
 once."""
 _OPEN_PAYLOAD: Final = r"[^\x00-\x1f\x7f-\x{9f}]*"
-_OPEN: Final = Linear(
+_OPEN: Final = LinearRegex(
     rf"(?:\x1b(?:\[[0-?]*[ -/]*|[\]PX^_]{_OPEN_PAYLOAD}\x1b?|[ -/]*)"
     rf"|\x{{9b}}[0-?]*[ -/]*"
     rf"|[\x{{9d}}\x{{90}}\x{{98}}\x{{9e}}\x{{9f}}]{_OPEN_PAYLOAD}\x1b?)\z".encode(),
@@ -48,7 +50,7 @@ _OPEN: Final = Linear(
 )
 """A sequence that has not ended yet."""
 _END: Final = rb"(?:\x07|\x1b\\|\xc2\x9c)"
-_CARRYING: Final = Linear(
+_CARRYING: Final = LinearRegex(
     rb"(?:\x1b[\]PX^_]|\xc2[\x90\x98\x9d-\x9f])"
     rb"(?:[^\x00-\x1f\x7f\xc2]|\xc2[\xa0-\xbf])*" + _END,
     captures=False,
@@ -58,54 +60,63 @@ _BEGIN: Final = 2
 _LAST: Final = re.compile(_END + rb"\Z")
 
 
-def may_hide(data: bytes) -> bool:
+def may_have_hidden(data: bytes) -> bool:
     """Check whether a text may have hidden characters."""
-    return _PERHAPS.is_in(data)
+    return _PERHAPS.matches(data)
 
 
-def read(data: bytes) -> Reading:
+def remove_hidden(data: bytes) -> NormalizedText:
     """Remove hidden characters."""
-    return Reading(data, _with(data, ""), lambda text: _pieces(text, b""))
+    return NormalizedText(
+        data, _replace_hidden(data, ""), lambda text: _hidden_replacements(text, b"")
+    )
 
 
-def read_apart(data: bytes) -> Reading:
+def separate_at_hidden(data: bytes) -> NormalizedText:
     """Lines with hidden characters, each replaced by a blank, so that it separates words."""
-    return in_lines(data, _LINES, lambda line: _with(line, " "), lambda line: _pieces(line, b" "))
+    return normalize_lines(
+        data,
+        _HIDDEN_LINES,
+        lambda line: _replace_hidden(line, " "),
+        lambda line: _hidden_replacements(line, b" "),
+    )
 
 
-def carried(data: bytes) -> Reading | None:
+def sequence_payloads(data: bytes) -> NormalizedText | None:
     """Payloads of the sequences in a text, each in a line of its own; None: there are none."""
     if _CARRYING.search(data) is None:
         return None
-    return in_lines(data, _CARRYING, lambda one: _LAST.sub(b"\n", one[_BEGIN:]), _around)
+    return normalize_lines(
+        data, _CARRYING, lambda one: _LAST.sub(b"\n", one[_BEGIN:]), _frame_replacements
+    )
 
 
-def _around(sequence: bytes) -> Iterator[Piece]:
+def _frame_replacements(sequence: bytes) -> Iterator[Replacement]:
     yield 0, _BEGIN, b""
     yield from ((*end.span(), b"\n") for end in _LAST.finditer(sequence))
 
 
-def _with(data: bytes, instead: str) -> bytes:
-    return _encoded(_HIDDEN.sub(instead, _decoded(data)))
+def _replace_hidden(data: bytes, replacement: str) -> bytes:
+    return _encode_lossless(_HIDDEN.sub(replacement, _decode_lossless(data)))
 
 
-def _pieces(data: bytes, instead: bytes) -> Iterator[Piece]:
-    text, behind, end = _decoded(data), 0, 0
+def _hidden_replacements(data: bytes, replacement: bytes) -> Iterator[Replacement]:
+    text, behind, end = _decode_lossless(data), 0, 0
     for found in _HIDDEN.finditer(text):
-        start = end + len(_encoded(text[behind : found.start()]))
-        behind, end = found.end(), start + len(_encoded(found[0]))
-        yield start, end, instead
+        start = end + len(_encode_lossless(text[behind : found.start()]))
+        behind, end = found.end(), start + len(_encode_lossless(found[0]))
+        yield start, end, replacement
 
 
-def _decoded(data: bytes) -> str:
+def _decode_lossless(data: bytes) -> str:
     return data.decode(errors="surrogateescape")
 
 
-def _encoded(text: str) -> bytes:
+def _encode_lossless(text: str) -> bytes:
     return text.encode(errors="surrogateescape")
 
 
-def open_sequence(data: bytes) -> int:
+def open_sequence_start(data: bytes) -> int:
     """Start of a sequence that has not ended; -1: none."""
     found = _OPEN.search(data)
     return found.start() if found else -1

@@ -7,11 +7,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.text.linear import Anywhere, Linear, literally
-from dragoman.text.redact.broken import Broken
-from dragoman.text.redact.escaped import meant, read_as_meant
+from dragoman.text.linear import AnyRegex, LinearRegex, escape_regex
+from dragoman.text.redact.broken import BrokenValues
+from dragoman.text.redact.escaped import unescape, unescape_with_positions
 
-SHORTEST: Final = 6
+MIN_SECRET_LENGTH: Final = 6
 """A shorter value would be found in ordinary words."""
 _SHORTEST_PART: Final = 12
 """Shortest line of a value that is searched for by itself."""
@@ -44,7 +44,7 @@ class Secret(Struct, frozen=True):
         return f"Secret({self.kind!r}, …)"
 
 
-class Known:
+class KnownValues:
     """Finds values in any of their spellings: plain, in JSON, URLs, HTML, Base64, hexadecimal.
 
     A value of several lines is also found by any of its longer lines, and a long enough one across
@@ -52,56 +52,58 @@ class Known:
     """
 
     def __init__(self, secrets: Sequence[Secret]) -> None:
-        self._forms: dict[bytes, tuple[Secret, bool]] = {}
+        self._spellings: dict[bytes, tuple[Secret, bool]] = {}
         for secret in secrets:
-            if len(secret.value) < SHORTEST:
+            if len(secret.value) < MIN_SECRET_LENGTH:
                 continue
             for form, is_base64 in _spellings(secret.value.encode(errors="surrogatepass")):
-                self._forms.setdefault(form, (secret, is_base64))
+                self._spellings.setdefault(form, (secret, is_base64))
         self.longest_broken = max(
-            (_written_at_most(form) for form in self._forms if form.split()[1:]), default=0
+            (_max_escaped_length(form) for form in self._spellings if form.split()[1:]), default=0
         )
         """Length of the longest spelling that has white space in it."""
-        self.longest = _LONGEST_SIGN * max(map(len, self._forms), default=0)
-        pattern = b"|".join(map(literally, self._forms))
-        self._search = Linear(pattern, longest=True, captures=False) if self._forms else None
-        self._any = Anywhere(pattern) if self._forms else None
-        self.broken = Broken(self._forms)
+        self.longest = _LONGEST_SIGN * max(map(len, self._spellings), default=0)
+        pattern = b"|".join(map(escape_regex, self._spellings))
+        self._search = (
+            LinearRegex(pattern, longest=True, captures=False) if self._spellings else None
+        )
+        self._any = AnyRegex(pattern) if self._spellings else None
+        self.broken = BrokenValues(self._spellings)
 
-    def spans(self, data: bytes, nested: int = _NESTED) -> Iterator[tuple[int, int, Secret]]:
+    def find(self, data: bytes, nested: int = _NESTED) -> Iterator[tuple[int, int, Secret]]:
         """Find the values; one may be found twice."""
         if self._search is None:
             return
         whole = (found.span() for found in self._search.finditer(data))
         pieces = ((start, end, data[start:end]) for start, end in whole)
-        for start, end, form in chain(pieces, self.broken.spans(data)):
-            secret, is_base64 = self._forms[form]
-            yield *(_with_spill(data, start, end) if is_base64 else (start, end)), secret
-        if nested and self._are_meant(data, nested):
-            reading = read_as_meant(data)
-            for start, end, secret in self.spans(reading.data, nested - 1):
-                yield reading.place(start), reading.end(end), secret
+        for start, end, form in chain(pieces, self.broken.find(data)):
+            secret, is_base64 = self._spellings[form]
+            yield *(_extend_base64(data, start, end) if is_base64 else (start, end)), secret
+        if nested and self._matches_unescaped(data, nested):
+            reading = unescape_with_positions(data)
+            for start, end, secret in self.find(reading.data, nested - 1):
+                yield reading.original_start(start), reading.original_end(end), secret
 
-    def are_in(self, data: bytes, nested: int = _NESTED) -> bool:
+    def matches(self, data: bytes, nested: int = _NESTED) -> bool:
         """Check whether there is one at all."""
         if self._any is None:
             return False
-        is_there = self._any.is_in(data) or self.broken.may_be_in(data)
-        return is_there or (nested > 0 and self._are_meant(data, nested))
+        is_there = self._any.matches(data) or self.broken.may_match(data)
+        return is_there or (nested > 0 and self._matches_unescaped(data, nested))
 
-    def _are_meant(self, data: bytes, nested: int) -> bool:
-        text = meant(data)
-        return text != data and self.are_in(text, nested - 1)
+    def _matches_unescaped(self, data: bytes, nested: int) -> bool:
+        text = unescape(data)
+        return text != data and self.matches(text, nested - 1)
 
-    def open_at(self, data: bytes, border: int) -> int:
+    def open_start(self, data: bytes, border: int) -> int:
         """Start of a value with line breaks that goes on behind a border, or may do so when more
         text comes; -1: none.
         """
-        places = [self.broken.open_at(data, border)]
-        if border and meant(data) != data:
-            reading = read_as_meant(data)
-            begin = self.broken.open_at(reading.data, reading.at(border))
-            places.append(reading.place(begin) if begin >= 0 else begin)
+        places = [self.broken.open_start(data, border)]
+        if border and unescape(data) != data:
+            reading = unescape_with_positions(data)
+            begin = self.broken.open_start(reading.data, reading.normalized_at(border))
+            places.append(reading.original_start(begin) if begin >= 0 else begin)
         return min((place for place in places if place >= 0), default=-1)
 
 
@@ -110,7 +112,7 @@ def _spellings(value: bytes) -> Iterator[tuple[bytes, bool]]:
 
     Escapes need no spelling: the text is unescaped. A value that looks escaped is unescaped, too.
     """
-    for plain in _readings(value):
+    for plain in _unescaped_forms(value):
         yield plain, False
         yield plain.replace(b" ", b"+"), False  # in a form of a URL
         yield from ((plain.replace(*quote), False) for quote in _QUOTED)
@@ -118,8 +120,8 @@ def _spellings(value: bytes) -> Iterator[tuple[bytes, bool]]:
     yield value.hex().upper().encode(), False
     for encode in (b64encode, urlsafe_b64encode):
         for before in range(3):
-            form = _middle(encode(bytes(before) + value), before, len(value))
-            if len(form) >= SHORTEST:
+            form = _base64_core(encode(bytes(before) + value), before, len(value))
+            if len(form) >= MIN_SECRET_LENGTH:
                 yield form, True
     lines = [line.strip() for line in value.split(b"\n")]
     for line in lines if len(lines) > 1 else ():
@@ -127,29 +129,29 @@ def _spellings(value: bytes) -> Iterator[tuple[bytes, bool]]:
             yield line, False
 
 
-def _readings(value: bytes) -> Iterator[bytes]:
+def _unescaped_forms(value: bytes) -> Iterator[bytes]:
     """The value, and its unescaped forms."""
     yield value
     for _ in range(_NESTED):
-        value = meant(value)
-        if len(value) >= SHORTEST:
+        value = unescape(value)
+        if len(value) >= MIN_SECRET_LENGTH:
             yield value
 
 
-def _written_at_most(form: bytes) -> int:
+def _max_escaped_length(form: bytes) -> int:
     """Longest possible length of a spelling when it is escaped."""
     signs = len(form) - sum(map(_PLAIN.__contains__, form))
     return len(form) + (_LONGEST_SIGN - 1) * signs
 
 
-def _middle(encoded: bytes, before: int, size: int) -> bytes:
+def _base64_core(encoded: bytes, offset: int, size: int) -> bytes:
     """Characters of a Base64 text that depend on the value alone, not on its neighbours."""
-    first = -(-before * 8 // 6)
-    last = (before + size) * 8 // 6
+    first = -(-offset * 8 // 6)
+    last = (offset + size) * 8 // 6
     return encoded[first:last]
 
 
-def _with_spill(data: bytes, start: int, end: int) -> tuple[int, int]:
+def _extend_base64(data: bytes, start: int, end: int) -> tuple[int, int]:
     least, most = max(0, start - _SPILL), min(len(data), end + _SPILL)
     while start > least and data[start - 1] in _BASE64:
         start -= 1

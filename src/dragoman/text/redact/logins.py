@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from dragoman.text.linear import Linear
+from dragoman.text.linear import LinearRegex
 from dragoman.text.redact.forms import QUOTES, SCHEMES, SEPARATOR
 from dragoman.text.redact.looks import is_placeholder, looks_random
-from dragoman.text.redact.placeholders import in_placeholder, unmasked
-from dragoman.text.redact.values import Value, without_punctuation
+from dragoman.text.redact.placeholders import is_in_placeholder, without_placeholders
+from dragoman.text.redact.values import Value, strip_punctuation
 
 _URL_FORM: Final = rb"://[^\s/@\"'<>]+@"
 _ORACLE_FORM: Final = rb"jdbc:oracle:(?:thin|oci8?):"
@@ -36,7 +36,7 @@ ANY_LOGIN: Final = (
 )
 """Every finding here needs a match of this."""
 
-_HEADER: Final = Linear(
+_HEADER: Final = LinearRegex(
     rb"(?i)(?:authorization"
     + QUOTES
     + SEPARATOR
@@ -44,8 +44,8 @@ _HEADER: Final = Linear(
     + SCHEMES
     + rb"[ \t]{1,4})?|(?:bearer|basic)[ \t]{1,4})([A-Za-z0-9._~+/=!#$%*?@^-]{8,})"
 )
-_IN_URL: Final = Linear(rb"://([^\s/@:\"'<>]*)(?::([^\s/@\"'<>]+))?@")
-_TOGETHER: Final = Linear(
+_IN_URL: Final = LinearRegex(rb"://([^\s/@:\"'<>]*)(?::([^\s/@\"'<>]+))?@")
+_TOGETHER: Final = LinearRegex(
     rb"(?i:"
     + _ORACLE_FORM
     + rb")[^\s/@\"'<>]{1,64}/([^\s/@\"'<>]+)@|(?m:^)[ \t]{0,8}"
@@ -53,7 +53,9 @@ _TOGETHER: Final = Linear(
     + rb"([^\s:\"'<>]+)(?m:$)|[A-Za-z0-9_.-]{1,64}:([^\s\"'<>]{1,128})"
     + _DIALLED
 )
-_COOKIES: Final = Linear(rb"(?i)" + _COOKIE_FORM + rb"""[ \t]{0,4}\\{0,3}["']?""", captures=False)
+_COOKIES: Final = LinearRegex(
+    rb"(?i)" + _COOKIE_FORM + rb"""[ \t]{0,4}\\{0,3}["']?""", captures=False
+)
 _COOKIE: Final = re.compile(rb"([^\s;,=\"'\\]{1,64})=([^\s;,\"'\\]*)(?:;[ ]?)?")
 _MOST_COOKIES: Final = 700
 """Largest distance between a header's name and its cookies."""
@@ -65,18 +67,18 @@ _SHORTEST_PASSWORD: Final = 3
 _LONGEST_LOGIN: Final = 64
 """Longest user of a URL whose name ends like that of a secret."""
 
-_Told = tuple[int, int, str]
+_KindSpan = tuple[int, int, str]
 
 
-def headers(data: bytes) -> Iterator[_Told]:
+def find_headers(data: bytes) -> Iterator[_KindSpan]:
     """Find credentials in Authorization headers."""
     for found in _HEADER.finditer(data):
-        start, end, _ = without_punctuation(data, Value(*found.span(1), True))
-        if looks_random(_text(data, start, end)) and not in_placeholder(data, found.start()):
+        start, end, _ = strip_punctuation(data, Value(*found.span(1), True))
+        if looks_random(_text(data, start, end)) and not is_in_placeholder(data, found.start()):
             yield start, end, "authorization"
 
 
-def cookies(data: bytes) -> Iterator[_Told]:
+def find_cookies(data: bytes) -> Iterator[_KindSpan]:
     """Find random cookies; others are settings, or tell where a visitor came from."""
     for found in _COOKIES.finditer(data):
         at = found.end()
@@ -84,11 +86,13 @@ def cookies(data: bytes) -> Iterator[_Told]:
         while at <= most and (cookie := _COOKIE.match(data, at)) is not None:
             at = cookie.end()
             start, end = cookie.span(2)
-            if cookie[1].lower() not in _OF_COOKIE and looks_random(unmasked(cookie[2])):
+            if cookie[1].lower() not in _OF_COOKIE and looks_random(
+                without_placeholders(cookie[2])
+            ):
                 yield start, end, "cookie"
 
 
-def open_cookies(data: bytes) -> int:
+def open_cookies_start(data: bytes) -> int:
     """Start of cookies of which more may follow; -1: none."""
     line = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
     at = max(line, len(data) - _MOST_COOKIES - _LONGEST_HEADER)
@@ -99,29 +103,29 @@ def open_cookies(data: bytes) -> int:
     return -1
 
 
-def in_urls(data: bytes) -> Iterator[_Told]:
+def find_url_logins(data: bytes) -> Iterator[_KindSpan]:
     """Find passwords of URLs, and users that are tokens."""
     for found in _IN_URL.finditer(data):
         start, end = found.span(2)
         if start < 0:
             start, end = found.span(1)
-            user = unmasked(data[start:end])
+            user = without_placeholders(data[start:end])
             if len(user) >= _LONGEST_USER and looks_random(user):
                 yield start, end, "url_user"
-        elif _is_password(unmasked(data[start:end])):
+        elif _is_password(without_placeholders(data[start:end])):
             yield start, end, "url_password"
 
 
-def beside_users(data: bytes) -> Iterator[_Told]:
+def find_user_passwords(data: bytes) -> Iterator[_KindSpan]:
     """Find passwords behind a user, as Oracle, the password file of PostgreSQL and Go write
     them."""
     for found in _TOGETHER.finditer(data):
         start, end = max(found.span(1), found.span(2), found.span(3))
-        if looks_random(unmasked(data[start:end])):
+        if looks_random(without_placeholders(data[start:end])):
             yield start, end, "password"
 
 
-def end_of_login(data: bytes, name: int, value: int) -> int:
+def url_login_end(data: bytes, name: int, value: int) -> int:
     """End of the login of a URL whose user the name is; 0: none. The password and the host follow,
     and `find_url_logins` tells them apart.
     """

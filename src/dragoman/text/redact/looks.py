@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-_NEUTRAL: Final = re.compile(
+_METADATA_NAME: Final = re.compile(
     r"(?:id|ids|name|names|hash|hashes|digest|sha\d*|md5|file|path|dir|folder|url|uri|type|count|"
     r"limit|length|len|size|expiry|expires|expiration|ttl|(?<!p)at|in|policy|field|label|hint|header|"
     r"status|kind|version|budget|quota|format|prefix|env|variable|ref|manager|store|provider|endpoint|required|"
@@ -40,7 +40,7 @@ _NOT_SECRET: Final = re.compile(
 )
 """Values that are no secrets, among them encodings of tokens (`cl100k_base`), and paths, in which a
 temporary folder may have a random name."""
-_TEST: Final = re.compile(
+_TEST_NAME: Final = re.compile(
     r"(?:\A|[^A-Za-z])(?:[Tt]ests?|[Ss]pec|Benchmark|Example|Fuzz)(?![a-z])|Test(?![a-z])|::|[Tt]est_"
 )
 _COLOUR: Final = re.compile(r"(?<![^\s:,;(])#(?:[0-9A-Fa-f]{3,4}){1,2}(?![0-9A-Za-z])")
@@ -66,7 +66,7 @@ _WORDS: Final = re.compile(
 _PHRASE: Final = re.compile(r"[A-Za-z]++[-_.].*[A-Za-z]{3}", re.DOTALL)
 _NUMBERED: Final = re.compile(r"[^A-Za-z0-9]*+[A-Za-z]++\d{2,}+[^A-Za-z0-9]*+")
 """One word with a number behind it: rather a password than a name."""
-_SELDOM: Final = {
+_RARE_NEXT_LETTERS: Final = {
     "a": "q",
     "b": "bcdfghjkmnpqtvwxz",
     "c": "bdfgjmnpqsvwx",
@@ -95,23 +95,25 @@ _SELDOM: Final = {
 }
 """Letter -> letters that seldom follow it in a word, in English or in a language near it. In random
 text half of all pairs are such, in words hardly any."""
-_PAIRS: Final = frozenset(first + second for first in _SELDOM for second in _SELDOM[first])
+_PAIRS: Final = frozenset(
+    first + second for first in _RARE_NEXT_LETTERS for second in _RARE_NEXT_LETTERS[first]
+)
 _WORD_OR_BLANK: Final = re.compile(r"[A-Za-z]{4}|\s")
 _SIGN: Final = re.compile(r"[!-/:-@\[-`{-~]")
 _LEAST_SIGNS: Final = 4
 _LEAST_PAIRS: Final = 3
-_SHARE: Final = 4
+_PAIRS_PER_RARE: Final = 4
 """In random text, at least one pair of letters in this many is rare."""
 _LEAST_BITS: Final = 2.3
 _LEAST_LENGTH: Final = 8
-_LOOKED_AT: Final = 256
+_MAX_SCANNED: Final = 256
 """Longest part of a text that is examined."""
 
 
 @lru_cache(1_024)
-def tells_about(name: str) -> bool:
+def is_metadata_name(name: str) -> bool:
     """Check whether a name describes a secret, like its length, and does not hold it."""
-    return _NEUTRAL.search(name) is not None
+    return _METADATA_NAME.search(name) is not None
 
 
 def is_placeholder(value: str) -> bool:
@@ -119,23 +121,23 @@ def is_placeholder(value: str) -> bool:
     if _PLACEHOLDER.fullmatch(value) is not None:
         return True
     begins = _STANDS_IN.match(value) is not None
-    return begins and is_words(value) and not _is_mostly_signs(value)
+    return begins and is_only_words(value) and not _is_mostly_punctuation(value)
 
 
-def is_words(text: str) -> bool:
+def is_only_words(text: str) -> bool:
     """Check whether a text consists of words, short numbers and punctuation."""
     return _WORDS.fullmatch(text) is not None
 
 
 def is_phrase(text: str) -> bool:
     """Check whether the examined part of a text is several words with punctuation between them."""
-    text = text[:_LOOKED_AT]
-    return _PHRASE.match(text) is not None and is_words(text)
+    text = text[:_MAX_SCANNED]
+    return _PHRASE.match(text) is not None and is_only_words(text)
 
 
-def names_test(value: str) -> bool:
+def is_test_name(value: str) -> bool:
     """Check whether a value is rather the name of a test that has passed."""
-    return _TEST.search(value) is not None
+    return _TEST_NAME.search(value) is not None
 
 
 def looks_random(value: str) -> bool:
@@ -143,30 +145,30 @@ def looks_random(value: str) -> bool:
     # Most values are short, words or numbers, which is found out at once.
     if len(value) < _LEAST_LENGTH or value.isdigit():
         return False
-    value = _COLOUR.sub("", value[:_LOOKED_AT])
-    if value.isalpha() and value.islower() and not _is_put_by_chance(value):
+    value = _COLOUR.sub("", value[:_MAX_SCANNED])
+    if value.isalpha() and value.islower() and not _has_rare_pairs(value):
         return False
     if is_placeholder(value) or _NOT_SECRET.fullmatch(value) or _ALGORITHM.fullmatch(value):
         return False
     if _EXPRESSION.search(value):
         return False
-    if is_words(value) and not (
-        _NUMBERED.fullmatch(value) or _is_put_by_chance(value) or _is_mostly_signs(value)
+    if is_only_words(value) and not (
+        _NUMBERED.fullmatch(value) or _has_rare_pairs(value) or _is_mostly_punctuation(value)
     ):
         return False
-    return bits(value) >= _LEAST_BITS
+    return entropy_bits(value) >= _LEAST_BITS
 
 
-def _is_put_by_chance(value: str) -> bool:
+def _has_rare_pairs(value: str) -> bool:
     """Check whether pairs of letters are rarer than in words; capitals begin new ones."""
     if not value.isalpha():
         return False
     pairs = [(first + second).lower() for first, second in pairwise(value) if second.islower()]
-    seldom = sum(pair in _PAIRS for pair in pairs)
-    return seldom >= _LEAST_PAIRS and _SHARE * seldom >= len(pairs)
+    rare = sum(pair in _PAIRS for pair in pairs)
+    return rare >= _LEAST_PAIRS and _PAIRS_PER_RARE * rare >= len(pairs)
 
 
-def _is_mostly_signs(value: str) -> bool:
+def _is_mostly_punctuation(value: str) -> bool:
     """Check whether there is much punctuation among letters that form no word."""
     if _WORD_OR_BLANK.search(value) is not None:
         return False
@@ -174,7 +176,7 @@ def _is_mostly_signs(value: str) -> bool:
     return len(set(signs)) >= _LEAST_SIGNS <= len(value) - len(signs)
 
 
-def bits(value: str) -> float:
+def entropy_bits(value: str) -> float:
     """Shannon entropy of a text per character."""
     size = len(value)
     return -sum(n / size * math.log2(n / size) for n in Counter(value).values())

@@ -2,32 +2,32 @@
 
 from typing import Final
 
-from dragoman.text.linear import Anywhere, Linear
-from dragoman.text.redact.commands import ANY_COMMAND, open_command
+from dragoman.text.linear import AnyRegex, LinearRegex
+from dragoman.text.redact.commands import ANY_COMMAND, open_command_start
 from dragoman.text.redact.forms import (
     BAR,
     BETWEEN,
-    COLUMNS,
+    COLUMN_GAP,
     FIELD,
     FIELD_NAME,
     KEYS,
-    NEXT,
+    NEXT_ARGUMENT,
     OPTION,
     OTHER_FIELDS,
     QUOTES,
     SCHEMES,
-    SETS,
-    WHICH_FORM,
+    SET_COMMANDS,
+    VARIANT_FIELD,
 )
-from dragoman.text.redact.logins import ANY_LOGIN, open_cookies
+from dragoman.text.redact.logins import ANY_LOGIN, open_cookies_start
 
-_NAMES: Final = rb"(?:pass|pwd|secret|token|cred|key|[_-]?auth|[_-]pat|[_-]pw|psk)"
-_WORD: Final = _NAMES + rb"[A-Za-z0-9_.-]{0,40}"
+SECRET_WORDS: Final = rb"(?:pass|pwd|secret|token|cred|key|[_-]?auth|[_-]pat|[_-]pw|psk)"
+_WORD: Final = SECRET_WORDS + rb"[A-Za-z0-9_.-]{0,40}"
 _ABOUT: Final = (
     rb"[ \t]{1,2}(?:\[[^\[\]\r\n]{0,40}\]?|\([^()\r\n]{0,24}\)?|(?:for|of)(?:[ \t][^\s:=]{0,40})?)"
 )
 """Addition behind a name, before its value."""
-_FIRST: Final = rb"(?:" + KEYS + rb"|unexpected)[ ]"
+SPLIT_NAME_START: Final = rb"(?:" + KEYS + rb"|unexpected)[ ]"
 """First word of a name that consists of two."""
 _BEGUN: Final = (
     rb"""(?:"(?:[^"\\\n]|\\[^\n]|"")*|'(?:[^'\\\n]|\\[^\n]|''|'\\''|'"'"')*"""
@@ -37,11 +37,11 @@ _BEGUN: Final = (
 is bounded, and counting takes a state for each number."""
 _LINE_END: Final = rb"[ \t]{0,8}(?:\r|\r?\n|\\{1,3}n?)[ \t>]{0,16}"
 _FILE: Final = rb"(?:machine|login|account)"
-_NAMED: Final = Linear(
+_NAMED: Final = LinearRegex(
     rb"(?i)(?:"
     + rb"|".join(
         (
-            rb"(?:" + _FIRST + rb")?" + _WORD + QUOTES
+            rb"(?:" + SPLIT_NAME_START + rb")?" + _WORD + QUOTES
             + rb"(?:[ \t]*:[ \t]{0,2}[A-Za-z]{0,12})?[ \t]*(?::=?|=>|={1,3}|>)?[ \t]*"
             + rb"(?:[*_]{1,3}[ \t]{1,8})?(?:" + _BEGUN + rb"|" + SCHEMES + rb"[ \t]{0,4})?",
             _WORD + QUOTES + rb"[ \t]{0,8}[:=][ \t]{0,8}(?:[*_]{1,3}|[|>][+-]?)?(?:" + _LINE_END
@@ -52,7 +52,7 @@ _NAMED: Final = Linear(
             + rb"(?:</?[A-Za-z]?[^<>\r\n]{0,80}|" + _BEGUN + rb")",
             rb"<[A-Za-z0-9:._-]{0,24}" + _WORD + rb"[ \t][^<>\r\n]{0,80}>?",
             rb"<[A-Za-z0-9:._-]{0,24}" + _WORD + rb">\s{0,44}[^\s<]{0,256}\s{0,40}<?",
-            _WORD + QUOTES + rb"[ \t]{0,8}[:=]?[ \t]{0,4}\{?" + _LINE_END + WHICH_FORM
+            _WORD + QUOTES + rb"[ \t]{0,8}[:=]?[ \t]{0,4}\{?" + _LINE_END + VARIANT_FIELD
             + rb"[ \t]{0,8}[:=][ \t]{0,8}(?:[^\s]{0,256}[ \t]{0,8}|" + _BEGUN + rb")",
             _WORD + QUOTES + rb"[ \t]{0,8}[:=]?[ \t]{0,4}\{" + _LINE_END + rb"[a-z]{0,8}[ \t]{0,8}",
             _WORD + rb"[ \t]{1,4}(?:is|was)(?:[ \t]{1,4}(?:now)?)?:?[ \t]{0,4}[*_`]{0,3}"
@@ -61,13 +61,13 @@ _NAMED: Final = Linear(
             + rb")?",
             _WORD + QUOTES + rb"""[ \t]*[:=][ \t]*(?:"[^"\r\n]*"|null)[ \t]+(?:->?[ \t]*(?:"""
             + _BEGUN + rb")?)?",
-            SETS + rb"(?:-|[^\s=]*(?:[ \t]{1,8}(?:" + _BEGUN + rb")?)?)?",
-            _WORD + COLUMNS + rb"[^\s]{0,256}[ \t]{0,8}",
-            _FIRST,
+            SET_COMMANDS + rb"(?:-|[^\s=]*(?:[ \t]{1,8}(?:" + _BEGUN + rb")?)?)?",
+            _WORD + COLUMN_GAP + rb"[^\s]{0,256}[ \t]{0,8}",
+            SPLIT_NAME_START,
             rb"(?:bearer|basic)[ \t]{0,4}",
-            OPTION + NEXT + rb"(?:" + _BEGUN + rb")?",
+            OPTION + NEXT_ARGUMENT + rb"(?:" + _BEGUN + rb")?",
             _WORD + QUOTES + rb"[ \t]{0,8}[:=][ \t]{0,8}(?:\{[^{}]*|\[[^\[\]]*)",
-            _WORD + NEXT + rb"(?:" + _BEGUN + rb")?",
+            _WORD + NEXT_ARGUMENT + rb"(?:" + _BEGUN + rb")?",
             rb"password\(" + _BEGUN,
             _FILE + rb"(?:[ \t]{1,8}(?:[^\s]+(?:\s{1,16}(?:p[a-z]{0,7}[ \t]{0,8})?)?)?)?",
             rb"identified(?:[ \t]{1,4}(?:by[ \t]{0,4}(?:" + _BEGUN + rb")?)?)?",
@@ -80,27 +80,27 @@ _NAMED: Final = Linear(
     + rb")\z",
     captures=False,
 )  # fmt: skip
-ANY_WORD: Final = (
+ANY_SECRET_WORD: Final = (
     rb"(?i:"
-    + _NAMES
+    + SECRET_WORDS
     + rb"|machine|login|account|bearer|basic|identified|cookie|"
     + FIELD
     + rb"|"
-    + _FIRST
+    + SPLIT_NAME_START
     + rb"|"
-    + SETS
+    + SET_COMMANDS
     + rb")|\|"
 )
 """Every named secret in a text that goes on needs a match of this."""
-_BY_PLACE: Final = Anywhere(ANY_LOGIN + rb"|" + ANY_COMMAND)
+_BY_PLACE: Final = AnyRegex(ANY_LOGIN + rb"|" + ANY_COMMAND)
 """Cookies and commands need a match of this."""
-LONGEST_PENDING: Final = 640
+MAX_OPEN_NAME: Final = 640
 
 
-def pending(data: bytes) -> int:
+def open_name_start(data: bytes) -> int:
     """Start of a name whose secret may follow when more text comes; -1: none."""
-    named = _NAMED.search(data, max(0, len(data) - LONGEST_PENDING))
-    begins = [named.start()] if named else []
-    if _BY_PLACE.is_in(data):
-        begins += (open_cookies(data), open_command(data))
-    return min((begin for begin in begins if begin >= 0), default=-1)
+    named = _NAMED.search(data, max(0, len(data) - MAX_OPEN_NAME))
+    starts = [named.start()] if named else []
+    if _BY_PLACE.matches(data):
+        starts += (open_cookies_start(data), open_command_start(data))
+    return min((begin for begin in starts if begin >= 0), default=-1)

@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from dragoman.text.linear import Linear
+from dragoman.text.linear import LinearRegex
 from dragoman.text.redact.looks import is_phrase
 from dragoman.text.redact.rules import RULES, Rule
 
 
-def _any(rules: Iterable[Rule]) -> bytes:
-    return b"|".join(rule.lead for rule in rules)
+def _any_of(rules: Iterable[Rule]) -> bytes:
+    return b"|".join(rule.search_pattern for rule in rules)
 
 
 _BORDER: Final = (
@@ -21,24 +21,24 @@ _BORDER: Final = (
 ANY_RULE: Final = (
     _BORDER
     + rb"(?:"
-    + _any(rule for rule in RULES if not rule.shows)
+    + _any_of(rule for rule in RULES if not rule.keeps_prefix)
     + rb")|"
-    + _any(rule for rule in RULES if rule.shows)
+    + _any_of(rule for rule in RULES if rule.keeps_prefix)
 )
 """Every credential of a rule needs a match of this.
 
 Not the rules themselves: all together they have so many states that every new text is slow.
 """
-_BEGINS: Final = Linear(
+_BEGINS: Final = LinearRegex(
     _BORDER
     + rb"(?:"
-    + _any(rule for rule in RULES if rule.starts and not rule.shows)
+    + _any_of(rule for rule in RULES if rule.prefixes and not rule.keeps_prefix)
     + rb")|"
-    + _any(rule for rule in RULES if rule.shows),
+    + _any_of(rule for rule in RULES if rule.keeps_prefix),
     captures=False,
 )
-_SHOWS: Final = Linear(
-    _BORDER + rb"(?:" + _any(rule for rule in RULES if not rule.starts) + rb")", captures=False
+_SHOWS: Final = LinearRegex(
+    _BORDER + rb"(?:" + _any_of(rule for rule in RULES if not rule.prefixes) + rb")", captures=False
 )
 _WINDOW: Final = 2_048
 """Distance in which a start is searched at once: a search may scan all of it in vain."""
@@ -46,24 +46,26 @@ _OVERLAP: Final = 256
 """Longest possible start."""
 _AHEAD: Final = 2_048
 """Distance in which a rule must match; the whole match has no such bound."""
-_BY_LOOKS: Final = tuple((r, Linear(r.pattern, captures=False)) for r in RULES if not r.starts)
-_BY_START: Final = defaultdict[int, list[tuple[Rule, Linear]]](list)
-for _rule in filter(lambda rule: rule.starts, RULES):
-    for _first in sorted({start[0] for start in _rule.starts}):
-        _BY_START[_first].append((_rule, Linear(_rule.pattern, captures=False)))
+_BY_LOOKS: Final = tuple(
+    (r, LinearRegex(r.pattern, captures=False)) for r in RULES if not r.prefixes
+)
+_BY_START: Final = defaultdict[int, list[tuple[Rule, LinearRegex]]](list)
+for _row in filter(lambda rule: rule.prefixes, RULES):
+    for _first in sorted({start[0] for start in _row.prefixes}):
+        _BY_START[_first].append((_row, LinearRegex(_row.pattern, captures=False)))
 
 
-_Told = tuple[int, int, str]
-_Teller = Callable[[bytes, Sequence[int]], _Told | None]
+_KindSpan = tuple[int, int, str]
+_Matcher = Callable[[bytes, Sequence[int]], _KindSpan | None]
 
 
-def prefixed(data: bytes) -> Iterator[_Told]:
+def find_prefixed(data: bytes) -> Iterator[_KindSpan]:
     """Find credentials by their format: start, end and kind."""
-    yield from _each(data, _BEGINS, _by_start)
-    yield from _each(data, _SHOWS, _by_looks)
+    yield from _find_each(data, _BEGINS, _match_prefixed)
+    yield from _find_each(data, _SHOWS, _match_unprefixed)
 
 
-def _each(data: bytes, detect: Linear, tell: _Teller) -> Iterator[_Told]:
+def _find_each(data: bytes, detect: LinearRegex, match: _Matcher) -> Iterator[_KindSpan]:
     at = 0
     while at < len(data):
         border = at + _WINDOW
@@ -72,15 +74,15 @@ def _each(data: bytes, detect: Linear, tell: _Teller) -> Iterator[_Told]:
             at = border - _OVERLAP if border < len(data) else len(data)
             continue
         start, end = found.span()
-        told = tell(data, _places(data, start))
-        if told is None:
+        found_span = match(data, _start_positions(data, start))
+        if found_span is None:
             at = max(end - 1, start + 1)
         else:
-            yield told
-            at = told[1]
+            yield found_span
+            at = found_span[1]
 
 
-def _places(data: bytes, start: int) -> Sequence[int]:
+def _start_positions(data: bytes, start: int) -> Sequence[int]:
     """Possible starts of a credential that was found together with the character before it."""
     if data[start] in _ESCAPING:
         return range(start, min(start + _LONGEST_ESCAPE + 1, len(data)))
@@ -93,32 +95,32 @@ _ESCAPING: Final = b"\\%"
 _LONGEST_ESCAPE: Final = 6
 
 
-def _by_start(data: bytes, places: Sequence[int]) -> _Told | None:
+def _match_prefixed(data: bytes, places: Sequence[int]) -> _KindSpan | None:
     for start in places:
         for rule, pattern in _BY_START.get(data[start], ()):
-            if not data.startswith(rule.starts, start):
+            if not data.startswith(rule.prefixes, start):
                 continue
-            shown = max(len(s) for s in rule.starts if data.startswith(s, start))
-            if end := _end(pattern, data, start, shown):
-                return start + shown * rule.shows, end, rule.kind
+            shown = max(len(s) for s in rule.prefixes if data.startswith(s, start))
+            if end := _match_end(pattern, data, start, shown):
+                return start + shown * rule.keeps_prefix, end, rule.kind
     return None
 
 
-def _by_looks(data: bytes, places: Sequence[int]) -> _Told | None:
+def _match_unprefixed(data: bytes, places: Sequence[int]) -> _KindSpan | None:
     for start in places:
         for rule, pattern in _BY_LOOKS:
-            if end := _end(pattern, data, start):
+            if end := _match_end(pattern, data, start):
                 return start, end, rule.kind
     return None
 
 
-def _end(pattern: Linear, data: bytes, start: int, shown: int = 0) -> int:
+def _match_end(pattern: LinearRegex, data: bytes, start: int, kept_prefix: int = 0) -> int:
     """End of a credential that begins here, behind its fixed prefix; 0: none does, or it is a name
     that only begins like one.
     """
     border = min(start + _AHEAD, len(data))
     found = pattern.match(data, start, border)
-    if found is None or is_phrase(data[start + shown : found.end()].decode(errors="replace")):
+    if found is None or is_phrase(data[start + kept_prefix : found.end()].decode(errors="replace")):
         return 0
     whole = pattern.match(data, start) if found.end() == border < len(data) else found
     return whole.end() if whole else 0

@@ -7,14 +7,14 @@ together are what the whole text would have become, however it is cut.
 from collections import defaultdict
 from typing import Final
 
-from dragoman.text.redact.blocks import BEGINS, is_open
-from dragoman.text.redact.continued import continued_lines, cut_word
-from dragoman.text.redact.escaped import meant, read_as_meant
-from dragoman.text.redact.finder import SMALL, Finder, open_lines
-from dragoman.text.redact.hidden import may_hide, open_sequence, read
-from dragoman.text.redact.pending import LONGEST_PENDING, pending
+from dragoman.text.redact.blocks import KEY_STARTS, is_open_key
+from dragoman.text.redact.continued import continued_word_start, join_continued_lines
+from dragoman.text.redact.escaped import unescape, unescape_with_positions
+from dragoman.text.redact.finder import SMALL_TEXT, Finder, open_base64_start
+from dragoman.text.redact.hidden import may_have_hidden, open_sequence_start, remove_hidden
+from dragoman.text.redact.pending import MAX_OPEN_NAME, open_name_start
 
-MOST_HELD: Final = 65_536
+MAX_CARRY_OVER: Final = 65_536
 """Largest carry-over of a text without a pause, in characters."""
 _LEAST_HELD: Final = 4_096
 """Smallest carry-over of such a text, or the length of the longest known value."""
@@ -28,45 +28,45 @@ _MOST_STEPS: Final = 8
 class Stream:
     """Redacts one text piece by piece."""
 
-    def __init__(self, finder: Finder, held: str = "") -> None:
+    def __init__(self, finder: Finder, carry_over: str = "") -> None:
         """`carry_over` is that of another stream of the same text."""
         self.found: dict[tuple[str, str], int] = defaultdict(int)
         """Kind and digest of masked secrets -> their number."""
         self._finder = finder
-        self._held = held
+        self._carry_over = carry_over
         known = finder.known
-        self._broken = known.longest_broken
-        self._keep = min(max(_LEAST_HELD, known.longest), MOST_HELD)
+        self._max_broken = known.longest_broken
+        self._forced_carry_over = min(max(_LEAST_HELD, known.longest), MAX_CARRY_OVER)
 
     @property
-    def held(self) -> str:
+    def carry_over(self) -> str:
         """Text that came in and was not returned yet, including its secrets."""
-        return self._held
+        return self._carry_over
 
     def feed(self, piece: str) -> str:
         """Add a piece; the redacted text that is complete."""
-        held = self._held = self._held + piece
-        border = self._phrase(_after_space(held, len(held) - self._broken))
-        if 0 < border < SMALL and not self._finder.may_begin(held[:border]):
-            self._held = held[border:]
+        held = self._carry_over = self._carry_over + piece
+        border = self._border_before_phrase(_after_last_space(held, len(held) - self._max_broken))
+        if 0 < border < SMALL_TEXT and not self._finder.may_start(held[:border]):
+            self._carry_over = held[border:]
             return held[:border]
         for _ in range(_MOST_STEPS):
-            begin = self._goes_on(border)
+            begin = self._open_start(border)
             if begin == border:
                 break
-            border = self._phrase(_after_space(held, begin))
+            border = self._border_before_phrase(_after_last_space(held, begin))
         else:
             border = 0
-        if len(held) - border > MOST_HELD:
-            border = self._forced()
-        return self._give(border)
+        if len(held) - border > MAX_CARRY_OVER:
+            border = self._forced_border()
+        return self._release(border)
 
     def close(self) -> str:
         """End the text; the redacted rest."""
-        return self._give(len(self._held))
+        return self._release(len(self._carry_over))
 
-    def _give(self, border: int) -> str:
-        ready, self._held = self._held[:border], self._held[border:]
+    def _release(self, border: int) -> str:
+        ready, self._carry_over = self._carry_over[:border], self._carry_over[border:]
         pieces, end = list[str](), 0
         for one in self._finder.find(ready):
             pieces += (ready[end : one.start], one.placeholder)
@@ -74,85 +74,95 @@ class Stream:
             self.found[one.kind, one.digest] += 1
         return "".join((*pieces, ready[end:]))
 
-    def _goes_on(self, border: int) -> int:
+    def _open_start(self, border: int) -> int:
         """Start of something that may go on behind the border; else the border."""
-        before = self._held[max(0, border - _LOOK_BACK) : border]
+        before = self._carry_over[max(0, border - _LOOK_BACK) : border]
         data = before.encode(errors="surrogatepass")
-        begins = [open_sequence(data)]
+        begins = [open_sequence_start(data)]
         if not self._finder.known_only:
-            begins += (_pending(data), open_lines(data), cut_word(data))
+            begins += (_open_name(data), open_base64_start(data), continued_word_start(data))
         lost = border - len(before)
-        first = (lost + _character(data, begin) for begin in begins if begin >= 0)
-        return min(*first, border, self._block(border), self._value(border))
+        first = (lost + _character_index(data, begin) for begin in begins if begin >= 0)
+        return min(*first, border, self._open_key_start(border), self._open_value_start(border))
 
-    def _phrase(self, border: int) -> int:
+    def _border_before_phrase(self, border: int) -> int:
         """Border before a known value with white space that it would cut."""
-        while self._broken and border and (first := self._cut_phrase(border)) >= 0:
-            border = _after_space(self._held, first)  # which may cut another one
+        while self._max_broken and border and (first := self._cut_phrase_start(border)) >= 0:
+            border = _after_last_space(self._carry_over, first)  # which may cut another one
         return border
 
-    def _cut_phrase(self, border: int) -> int:
+    def _cut_phrase_start(self, border: int) -> int:
         """Start of the known value that the border cuts; -1: none."""
-        lost = max(0, border - self._broken)
-        window = self._held[lost : border + self._broken].encode(errors="surrogatepass")
-        for start, end, _ in self._finder.known.spans(window):
-            first, last = lost + _character(window, start), lost + _character(window, end)
+        lost = max(0, border - self._max_broken)
+        window = self._carry_over[lost : border + self._max_broken].encode(errors="surrogatepass")
+        for start, end, _ in self._finder.known.find(window):
+            first, last = (
+                lost + _character_index(window, start),
+                lost + _character_index(window, end),
+            )
             if first < border < last:
                 return first
         return -1
 
-    def _block(self, border: int) -> int:
-        begin = max(self._held.rfind(begin, 0, border) for begin in BEGINS)
+    def _open_key_start(self, border: int) -> int:
+        begin = max(self._carry_over.rfind(begin, 0, border) for begin in KEY_STARTS)
         if begin < 0:
             return border
-        is_going_on = is_open(self._held[begin:border].encode(errors="surrogatepass"))
+        is_going_on = is_open_key(self._carry_over[begin:border].encode(errors="surrogatepass"))
         return begin if is_going_on else border
 
-    def _value(self, border: int) -> int:
+    def _open_value_start(self, border: int) -> int:
         known = self._finder.known
         lost = max(0, border - known.broken.window)
-        window = self._held[lost : border + known.broken.window].encode(errors="surrogatepass")
-        before = self._held[lost:border].encode(errors="surrogatepass")
-        begin = known.open_at(window, len(before))
-        return border if begin < 0 else lost + _character(before, begin)
+        window = self._carry_over[lost : border + known.broken.window].encode(
+            errors="surrogatepass"
+        )
+        before = self._carry_over[lost:border].encode(errors="surrogatepass")
+        begin = known.open_start(window, len(before))
+        return border if begin < 0 else lost + _character_index(before, begin)
 
-    def _forced(self) -> int:
+    def _forced_border(self) -> int:
         """Border in a text without a pause: outside of secrets, and not between a name and its
         value.
         """
-        size = len(self._held)
-        border, before = size - self._keep, 0
-        for one in self._finder.find(self._held):
-            if one.start - LONGEST_PENDING < border < one.end:
-                if one.end == size and (free := max(before, one.start - LONGEST_PENDING)):
+        size = len(self._carry_over)
+        border, before = size - self._forced_carry_over, 0
+        for one in self._finder.find(self._carry_over):
+            if one.start - MAX_OPEN_NAME < border < one.end:
+                if one.end == size and (free := max(before, one.start - MAX_OPEN_NAME)):
                     return free  # it may go on, and its name stays with it
                 border = one.end
             before = one.end
         return border
 
 
-def _after_space(text: str, end: int) -> int:
+def _after_last_space(text: str, end: int) -> int:
     """Last position up to `end` behind white space; 0: there is none."""
     find, end = text.rfind, max(0, end)
     return max(find(" ", 0, end), find("\n", 0, end), find("\t", 0, end), find("\r", 0, end)) + 1
 
 
-def _pending(data: bytes) -> int:
+def _open_name(data: bytes) -> int:
     """Start of a name whose secret may follow, in the text as it is, without hidden characters,
     with continued lines joined, or unescaped; -1: none.
     """
-    begin = pending(data)
+    begin = open_name_start(data)
     if begin >= 0:
         return begin
-    if may_hide(data) and (begin := pending((seen := read(data)).data)) >= 0:
-        return seen.place(begin)
-    if (lines := continued_lines(data)) is not None and (begin := pending(lines.data)) >= 0:
-        return lines.place(begin)
-    text = meant(data)
-    begin = -1 if text is data else pending(text)
-    return begin if begin < 0 else read_as_meant(data).place(begin)
+    if (
+        may_have_hidden(data)
+        and (begin := open_name_start((seen := remove_hidden(data)).data)) >= 0
+    ):
+        return seen.original_start(begin)
+    if (lines := join_continued_lines(data)) is not None and (
+        begin := open_name_start(lines.data)
+    ) >= 0:
+        return lines.original_start(begin)
+    text = unescape(data)
+    begin = -1 if text is data else open_name_start(text)
+    return begin if begin < 0 else unescape_with_positions(data).original_start(begin)
 
 
-def _character(data: bytes, at: int) -> int:
+def _character_index(data: bytes, at: int) -> int:
     """Position of a byte in the text."""
     return at if data.isascii() else len(data[:at].decode(errors="surrogatepass"))

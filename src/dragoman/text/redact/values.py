@@ -34,7 +34,7 @@ class Value(NamedTuple):
     is_bare: bool
 
 
-def value_at(data: bytes, at: int) -> Value | None:
+def parse_value(data: bytes, at: int) -> Value | None:
     """Parse the value here: quoted, or a word."""
     prefix = _OF_STRING.match(data, at)
     quote = begin = prefix.end() if prefix else at
@@ -42,24 +42,24 @@ def value_at(data: bytes, at: int) -> Value | None:
         quote += 1
     sign = data[quote : quote + 1]
     if sign not in _QUOTE:
-        return _bare_at(data, at)
+        return _parse_bare(data, at)
     if data.startswith(3 * sign, quote):
         start, end = quote + 3, data.find(3 * sign, quote + 3, quote + 4 + _LONGEST_QUOTED)
     else:
-        start, end = quote + 1, _closing(data, quote + 1, sign, quote - begin)
+        start, end = quote + 1, _closing_quote(data, quote + 1, sign, quote - begin)
     if end > start and b"\n" not in data[start:end]:
         return Value(start, end, False)
-    return _unclosed_at(data, start) if end != start else None
+    return _parse_unclosed(data, start) if end != start else None
 
 
-def whole(data: bytes, value: Value) -> Value:
+def extend_value(data: bytes, value: Value) -> Value:
     """Extend a value without quotes, of which a bounded part was parsed, to its end."""
     rest = _REST.match(data, value.end)
     assert rest is not None, "it matches nothing, too"
-    return without_punctuation(data, value._replace(end=rest.end()))
+    return strip_punctuation(data, value._replace(end=rest.end()))
 
 
-def without_punctuation(data: bytes, value: Value) -> Value:
+def strip_punctuation(data: bytes, value: Value) -> Value:
     """Remove the punctuation of the sentence around a word."""
     end = value.end
     while end > value.start and data[end - 1] in b".,;:":
@@ -67,23 +67,23 @@ def without_punctuation(data: bytes, value: Value) -> Value:
     return value._replace(end=end)
 
 
-def _unclosed_at(data: bytes, at: int) -> Value | None:
+def _parse_unclosed(data: bytes, at: int) -> Value | None:
     """Parse the first word of a quoted text that is too long, or does not end in its line."""
-    word = _bare_at(data, at)
-    return whole(data, word)._replace(is_bare=False) if word else None
+    word = _parse_bare(data, at)
+    return extend_value(data, word)._replace(is_bare=False) if word else None
 
 
-def _bare_at(data: bytes, at: int) -> Value | None:
+def _parse_bare(data: bytes, at: int) -> Value | None:
     bare = _BARE_VALUE.match(data, at)
     return Value(at + (data[at] == ord("`")), bare.end(), True) if bare else None
 
 
-def _closing(data: bytes, start: int, sign: bytes, opening: int) -> int:
+def _closing_quote(data: bytes, start: int, quote_character: bytes, opening: int) -> int:
     """Position of the closing quote behind as many backslashes as the opening one; -1: none.
 
     One behind more of them belongs to the text, unless they are backslashes of the text.
     """
-    for quote in _QUOTE[sign].finditer(data, start, start + _LONGEST_QUOTED + 1):
+    for quote in _QUOTE[quote_character].finditer(data, start, start + _LONGEST_QUOTED + 1):
         if quote["own"] and not opening:
             continue
         backslashes = len(quote["behind"] or b"")

@@ -8,13 +8,13 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.core import missing
-from dragoman.core.actors import HUB, Actor
+from dragoman.core.actors import HUB_NAME, Actor
 from dragoman.core.authority import MAY_DISPATCH, check_write
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus, MailPosted, Role
 from dragoman.core.ids import check_id, handoff_stream, mail_stream
-from dragoman.core.limits import WAIT_MS, check_duration
-from dragoman.core.reading import Decision, Read, Receipt, noted, receipt
+from dragoman.core.limits import WAIT_RANGE_MS, check_duration
+from dragoman.core.reading import Decision, Read, Receipt, stream_decision, task_receipt
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.task import Task
 
@@ -23,27 +23,29 @@ if TYPE_CHECKING:
 
 COORDINATOR: Final = "coordinator"
 """Role that is notified, and the recipient's name if nobody is registered with that role."""
-COORDINATES: Final[frozenset[Role]] = MAY_DISPATCH | frozenset[Role]({"coordinator"})
+COORDINATOR_ROLES: Final[frozenset[Role]] = MAY_DISPATCH | frozenset[Role]({"coordinator"})
 """Roles that may manage a handoff of others (S-ACP-7)."""
 
-_FROM_THE_HUB: Final = frozenset({"system.error", "status.blocked"})
-_NOTHING: Final[Mapping[str, Any]] = {}
+_HUB_KINDS: Final = frozenset({"system.error", "status.blocked"})
+_NO_FIELDS: Final[Mapping[str, Any]] = {}
 
 
-def found(
+def find_in_state(
     id: str, read: Read, states: tuple[HandoffStatus, ...], action: str
 ) -> tuple[Handoff, Task] | Refusal:
     """Find the handoff, which must be in one of these states, and its task."""
-    handoff = known(id, read)
+    handoff = find_visible_handoff(id, read)
     if isinstance(handoff, Refusal):
         return handoff
     if handoff.status not in states:
-        return wrong_state(handoff, states, action)
+        return wrong_state_refusal(handoff, states, action)
     task = read.task(handoff.task)
     return task if isinstance(task, Refusal) else (handoff, task)
 
 
-def wrong_state(handoff: Handoff, states: tuple[HandoffStatus, ...], action: str) -> Refusal:
+def wrong_state_refusal(
+    handoff: Handoff, states: tuple[HandoffStatus, ...], action: str
+) -> Refusal:
     """Refusal of an action in a state that does not allow it."""
     instead = f", and {handoff.superseded_by} has taken its place" if handoff.superseded_by else ""
     return Refusal(
@@ -52,7 +54,7 @@ def wrong_state(handoff: Handoff, states: tuple[HandoffStatus, ...], action: str
     )
 
 
-def known(id: str, read: Read) -> Handoff | Refusal:
+def find_visible_handoff(id: str, read: Read) -> Handoff | Refusal:
     """Find the handoff with this id for a caller that may act on it.
 
     A draft exists only for its sender, and a discarded one for nobody.
@@ -67,67 +69,69 @@ def known(id: str, read: Read) -> Handoff | Refusal:
     return missing.handoff(id) if is_others else handoff
 
 
-def letter(
+def letter_event(
     read: Read,
     kind: str,
     to: tuple[str, ...],
     handoff: Handoff,
-    more: Mapping[str, Any] = _NOTHING,
+    fields: Mapping[str, Any] = _NO_FIELDS,
     *,
-    whose: str = "",
+    speaker: str = "",
 ) -> tuple[str, MailPosted]:
     """Letter about a handoff, with its id, its package hash and further fields (S-ACP-14).
 
     Sent in the name of the hub if the caller is not the `speaker`, because somebody else caused it.
     """
-    is_own = kind not in _FROM_THE_HUB and whose in ("", read.actor.name)
+    is_own = kind not in _HUB_KINDS and speaker in ("", read.actor.name)
     ids = (f"{read.cause}.{kind}{f'.{n}' if n else ''}" for n in count())
     id = next(id for id in ids if read.mail(id) is None)
     task = read.task(handoff.task)
-    payload = {"handoff_id": handoff.id, "package_hash": handoff.package_hash, **more}
+    payload = {"handoff_id": handoff.id, "package_hash": handoff.package_hash, **fields}
     return mail_stream(id), MailPosted(
         id=id,
-        sender=read.actor.name if is_own else HUB,
+        sender=read.actor.name if is_own else HUB_NAME,
         to=to,
         thread=handoff.thread,
         kind=kind,
         subject=f"{kind}: {handoff.task}",
         body=msgspec.json.encode(payload).decode(),
         unknown=tuple(name for name in to if read.agent(name) is None),
-        bead=handoff.task if isinstance(task, Refusal) else task.in_letters,
+        bead=handoff.task if isinstance(task, Refusal) else task.mail_name,
     )
 
 
-def check_sla(ms: int) -> Refusal | None:
+def check_stage_duration(ms: int) -> Refusal | None:
     """Check the duration of a stage."""
-    return check_duration("the time of a stage", ms, *WAIT_MS)
+    return check_duration("the time of a stage", ms, *WAIT_RANGE_MS)
 
 
-def decided(id: str, state: HandoffStatus | Literal["discarded"], *events: "AnyEvent") -> Decision:
+def handoff_decision(
+    id: str, state: HandoffStatus | Literal["discarded"], *events: "AnyEvent"
+) -> Decision:
     """Decision that concerns only the handoff."""
-    return noted(handoff_stream(id), state, *events)
+    return stream_decision(handoff_stream(id), state, *events)
 
 
-def done_already(handoff: Handoff) -> Decision:
+def repeat_decision(handoff: Handoff) -> Decision:
     """Accept a repeated command: the current state of its handoff, no events."""
-    stream, until = handoff_stream(handoff.id), handoff.deadline or 0
-    told = Receipt("", None, stream=stream, state=handoff.status, expires_at=until)
-    return Decision(replace(told, seal=handoff.package_hash))
+    stream, until = handoff_stream(handoff.id), handoff.escalation_due_at or 0
+    base = Receipt("", None, stream=stream, state=handoff.status, expires_at=until)
+    return Decision(replace(base, seal=handoff.package_hash))
 
 
-def about(id: str, state: HandoffStatus, task: Task) -> Receipt:
+def handoff_receipt(id: str, state: HandoffStatus, task: Task) -> Receipt:
     """Receipt with the state of a handoff and of its task."""
-    return replace(receipt(task, task.status), stream=handoff_stream(id), state=state)
+    return replace(task_receipt(task, task.status), stream=handoff_stream(id), state=state)
 
 
-def offered_until(handoff: Handoff, task: Task) -> Receipt:
+def offer_receipt(handoff: Handoff, task: Task) -> Receipt:
     """Receipt of an offer, with its package hash and its deadline."""
-    told = about(handoff.id, handoff.status, task)
-    return replace(told, seal=handoff.package_hash, expires_at=handoff.deadline or 0)
+    base = handoff_receipt(handoff.id, handoff.status, task)
+    return replace(base, seal=handoff.package_hash, expires_at=handoff.escalation_due_at or 0)
 
 
-def not_yours(handoff: Handoff, actor: Actor, action: str, whose: str) -> Refusal:
+def not_authorized_refusal(handoff: Handoff, actor: Actor, action: str, allowed: str) -> Refusal:
     """Refusal of an action that is reserved for others."""
     return Refusal(
-        "not_authorized", f"{actor.label} may not {action} {handoff.id}: that is for {whose}"
+        "not_authorized", f"{actor.label} may not {action} {handoff.id}: that is for {allowed}"
     )

@@ -14,85 +14,100 @@ from dragoman.core.commands import (
     ReassignHandoff,
 )
 from dragoman.core.deciding.handoffs.common import (
-    COORDINATES,
-    check_sla,
-    found,
-    letter,
-    not_yours,
-    offered_until,
+    COORDINATOR_ROLES,
+    check_stage_duration,
+    find_in_state,
+    letter_event,
+    not_authorized_refusal,
+    offer_receipt,
 )
-from dragoman.core.deciding.handoffs.drafting import check_draft
-from dragoman.core.deciding.handoffs.policy import why_not_to
-from dragoman.core.deciding.handoffs.repeat import offered_before
+from dragoman.core.deciding.handoffs.drafting import check_draft_writable
+from dragoman.core.deciding.handoffs.policy import policy_objection
+from dragoman.core.deciding.handoffs.repeat import find_same_offer
 from dragoman.core.deciding.handoffs.ways_out import (
-    given_back,
-    lease_ended,
-    reassignment,
-    told_off,
-    turned_down,
+    reassignment_detail,
+    recipient_lease_end,
+    rejection_events,
+    rejection_letter,
+    restore_task,
 )
-from dragoman.core.deciding.handoffs.work import HELD_BACK
+from dragoman.core.deciding.handoffs.work import PARKED_STATUSES
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    HandoffMoved,
     HandoffNoted,
     HandoffProposed,
     HandoffRejected,
+    HandoffTransitioned,
     TaskEdited,
     TaskHandedOver,
 )
 from dragoman.core.ids import check_agent, check_id, handoff_stream, task_stream
-from dragoman.core.limits import REASON, TEXT, TITLE, check_json, check_range, check_text
-from dragoman.core.moments import SPAN
+from dragoman.core.limits import (
+    MAX_REASON,
+    MAX_TEXT,
+    MAX_TITLE,
+    check_json,
+    check_range,
+    check_text,
+)
+from dragoman.core.moments import TIMESTAMP_RANGE
 from dragoman.core.reading import Decision, Read, StreamEvents
 from dragoman.core.rules.handoff_chain import (
-    chain_of,
-    check_cycle,
-    check_owner,
-    may_go_back,
-    owner_of,
-    way_back,
+    check_may_hand_over,
+    check_ownership_cycle,
+    current_owner,
+    may_offer_back,
+    owner_chain,
+    return_hint,
 )
-from dragoman.core.states.handoff import SLA_STAGES, Handoff, passing_on, section
-from dragoman.core.states.handoff_fold import handoff_proposed
-from dragoman.core.states.handoff_package import filled, hash_of, mark_of, sealed, thread_of
+from dragoman.core.states.handoff import SLA_STATES, Handoff, package_section, redelegation_note
+from dragoman.core.states.handoff_fold import fold_proposed
+from dragoman.core.states.handoff_package import (
+    add_hub_fields,
+    compute_package_hash,
+    draft_fingerprint,
+    handoff_thread,
+    seal_package,
+)
 from dragoman.core.states.task import Task
-from dragoman.text.lookalikes import shows
+from dragoman.text.lookalikes import has_visible_text
 
 if TYPE_CHECKING:
     from dragoman.core.events import AnyEvent
 
 
-def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal:
+def decide_propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal:
     """Propose a package to its recipient; from now on it does not change (S-ACP-2)."""
-    refusal = check_shape(command, read.actor)
+    refusal = check_proposal(command, read.actor)
     if refusal:
         return refusal
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    again = offered_before(command, task, read)
-    if again is not None:
-        return Decision(offered_until(again, task))
+    same_offer = find_same_offer(command, task, read)
+    if same_offer is not None:
+        return Decision(offer_receipt(same_offer, task))
     old = read.handoff(command.supersedes) if command.supersedes else None
     id = command.id or read.cause
-    owner = owner_of(task, read.actor.name)
-    chain = chain_of(task, owner)
-    goes_back = may_go_back(chain, command.recipient, old, read.handoff)
-    way = way_back(task, chain, command.recipient)
+    owner = current_owner(task, read.actor.name)
+    chain = owner_chain(task, owner)
+    is_offered_back = may_offer_back(chain, command.recipient, old, read.handoff)
+    hint = return_hint(task, chain, command.recipient)
     refusal = (
-        _check_id(id, read)
-        or _check_seen(command, read)
-        or check_old(command.supersedes, old, task)
-        or check_owner(task, old, read.actor, read.handoff)
-        or check_last(old, read.handoff)
-        or _check_claim(task, read, now)
-        or check_cycle(chain, command.recipient, goes_back=goes_back, way=way)
+        _check_id_writable(id, read)
+        or _check_draft_unchanged(command, read)
+        or check_superseded(command.supersedes, old, task)
+        or check_may_hand_over(task, old, read.actor, read.handoff)
+        or check_not_superseded(old, read.handoff)
+        or _check_sender_policy(task, read, now)
+        or check_ownership_cycle(
+            chain, command.recipient, is_offered_back=is_offered_back, hint=hint
+        )
     )
     if refusal:
         return refusal
-    package, package_hash = in_full(command, id, task, read.actor, chain)
-    refusal = check_stated(command, package_hash)
+    package, package_hash = finalize_package(command, id, task, read.actor, chain)
+    refusal = check_stated_hash(command, package_hash)
     if refusal:
         return refusal
     offered = HandoffProposed(
@@ -104,29 +119,31 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
         package_hash=package_hash,
         title=command.title or task.title,
         reason=command.reason or "requested",
-        thread=thread_of(command.thread, task),
+        thread=handoff_thread(command.thread, task),
         teamspace=command.teamspace,
         chain=chain,
         supersedes=command.supersedes,
         sla_ms=command.sla_ms,
         due_at=command.due_at,
     )
-    ended = _replaced(old, id, read) if old else ()
-    is_lifted = task.status in HELD_BACK and owner == read.actor.name
-    begun = _begun(offered, task, owner, read, now, lifts_block=is_lifted or _was_lifted(task))
-    told = offered_until(handoff_proposed(None, offered, now), task)
-    return Decision(told, (*ended, *begun))
+    ended = _supersede_events(old, id, read) if old else ()
+    is_lifted = task.status in PARKED_STATUSES and owner == read.actor.name
+    offer_events = _offer_events(
+        offered, task, owner, read, now, lifts_block=is_lifted or _was_block_lifted(task)
+    )
+    receipt = offer_receipt(fold_proposed(None, offered, now), task)
+    return Decision(receipt, (*ended, *offer_events))
 
 
-def _check_claim(task: Task, read: Read, now: int) -> Refusal | None:
+def _check_sender_policy(task: Task, read: Read, now: int) -> Refusal | None:
     """Check that the intent's policy would let the sender have a task that nobody owns."""
     if task.assignee or read.actor.role != "agent":
         return None
-    forbidden = why_not_to(read.actor.name, task, read, now)
-    return Refusal("policy_violation", forbidden) if forbidden else None
+    objection = policy_objection(read.actor.name, task, read, now)
+    return Refusal("policy_violation", objection) if objection else None
 
 
-def _was_lifted(task: Task) -> bool:
+def _was_block_lifted(task: Task) -> bool:
     """Return whether the owner lifted the block of the task by offering it; the next recipient
     keeps that.
 
@@ -135,12 +152,12 @@ def _was_lifted(task: Task) -> bool:
     return task.handoff is not None and task.handoff.lifts_block
 
 
-def _session(task: Task) -> str:
+def _owner_session(task: Task) -> str:
     """Session in which the owner works on the task, or last did; none for a task that waits."""
     return "" if task.status in ("ready", "backlog") else task.session
 
 
-def _begun(
+def _offer_events(
     offered: HandoffProposed,
     task: Task,
     owner: str,
@@ -157,7 +174,7 @@ def _begun(
     """
     stream, under_way = task_stream(task.id), task.handoff
     was_free = under_way.was_free if under_way else not task.assignee
-    begins = TaskHandedOver(
+    handover = TaskHandedOver(
         offered.id,
         offered.chain,
         owner,
@@ -169,31 +186,31 @@ def _begun(
     if task.reserved_for != owner or task.assignee != owner:
         events.append((stream, TaskEdited(reserved_for=owner)))
     events.append((handoff_stream(offered.id), offered))
-    events.append((stream, begins))
-    handoff = handoff_proposed(None, offered, now)
-    return (*events, letter(read, "handoff.initiate", (offered.recipient,), handoff))
+    events.append((stream, handover))
+    handoff = fold_proposed(None, offered, now)
+    return (*events, letter_event(read, "handoff.initiate", (offered.recipient,), handoff))
 
 
-def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refusal:
+def decide_reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refusal:
     """Offer the same package to another recipient: a new handoff supersedes the old one."""
     states = ("proposed", "validating", "accepted", "activated")
-    at = found(command.handoff, read, states, "reassign")
+    at = find_in_state(command.handoff, read, states, "reassign")
     if isinstance(at, Refusal):
         return at
     handoff, task = at
-    if read.actor.role not in COORDINATES:
-        return not_yours(handoff, read.actor, "reassign", "a coordinator")
+    if read.actor.role not in COORDINATOR_ROLES:
+        return not_authorized_refusal(handoff, read.actor, "reassign", "a coordinator")
     refusal = (
         check_agent(command.recipient)
-        or check_text("notes", command.notes, TEXT)
-        or _check_next(handoff, command.recipient)
+        or check_text("notes", command.notes, MAX_TEXT)
+        or _check_new_recipient(handoff, command.recipient)
     )
     if refusal:
         return refusal
     id = read.cause
-    why = HandoffRejected(read.actor.name, "other", reassignment(command.notes))
-    ended = turned_down(handoff, task, why, read, superseded_by=id)
-    package, package_hash = sealed({**handoff.package, "handoff_id": id})
+    rejection = HandoffRejected(read.actor.name, "other", reassignment_detail(command.notes))
+    ended = rejection_events(handoff, task, rejection, read, superseded_by=id)
+    package, package_hash = seal_package({**handoff.package, "handoff_id": id})
     offered = HandoffProposed(
         id=id,
         task=task.id,
@@ -210,14 +227,16 @@ def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refus
         sla_ms=handoff.sla_ms,
         due_at=handoff.due_at,
     )
-    after = given_back(handoff, task, reopens=False)
-    owner = owner_of(after, handoff.sender)
-    begun = _begun(offered, after, owner, read, now, lifts_block=_was_lifted(task))
-    told = offered_until(handoff_proposed(None, offered, now), after)
-    return Decision(told, (*ended, *begun), lease_ended(handoff, task, read))
+    restored = restore_task(handoff, task, reopens=False)
+    owner = current_owner(restored, handoff.sender)
+    offer_events = _offer_events(
+        offered, restored, owner, read, now, lifts_block=_was_block_lifted(task)
+    )
+    receipt = offer_receipt(fold_proposed(None, offered, now), restored)
+    return Decision(receipt, (*ended, *offer_events), recipient_lease_end(handoff, task, read))
 
 
-def _check_next(handoff: Handoff, recipient: str) -> Refusal | None:
+def _check_new_recipient(handoff: Handoff, recipient: str) -> Refusal | None:
     """Check that the same package may go to this recipient instead."""
     id = handoff.id
     if recipient == handoff.recipient:
@@ -225,10 +244,10 @@ def _check_next(handoff: Handoff, recipient: str) -> Refusal | None:
     if handoff.status == "activated" and recipient == handoff.owner:
         detail = f"{recipient} has handed it over by {id}: reject {id} to give it back"
         return Refusal("ownership_conflict", detail, "cycle")
-    return check_cycle(handoff.chain, recipient)
+    return check_ownership_cycle(handoff.chain, recipient)
 
 
-def check_shape(command: ProposeHandoff, actor: Actor) -> Refusal | None:
+def check_proposal(command: ProposeHandoff, actor: Actor) -> Refusal | None:
     """Check the fields of a proposal, whatever the state of its task."""
     return (
         check_write(actor)
@@ -237,76 +256,82 @@ def check_shape(command: ProposeHandoff, actor: Actor) -> Refusal | None:
         or check_id(command.teamspace, "teamspace")
         or (check_id(command.thread, "thread") if command.thread else None)
         or (check_id(command.supersedes, "handoff id") if command.supersedes else None)
-        or check_text("title", command.title, TITLE)
-        or check_text("reason", command.reason, REASON)
+        or check_text("title", command.title, MAX_TITLE)
+        or check_text("reason", command.reason, MAX_REASON)
         or check_json("package", command.package)
-        or (check_range("due_at", command.due_at, *SPAN) if command.due_at is not None else None)
-        or _check_stages(command)
-        or _check_context(command)
+        or (
+            check_range("due_at", command.due_at, *TIMESTAMP_RANGE)
+            if command.due_at is not None
+            else None
+        )
+        or _check_sla_stages(command)
+        or _check_required_content(command)
     )
 
 
-def _check_stages(command: ProposeHandoff) -> Refusal | None:
+def _check_sla_stages(command: ProposeHandoff) -> Refusal | None:
     for stage, ms in command.sla_ms.items():
-        if stage not in SLA_STAGES:
+        if stage not in SLA_STATES:
             return Refusal(
-                "invalid_field", f"{stage[:40]!a} is no stage; use {', '.join(SLA_STAGES)}"
+                "invalid_field", f"{stage[:40]!a} is no stage; use {', '.join(SLA_STATES)}"
             )
-        refusal = check_sla(ms)
+        refusal = check_stage_duration(ms)
         if refusal:
             return refusal
     return None
 
 
-def _check_context(command: ProposeHandoff) -> Refusal | None:
+def _check_required_content(command: ProposeHandoff) -> Refusal | None:
     """Check the content without which a package stays a draft (rule 2 of the state machine)."""
-    criteria: object = section(command.package, "task").get("success_criteria")
+    criteria: object = package_section(command.package, "task").get("success_criteria")
     first = cast(list[object], criteria)[:1] if isinstance(criteria, list) else []
-    wanted: dict[str, object] = {
-        "context.summary": section(command.package, "context").get("summary"),
-        "work_state.next_step": section(command.package, "work_state").get("next_step"),
+    required: dict[str, object] = {
+        "context.summary": package_section(command.package, "context").get("summary"),
+        "work_state.next_step": package_section(command.package, "work_state").get("next_step"),
         "task.success_criteria": next(iter(first), None),
     }
-    for path, value in wanted.items():
-        if not isinstance(value, str) or not shows(value):
+    for path, value in required.items():
+        if not isinstance(value, str) or not has_visible_text(value):
             return Refusal(
                 "schema_invalid", f"{path}: it is missing or empty, and every package needs it"
             )
     return None
 
 
-def _check_id(id: str, read: Read) -> Refusal | None:
-    known = read.handoff(id)
-    return check_draft(known, read.actor) if known else None
+def _check_id_writable(id: str, read: Read) -> Refusal | None:
+    existing = read.handoff(id)
+    return check_draft_writable(existing, read.actor) if existing else None
 
 
-def _check_seen(command: ProposeHandoff, read: Read) -> Refusal | None:
+def _check_draft_unchanged(command: ProposeHandoff, read: Read) -> Refusal | None:
     """Check that the draft has not changed since it was read for this proposal."""
-    known = read.handoff(command.id) if command.drafted else None
-    if known is None or mark_of(known) == command.drafted:
+    draft = read.handoff(command.id) if command.drafted else None
+    if draft is None or draft_fingerprint(draft) == command.drafted:
         return None
-    return Refusal("try_again", f"the draft {known.id} has changed meanwhile: propose it again")
+    return Refusal("try_again", f"the draft {draft.id} has changed meanwhile: propose it again")
 
 
-def in_full(
+def finalize_package(
     command: ProposeHandoff, id: str, task: Task | None, actor: Actor, chain: tuple[str, ...]
 ) -> tuple[dict[str, object], str]:
     """Return the package as it is proposed, and its hash; `task` is None if the hub does not know
     it.
     """
-    thread = command.thread if task is None else thread_of(command.thread, task)
-    session = "" if task is None else _session(task)
-    return sealed(filled(command, id, thread, actor.label, session=session, chain=chain))
+    thread = command.thread if task is None else handoff_thread(command.thread, task)
+    session = "" if task is None else _owner_session(task)
+    return seal_package(
+        add_hub_fields(command, id, thread, actor.label, session=session, chain=chain)
+    )
 
 
-def check_stated(command: ProposeHandoff, package_hash: str) -> Refusal | None:
+def check_stated_hash(command: ProposeHandoff, package_hash: str) -> Refusal | None:
     """Check a hash that the sender states: of the package as sent, or as sealed by the hub."""
-    if command.stated_hash in ("", package_hash, hash_of(command.package)):
+    if command.stated_hash in ("", package_hash, compute_package_hash(command.package)):
         return None
     return Refusal("hash_mismatch", "the package does not match the stated package_hash")
 
 
-def check_old(supersedes: str, old: Handoff | None, task: Task) -> Refusal | None:
+def check_superseded(supersedes: str, old: Handoff | None, task: Task) -> Refusal | None:
     """Check that the handoff to supersede exists and is about the same task."""
     if not supersedes:
         return None
@@ -319,32 +344,37 @@ def check_old(supersedes: str, old: Handoff | None, task: Task) -> Refusal | Non
     return None
 
 
-def check_last(old: Handoff | None, find: Callable[[str], Handoff | None]) -> Refusal | None:
+def check_not_superseded(
+    old: Handoff | None, find: Callable[[str], Handoff | None]
+) -> Refusal | None:
     """Check that nothing has superseded this handoff yet; else name the latest of the series.
 
     The latest one is over, because this is checked only for whoever may hand the task over now.
     """
     if old is None or not old.superseded_by:
         return None
-    named = old.superseded_by
-    while (last := find(named)) is not None and last.superseded_by:
-        named = last.superseded_by
+    latest = old.superseded_by
+    while (last := find(latest)) is not None and last.superseded_by:
+        latest = last.superseded_by
     return Refusal(
-        "invalid_field", f"supersedes: {named} has taken the place of {old.id}: name that one"
+        "invalid_field", f"supersedes: {latest} has taken the place of {old.id}: name that one"
     )
 
 
-def _replaced(old: Handoff, id: str, read: Read) -> StreamEvents:
+def _supersede_events(old: Handoff, id: str, read: Read) -> StreamEvents:
     """Events for a handoff that another one supersedes (S-ACP-15)."""
     stream, by = handoff_stream(old.id), read.actor.name
     if not old.is_active:
         return ((stream, HandoffNoted(by, "superseded_by", id)),)
-    note = f"superseded by {id}" if by == old.sender else passing_on(id)
+    note = f"superseded by {id}" if by == old.sender else redelegation_note(id)
     if old.status == "activated":
-        moved = HandoffMoved("activated", "completed", note, id, by)
+        transition = HandoffTransitioned("activated", "completed", note, id, by)
         # The work is not done by that: the sender is told where it goes.
-        onward = {"superseded_by": id, "note": note}
-        return ((stream, moved), letter(read, "handoff.complete", (old.sender,), old, onward))
-    why = HandoffRejected(by, "other", note)
-    moved = HandoffMoved(old.status, "rejected", note, id, by)
-    return ((stream, why), (stream, moved), told_off(old, why, read, id))
+        fields = {"superseded_by": id, "note": note}
+        return (
+            (stream, transition),
+            letter_event(read, "handoff.complete", (old.sender,), old, fields),
+        )
+    rejection = HandoffRejected(by, "other", note)
+    transition = HandoffTransitioned(old.status, "rejected", note, id, by)
+    return ((stream, rejection), (stream, transition), rejection_letter(old, rejection, read, id))

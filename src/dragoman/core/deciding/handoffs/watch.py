@@ -8,17 +8,17 @@ from msgspec.structs import replace
 from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.commands import EscalateHandoff, ExtendHandoff, NoteHandoff
 from dragoman.core.deciding.handoffs.common import (
-    COORDINATES,
     COORDINATOR,
-    check_sla,
-    decided,
-    found,
-    known,
-    letter,
-    not_yours,
-    offered_until,
+    COORDINATOR_ROLES,
+    check_stage_duration,
+    find_in_state,
+    find_visible_handoff,
+    handoff_decision,
+    letter_event,
+    not_authorized_refusal,
+    offer_receipt,
 )
-from dragoman.core.deciding.handoffs.lateness import lateness
+from dragoman.core.deciding.handoffs.lateness import sla_breach
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     HandoffExtended,
@@ -27,12 +27,12 @@ from dragoman.core.events import (
     MailPosted,
 )
 from dragoman.core.ids import handoff_stream
-from dragoman.core.limits import TEXT, check_json, check_text
-from dragoman.core.moments import within_span
+from dragoman.core.limits import MAX_TEXT, check_json, check_text
+from dragoman.core.moments import clamp_timestamp
 from dragoman.core.reading import Decision, Read
-from dragoman.core.states.handoff import NEXT_STAGE, Handoff
+from dragoman.core.states.handoff import STAGE_LABELS, Handoff
 
-RECOMMENDED: Final[Mapping[HandoffStatus, str]] = {
+RECOMMENDED_ACTIONS: Final[Mapping[HandoffStatus, str]] = {
     "proposed": "reassign",
     "validating": "reassign",
     "accepted": "reassign",
@@ -41,93 +41,96 @@ RECOMMENDED: Final[Mapping[HandoffStatus, str]] = {
 """State -> action recommended to the coordinator when it exceeds its SLA."""
 
 
-def escalate(command: EscalateHandoff, read: Read, now: int) -> Decision | Refusal:
+def decide_escalate(command: EscalateHandoff, read: Read, now: int) -> Decision | Refusal:
     """Escalate a stage that exceeds its SLA, once; the handoff stays in its state (S-ACP-10)."""
-    handoff = known(command.handoff, read)
+    handoff = find_visible_handoff(command.handoff, read)
     if isinstance(handoff, Refusal):
         return handoff
     if read.actor.role not in MAY_DISPATCH:
-        return not_yours(handoff, read.actor, "escalate", "the hub")
-    if not handoff.is_late(now):
-        return decided(handoff.id, handoff.status)
-    late = lateness(handoff, now, COORDINATOR, RECOMMENDED[handoff.status])
-    told = blocked_letter(read, command.told, handoff, "timeout", late.recommended)
-    decision = decided(handoff.id, handoff.status, late)
-    return Decision(decision.receipt, (*decision.events, told))
+        return not_authorized_refusal(handoff, read.actor, "escalate", "the hub")
+    if not handoff.is_overdue(now):
+        return handoff_decision(handoff.id, handoff.status)
+    breach = sla_breach(handoff, now, COORDINATOR, RECOMMENDED_ACTIONS[handoff.status])
+    letter = blocked_letter_event(read, command.told, handoff, "timeout", breach.recommended)
+    decision = handoff_decision(handoff.id, handoff.status, breach)
+    return Decision(decision.receipt, (*decision.events, letter))
 
 
-def blocked_letter(
-    read: Read, told: tuple[str, ...], handoff: Handoff, issue: str, recommended: str
+def blocked_letter_event(
+    read: Read, recipients: tuple[str, ...], handoff: Handoff, issue: str, recommended: str
 ) -> tuple[str, MailPosted]:
     """Letter to the coordinators about a handoff that does not proceed."""
-    said = {
+    fields = {
         "task_id": handoff.task,
         "blocking_issue": issue,
         "escalation_level": COORDINATOR,
         "recommended_action": recommended,
     }
-    return letter(read, "status.blocked", told or (COORDINATOR,), handoff, said)
+    return letter_event(read, "status.blocked", recipients or (COORDINATOR,), handoff, fields)
 
 
-def extend(command: ExtendHandoff, read: Read, now: int) -> Decision | Refusal:
+def decide_extend(command: ExtendHandoff, read: Read, now: int) -> Decision | Refusal:
     """Extend the deadline of the present stage, by a coordinator."""
     states = ("proposed", "validating", "accepted", "activated")
-    at = found(command.handoff, read, states, "extend_sla")
+    at = find_in_state(command.handoff, read, states, "extend_sla")
     if isinstance(at, Refusal):
         return at
     handoff, task = at
-    if read.actor.role not in COORDINATES:
-        return not_yours(handoff, read.actor, "extend_sla", "a coordinator")
-    refusal = check_sla(command.by_ms) or _check_stage(command.stage, handoff)
+    if read.actor.role not in COORDINATOR_ROLES:
+        return not_authorized_refusal(handoff, read.actor, "extend_sla", "a coordinator")
+    refusal = check_stage_duration(command.by_ms) or _check_stage(command.stage, handoff)
     if refusal:
         return refusal
-    begin = max(now, handoff.deadline or now)
-    until = within_span(begin + command.by_ms)
-    longer = HandoffExtended(until, read.actor.name, command.by_ms)
-    told = replace(offered_until(handoff, task), expires_at=until)
-    return Decision(told, ((handoff_stream(handoff.id), longer),))
+    begin = max(now, handoff.escalation_due_at or now)
+    until = clamp_timestamp(begin + command.by_ms)
+    extension = HandoffExtended(until, read.actor.name, command.by_ms)
+    receipt = replace(offer_receipt(handoff, task), expires_at=until)
+    return Decision(receipt, ((handoff_stream(handoff.id), extension),))
 
 
 def _check_stage(stage: str, handoff: Handoff) -> Refusal | None:
     """Check that the named stage, if any, is the present one."""
-    if stage in ("", handoff.status, NEXT_STAGE[handoff.status]):
+    if stage in ("", handoff.status, STAGE_LABELS[handoff.status]):
         return None
-    if stage not in {*NEXT_STAGE, *NEXT_STAGE.values()}:
-        known = ", ".join(NEXT_STAGE)
-        return Refusal("invalid_field", f"{stage[:40]!a} is no stage; use {known}", path="stage")
+    if stage not in {*STAGE_LABELS, *STAGE_LABELS.values()}:
+        states = ", ".join(STAGE_LABELS)
+        return Refusal("invalid_field", f"{stage[:40]!a} is no stage; use {states}", path="stage")
     return Refusal(
         "invalid_transition",
         f"{handoff.id} is {handoff.status}, not {stage}: only its present stage can be extended",
     )
 
 
-def note(command: NoteHandoff, read: Read, now: int) -> Decision | Refusal:
+def decide_note(command: NoteHandoff, read: Read, now: int) -> Decision | Refusal:
     """Add a note to the handoff, by one of its parties, a coordinator or the hub."""
     del now
-    handoff = known(command.handoff, read)
+    handoff = find_visible_handoff(command.handoff, read)
     if isinstance(handoff, Refusal):
         return handoff
     actor = read.actor
-    if actor.name not in (handoff.sender, handoff.recipient) and actor.role not in COORDINATES:
-        sides = f"{handoff.sender}, {handoff.recipient} or a coordinator"
-        return not_yours(handoff, actor, "add to", sides)
+    if (
+        actor.name not in (handoff.sender, handoff.recipient)
+        and actor.role not in COORDINATOR_ROLES
+    ):
+        allowed = f"{handoff.sender}, {handoff.recipient} or a coordinator"
+        return not_authorized_refusal(handoff, actor, "add to", allowed)
     refusal = (
-        check_text("kind", command.kind, _KIND, least=1)
-        or check_text("text", command.text, TEXT)
+        check_text("kind", command.kind, _MAX_KIND_CHARS, minimum=1)
+        or check_text("text", command.text, MAX_TEXT)
         or check_json("data", command.data)
-        or _check_kind(command)
+        or _check_note_kind(command)
     )
     if refusal:
         return refusal
-    said = HandoffNoted(actor.name, command.kind, command.text, command.data)
-    return decided(handoff.id, handoff.status, said)
+    event = HandoffNoted(actor.name, command.kind, command.text, command.data)
+    return handoff_decision(handoff.id, handoff.status, event)
 
 
-_KIND: Final = 64
-_SAID_BY_DECIDERS: Final = frozenset({"waiting", "superseded_by", "completion_notes"})
+_MAX_KIND_CHARS: Final = 64
+_RESERVED_NOTE_KINDS: Final = frozenset({"waiting", "superseded_by", "completion_notes"})
 
 
-def _check_kind(command: NoteHandoff) -> Refusal | None:
-    if command.kind not in _SAID_BY_DECIDERS:
+def _check_note_kind(command: NoteHandoff) -> Refusal | None:
+    if command.kind not in _RESERVED_NOTE_KINDS:
         return None
     return Refusal("invalid_field", f"a note cannot be of the kind {command.kind}")

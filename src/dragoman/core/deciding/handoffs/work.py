@@ -12,19 +12,19 @@ from dragoman.core.commands import (
     ReportOutcome,
 )
 from dragoman.core.deciding.handoffs.common import (
-    COORDINATES,
-    about,
-    found,
-    letter,
-    not_yours,
+    COORDINATOR_ROLES,
+    find_in_state,
+    handoff_receipt,
+    letter_event,
+    not_authorized_refusal,
 )
-from dragoman.core.deciding.handoffs.policy import why_not_to
-from dragoman.core.deciding.tasks.attempts import report
+from dragoman.core.deciding.handoffs.policy import policy_objection
+from dragoman.core.deciding.tasks.attempts import decide_report_outcome
 from dragoman.core.deciding.tasks.claims import check_lease_end
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    HandoffMoved,
     HandoffNoted,
+    HandoffTransitioned,
     Outcome,
     Status,
     TaskClaimed,
@@ -33,51 +33,53 @@ from dragoman.core.events import (
     TaskTransitioned,
 )
 from dragoman.core.ids import check_session, handoff_stream, task_stream
-from dragoman.core.limits import TEXT, TTL_MS, check_duration, check_json, check_text
+from dragoman.core.limits import LEASE_RANGE_MS, MAX_TEXT, check_duration, check_json, check_text
 from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, StreamEvents
 from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.lease import granted
-from dragoman.core.states.task import CLAIMABLE, Task
+from dragoman.core.states.lease import grant_lease
+from dragoman.core.states.task import CLAIMABLE_STATUSES, Task
 
 if TYPE_CHECKING:
     from dragoman.core.events import AnyEvent
 
-COMPLETION: Final = "completion_notes"
+COMPLETION_NOTE_KIND: Final = "completion_notes"
 """Kind of the note that ends the work."""
-MAKE_READY: Final = "a person, a coordinator or an orchestrator"
+READY_ROLES_TEXT: Final = "a person, a coordinator or an orchestrator"
 """Roles that may make a blocked, backlogged or deadlettered task ready, in words."""
-HELD_BACK: Final[Mapping[Status, tuple[str, str]]] = {
-    "blocked": ("blocked", "{owner}, " + MAKE_READY),
-    "backlog": ("in the backlog", MAKE_READY),
+PARKED_STATUSES: Final[Mapping[Status, tuple[str, str]]] = {
+    "blocked": ("blocked", "{owner}, " + READY_ROLES_TEXT),
+    "backlog": ("in the backlog", READY_ROLES_TEXT),
 }
 """Statuses that keep a recipient from beginning unless the owner offered the task in them -> the
 status in words, and who may make it ready.
 """
-_ENDS_THE_OFFER: Final[frozenset[Outcome]] = frozenset({"done", "blocked"})
+_ENDING_OUTCOMES: Final[frozenset[Outcome]] = frozenset({"done", "blocked"})
 """After a report with one of these outcomes nobody can begin; after a partial one they can."""
 
 
-def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refusal:
+def decide_activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refusal:
     """Begin the work: a new attempt of the recipient, which invalidates the sender's fencing token
     (S-OWN).
 
     A recipient whose lease has expired activates again: a new attempt, and no change of state.
     """
-    has_begun = is_adrift(read.handoff(command.handoff), read, now)
-    at = found(command.handoff, read, ("activated" if has_begun else "accepted",), "activate")
+    is_resumed = has_lost_lease(read.handoff(command.handoff), read, now)
+    at = find_in_state(
+        command.handoff, read, ("activated" if is_resumed else "accepted",), "activate"
+    )
     if isinstance(at, Refusal):
         return at
     handoff, task = at
     if read.actor.name != handoff.recipient:
-        return not_yours(handoff, read.actor, "activate", handoff.recipient)
+        return not_authorized_refusal(handoff, read.actor, "activate", handoff.recipient)
     attempt, fence = task.attempts + 1, task.fence + 1
-    lease = granted(handoff.recipient, fence, command.session, command.ttl_ms, now)
+    lease = grant_lease(handoff.recipient, fence, command.session, command.ttl_ms, now)
     refusal = (
-        check_duration("the lease", command.ttl_ms, *TTL_MS)
+        check_duration("the lease", command.ttl_ms, *LEASE_RANGE_MS)
         or (check_session(command.session) if command.session else None)
         or check_json("work_state_update", command.work_state_update)
-        or check_beginning(task)
-        or (None if has_begun else _check_policy(handoff, task, read, now))
+        or check_can_begin(task)
+        or (None if is_resumed else _check_recipient_policy(handoff, task, read, now))
         or check_lease_end(task, lease, now)
     )
     if refusal:
@@ -85,7 +87,7 @@ def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refus
     if command.failed:
         code, detail = command.failed[0]
         return Refusal(code, detail)
-    told = Receipt(
+    receipt = Receipt(
         task.id,
         "in-progress",
         attempt,
@@ -94,103 +96,107 @@ def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refus
         handoff_stream(handoff.id),
         state="activated",
     )
-    taken = TaskClaimed(
-        "ready" if task.status not in CLAIMABLE else task.status,
+    claim = TaskClaimed(
+        "ready" if task.status not in CLAIMABLE_STATUSES else task.status,
         attempt,
         fence,
         handoff.recipient,
         command.ttl_ms,
         command.session,
     )
-    begun = _taken_up(task, taken) if has_begun else _taken_over(handoff, task, taken)
-    return Decision(told, (*begun, *_noted(command, handoff)), LeaseChange(task.id, lease))
+    claim_events = (
+        _resume_events(task, claim) if is_resumed else _takeover_events(handoff, task, claim)
+    )
+    return Decision(
+        receipt, (*claim_events, *_work_state_notes(command, handoff)), LeaseChange(task.id, lease)
+    )
 
 
-def is_adrift(handoff: Handoff | None, read: Read, now: int) -> bool:
+def has_lost_lease(handoff: Handoff | None, read: Read, now: int) -> bool:
     """Return whether the handoff is activated and nobody holds a valid lease on its task."""
     if handoff is None or handoff.status != "activated":
         return False
     task = read.task(handoff.task)
     lease = None if isinstance(task, Refusal) else read.lease(task)
-    return lease is None or not lease.is_live(now)
+    return lease is None or not lease.is_valid(now)
 
 
-def check_beginning(task: Task) -> Refusal | None:
+def check_can_begin(task: Task) -> Refusal | None:
     """Check that the status of the task lets the recipient begin or resume."""
     if task.is_final:
         return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
     if task.status == "deadletter":
         return Refusal(
             "invalid_transition",
-            f"{task.id} is in the deadletter: {MAKE_READY} has to make it ready",
+            f"{task.id} is in the deadletter: {READY_ROLES_TEXT} has to make it ready",
         )
-    if task.status in HELD_BACK and not (task.handoff and task.handoff.lifts_block):
-        where, who = HELD_BACK[task.status]
+    if task.status in PARKED_STATUSES and not (task.handoff and task.handoff.lifts_block):
+        state_text, allowed = PARKED_STATUSES[task.status]
         owner = task.assignee or "its owner"
         return Refusal(
             "not_ready",
-            f"{task.id} is {where}: {who.format(owner=owner)} has to make it ready first",
+            f"{task.id} is {state_text}: {allowed.format(owner=owner)} has to make it ready first",
         )
     if task.open_blockers:
         return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
-    return _check_report(task)
+    return _check_no_ending_report(task)
 
 
-def _check_report(task: Task) -> Refusal | None:
+def _check_no_ending_report(task: Task) -> Refusal | None:
     """Check that the holder has not reported the task done or blocked.
 
     Such a report counts even while it waits for the end of the holder's session.
     """
-    said = task.reported if task.status == "in-progress" else None
-    if said is None or said.outcome not in _ENDS_THE_OFFER:
+    reported = task.reported if task.status == "in-progress" else None
+    if reported is None or reported.outcome not in _ENDING_OUTCOMES:
         return None
     takes_effect = "which takes effect when its session ends, or its lease"
     return Refusal(
-        "not_ready", f"{said.agent} has reported {task.id} {said.outcome}, {takes_effect}"
+        "not_ready", f"{reported.agent} has reported {task.id} {reported.outcome}, {takes_effect}"
     )
 
 
-def _check_policy(handoff: Handoff, task: Task, read: Read, now: int) -> Refusal | None:
+def _check_recipient_policy(handoff: Handoff, task: Task, read: Read, now: int) -> Refusal | None:
     """Check that the policy of the task's intent still permits the recipient."""
-    forbidden = why_not_to(handoff.recipient, task, read, now, handoff.package)
-    return Refusal("policy_violation", forbidden) if forbidden else None
+    objection = policy_objection(handoff.recipient, task, read, now, handoff.package)
+    return Refusal("policy_violation", objection) if objection else None
 
 
-def _taken_up(task: Task, taken: TaskClaimed) -> StreamEvents:
+def _resume_events(task: Task, claim: TaskClaimed) -> StreamEvents:
     """Events by which the recipient resumes; the task leaves its expired lease first.
 
     That is no failed attempt: the recipient came back before the expired lease was handled.
     """
     stream = task_stream(task.id)
-    if task.status in CLAIMABLE:
-        return ((stream, taken),)
-    put_down = TaskTransitioned(task.status, "ready", "taken up again after its lease has ended")
-    return ((stream, put_down), (stream, taken))
+    if task.status in CLAIMABLE_STATUSES:
+        return ((stream, claim),)
+    release = TaskTransitioned(task.status, "ready", "taken up again after its lease has ended")
+    return ((stream, release), (stream, claim))
 
 
-def _taken_over(handoff: Handoff, task: Task, taken: TaskClaimed) -> StreamEvents:
+def _takeover_events(handoff: Handoff, task: Task, claim: TaskClaimed) -> StreamEvents:
     """Events by which the task changes hands; a task that is in progress is released first."""
     stream = task_stream(task.id)
     events: list[tuple[str, AnyEvent]] = [
         (
             handoff_stream(handoff.id),
-            HandoffMoved("accepted", "activated", by=handoff.recipient),
+            HandoffTransitioned("accepted", "activated", by=handoff.recipient),
         )
     ]
-    if task.status not in CLAIMABLE:
-        put_down = TaskTransitioned(task.status, "ready", f"handed over by {handoff.id}")
-        events.append((stream, put_down))
+    if task.status not in CLAIMABLE_STATUSES:
+        release = TaskTransitioned(task.status, "ready", f"handed over by {handoff.id}")
+        events.append((stream, release))
     owner = task.handoff.owner if task.handoff else handoff.sender
-    chain = handoff.chain_once_taken
+    chain = handoff.chain_after_activation
     return (
         *events,
         (stream, TaskEdited(reserved_for=handoff.recipient)),
-        (stream, taken),
+        (stream, claim),
         (stream, TaskHandedOver(handoff.id, chain, owner, handoff.recipient, True)),
     )
 
 
-def _noted(command: ActivateHandoff, handoff: Handoff) -> StreamEvents:
+def _work_state_notes(command: ActivateHandoff, handoff: Handoff) -> StreamEvents:
     """Note with the present state of the work; the package itself never changes (S-ACP-11)."""
     if not command.work_state_update:
         return ()
@@ -198,18 +204,18 @@ def _noted(command: ActivateHandoff, handoff: Handoff) -> StreamEvents:
     return ((handoff_stream(handoff.id), update),)
 
 
-def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refusal:
+def decide_complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refusal:
     """Complete the handoff: this is also the report of the recipient's attempt (S-SESSION)."""
-    at = found(command.handoff, read, ("activated",), "complete")
+    at = find_in_state(command.handoff, read, ("activated",), "complete")
     if isinstance(at, Refusal):
         return at
     handoff, task = at
     if read.actor.name != handoff.recipient:
-        return not_yours(handoff, read.actor, "complete", handoff.recipient)
+        return not_authorized_refusal(handoff, read.actor, "complete", handoff.recipient)
     details: dict[str, object] = {"handoff": handoff.id}
     if command.final_artifacts:
         details["final_artifacts"] = list(command.final_artifacts)
-    reported = report(
+    reported = decide_report_outcome(
         ReportOutcome(
             task.id, "done", command.notes, details=details, apply=True, backoff=command.backoff
         ),
@@ -218,15 +224,15 @@ def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refus
     )
     if isinstance(reported, Refusal) and reported.code == "lease_lost":
         lost = f"{handoff.recipient} does not hold {task.id} any more"
-        held_up = check_beginning(task)
-        first = f"{held_up.detail}; then " if held_up else ""
-        again = f"{first}activate {handoff.id} again, then complete it"
-        return Refusal("lease_lost", f"{lost}: {again}")
+        obstacle = check_can_begin(task)
+        prefix = f"{obstacle.detail}; then " if obstacle else ""
+        hint = f"{prefix}activate {handoff.id} again, then complete it"
+        return Refusal("lease_lost", f"{lost}: {hint}")
     if isinstance(reported, Refusal):
         return reported
     data = {k: v for k, v in details.items() if k != "handoff"}
-    said = HandoffNoted(read.actor.name, COMPLETION, command.notes, data)
-    done = completed(handoff, task, read, said)
+    note = HandoffNoted(read.actor.name, COMPLETION_NOTE_KIND, command.notes, data)
+    done = completion_events(handoff, task, read, note)
     return replace(
         reported,
         events=(*reported.events, *done),
@@ -234,8 +240,8 @@ def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refus
     )
 
 
-def completed(
-    handoff: Handoff, task: Task, read: Read, said: HandoffNoted, *, is_left: bool = False
+def completion_events(
+    handoff: Handoff, task: Task, read: Read, note: HandoffNoted, *, is_checkpoint: bool = False
 ) -> StreamEvents:
     """Events that end the recipient's part, whatever dialect reported it, and a letter to the
     sender.
@@ -244,29 +250,35 @@ def completed(
     done.
     """
     stream = handoff_stream(handoff.id)
-    over: StreamEvents = (
-        (stream, HandoffMoved("activated", "completed", said.text, by=said.by)),
-        (stream, said),
+    events: StreamEvents = (
+        (stream, HandoffTransitioned("activated", "completed", note.text, by=note.by)),
+        (stream, note),
         (task_stream(task.id), TaskHandedOver(handoff.id, task.chain)),
     )
     if read.actor.name == handoff.sender:
-        return over
-    whose, more = handoff.recipient, {"note": said.text} if is_left else {}
-    told = letter(read, "handoff.complete", (handoff.sender,), handoff, more, whose=whose)
-    return (*over, told)
+        return events
+    speaker, fields = handoff.recipient, {"note": note.text} if is_checkpoint else {}
+    notice = letter_event(
+        read, "handoff.complete", (handoff.sender,), handoff, fields, speaker=speaker
+    )
+    return (*events, notice)
 
 
-def close(command: CloseHandoff, read: Read, now: int) -> Decision | Refusal:
+def decide_close(command: CloseHandoff, read: Read, now: int) -> Decision | Refusal:
     """Close the record of the handoff."""
     del now
-    at = found(command.handoff, read, ("rejected", "completed"), "close")
+    at = find_in_state(command.handoff, read, ("rejected", "completed"), "close")
     if isinstance(at, Refusal):
         return at
     handoff, task = at
-    if read.actor.name != handoff.sender and read.actor.role not in COORDINATES:
-        return not_yours(handoff, read.actor, "close", f"{handoff.sender} or a coordinator")
-    refusal = check_text("closure_notes", command.notes, TEXT)
+    if read.actor.name != handoff.sender and read.actor.role not in COORDINATOR_ROLES:
+        return not_authorized_refusal(
+            handoff, read.actor, "close", f"{handoff.sender} or a coordinator"
+        )
+    refusal = check_text("closure_notes", command.notes, MAX_TEXT)
     if refusal:
         return refusal
-    closed = HandoffMoved(handoff.status, "closed", command.notes, by=read.actor.name)
-    return Decision(about(handoff.id, "closed", task), ((handoff_stream(handoff.id), closed),))
+    closed = HandoffTransitioned(handoff.status, "closed", command.notes, by=read.actor.name)
+    return Decision(
+        handoff_receipt(handoff.id, "closed", task), ((handoff_stream(handoff.id), closed),)
+    )

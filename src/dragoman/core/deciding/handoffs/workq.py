@@ -3,55 +3,55 @@
 from dragoman.core import missing
 from dragoman.core.authority import check_write
 from dragoman.core.commands import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
-from dragoman.core.deciding.handoffs.common import COORDINATES
+from dragoman.core.deciding.handoffs.common import COORDINATOR_ROLES
 from dragoman.core.errors import Refusal
-from dragoman.core.events import ItemStatus, WorkItemAdded, WorkItemEvent, WorkItemPassed
+from dragoman.core.events import WorkItemAdded, WorkItemEvent, WorkItemOwnerChanged, WorkItemStatus
 from dragoman.core.ids import check_agent, check_id, workq_stream
-from dragoman.core.limits import TITLE, check_text
-from dragoman.core.reading import Decision, Read, noted
+from dragoman.core.limits import MAX_TITLE, check_text
+from dragoman.core.reading import Decision, Read, stream_decision
 from dragoman.core.states.work_item import WorkItem
 
 
-def add(command: AddWorkItem, read: Read, now: int) -> Decision | Refusal:
+def decide_add_item(command: AddWorkItem, read: Read, now: int) -> Decision | Refusal:
     """Add an item, which nobody owns yet."""
     del now
     id = command.id or read.cause
     refusal = (
         check_write(read.actor)
         or check_id(id, "item id")
-        or check_text("title", command.title, TITLE)
+        or check_text("title", command.title, MAX_TITLE)
     )
     if refusal:
         return refusal
-    known = read.work_item(id)
-    if known is not None and known.title == command.title:
-        return _about(id, known.status)
-    if known is not None:
+    existing = read.work_item(id)
+    if existing is not None and existing.title == command.title:
+        return _item_decision(id, existing.status)
+    if existing is not None:
         return Refusal("already_exists", f"the work queue has an item {id} already")
-    return _about(id, "open", WorkItemAdded(id, command.title))
+    return _item_decision(id, "open", WorkItemAdded(id, command.title))
 
 
-def claim(command: ClaimWorkItem, read: Read, now: int) -> Decision | Refusal:
+def decide_claim_item(command: ClaimWorkItem, read: Read, now: int) -> Decision | Refusal:
     """Claim an item for the caller, or pass it on to another owner."""
     del now
     owner = command.owner or read.actor.name
     refusal = check_write(read.actor) or check_agent(owner)
     if refusal:
         return refusal
-    item = _found(command.item, read)
+    item = _find_item(command.item, read)
     if isinstance(item, Refusal):
         return item
-    may_give = read.actor.role in COORDINATES or item.owner == read.actor.name
+    may_give = read.actor.role in COORDINATOR_ROLES or item.owner == read.actor.name
     if owner != read.actor.name and not may_give:
         return Refusal("not_authorized", f"{read.actor.label} may not give {item.id} to {owner}")
     if item.owner == owner:
-        return _about(item.id, item.status)
+        return _item_decision(item.id, item.status)
     if item.owner and item.owner not in (command.sender, read.actor.name):
         return Refusal("already_claimed", f"{item.id} is {item.owner}'s")
-    return _about(item.id, "claimed", WorkItemPassed(item.id, owner, "claimed"))
+    return _item_decision(item.id, "claimed", WorkItemOwnerChanged(item.id, owner, "claimed"))
 
 
-def release(command: ReleaseWorkItem, read: Read, now: int) -> Decision | Refusal:
+def decide_release_item(command: ReleaseWorkItem, read: Read, now: int) -> Decision | Refusal:
     """Release an item; `is_orphaned`: its owner is gone, and it waits for a new one.
 
     The hub records items that were orphaned in an external queue, so that they are found here. An
@@ -61,26 +61,28 @@ def release(command: ReleaseWorkItem, read: Read, now: int) -> Decision | Refusa
     refusal = check_write(read.actor)
     if refusal:
         return refusal
-    item = _found(command.item, read)
-    runs_the_show = read.actor.role in COORDINATES
-    status: ItemStatus = "orphaned" if command.is_orphaned else "open"
+    item = _find_item(command.item, read)
+    is_coordinator = read.actor.role in COORDINATOR_ROLES
+    status: WorkItemStatus = "orphaned" if command.is_orphaned else "open"
     if isinstance(item, Refusal):
         if item.code != "work_item_not_found" or read.actor.role != "system":
             return item
-        events = (WorkItemAdded(command.item, ""), WorkItemPassed(command.item, "", status))
-        return _about(command.item, status, *events)
-    if item.owner != read.actor.name and not runs_the_show:
-        whose = f"is {item.owner}'s" if item.owner else "is nobody's"
-        return Refusal("not_authorized", f"{item.id} {whose}: {read.actor.name} cannot release it")
-    is_a_third_s = command.is_orphaned and item.owner not in ("", command.sender)
-    if is_a_third_s or (not item.owner and item.status == status):
-        return _about(item.id, item.status)
-    return _about(item.id, status, WorkItemPassed(item.id, "", status))
+        events = (WorkItemAdded(command.item, ""), WorkItemOwnerChanged(command.item, "", status))
+        return _item_decision(command.item, status, *events)
+    if item.owner != read.actor.name and not is_coordinator:
+        owner_text = f"is {item.owner}'s" if item.owner else "is nobody's"
+        return Refusal(
+            "not_authorized", f"{item.id} {owner_text}: {read.actor.name} cannot release it"
+        )
+    is_of_third_party = command.is_orphaned and item.owner not in ("", command.sender)
+    if is_of_third_party or (not item.owner and item.status == status):
+        return _item_decision(item.id, item.status)
+    return _item_decision(item.id, status, WorkItemOwnerChanged(item.id, "", status))
 
 
-def _found(id: str, read: Read) -> WorkItem | Refusal:
+def _find_item(id: str, read: Read) -> WorkItem | Refusal:
     return check_id(id, "item id") or read.work_item(id) or missing.work_item(id)
 
 
-def _about(id: str, status: ItemStatus, *events: WorkItemEvent) -> Decision:
-    return noted(workq_stream(id), status, *events)
+def _item_decision(id: str, status: WorkItemStatus, *events: WorkItemEvent) -> Decision:
+    return stream_decision(workq_stream(id), status, *events)

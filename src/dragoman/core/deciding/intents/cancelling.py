@@ -4,40 +4,44 @@ from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DELEGATE
 from dragoman.core.commands import CancelIntent
-from dragoman.core.deciding.tasks.lifecycle import moved
+from dragoman.core.deciding.tasks.lifecycle import transition_events
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import intent_stream
-from dragoman.core.limits import REASON, check_text
+from dragoman.core.limits import MAX_REASON, check_text
 from dragoman.core.reading import Decision, LeaseChange, Read, Receipt
-from dragoman.core.states.intent import Intent, intent_of
-from dragoman.core.states.task import Task, can_move
+from dragoman.core.states.intent import Intent, intent_of_task
+from dragoman.core.states.task import Task, can_transition
 
 
-def cancel(command: CancelIntent, read: Read, now: int) -> Decision | Refusal:
+def decide_cancel(command: CancelIntent, read: Read, now: int) -> Decision | Refusal:
     """Cancel the intent's task; its open request ends without counting for or against the agent."""
     del now
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    intent = intent_of(task, read.intent)
+    intent = intent_of_task(task, read.intent)
     if intent is None:
         return missing.intent_of(task.id)
-    refusal = check_text("reason", command.reason, REASON) or _check_whose(intent, read.actor)
+    refusal = check_text("reason", command.reason, MAX_REASON) or _check_may_cancel(
+        intent, read.actor
+    )
     if refusal:
         return refusal
-    told = Receipt(task.id, "cancelled", task.attempts, task.fence, stream=intent_stream(intent.id))
+    receipt = Receipt(
+        task.id, "cancelled", task.attempts, task.fence, stream=intent_stream(intent.id)
+    )
     if task.status == "cancelled":
-        return Decision(told)
-    if not can_move(task.status, "cancelled"):
-        return _over(intent, task)
+        return Decision(receipt)
+    if not can_transition(task.status, "cancelled"):
+        return _not_cancellable_refusal(intent, task)
     return Decision(
-        told,
-        moved(task, "cancelled", command.reason, read),
+        receipt,
+        transition_events(task, "cancelled", command.reason, read),
         LeaseChange(task.id, None) if task.status == "in-progress" else None,
     )
 
 
-def _check_whose(intent: Intent, actor: Actor) -> Refusal | None:
+def _check_may_cancel(intent: Intent, actor: Actor) -> Refusal | None:
     if actor.role in MAY_DELEGATE or actor.label == f"agent:{intent.by}":
         return None
     return Refusal(
@@ -47,7 +51,7 @@ def _check_whose(intent: Intent, actor: Actor) -> Refusal | None:
     )
 
 
-def _over(intent: Intent, task: Task) -> Refusal:
+def _not_cancellable_refusal(intent: Intent, task: Task) -> Refusal:
     return Refusal(
         "invalid_transition",
         f"{intent.id} is {intent.state} and its task is {task.status}: there is nothing left to "

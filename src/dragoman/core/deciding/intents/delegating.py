@@ -8,13 +8,18 @@ from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DELEGATE, check_write
 from dragoman.core.commands import CreateTask, DelegateIntent
-from dragoman.core.deciding.course import SHOWN_VETOES, Course, Terms, task_after
-from dragoman.core.deciding.intents.wishes import faults
-from dragoman.core.deciding.tasks.lifecycle import born
+from dragoman.core.deciding.course import (
+    MAX_SHOWN_VETOES,
+    DelegationTerms,
+    IntentWorkflow,
+    fold_task_events,
+)
+from dragoman.core.deciding.intents.wishes import check_fields
+from dragoman.core.deciding.tasks.lifecycle import create_task
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     IntentCreated,
-    IntentFollowed,
+    IntentFollowedUp,
     IntentRejected,
     TaskAliased,
     TaskCreated,
@@ -25,58 +30,58 @@ from dragoman.core.ids import (
     task_stream,
 )
 from dragoman.core.limits import (
-    FOLLOWERS,
-    REASON,
-    TITLE,
-    WAIT_MS,
+    MAX_FOLLOW_UPS,
+    MAX_REASON,
+    MAX_TITLE,
+    WAIT_RANGE_MS,
     check_duration,
 )
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Decision, Read, Receipt, StreamEvents
-from dragoman.core.rules.governance import NOBODY, check_goal, told_beside
-from dragoman.core.rules.handoff_chain import on_its_way
+from dragoman.core.rules.governance import NO_AGENTS, agent_visible_texts, forbidden_goal_reason
+from dragoman.core.rules.handoff_chain import active_handoff_refusal
 from dragoman.core.states.intent import (
-    EVOLVE_INTENT,
-    KIND,
-    RENEWABLE,
-    Closed,
+    INTENT_ALIAS_KIND,
+    INTENT_FOLDS,
+    RENEWABLE_STATES,
+    ClosedRequest,
     Intent,
     OpenRequest,
-    intent_of,
+    intent_of_task,
 )
 from dragoman.core.states.task import Task
-from dragoman.core.states.task_fold import EVOLVE_TASK
+from dragoman.core.states.task_fold import TASK_FOLDS
 
-ORIGIN: Final = "ccos"
-_NAMED: Final = 5
+TASK_ORIGIN: Final = "ccos"
+_MAX_NAMED_AGENTS: Final = 5
 """At most this many agents are named for one reason."""
-_OPEN: Final = ("backlog", "ready")
+_DELEGABLE_STATUSES: Final = ("backlog", "ready")
 """Statuses in which an existing task can be delegated."""
 
 
-def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusal:
+def decide_delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusal:
     """Delegate a new intent to the first eligible candidate, or reject it."""
-    refusal = check_write(read.actor) or next(filter(None, faults(command)), None)
+    refusal = check_write(read.actor) or next(filter(None, check_fields(command)), None)
     if refusal:
         return refusal
-    command = _with_exact_numbers(command)
+    command = _normalize_numbers(command)
     id = command.id or read.cause
-    refusal = _check_request(command.request_id, id, read)
+    refusal = _check_request_id_free(command.request_id, id, read)
     if refusal:
         return refusal
-    known = read.intent(id)
-    if known is not None:
-        return _again(command, known, read, now)
+    existing = read.intent(id)
+    if existing is not None:
+        return _decide_again(command, existing, read, now)
     followed = read.intent(command.follows) if command.follows else None
     if command.follows and followed is None:
         return missing.intent(command.follows, "follows")
-    refusal = None if followed is None else _check_follower(followed, read.actor)
+    refusal = None if followed is None else _check_may_follow(followed, read.actor)
     if refusal:
         return refusal
-    begun = _check_time(command, now) or _begun(command, id, read, now)
-    if isinstance(begun, Refusal):
-        return begun
-    task = _task_of(begun, read, now)
+    task_decision = _check_time_limit(command, now) or _find_or_create_task(command, id, read, now)
+    if isinstance(task_decision, Refusal):
+        return task_decision
+    task = _resulting_task(task_decision, read, now)
     created = IntentCreated(
         id,
         task.id,
@@ -93,15 +98,17 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
         command.kept_bytes,
         command.passed_on,
     )
-    events: StreamEvents = (*begun.events, (intent_stream(id), created))
+    events: StreamEvents = (*task_decision.events, (intent_stream(id), created))
     if followed is not None:
-        events += ((intent_stream(followed.id), IntentFollowed(followed.id, id)),)
-    course = Course(EVOLVE_INTENT[IntentCreated](None, created, now), task, read, now)
-    _give(course, command)
-    return Decision(receipt_of(course), (*events, *course.events), number=begun.number)
+        events += ((intent_stream(followed.id), IntentFollowedUp(followed.id, id)),)
+    workflow = IntentWorkflow(INTENT_FOLDS[IntentCreated](None, created, now), task, read, now)
+    _offer_or_reject(workflow, command)
+    return Decision(
+        workflow_receipt(workflow), (*events, *workflow.events), number=task_decision.number
+    )
 
 
-def _check_request(request_id: str, intent: str, read: Read) -> Refusal | None:
+def _check_request_id_free(request_id: str, intent: str, read: Read) -> Refusal | None:
     """Check that no other intent uses this request id: an agent that gets an id twice works on it
     once.
     """
@@ -114,7 +121,7 @@ def _check_request(request_id: str, intent: str, read: Read) -> Refusal | None:
     )
 
 
-def _check_follower(followed: Intent, actor: Actor) -> Refusal | None:
+def _check_may_follow(followed: Intent, actor: Actor) -> Refusal | None:
     """Check that the caller may follow up this intent, and how many do: each is recorded in its
     chain.
     """
@@ -124,23 +131,24 @@ def _check_follower(followed: Intent, actor: Actor) -> Refusal | None:
             f"{actor.label} may not follow up {followed.id}: that is up to {followed.by}, its "
             "agents, a person, an orchestrator or a coordinator",
         )
-    if len(followed.followed_by) >= FOLLOWERS:
+    if len(followed.followed_by) >= MAX_FOLLOW_UPS:
         return Refusal(
             "invalid_field",
-            f"{followed.id} is followed up by {FOLLOWERS} intents already; follow up one of these",
+            f"{followed.id} is followed up by {MAX_FOLLOW_UPS} intents already; follow up one "
+            "of these",
         )
     return None
 
 
-def receipt_of(course: Course) -> Receipt:
+def workflow_receipt(workflow: IntentWorkflow) -> Receipt:
     """Receipt with the state of the task, about the intent."""
-    task = course.task
+    task = workflow.task
     return Receipt(
-        task.id, task.status, task.attempts, task.fence, stream=intent_stream(course.intent.id)
+        task.id, task.status, task.attempts, task.fence, stream=intent_stream(workflow.intent.id)
     )
 
 
-def _with_exact_numbers(command: DelegateIntent) -> DelegateIntent:
+def _normalize_numbers(command: DelegateIntent) -> DelegateIntent:
     """The command with numbers that are read back as they were stored."""
     policy = command.policy
     if policy.cost_ceiling is None:
@@ -149,145 +157,158 @@ def _with_exact_numbers(command: DelegateIntent) -> DelegateIntent:
     return replace(command, policy=exact)
 
 
-def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Decision | Refusal:
+def _decide_again(
+    command: DelegateIntent, existing: Intent, read: Read, now: int
+) -> Decision | Refusal:
     """Decide a repeated delegation: a no-op, or a new start of an intent that was rejected or needs
     follow-up.
     """
-    task = read.task(known.task)
+    task = read.task(existing.task)
     if isinstance(task, Refusal):
         return task
-    course = Course(known, task, read, now)
-    refusal = _check_the_same(command, known)
+    workflow = IntentWorkflow(existing, task, read, now)
+    refusal = _check_same_goal(command, existing)
     if refusal:
         return refusal
     if command.request_id and read.requested(command.request_id):
-        return _check_whose(command, known) or _repeated(command, course, before=True)
+        return _check_same_agent(command, existing) or _repeat_decision(
+            command, workflow, is_recorded=True
+        )
     # Nothing can start with a deadline that has passed: stating it again is a repeat.
-    is_late = 0 < command.due_by == known.due_by <= now
-    is_to_begin = known.state in RENEWABLE and not task.is_final and not is_late
+    is_late = 0 < command.due_by == existing.due_by <= now
+    is_to_begin = existing.state in RENEWABLE_STATES and not task.is_final and not is_late
     if not is_to_begin or task.status == "in-progress":
-        return _check_whose(command, known) or _repeated(command, course)
-    refusal = _check_renewer(known, read.actor) or _check_time(command, now)
+        return _check_same_agent(command, existing) or _repeat_decision(command, workflow)
+    refusal = _check_may_renew(existing, read.actor) or _check_time_limit(command, now)
     if refusal:
         return refusal
     if task.open_blockers:
-        return _waits(task)
+        return _blocked_refusal(task)
     if task.handoff is not None:
-        return on_its_way(task, task.handoff)
-    _give(course, command)
-    return Decision(receipt_of(course), course.events)
+        return active_handoff_refusal(task, task.handoff)
+    _offer_or_reject(workflow, command)
+    return Decision(workflow_receipt(workflow), workflow.events)
 
 
-def _repeated(command: DelegateIntent, course: Course, *, before: bool = False) -> Decision:
+def _repeat_decision(
+    command: DelegateIntent, workflow: IntentWorkflow, *, is_recorded: bool = False
+) -> Decision:
     """Accept a repeat, with a remark on what differs this time."""
-    remark = _remark(command, course, "" if before else command.request_id)
-    return Decision(replace(receipt_of(course), before=before, remark=remark))
+    remark = _ignored_fields_remark(command, workflow, "" if is_recorded else command.request_id)
+    return Decision(replace(workflow_receipt(workflow), before=is_recorded, remark=remark))
 
 
-def _remark(command: DelegateIntent, course: Course, request_id: str) -> str:
+def _ignored_fields_remark(
+    command: DelegateIntent, workflow: IntentWorkflow, request_id: str
+) -> str:
     """Remark on fields of a repeat that are ignored; `request_id`: another name for the request."""
-    known = course.intent
-    if course.task.status == "cancelled":
-        return f"{known.id} stays cancelled: delegate another intent, to follow it up"
-    last = _last_request(known)
+    existing = workflow.intent
+    if workflow.task.status == "cancelled":
+        return f"{existing.id} stays cancelled: delegate another intent, to follow it up"
+    last = _last_request(existing)
     instead = f" (its request is {last.id})" if last else ""
-    said = (
+    comparisons = (
         (f"request_id{instead}", request_id, ""),
-        ("meta and other fields", command.passed_on, known.passed_on),
-        ("deadline", command.due_by, known.due_by),
+        ("meta and other fields", command.passed_on, existing.passed_on),
+        ("deadline", command.due_by, existing.due_by),
     )
-    other = ", ".join(what for what, now, then in said if now and now != then)
-    if not other:
+    ignored = ", ".join(
+        field for field, stated, recorded in comparisons if stated and stated != recorded
+    )
+    if not ignored:
         return ""
-    return f"{known.id} was delegated before and is unchanged; ignored: {other}"
+    return f"{existing.id} was delegated before and is unchanged; ignored: {ignored}"
 
 
-def _check_renewer(known: Intent, actor: Actor) -> Refusal | None:
-    if actor.role in MAY_DELEGATE or actor.name == known.by:
+def _check_may_renew(existing: Intent, actor: Actor) -> Refusal | None:
+    if actor.role in MAY_DELEGATE or actor.name == existing.by:
         return None
     return Refusal(
         "not_authorized",
-        f"{actor.label} may not delegate {known.id} anew: that is up to {known.by}, a person, an "
+        f"{actor.label} may not delegate {existing.id} anew: that is up to {existing.by}, a "
+        "person, an "
         "orchestrator or a coordinator",
     )
 
 
-def _check_time(command: DelegateIntent, now: int) -> Refusal | None:
+def _check_time_limit(command: DelegateIntent, now: int) -> Refusal | None:
     """Check the deadline of an intent that is to start; a repeat is not checked."""
     if 0 < command.due_by <= now:
-        why = f"the deadline {to_rfc3339(command.due_by)} has passed"
-        return Refusal("invalid_field", why, path="due_by")
-    patience = command.patience_ms
-    if not patience:
+        detail = f"the deadline {to_rfc3339(command.due_by)} has passed"
+        return Refusal("invalid_field", detail, path="due_by")
+    time_limit = command.patience_ms
+    if not time_limit:
         return None
-    return check_duration("the time until the deadline", patience, *WAIT_MS, path="due_by")
+    return check_duration("the time until the deadline", time_limit, *WAIT_RANGE_MS, path="due_by")
 
 
-def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
+def _check_same_goal(command: DelegateIntent, existing: Intent) -> Refusal | None:
     """Check that the repeat is about the same goal, plan and followed intent."""
     for field in ("goal", "params", "constraints", "skills"):
-        if getattr(command, field) != getattr(known, field):
+        if getattr(command, field) != getattr(existing, field):
             what = "another" if field == "goal" else "other"
             return Refusal(
                 "already_exists",
-                f"there is an intent {known.id} with {what} {field}; say the same, or use another "
+                f"there is an intent {existing.id} with {what} {field}; say the same, or use "
+                "another "
                 "id",
             )
-    for what, said, has in (
-        ("plan", command.plan, known.plan),
-        ("intent that it follows", command.follows, known.follows),
+    for what, stated, has in (
+        ("plan", command.plan, existing.plan),
+        ("intent that it follows", command.follows, existing.follows),
     ):
-        if said not in ("", has):
+        if stated not in ("", has):
             return Refusal(
                 "already_exists",
-                f"there is an intent {known.id}, and the {what} is {has or 'none'}, not "
-                f"{said}; use another id",
+                f"there is an intent {existing.id}, and the {what} is {has or 'none'}, not "
+                f"{stated}; use another id",
             )
     return None
 
 
-def _check_whose(command: DelegateIntent, known: Intent) -> Refusal | None:
+def _check_same_agent(command: DelegateIntent, existing: Intent) -> Refusal | None:
     """Check that a named agent is the one that has, or last had, the request."""
-    last = _last_request(known)
+    last = _last_request(existing)
     if not command.agent or last is None or last.agent == command.agent:
         return None
     return Refusal(
         "already_exists",
-        f"{known.id} is {known.state}, and {last.id} went to {last.agent}, not to {command.agent}; "
+        f"{existing.id} is {existing.state}, and {last.id} went to {last.agent}, not to "
+        f"{command.agent}; "
         "use another id, or give its task another owner",
     )
 
 
-def _last_request(known: Intent) -> OpenRequest | Closed | None:
-    return known.request or next(reversed(known.closed), None)
+def _last_request(existing: Intent) -> OpenRequest | ClosedRequest | None:
+    return existing.request or next(reversed(existing.closed), None)
 
 
-def _give(course: Course, command: DelegateIntent) -> None:
+def _offer_or_reject(workflow: IntentWorkflow, command: DelegateIntent) -> None:
     """Offer the intent to its candidates; if none is eligible, reject it and block its task."""
-    beside = told_beside(course.intent, course.task, command.passed_on)
-    forbidden = check_goal(command.goal, command.policy, beside)
-    if forbidden is None and command.candidates and _offered(course, command):
+    texts = agent_visible_texts(workflow.intent, workflow.task, command.passed_on)
+    forbidden = forbidden_goal_reason(command.goal, command.policy, texts)
+    if forbidden is None and command.candidates and _offer_to_candidates(workflow, command):
         return
-    reasons = (forbidden,) if forbidden else _why_not_them(course) or (NOBODY,)
-    unsaid = 0 if command.due_by == course.intent.due_by else command.due_by
-    course.say(IntentRejected(course.intent.id, reasons, due_by=unsaid))
-    status = course.task.status
-    if status in _OPEN:
-        course.move(TaskTransitioned(status, "blocked", "; ".join(reasons)[:REASON]))
+    reasons = (forbidden,) if forbidden else _veto_summaries(workflow) or (NO_AGENTS,)
+    unsaid = 0 if command.due_by == workflow.intent.due_by else command.due_by
+    workflow.record_intent(IntentRejected(workflow.intent.id, reasons, due_by=unsaid))
+    status = workflow.task.status
+    if status in _DELEGABLE_STATUSES:
+        workflow.record_task(TaskTransitioned(status, "blocked", "; ".join(reasons)[:MAX_REASON]))
 
 
-def _why_not_them(course: Course) -> tuple[str, ...]:
+def _veto_summaries(workflow: IntentWorkflow) -> tuple[str, ...]:
     """Reasons of the vetoes, each once, with the agents that it concerns."""
-    told: list[str] = []
-    for reason, agents in list(course.vetoed.items())[:SHOWN_VETOES]:
-        others = len(agents) - _NAMED
+    summaries: list[str] = []
+    for reason, agents in list(workflow.vetoed.items())[:MAX_SHOWN_VETOES]:
+        others = len(agents) - _MAX_NAMED_AGENTS
         more = f" and {others} more" if others > 0 else ""
-        told.append(f"{', '.join(agents[:_NAMED])}{more}: {reason}")
-    return tuple(told)
+        summaries.append(f"{', '.join(agents[:_MAX_NAMED_AGENTS])}{more}: {reason}")
+    return tuple(summaries)
 
 
-def _offered(course: Course, command: DelegateIntent) -> bool:
-    terms = Terms(
+def _offer_to_candidates(workflow: IntentWorkflow, command: DelegateIntent) -> bool:
+    terms = DelegationTerms(
         command.policy,
         command.patience_ms,
         command.tries,
@@ -296,38 +317,40 @@ def _offered(course: Course, command: DelegateIntent) -> bool:
         command.due_by,
     )
     # A new start: agents that failed may try again, after those that have not.
-    failed = course.intent.failed
+    failed = workflow.intent.failed
     candidates = tuple(sorted(command.candidates, key=lambda one: one.agent in failed))
-    return course.offer(candidates, terms, command.request_id)
+    return workflow.offer_to_next(candidates, terms, command.request_id)
 
 
-def _begun(command: DelegateIntent, id: str, read: Read, now: int) -> Decision | Refusal:
+def _find_or_create_task(
+    command: DelegateIntent, id: str, read: Read, now: int
+) -> Decision | Refusal:
     """Find the task with the intent's name, or create one that is in no queue yet."""
-    alias = f"{KIND}:{id}"
-    known = read.task(alias)
-    if isinstance(known, Refusal) and known.code == "task_not_found":
-        known = read.task(id)
-    if isinstance(known, Task):
-        return _taken(known, alias, read)
-    if known.code != "task_not_found":
-        return known
+    alias = f"{INTENT_ALIAS_KIND}:{id}"
+    existing = read.task(alias)
+    if isinstance(existing, Refusal) and existing.code == "task_not_found":
+        existing = read.task(id)
+    if isinstance(existing, Task):
+        return _use_existing_task(existing, alias, read)
+    if existing.code != "task_not_found":
+        return existing
     first_line = command.goal.strip().partition("\n")[0]
-    return born(
+    return create_task(
         CreateTask(
-            first_line[:TITLE],
+            first_line[:MAX_TITLE],
             id,
-            body=command.goal if command.goal != first_line[:TITLE] else "",
+            body=command.goal if command.goal != first_line[:MAX_TITLE] else "",
             review_required=command.review_required,
             aliases=(alias,),
-            origin=ORIGIN,
+            origin=TASK_ORIGIN,
         ),
         read,
         now,
     )
 
 
-def _taken(task: Task, alias: str, read: Read) -> Decision | Refusal:
-    if task.status not in _OPEN or read.lease(task) is not None:
+def _use_existing_task(task: Task, alias: str, read: Read) -> Decision | Refusal:
+    if task.status not in _DELEGABLE_STATUSES or read.lease(task) is not None:
         return Refusal(
             "not_ready", f"{task.id} is {task.status}: only a task that is not held is delegated"
         )
@@ -337,31 +360,31 @@ def _taken(task: Task, alias: str, read: Read) -> Decision | Refusal:
             f"{read.actor.label} may not delegate {task.id}, which exists already: that is for a "
             "person, an orchestrator or a coordinator",
         )
-    other = intent_of(task, read.intent)
+    other = intent_of_task(task, read.intent)
     if other is not None:
         return Refusal(
             "already_exists",
             f"{task.id} is the task of intent {other.id} already: delegate that one anew",
         )
     if task.open_blockers:
-        return _waits(task)
+        return _blocked_refusal(task)
     if task.handoff is not None:
-        return on_its_way(task, task.handoff)
-    bound: StreamEvents = ()
+        return active_handoff_refusal(task, task.handoff)
+    alias_events: StreamEvents = ()
     if alias not in task.aliases:
-        bound = ((task_stream(task.id), TaskAliased(alias)),)
-    return Decision(Receipt(task.id, task.status), bound)
+        alias_events = ((task_stream(task.id), TaskAliased(alias)),)
+    return Decision(Receipt(task.id, task.status), alias_events)
 
 
-def _task_of(begun: Decision, read: Read, now: int) -> Task:
+def _resulting_task(task_decision: Decision, read: Read, now: int) -> Task:
     """The task of the intent, after the events of this decision."""
-    for _, event in begun.events:
+    for _, event in task_decision.events:
         if isinstance(event, TaskCreated):
-            return EVOLVE_TASK[TaskCreated](None, event, now)
-    task = read.task(begun.receipt.task)
+            return TASK_FOLDS[TaskCreated](None, event, now)
+    task = read.task(task_decision.receipt.task)
     assert isinstance(task, Task)
-    return task_after(task, begun.events, now)
+    return fold_task_events(task, task_decision.events, now)
 
 
-def _waits(task: Task) -> Refusal:
+def _blocked_refusal(task: Task) -> Refusal:
     return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")

@@ -8,21 +8,21 @@ from msgspec.structs import replace
 
 from dragoman.core import missing
 from dragoman.core.actors import Role
-from dragoman.core.authority import MAY_DISPATCH, dispatcher
+from dragoman.core.authority import MAY_DISPATCH, recorded_dispatcher
 from dragoman.core.commands import (
-    DEFAULT_TTL_MS,
+    DEFAULT_LEASE_MS,
     ClaimTask,
     ExpireRequest,
     ReceiveResult,
     UpdateIntent,
 )
-from dragoman.core.deciding.course import UNDER_WAY, Course, is_late
-from dragoman.core.deciding.ending import Ending
-from dragoman.core.deciding.intents.delegating import receipt_of
-from dragoman.core.deciding.scope import check_alive
-from dragoman.core.deciding.tasks.attempts import steps
+from dragoman.core.deciding.course import OPEN_STATUSES, IntentWorkflow, is_request_overdue
+from dragoman.core.deciding.ending import RequestOutcome
+from dragoman.core.deciding.intents.delegating import workflow_receipt
+from dragoman.core.deciding.scope import check_attempt_valid
+from dragoman.core.deciding.tasks.attempts import outcome_path
 from dragoman.core.deciding.tasks.claims import check_claimable
-from dragoman.core.deciding.tasks.lifecycle import unblocked
+from dragoman.core.deciding.tasks.lifecycle import unblock_events
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     IntentAnomaly,
@@ -32,53 +32,65 @@ from dragoman.core.events import (
     TaskRequeued,
     TaskTransitioned,
 )
-from dragoman.core.ids import check_agent, check_id, quoted_name
-from dragoman.core.limits import REASON, TEXT, UPDATES, WHOLE, check_json, check_range, check_text
+from dragoman.core.ids import check_agent, check_id, quote_name
+from dragoman.core.limits import (
+    MAX_REASON,
+    MAX_SAFE_INTEGER,
+    MAX_TEXT,
+    MAX_UPDATES,
+    check_json,
+    check_range,
+    check_text,
+)
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Decision, LeaseChange, Read
-from dragoman.core.states.intent import Closed, Intent, OpenRequest, intent_of
-from dragoman.core.states.moves import RESULT
+from dragoman.core.states.intent import ClosedRequest, Intent, OpenRequest, intent_of_task
+from dragoman.core.states.moves import RESULT_PREFIX
 from dragoman.core.states.task import Task
 
 MAY_DELIVER: frozenset[Role] = MAY_DISPATCH | frozenset[Role]({"agent"})
 """Roles that may deliver a result: the agent, and whoever transports it."""
-_UNSENT = "unsent"
-_BY_TIME = ("deadline", _UNSENT)
+_NEVER_SENT = "unsent"
+_DEADLINE_REASONS = ("deadline", _NEVER_SENT)
 """Reasons for which the hub ends a request at its deadline."""
-_SHOWN = 400
+_MAX_REASON_CHARS = 400
 
 
-def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
+def decide_result(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
     """End the open request by its result, and with it the attempt on the task; an equal repeat is a
     no-op.
     """
     refusal = (
-        check_text("error", command.error, TEXT)
+        check_text("error", command.error, MAX_TEXT)
         or check_json("output", command.output)
         or check_json("meta and other fields", command.passed_on)
     )
-    course = refusal or _course(command, read, now)
-    if isinstance(course, Refusal):
-        return course
-    intent, request = course.intent, course.intent.request
-    fault = command.fault or _one_of(command) or _not_the_speaker(command, course, read)
+    workflow = refusal or _find_workflow(command, read, now)
+    if isinstance(workflow, Refusal):
+        return workflow
+    intent, request = workflow.intent, workflow.intent.request
+    fault = (
+        command.fault or _output_or_error_fault(command) or _speaker_fault(command, workflow, read)
+    )
     if fault:
-        return _odd(course, command, fault, read, now)
+        return _anomaly(workflow, command, fault, read, now)
     digest = command.digest or result_digest(command.success, command.output, command.error)
-    if not _is_of_one(command, course, read, now) and _came_before(command, intent, digest):
-        return _before(course)
-    if request is None or not _fits(command, request):
+    if not _is_identified(command, workflow, read, now) and _has_same_result(
+        command, intent, digest
+    ):
+        return _repeat_decision(workflow)
+    if request is None or not _answers_request(command, request):
         if _is_repeat(command, intent, digest):
-            return _before(course)
-        return _odd(course, command, _why_not(command, intent), read, now)
-    over = _over(course, request, read, now)
-    if over:
-        return over
-    waits = _why_it_waits(course, request, read, now)
-    if waits:
-        return _odd(course, command, waits, read, now)
-    _end_attempt(course, command, request, read)
-    ending = Ending(
+            return _repeat_decision(workflow)
+        return _anomaly(workflow, command, _mismatch_reason(command, intent), read, now)
+    late = _check_on_time(workflow, request, read, now)
+    if late:
+        return late
+    obstacle = _cannot_take_result(workflow, request, read, now)
+    if obstacle:
+        return _anomaly(workflow, command, obstacle, read, now)
+    _end_attempt(workflow, command, request, read)
+    outcome = RequestOutcome(
         command.success,
         command.error,
         digest=digest,
@@ -86,46 +98,47 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
         left_out=command.left_out,
         passed_on=command.passed_on,
     )
-    course.complete(request, ending)
+    workflow.complete_request(request, outcome)
     if command.success:
-        course.settle()
+        workflow.settle()
     else:
-        _requeue(course, f"{RESULT}failure", now)
-        course.go_on(command.error)
-    return _decided(course, read)
+        _requeue(workflow, f"{RESULT_PREFIX}failure", now)
+        workflow.try_next(command.error)
+    return _workflow_decision(workflow, read)
 
 
-def update(command: UpdateIntent, read: Read, now: int) -> Decision | Refusal:
+def decide_update(command: UpdateIntent, read: Read, now: int) -> Decision | Refusal:
     """Record an update from the agent of the open request; from anybody else it is an anomaly."""
     refusal = (
-        check_text("message", command.message, TEXT)
-        or check_range("sequence", command.sequence, 0, WHOLE)
+        check_text("message", command.message, MAX_TEXT)
+        or check_range("sequence", command.sequence, 0, MAX_SAFE_INTEGER)
         or check_json("partial", command.partial)
     )
     if command.progress is not None and not 0 <= command.progress <= 100:  # NaN is refused as well
         refusal = Refusal("invalid_field", f"progress is {command.progress}; say 0 to 100 percent")
-    course = refusal or _course(command, read, now)
-    if isinstance(course, Refusal):
-        return course
-    request = course.intent.request
-    fault = _not_the_speaker(command, course, read)
-    if fault is None and (request is None or not _fits(command, request)):
-        fault = _why_not(command, course.intent)
+    workflow = refusal or _find_workflow(command, read, now)
+    if isinstance(workflow, Refusal):
+        return workflow
+    request = workflow.intent.request
+    fault = _speaker_fault(command, workflow, read)
+    if fault is None and (request is None or not _answers_request(command, request)):
+        fault = _mismatch_reason(command, workflow.intent)
     if fault or request is None:
-        return _odd(course, command, fault or "", read, now)
-    if request.has_heard(command.sequence):
-        return _before(course)
-    over = _over(course, request, read, now)
-    if over:
-        return over
-    if course.intent.updates >= UPDATES:
+        return _anomaly(workflow, command, fault or "", read, now)
+    if request.has_update(command.sequence):
+        return _repeat_decision(workflow)
+    late = _check_on_time(workflow, request, read, now)
+    if late:
+        return late
+    if workflow.intent.updates >= MAX_UPDATES:
         return Refusal(
             "invalid_field",
-            f"{course.intent.id} has {UPDATES} updates, and no more are kept: hand in the result",
+            f"{workflow.intent.id} has {MAX_UPDATES} updates, and no more are kept: hand in the "
+            "result",
         )
-    course.say(
+    workflow.record_intent(
         IntentUpdated(
-            course.intent.id,
+            workflow.intent.id,
             request.id,
             request.agent,
             command.progress,
@@ -134,69 +147,75 @@ def update(command: UpdateIntent, read: Read, now: int) -> Decision | Refusal:
             command.partial,
         )
     )
-    return Decision(receipt_of(course), course.events)
+    return Decision(workflow_receipt(workflow), workflow.events)
 
 
-def expire(command: ExpireRequest, read: Read, now: int) -> Decision | Refusal:
+def decide_expire(command: ExpireRequest, read: Read, now: int) -> Decision | Refusal:
     """Fail a request whose deadline has passed; time in review does not count."""
-    course = _course(command, read, now)
-    if isinstance(course, Refusal):
-        return course
+    workflow = _find_workflow(command, read, now)
+    if isinstance(workflow, Refusal):
+        return workflow
     if read.actor.role not in MAY_DISPATCH:
         return Refusal("not_authorized", f"{read.actor.label} may not end requests")
-    request = course.intent.request
-    if request is None or not is_late(course.task, request, now):
-        return Decision(receipt_of(course))
-    _time_out(course, request, now, is_called=command.is_called)
-    return _decided(course, read)
+    request = workflow.intent.request
+    if request is None or not is_request_overdue(workflow.task, request, now):
+        return Decision(workflow_receipt(workflow))
+    _time_out_request(workflow, request, now, is_called=command.is_called)
+    return _workflow_decision(workflow, read)
 
 
-def too_late(course: Course, request: OpenRequest, agent: str, read: Read, now: int) -> Decision:
+def decide_too_late(
+    workflow: IntentWorkflow, request: OpenRequest, agent: str, read: Read, now: int
+) -> Decision:
     """Record what comes after the deadline, in any dialect, as an anomaly.
 
     The deadline counts even if the timeout was not recorded yet.
     """
-    _time_out(course, request, now)
-    late = f"it is late: {request.id} ended at {to_rfc3339(request.deadline or now)}"
-    return _on_record(course, IntentAnomaly(course.intent.id, late, agent, request.id), read)
+    _time_out_request(workflow, request, now)
+    reason = f"it is late: {request.id} ended at {to_rfc3339(request.deadline or now)}"
+    return _record_anomaly(
+        workflow, IntentAnomaly(workflow.intent.id, reason, agent, request.id), read
+    )
 
 
-def _over(course: Course, request: OpenRequest, read: Read, now: int) -> Decision | Refusal | None:
+def _check_on_time(
+    workflow: IntentWorkflow, request: OpenRequest, read: Read, now: int
+) -> Decision | Refusal | None:
     """Refuse what comes after the deadline or for an attempt that has ended; None: it counts."""
-    if is_late(course.task, request, now):
-        return too_late(course, request, request.agent, read, now)
-    return check_alive(course.task, read, now)
+    if is_request_overdue(workflow.task, request, now):
+        return decide_too_late(workflow, request, request.agent, read, now)
+    return check_attempt_valid(workflow.task, read, now)
 
 
-def _before(course: Course) -> Decision:
+def _repeat_decision(workflow: IntentWorkflow) -> Decision:
     """Accept a repeat of something that is recorded already."""
-    return Decision(replace(receipt_of(course), before=True))
+    return Decision(replace(workflow_receipt(workflow), before=True))
 
 
-def _course(
+def _find_workflow(
     command: ReceiveResult | UpdateIntent | ExpireRequest, read: Read, now: int
-) -> Course | Refusal:
+) -> IntentWorkflow | Refusal:
     malformed = check_id(command.intent, "intent id")
     if malformed:
         return malformed
     if read.actor.role not in MAY_DELIVER:
         return Refusal("not_authorized", f"{read.actor.label} may not speak for an agent")
-    intent = read.intent(command.intent) or _asked_for(read)
+    intent = read.intent(command.intent) or _intent_of_credential(read)
     if intent is None:
         if isinstance(command, ExpireRequest):
             return missing.intent(command.intent)
         return Refusal("anomaly", f"there is no intent {command.intent}: no request is open")
     task = read.task(intent.task)
-    return task if isinstance(task, Refusal) else Course(intent, task, read, now)
+    return task if isinstance(task, Refusal) else IntentWorkflow(intent, task, read, now)
 
 
-def _asked_for(read: Read) -> Intent | None:
+def _intent_of_credential(read: Read) -> Intent | None:
     """Intent of the task that an attempt's credential was issued for, and limited to."""
     task = read.task(read.actor.task) if read.actor.task else None
-    return intent_of(task, read.intent) if isinstance(task, Task) else None
+    return intent_of_task(task, read.intent) if isinstance(task, Task) else None
 
 
-def _one_of(command: ReceiveResult) -> str | None:
+def _output_or_error_fault(command: ReceiveResult) -> str | None:
     """Fault if not exactly one of output and error is given (S-CCOS-1)."""
     if command.success:
         return "it is a success and has an error" if command.error else None
@@ -205,25 +224,27 @@ def _one_of(command: ReceiveResult) -> str | None:
     return None if command.error else "it is a failure and has no error"
 
 
-def _not_the_speaker(
-    command: ReceiveResult | UpdateIntent, course: Course, read: Read
+def _speaker_fault(
+    command: ReceiveResult | UpdateIntent, workflow: IntentWorkflow, read: Read
 ) -> str | None:
     actor = read.actor
-    if course.intent.id != command.intent:
-        return f"there is no intent {command.intent}, and this attempt works on {course.intent.id}"
-    if actor.task not in ("", course.task.id):
+    if workflow.intent.id != command.intent:
+        return (
+            f"there is no intent {command.intent}, and this attempt works on {workflow.intent.id}"
+        )
+    if actor.task not in ("", workflow.task.id):
         return f"this credential of {actor.name} is for an attempt on {actor.task} only"
     if actor.role != "agent" or actor.name == command.agent:
         return None
-    return f"{actor.name} may not speak for {_shown(command.agent)}"
+    return f"{actor.name} may not speak for {_shown_agent(command.agent)}"
 
 
-def _fits(command: ReceiveResult | UpdateIntent, request: OpenRequest) -> bool:
+def _answers_request(command: ReceiveResult | UpdateIntent, request: OpenRequest) -> bool:
     is_it = command.request_id in ("", request.id) and command.attempt in (0, request.number)
     return is_it and command.agent == request.agent
 
 
-def _closed(command: ReceiveResult | UpdateIntent, intent: Intent) -> Closed | None:
+def _find_closed(command: ReceiveResult | UpdateIntent, intent: Intent) -> ClosedRequest | None:
     """Closed request that the message answers: the one it names, or the agent's last one."""
     for ended in reversed(intent.closed):
         if ended.agent == command.agent and command.request_id in ("", ended.id):
@@ -231,27 +252,29 @@ def _closed(command: ReceiveResult | UpdateIntent, intent: Intent) -> Closed | N
     return None
 
 
-def _is_of_one(command: ReceiveResult, course: Course, read: Read, now: int) -> bool:
+def _is_identified(command: ReceiveResult, workflow: IntentWorkflow, read: Read, now: int) -> bool:
     """Return whether it is certain which request the result answers: by its id, or because only the
     current attempt can have sent it.
     """
-    is_attempt = bool(read.actor.task) and check_alive(course.task, read, now) is None
+    is_attempt = bool(read.actor.task) and check_attempt_valid(workflow.task, read, now) is None
     return is_attempt or bool(command.request_id)
 
 
-def _came_before(command: ReceiveResult, intent: Intent, digest: str) -> bool:
+def _has_same_result(command: ReceiveResult, intent: Intent, digest: str) -> bool:
     """Return whether this agent has sent an equal result; to send it again on purpose, name the new
     request.
     """
     return any(one.agent == command.agent and one.digest == digest for one in intent.closed)
 
 
-def _why_it_waits(course: Course, request: OpenRequest, read: Read, now: int) -> str | None:
+def _cannot_take_result(
+    workflow: IntentWorkflow, request: OpenRequest, read: Read, now: int
+) -> str | None:
     """Reason why the task takes no result now; a task that nobody has claimed is claimed by its
     result.
     """
-    task = course.task
-    if task.status not in UNDER_WAY:
+    task = workflow.task
+    if task.status not in OPEN_STATUSES:
         return f"its task is {task.status}: no result is expected now"
     if task.status != "ready":
         return None
@@ -260,17 +283,17 @@ def _why_it_waits(course: Course, request: OpenRequest, read: Read, now: int) ->
 
 
 def _is_repeat(command: ReceiveResult, intent: Intent, digest: str) -> bool:
-    ended = _closed(command, intent)
+    ended = _find_closed(command, intent)
     return ended is not None and ended.digest == digest
 
 
-def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
+def _mismatch_reason(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
     """Reason why a message does not fit the intent."""
-    ended, request = _closed(command, intent), intent.request
+    ended, request = _find_closed(command, intent), intent.request
     if ended is not None and ended.is_superseded:
         return f"{ended.id} was superseded by a change of the task"
     if ended is not None and ended.synthetic:
-        late = "it is late: " if ended.synthetic in _BY_TIME else ""
+        late = "it is late: " if ended.synthetic in _DEADLINE_REASONS else ""
         return f"{late}{ended.id} was ended at {to_rfc3339(ended.at)} ({ended.synthetic})"
     if ended is not None:
         other = "another" if isinstance(command, ReceiveResult) else "a"
@@ -278,106 +301,132 @@ def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
     if request is None:
         return f"{intent.id} has no open request: it is {intent.state}"
     if command.agent != request.agent:
-        return f"{request.id} is open with {request.agent}, not with {_shown(command.agent)}"
+        return f"{request.id} is open with {request.agent}, not with {_shown_agent(command.agent)}"
     if command.request_id in ("", request.id):
         return f"{request.id} is attempt {request.number}, not {command.attempt}"
-    return f"{request.id} is open, not {quoted_name(command.request_id)}"
+    return f"{request.id} is open, not {quote_name(command.request_id)}"
 
 
-def _odd(
-    course: Course, command: ReceiveResult | UpdateIntent, why: str, read: Read, now: int
+def _anomaly(
+    workflow: IntentWorkflow,
+    command: ReceiveResult | UpdateIntent,
+    reason: str,
+    read: Read,
+    now: int,
 ) -> Decision | Refusal:
     """Record an anomaly with the intent, unless it is a repeat, and refuse the message."""
-    request_id = quoted_name(command.request_id)[1:-1]
-    event = IntentAnomaly(course.intent.id, why[:_SHOWN], _shown(command.agent), request_id)
-    if course.intent.is_flooded(now):
-        return _told(event)  # recorded with the caller, so that a flood hides no other anomaly
-    return _on_record(course, event, read)
+    request_id = quote_name(command.request_id)[1:-1]
+    event = IntentAnomaly(
+        workflow.intent.id, reason[:_MAX_REASON_CHARS], _shown_agent(command.agent), request_id
+    )
+    if workflow.intent.is_anomaly_flood(now):
+        return _anomaly_refusal(
+            event
+        )  # recorded with the caller, so that a flood hides no other anomaly
+    return _record_anomaly(workflow, event, read)
 
 
-def _on_record(course: Course, event: IntentAnomaly, read: Read) -> Decision:
-    if not course.intent.is_repeat(event):
-        course.say(event)
-    return replace(_decided(course, read), refusal=_told(event))
+def _record_anomaly(workflow: IntentWorkflow, event: IntentAnomaly, read: Read) -> Decision:
+    if not workflow.intent.is_repeated_anomaly(event):
+        workflow.record_intent(event)
+    return replace(_workflow_decision(workflow, read), refusal=_anomaly_refusal(event))
 
 
-def _told(event: IntentAnomaly) -> Refusal:
+def _anomaly_refusal(event: IntentAnomaly) -> Refusal:
     return Refusal("anomaly", f"{event.intent}: {event.reason}")
 
 
-def _end_attempt(course: Course, command: ReceiveResult, request: OpenRequest, read: Read) -> None:
+def _end_attempt(
+    workflow: IntentWorkflow, command: ReceiveResult, request: OpenRequest, read: Read
+) -> None:
     """End the attempt with an outcome; the result claims the task if nobody has."""
-    task, agent = course.task, request.agent
+    task, agent = workflow.task, request.agent
     if task.status == "ready":
-        by = dispatcher(read.actor, agent)
-        course.move(
-            TaskClaimed("ready", task.attempts + 1, task.fence + 1, agent, DEFAULT_TTL_MS, "", by)
+        by = recorded_dispatcher(read.actor, agent)
+        workflow.record_task(
+            TaskClaimed("ready", task.attempts + 1, task.fence + 1, agent, DEFAULT_LEASE_MS, "", by)
         )
     outcome = "done" if command.success else "failed"
-    notes = command.error[:REASON]
-    details: dict[str, object] = {"intentId": course.intent.id, "requestId": request.id}
-    course.move(TaskReported(course.task.attempts, agent, outcome, notes, details=details))
+    notes = command.error[:MAX_REASON]
+    details: dict[str, object] = {"intentId": workflow.intent.id, "requestId": request.id}
+    workflow.record_task(
+        TaskReported(workflow.task.attempts, agent, outcome, notes, details=details)
+    )
     if command.success:
-        for to in steps(course.task, outcome):
-            course.move(TaskTransitioned(course.task.status, to, f"{RESULT}success"))
-        if course.task.status == "done":
-            course.tell(unblocked(course.task, "done", read))
+        for to in outcome_path(workflow.task, outcome):
+            workflow.record_task(
+                TaskTransitioned(workflow.task.status, to, f"{RESULT_PREFIX}success")
+            )
+        if workflow.task.status == "done":
+            workflow.record_others(unblock_events(workflow.task, "done", read))
 
 
-def _requeue(course: Course, reason: str, now: int) -> None:
+def _requeue(workflow: IntentWorkflow, reason: str, now: int) -> None:
     """Make the task ready again at once, for another agent."""
-    task = course.task
+    task = workflow.task
     if task.status == "in-progress":
-        course.move(TaskRequeued(task.attempts, reason, task.failures + 1, now))
+        workflow.record_task(TaskRequeued(task.attempts, reason, task.failures + 1, now))
 
 
-def overdue(task: Task, request: OpenRequest, now: int, *, is_called: bool = False) -> Ending:
+def timeout_outcome(
+    task: Task, request: OpenRequest, now: int, *, is_called: bool = False
+) -> RequestOutcome:
     """Outcome of a request whose deadline has passed without a result.
 
     A request that the hub itself should have dispatched, and could not, does not count against the
     agent.
     """
     due = to_rfc3339(request.deadline or now)
-    why = task.why_not_begun(request.after)
-    if why or (is_called and task.attempts == request.after):
-        return Ending(False, f"the hub had not delivered it by {due}{why and f': {why}'}", _UNSENT)
-    return Ending(False, f"no result had come by {due}", "deadline")
+    obstacle = task.start_failure_after(request.after)
+    if obstacle or (is_called and task.attempts == request.after):
+        return RequestOutcome(
+            False,
+            f"the hub had not delivered it by {due}{obstacle and f': {obstacle}'}",
+            _NEVER_SENT,
+        )
+    return RequestOutcome(False, f"no result had come by {due}", "deadline")
 
 
-def _time_out(course: Course, request: OpenRequest, now: int, *, is_called: bool = False) -> None:
-    ending = overdue(course.task, request, now, is_called=is_called)
-    course.complete(request, ending)
-    _requeue(course, "deadline", now)
-    course.go_on(ending.error)
+def _time_out_request(
+    workflow: IntentWorkflow, request: OpenRequest, now: int, *, is_called: bool = False
+) -> None:
+    outcome = timeout_outcome(workflow.task, request, now, is_called=is_called)
+    workflow.complete_request(request, outcome)
+    _requeue(workflow, "deadline", now)
+    workflow.try_next(outcome.error)
 
 
-def _decided(course: Course, read: Read) -> Decision:
+def _workflow_decision(workflow: IntentWorkflow, read: Read) -> Decision:
     """Decision with all events of the workflow; it ends the lease if the task is no longer in
     progress.
     """
-    before = read.lease(course.task)
-    is_over = before is not None and course.task.status != "in-progress"
-    ended = LeaseChange(course.task.id, None) if is_over else None
-    return Decision(receipt_of(course), course.events, ended)
+    lease = read.lease(workflow.task)
+    is_over = lease is not None and workflow.task.status != "in-progress"
+    ended = LeaseChange(workflow.task.id, None) if is_over else None
+    return Decision(workflow_receipt(workflow), workflow.events, ended)
 
 
 def result_digest(success: bool, output: object, error: str) -> str:
     """Digest that identifies a result, to detect repeats. The output may be encoded already."""
-    said = msgspec.json.encode([success, output, error], order="deterministic")
-    if b".0" in said:
-        said = msgspec.json.encode(_whole(msgspec.json.decode(said)), order="deterministic")
-    return blake2b(said, digest_size=16).hexdigest()
+    encoded = msgspec.json.encode([success, output, error], order="deterministic")
+    if b".0" in encoded:
+        encoded = msgspec.json.encode(
+            _integral_floats_to_ints(msgspec.json.decode(encoded)), order="deterministic"
+        )
+    return blake2b(encoded, digest_size=16).hexdigest()
 
 
-def _whole(value: Any) -> Any:
+def _integral_floats_to_ints(value: Any) -> Any:
     """The same value with 1.0 written as 1, as RFC 8785 does: in JSON they are one number."""
     if isinstance(value, dict):
-        return {name: _whole(one) for name, one in cast(dict[str, Any], value).items()}
+        return {
+            name: _integral_floats_to_ints(one) for name, one in cast(dict[str, Any], value).items()
+        }
     if isinstance(value, list):
-        return [_whole(one) for one in cast(list[Any], value)]
-    is_whole = isinstance(value, float) and value.is_integer() and abs(value) <= WHOLE
+        return [_integral_floats_to_ints(one) for one in cast(list[Any], value)]
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) <= MAX_SAFE_INTEGER
     return int(value) if is_whole else value
 
 
-def _shown(agent: str) -> str:
+def _shown_agent(agent: str) -> str:
     return agent if check_agent(agent) is None else ascii(agent[:40])

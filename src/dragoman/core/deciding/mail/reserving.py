@@ -15,56 +15,62 @@ from dragoman.core.events import (
     ReservationsEnded,
     ReservationTaken,
 )
-from dragoman.core.ids import RESERVATIONS
+from dragoman.core.ids import RESERVATIONS_STREAM
 from dragoman.core.limits import (
-    AGENT_RESERVES_MS,
-    PATTERN,
-    PATTERNS,
-    REASON,
-    RESERVED,
-    RESERVED_EACH,
-    TTL_MS,
+    AGENT_RESERVATION_RANGE_MS,
+    LEASE_RANGE_MS,
+    MAX_PATTERN_LENGTH,
+    MAX_PATTERNS,
+    MAX_REASON,
+    MAX_RESERVED_PATTERNS,
+    MAX_RESERVED_PATTERNS_PER_AGENT,
     check_count,
     check_duration,
     check_text,
 )
-from dragoman.core.moments import to_rfc3339, within_span
+from dragoman.core.moments import clamp_timestamp, to_rfc3339
 from dragoman.core.reading import Decision, Read, Receipt, StreamEvents
-from dragoman.core.states.reservations import Conflict, FindTask, Reservation, Shelf, Wish
-from dragoman.text.globs import names_nothing, tidy_glob, why_no_glob
+from dragoman.core.states.reservations import (
+    FindTask,
+    Reservation,
+    ReservationConflict,
+    ReservationIndex,
+    WantedFiles,
+)
+from dragoman.text.globs import check_glob, is_only_wildcards, normalize_glob
 
 _NOTHING_RESERVED = "nothing was reserved"
 
 
-def take(command: ReserveFiles, read: Read, now: int) -> Decision | Refusal:
+def decide_reserve_files(command: ReserveFiles, read: Read, now: int) -> Decision | Refusal:
     """Reserve files for the caller; the same ones again extend the reservation."""
-    patterns = tidied(command.patterns)
+    patterns = normalize_patterns(command.patterns)
     refusal = (
         check_write(read.actor)
         or check_patterns("patterns", patterns, least=1)
         or _check_breadth(patterns, read.actor)
-        or _check_time(command.ttl_ms, read.actor)
-        or check_text("reason", command.reason, REASON)
+        or _check_duration(command.ttl_ms, read.actor)
+        or check_text("reason", command.reason, MAX_REASON)
     )
     if refusal:
         return refusal
-    attempt = _attempt_on(command.task, read) if command.task else ("", 0)
+    attempt = _find_attempt(command.task, read) if command.task else ("", 0)
     if isinstance(attempt, Refusal):
-        return attempt.at("task")
+        return attempt.with_path("task")
     task, fence = attempt
-    name, until = read.actor.name, within_span(now + command.ttl_ms)
-    living = read.reservations().living(read.task, now)
-    wish = Wish(patterns, name, task, command.exclusive)
-    conflict = next(Shelf(living).conflicts(wish, read.task), None)
+    name, until = read.actor.name, clamp_timestamp(now + command.ttl_ms)
+    active = read.reservations().active(read.task, now)
+    wanted_files = WantedFiles(patterns, name, task, command.exclusive)
+    conflict = next(ReservationIndex(active).find_conflicts(wanted_files, read.task), None)
     if conflict is not None:
-        return Refusal("reserved", describe(conflict, read.task), path="patterns")
+        return Refusal("reserved", format_conflict(conflict, read.task), path="patterns")
     same = (patterns, name, command.exclusive, task)
-    for one in living:
+    for one in active:
         if (one.patterns, one.holder, one.exclusive, one.task) == same:
-            return _kept_longer(one.id, until, one)
-    full = _check_room(patterns, living, read.actor)
-    if full is not None:
-        return full
+            return _extend(one.id, until, one)
+    no_room = _check_room(patterns, active, read.actor)
+    if no_room is not None:
+        return no_room
     taken = ReservationTaken(
         read.cause,
         patterns,
@@ -75,55 +81,59 @@ def take(command: ReserveFiles, read: Read, now: int) -> Decision | Refusal:
         reason=command.reason,
         fence=fence,
     )
-    return _told(read.cause, until, *swept(read, now), taken)
+    return _reservation_decision(read.cause, until, *expired_events(read, now), taken)
 
 
-def renew(command: RenewReservations, read: Read, now: int) -> Decision | Refusal:
+def decide_renew_reservations(
+    command: RenewReservations, read: Read, now: int
+) -> Decision | Refusal:
     """Extend reservations of the caller's own, never shorten them."""
-    refusal = check_write(read.actor) or _check_time(command.ttl_ms, read.actor)
+    refusal = check_write(read.actor) or _check_duration(command.ttl_ms, read.actor)
     if refusal:
         return refusal
-    meant = _meant(command.names, read, now, may_be_anyones=False)
-    if isinstance(meant, Refusal):
-        return meant.at("names")
-    if not meant:
+    named = _find_named(command.names, read, now, may_be_others=False)
+    if isinstance(named, Refusal):
+        return named.with_path("names")
+    if not named:
         return missing.reservations_of(read.actor.name)
-    until = within_span(now + command.ttl_ms)
-    return _kept_longer("", until, *meant)
+    until = clamp_timestamp(now + command.ttl_ms)
+    return _extend("", until, *named)
 
 
-def release(command: ReleaseReservations, read: Read, now: int) -> Decision | Refusal:
+def decide_release_reservations(
+    command: ReleaseReservations, read: Read, now: int
+) -> Decision | Refusal:
     """Release reservations: the caller's own or, for roles that may delegate, anyone's."""
     refusal = check_write(read.actor)
     if refusal:
         return refusal
-    may_be_anyones = read.actor.role in MAY_DELEGATE
-    meant = _meant(command.names, read, now, may_be_anyones=may_be_anyones)
-    if isinstance(meant, Refusal):
-        return meant.at("names")
-    if not meant:
-        told = _told("", 0, *swept(read, now))
-        return replace(told, receipt=replace(told.receipt, remark=_NOTHING_RESERVED))
-    ended = ReservationsEnded(tuple(one.id for one in meant), "released")
-    told = _told("", 0, *swept(read, now), ended)
-    return replace(told, receipt=replace(told.receipt, ended=ended.ids))
+    may_release_others = read.actor.role in MAY_DELEGATE
+    named = _find_named(command.names, read, now, may_be_others=may_release_others)
+    if isinstance(named, Refusal):
+        return named.with_path("names")
+    if not named:
+        decision = _reservation_decision("", 0, *expired_events(read, now))
+        return replace(decision, receipt=replace(decision.receipt, remark=_NOTHING_RESERVED))
+    ended = ReservationsEnded(tuple(one.id for one in named), "released")
+    decision = _reservation_decision("", 0, *expired_events(read, now), ended)
+    return replace(decision, receipt=replace(decision.receipt, ended=ended.ids))
 
 
-def swept(read: Read, now: int) -> Iterator[ReservationEvent]:
+def expired_events(read: Read, now: int) -> Iterator[ReservationEvent]:
     """Entry for reservations that have expired, written with the next change."""
-    over = tuple(one.id for one in read.reservations().kept if not one.is_live(read.task, now))
-    if over:
-        yield ReservationsEnded(over, "over")
+    expired = tuple(one.id for one in read.reservations().kept if not one.is_active(read.task, now))
+    if expired:
+        yield ReservationsEnded(expired, "over")
 
 
-def on_record(*events: ReservationEvent) -> StreamEvents:
+def reservation_events(*events: ReservationEvent) -> StreamEvents:
     """Events of reservations, with their stream."""
-    return tuple((RESERVATIONS, event) for event in events)
+    return tuple((RESERVATIONS_STREAM, event) for event in events)
 
 
-def tidied(patterns: tuple[str, ...]) -> tuple[str, ...]:
+def normalize_patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
     """Patterns in their stored form, each once."""
-    return tuple(dict.fromkeys(map(tidy_glob, patterns)))
+    return tuple(dict.fromkeys(map(normalize_glob, patterns)))
 
 
 def check_patterns(
@@ -132,43 +142,44 @@ def check_patterns(
     """Refuse patterns that cannot name files of a repository, or too many; `field`: where they
     stand, if that is not `what`.
     """
-    wrong = next(_faults(what, patterns, least), None)
-    return wrong and wrong.at(field or what)
+    refusal = next(_iter_pattern_faults(what, patterns, least), None)
+    return refusal and refusal.with_path(field or what)
 
 
-def _faults(what: str, patterns: tuple[str, ...], least: int) -> Iterator[Refusal]:
+def _iter_pattern_faults(what: str, patterns: tuple[str, ...], least: int) -> Iterator[Refusal]:
     if len(patterns) < least:
         yield Refusal("invalid_field", f"{what} names no file; name a path or a glob")
-    if too_many := check_count(what, patterns, PATTERNS):
+    if too_many := check_count(what, patterns, MAX_PATTERNS):
         yield too_many
     yield from filter(None, (_check_pattern(what, pattern) for pattern in patterns))
 
 
 def _check_pattern(field: str, pattern: str) -> Refusal | None:
-    wrong = why_no_glob(pattern)
-    if wrong is not None:
-        return Refusal("invalid_field", f"{field}: {pattern[:80]!a} cannot be reserved: {wrong}")
-    return check_text(field, pattern, PATTERN)
+    problem = check_glob(pattern)
+    if problem is not None:
+        return Refusal("invalid_field", f"{field}: {pattern[:80]!a} cannot be reserved: {problem}")
+    return check_text(field, pattern, MAX_PATTERN_LENGTH)
 
 
-def describe(conflict: Conflict, find: FindTask) -> str:
+def format_conflict(conflict: ReservationConflict, find: FindTask) -> str:
     """Sentence that names the holder of the files, the pattern, and the end of the reservation."""
     return (
-        f"{conflict.wanted} is reserved by {whose(conflict.by, find)} as {conflict.reserved} "
-        f"{how_long(conflict.by)}: take other files, ask for it, or wait"
+        f"{conflict.wanted} is reserved by {format_holder(conflict.by, find)} as "
+        f"{conflict.reserved} "
+        f"{format_end(conflict.by)}: take other files, ask for it, or wait"
     )
 
 
-def whose(one: Reservation, find: FindTask) -> str:
+def format_holder(one: Reservation, find: FindTask) -> str:
     """Holder of a reservation, in words."""
-    worker = one.worker(find)
+    worker = one.current_holder(find)
     if not one.wave:
         return worker
     bead = f"bead {one.task} of wave {one.wave}"
     return f"{worker} for {bead}" if worker else bead
 
 
-def how_long(one: Reservation) -> str:
+def format_end(one: Reservation) -> str:
     """End of a reservation, in words."""
     if one.until is None:
         return "until that bead has ended"
@@ -177,7 +188,7 @@ def how_long(one: Reservation) -> str:
 
 def _check_breadth(patterns: tuple[str, ...], actor: Actor) -> Refusal | None:
     """Refuse an agent's pattern that would cover everything."""
-    too_broad = next(filter(names_nothing, patterns), None)
+    too_broad = next(filter(is_only_wildcards, patterns), None)
     if too_broad is None or actor.role in MAY_DELEGATE:
         return None
     return Refusal(
@@ -188,19 +199,21 @@ def _check_breadth(patterns: tuple[str, ...], actor: Actor) -> Refusal | None:
     )
 
 
-def _check_time(ttl_ms: int, actor: Actor) -> Refusal | None:
-    bounds = TTL_MS if actor.role in MAY_DELEGATE else AGENT_RESERVES_MS
+def _check_duration(ttl_ms: int, actor: Actor) -> Refusal | None:
+    bounds = LEASE_RANGE_MS if actor.role in MAY_DELEGATE else AGENT_RESERVATION_RANGE_MS
     return check_duration("the reservation", ttl_ms, *bounds, path="ttl_ms")
 
 
 def _check_room(
-    patterns: tuple[str, ...], living: tuple[Reservation, ...], actor: Actor
+    patterns: tuple[str, ...], active: tuple[Reservation, ...], actor: Actor
 ) -> Refusal | None:
     """Refuse more patterns than there is room for: among all, and in an agent's share."""
-    shares = [(living, RESERVED, "can be reserved at a time")]
+    shares = [(active, MAX_RESERVED_PATTERNS, "can be reserved at a time")]
     if actor.role not in MAY_DELEGATE:
-        own = tuple(one for one in living if one.holder == actor.name)
-        shares.append((own, RESERVED_EACH, f"can be reserved by {actor.name} at a time"))
+        own = tuple(one for one in active if one.holder == actor.name)
+        shares.append(
+            (own, MAX_RESERVED_PATTERNS_PER_AGENT, f"can be reserved by {actor.name} at a time")
+        )
     for among, most, words in shares:
         if sum(len(one.patterns) for one in among) + len(patterns) > most:
             return Refusal(
@@ -212,7 +225,7 @@ def _check_room(
     return None
 
 
-def _attempt_on(name: str, read: Read) -> tuple[str, int] | Refusal:
+def _find_attempt(name: str, read: Read) -> tuple[str, int] | Refusal:
     """Task that files are reserved for, which must be in progress, and the attempt's fence."""
     task = read.task(name)
     if isinstance(task, Refusal):
@@ -231,22 +244,23 @@ def _attempt_on(name: str, read: Read) -> tuple[str, int] | Refusal:
     return task.id, task.fence
 
 
-def _meant(
-    names: tuple[str, ...], read: Read, now: int, *, may_be_anyones: bool
+def _find_named(
+    names: tuple[str, ...], read: Read, now: int, *, may_be_others: bool
 ) -> list[Reservation] | Refusal:
     """Active reservations by ids or patterns; none named: all of the caller's."""
-    living = read.reservations().living(read.task, now)
-    own = [one for one in living if one.holder == read.actor.name]
+    active = read.reservations().active(read.task, now)
+    own = [one for one in active if one.holder == read.actor.name]
     if not names:
         return own
     found: dict[str, Reservation] = {}
     for name in names:
-        pattern = tidy_glob(name)
-        hits = [one for one in living if name == one.id or pattern in one.patterns]
-        usable = [one for one in hits if one in own] or (hits if may_be_anyones else [])
-        if hits and not usable:
+        pattern = normalize_glob(name)
+        matches = [one for one in active if name == one.id or pattern in one.patterns]
+        usable = [one for one in matches if one in own] or (matches if may_be_others else [])
+        if matches and not usable:
             return Refusal(
-                "not_authorized", f"{name[:80]!a} is reserved by {whose(hits[0], read.task)}"
+                "not_authorized",
+                f"{name[:80]!a} is reserved by {format_holder(matches[0], read.task)}",
             )
         if not usable:
             return missing.reservation(name)
@@ -254,13 +268,13 @@ def _meant(
     return list(found.values())
 
 
-def _kept_longer(id: str, until: int, *meant: Reservation) -> Decision:
+def _extend(id: str, until: int, *reservations: Reservation) -> Decision:
     """Extend each to this time unless it ends later; the receipt has the first of their ends."""
-    ends = {one.id: max(until, one.until or 0) for one in meant}
+    ends = {one.id: max(until, one.until or 0) for one in reservations}
     renewed = (ReservationRenewed(name, end) for name, end in ends.items())
-    return _told(id, min(ends.values()), *renewed)
+    return _reservation_decision(id, min(ends.values()), *renewed)
 
 
-def _told(id: str, until: int, *events: ReservationEvent) -> Decision:
-    about_it = Receipt("", None, expires_at=until, stream=f"reservation:{id}")
-    return Decision(about_it, on_record(*events))
+def _reservation_decision(id: str, until: int, *events: ReservationEvent) -> Decision:
+    receipt = Receipt("", None, expires_at=until, stream=f"reservation:{id}")
+    return Decision(receipt, reservation_events(*events))

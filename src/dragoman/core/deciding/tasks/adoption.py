@@ -4,17 +4,17 @@ from msgspec.structs import replace
 
 from dragoman.core.authority import check_write
 from dragoman.core.commands import AdoptTask, ClaimTask, CreateTask
-from dragoman.core.deciding.tasks.claims import check_claimant
-from dragoman.core.deciding.tasks.lifecycle import create
+from dragoman.core.deciding.tasks.claims import check_may_claim
+from dragoman.core.deciding.tasks.lifecycle import decide_create_task
 from dragoman.core.errors import Refusal
 from dragoman.core.events import TaskAliased, TaskClaimed
 from dragoman.core.ids import check_alias, task_stream
-from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, StreamEvents, receipt
-from dragoman.core.states.lease import granted
+from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, StreamEvents, task_receipt
+from dragoman.core.states.lease import grant_lease
 from dragoman.core.states.task import Task
 
 
-def adopt(command: AdoptTask, read: Read, now: int) -> Decision | Refusal:
+def decide_adopt_task(command: AdoptTask, read: Read, now: int) -> Decision | Refusal:
     """Find the task of this name, or create it."""
     alias = f"{command.kind}:{command.name}"
     refusal = check_write(read.actor) or check_alias(alias)
@@ -24,19 +24,19 @@ def adopt(command: AdoptTask, read: Read, now: int) -> Decision | Refusal:
     if isinstance(known, Refusal) and known.code == "task_not_found":
         known = read.task(command.name)
     if isinstance(known, Task):
-        bound: StreamEvents = ()
+        alias_events: StreamEvents = ()
         if alias not in known.aliases:
-            bound = ((task_stream(known.id), TaskAliased(alias)),)
-        return Decision(receipt(known, known.status), bound)
+            alias_events = ((task_stream(known.id), TaskAliased(alias)),)
+        return Decision(task_receipt(known, known.status), alias_events)
     if known.code != "task_not_found":
         return known
-    born = create(_birth(command, alias), read, now)
-    if isinstance(born, Refusal) or not command.claim_for:
-        return born
-    return _in_hand(command, born, read, now)
+    created = decide_create_task(_creation_command(command, alias), read, now)
+    if isinstance(created, Refusal) or not command.claim_for:
+        return created
+    return _claim_for_worker(command, created, read, now)
 
 
-def _birth(command: AdoptTask, alias: str) -> CreateTask:
+def _creation_command(command: AdoptTask, alias: str) -> CreateTask:
     return CreateTask(
         title=command.title or command.name,
         id=command.name,
@@ -49,18 +49,20 @@ def _birth(command: AdoptTask, alias: str) -> CreateTask:
     )
 
 
-def _in_hand(command: AdoptTask, born: Decision, read: Read, now: int) -> Decision | Refusal:
+def _claim_for_worker(
+    command: AdoptTask, created: Decision, read: Read, now: int
+) -> Decision | Refusal:
     """Claim the created task for the agent that works on it already, each step on record."""
-    task, agent = born.receipt.task, command.claim_for
+    task, agent = created.receipt.task, command.claim_for
     claim = ClaimTask(task, agent, command.session, command.ttl_ms)
-    refusal = check_claimant(claim, read)
+    refusal = check_may_claim(claim, read)
     if refusal:
         return refusal
-    lease = granted(agent, 1, command.session, command.ttl_ms, now)
+    lease = grant_lease(agent, 1, command.session, command.ttl_ms, now)
     claimed = TaskClaimed("ready", 1, 1, agent, command.ttl_ms, command.session)
     return replace(
-        born,
+        created,
         receipt=Receipt(task, "in-progress", 1, 1, lease.expires_at),
-        events=(*born.events, (task_stream(task), claimed)),
+        events=(*created.events, (task_stream(task), claimed)),
         lease=LeaseChange(task, lease),
     )

@@ -4,20 +4,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dragoman.core import missing
-from dragoman.core.authority import check_word
+from dragoman.core.authority import check_may_comment
 from dragoman.core.commands import LinkTask
 from dragoman.core.errors import Refusal
 from dragoman.core.events import LinkKind, TaskBacklinked, TaskLinked
 from dragoman.core.ids import task_stream
-from dragoman.core.limits import LINKS, check_count
-from dragoman.core.reading import Decision, Read, receipt
+from dragoman.core.limits import MAX_LINKS, check_count
+from dragoman.core.reading import Decision, Read, task_receipt
 from dragoman.core.states.task import Task
 
-_WALK = 10_000
+_MAX_CYCLE_SEARCH = 10_000
 """Tasks that a search for a cycle visits before it gives up and refuses."""
 
 
-_ROUND: dict[LinkKind, str] = {
+_CYCLE_MEANINGS: dict[LinkKind, str] = {
     "blocked-by": "wait for itself",
     "parent": "a part of itself",
     "discovered-from": "discovered from itself",
@@ -25,30 +25,30 @@ _ROUND: dict[LinkKind, str] = {
 """Kind of link -> meaning of a cycle of them."""
 
 
-def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
+def decide_link_tasks(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
     """Link a task to another one. The same link again is a no-op."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
     target = read.task(command.target)
     if isinstance(target, Refusal):
-        return in_field(target, command.target, _field(command.kind))
-    refusal = check_word(read.actor, task, read.lease(task), command.fence, now)
+        return linked_task(target, command.target, _link_field(command.kind))
+    refusal = check_may_comment(read.actor, task, read.lease(task), command.fence, now)
     if refusal:
         return refusal
-    linked = _targets(task, command.kind)
+    linked = _linked_ids(task, command.kind)
     if target.id in linked:
-        return Decision(receipt(task, task.status))
+        return Decision(task_receipt(task, task.status))
     refusal = (
-        check_count(command.kind, (*linked, target.id), LINKS)
-        or _check_single(task, command.kind, linked)
-        or check_cycle(task, target, command.kind, read)
+        check_count(command.kind, (*linked, target.id), MAX_LINKS)
+        or _check_single_link(task, command.kind, linked)
+        or check_link_cycle(task, target, command.kind, read)
     )
     if refusal:
         return refusal
     is_open = command.kind == "blocked-by" and not target.is_final
     return Decision(
-        receipt(task, task.status),
+        task_receipt(task, task.status),
         (
             (task_stream(task.id), TaskLinked(command.kind, target.id, is_open)),
             (task_stream(target.id), TaskBacklinked(command.kind, task.id)),
@@ -56,7 +56,7 @@ def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
     )
 
 
-def in_field(refusal: Refusal, name: str, field: str) -> Refusal:
+def linked_task(refusal: Refusal, name: str, field: str) -> Refusal:
     """Refusal for a link to a missing task; says which field names it."""
     if refusal.code == "task_not_found":
         is_parent = field == "parent"
@@ -66,14 +66,14 @@ def in_field(refusal: Refusal, name: str, field: str) -> Refusal:
     return replace(refusal, path=field)
 
 
-def _targets(task: Task, kind: LinkKind) -> tuple[str, ...]:
+def _linked_ids(task: Task, kind: LinkKind) -> tuple[str, ...]:
     if kind == "blocked-by":
         return task.blocked_by
     single = task.parent if kind == "parent" else task.discovered_from
     return (single,) if single else ()
 
 
-def _check_single(task: Task, kind: LinkKind, linked: Iterable[str]) -> Refusal | None:
+def _check_single_link(task: Task, kind: LinkKind, linked: Iterable[str]) -> Refusal | None:
     if kind == "blocked-by":
         return None
     for other in linked:
@@ -81,22 +81,22 @@ def _check_single(task: Task, kind: LinkKind, linked: Iterable[str]) -> Refusal 
     return None
 
 
-def _field(kind: LinkKind) -> str:
+def _link_field(kind: LinkKind) -> str:
     """Name of the field that holds the other end of such a link."""
     return kind.replace("-", "_")
 
 
-def check_cycle(task: Task, target: Task, kind: LinkKind, read: Read) -> Refusal | None:
+def check_link_cycle(task: Task, target: Task, kind: LinkKind, read: Read) -> Refusal | None:
     """Refuse a cycle: search from the target along links of this kind for the task itself."""
     seen: set[str] = set()
-    ahead = [target]
-    while ahead:
-        at = ahead.pop()
-        if at.id == task.id or len(seen) > _WALK:
-            detail = f"{task.id} {kind} {target.id} would make {task.id} {_ROUND[kind]}"
-            return Refusal("link_cycle", detail, path=_field(kind))
+    pending = [target]
+    while pending:
+        at = pending.pop()
+        if at.id == task.id or len(seen) > _MAX_CYCLE_SEARCH:
+            detail = f"{task.id} {kind} {target.id} would make {task.id} {_CYCLE_MEANINGS[kind]}"
+            return Refusal("link_cycle", detail, path=_link_field(kind))
         if at.id not in seen:
             seen.add(at.id)
-            found = map(read.task, _targets(at, kind))
-            ahead += [other for other in found if isinstance(other, Task)]
+            found = map(read.task, _linked_ids(at, kind))
+            pending += [other for other in found if isinstance(other, Task)]
     return None

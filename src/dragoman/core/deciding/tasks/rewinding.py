@@ -10,66 +10,66 @@ from typing import Any, Final
 
 from msgspec.structs import asdict, replace
 
-from dragoman.core.authority import MAY_REWIND, relation
+from dragoman.core.authority import MAY_REWIND, relation_to_task
 from dragoman.core.commands import RewindTask
-from dragoman.core.deciding.tasks.lifecycle import blocked_again, unblocked
+from dragoman.core.deciding.tasks.lifecycle import reblock_events, unblock_events
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Restored, Status, TaskCheckpointed, TaskReported, TaskRewound
+from dragoman.core.events import RestoredState, Status, TaskCheckpointed, TaskReported, TaskRewound
 from dragoman.core.ids import task_stream
-from dragoman.core.limits import REASON, TITLE, check_text
-from dragoman.core.reading import Decision, LeaseChange, Read, StreamEvents, receipt
-from dragoman.core.states.task import FINAL, ActiveHandoff, Task
+from dragoman.core.limits import MAX_REASON, MAX_TITLE, check_text
+from dragoman.core.reading import Decision, LeaseChange, Read, StreamEvents, task_receipt
+from dragoman.core.states.task import FINAL_STATUSES, ActiveHandoff, Task
 
 _COMMIT: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})?", re.ASCII)
 
 
-def rewind(command: RewindTask, read: Read, now: int) -> Decision | Refusal:
+def decide_rewind_task(command: RewindTask, read: Read, now: int) -> Decision | Refusal:
     """Restore the task as it was then; a no-op if nothing differs."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    refusal = _check(command, task, read)
+    refusal = _check_rewind(command, task, read)
     if refusal:
         return refusal
-    past = read.task_at(task, command.version)
-    if past is None:
+    task_then = read.task_at(task, command.version)
+    if task_then is None:
         return Refusal("invalid_field", f"{task.id} has no entry {command.version} in its stream")
-    wanted = at_rest(restored(past))
-    if wanted.status == "done" and relation(read.actor, task, read.lease(task), now) not in (
-        MAY_REWIND
-    ):
+    target = without_attempt(restorable_state(task_then))
+    if target.status == "done" and relation_to_task(
+        read.actor, task, read.lease(task), now
+    ) not in (MAY_REWIND):
         return Refusal(
             "not_authorized",
             f"{read.actor.label} has worked on {task.id}, and may not make it done again",
         )
-    if restored(task) == wanted:
-        return Decision(receipt(task, task.status))
+    if restorable_state(task) == target:
+        return Decision(task_receipt(task, task.status))
     event = TaskRewound(
         task.status,
-        wanted.status,
+        target.status,
         command.version,
-        wanted,
+        target,
         command.commit,
         command.branch,
         command.reason,
     )
     return Decision(
-        receipt(task, wanted.status),
-        ((task_stream(task.id), event), *_told_to_who_waits(task, wanted.status, read)),
+        task_receipt(task, target.status),
+        ((task_stream(task.id), event), *_dependent_events(task, target.status, read)),
         LeaseChange(task.id, None) if task.status == "in-progress" else None,
     )
 
 
-def _told_to_who_waits(task: Task, status: Status, read: Read) -> StreamEvents:
-    if status in FINAL:
-        return unblocked(task, status, read)
-    return blocked_again(task, read) if task.is_final else ()
+def _dependent_events(task: Task, status: Status, read: Read) -> StreamEvents:
+    if status in FINAL_STATUSES:
+        return unblock_events(task, status, read)
+    return reblock_events(task, read) if task.is_final else ()
 
 
-def restored(task: Task) -> Restored:
+def restorable_state(task: Task) -> RestoredState:
     """State that a rewind to this version of a task brings back."""
-    report, left = task.reported, task.checkpoint
-    return Restored(
+    report, checkpoint = task.reported, task.checkpoint
+    return RestoredState(
         status=task.status,
         title=task.title,
         body=task.body,
@@ -79,29 +79,31 @@ def restored(task: Task) -> Restored:
         assignee=task.assignee,
         failures=task.failures,
         obstacle=task.obstacle,
-        report=report and TaskReported(**_without_time(asdict(report))),
+        report=report and TaskReported(**_without_timestamp(asdict(report))),
         reported_at=report.at if report else 0,
-        checkpoint=left and TaskCheckpointed(**_without_time(asdict(left))),
-        checkpointed_at=left.at if left else 0,
+        checkpoint=checkpoint and TaskCheckpointed(**_without_timestamp(asdict(checkpoint))),
+        checkpointed_at=checkpoint.at if checkpoint else 0,
     )
 
 
-def at_rest(was: Restored) -> Restored:
+def without_attempt(state: RestoredState) -> RestoredState:
     """The state without an attempt: in-progress becomes ready, for the agent it is reserved for."""
-    if was.status != "in-progress":
-        return was
-    return replace(was, status="ready", assignee=was.reserved_for, report=None, reported_at=0)
+    if state.status != "in-progress":
+        return state
+    return replace(state, status="ready", assignee=state.reserved_for, report=None, reported_at=0)
 
 
-def lost_handoff(task: Task, wanted: Restored) -> ActiveHandoff | None:
+def handoff_ended_by_rewind(task: Task, target: RestoredState) -> ActiveHandoff | None:
     """Handoff that ends by a rewind: the task is final then, or not with its claimant."""
     under_way = task.handoff
-    if under_way is None or (wanted.status not in FINAL and wanted.assignee == under_way.only):
+    if under_way is None or (
+        target.status not in FINAL_STATUSES and target.assignee == under_way.claimant
+    ):
         return None
     return under_way
 
 
-def _check(command: RewindTask, task: Task, read: Read) -> Refusal | None:
+def _check_rewind(command: RewindTask, task: Task, read: Read) -> Refusal | None:
     if read.actor.role not in MAY_REWIND:
         return Refusal(
             "not_authorized",
@@ -109,10 +111,10 @@ def _check(command: RewindTask, task: Task, read: Read) -> Refusal | None:
         )
     if not _COMMIT.fullmatch(command.commit):
         return Refusal("invalid_field", "commit is not a full commit hash")
-    return check_text("branch", command.branch, TITLE) or check_text(
-        "reason", command.reason, REASON
+    return check_text("branch", command.branch, MAX_TITLE) or check_text(
+        "reason", command.reason, MAX_REASON
     )
 
 
-def _without_time(fields: dict[str, Any]) -> dict[str, Any]:
+def _without_timestamp(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != "at"}

@@ -15,35 +15,39 @@ from msgspec import Struct
 
 from dragoman.protocols.saop.capture.loose import (
     Record,
-    arguments,
-    as_text,
-    milliseconds,
-    moment,
-    record,
-    records,
-    text,
+    as_arguments,
+    as_milliseconds,
+    as_record,
+    as_records,
+    as_string,
+    as_timestamp,
+    readable_text,
 )
 from dragoman.protocols.saop.capture.steps import (
-    Called,
-    Ended,
-    Observed,
-    Planned,
-    Returned,
-    Spoke,
-    Status,
-    Step,
+    AgentStep,
+    AnswerEnd,
+    AnswerText,
+    Observation,
     Thought,
+    ToolEnd,
+    ToolRequest,
+    ToolStart,
+    ToolStatus,
 )
 
 NAME: Final = "codex"
-_KINDS: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
-_ENDS: Final = frozenset({"token_count", "task_complete", "turn_complete", "turn_aborted"})
+_LINE_TYPES: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
+_ANSWER_END_EVENTS: Final = frozenset(
+    {"token_count", "task_complete", "turn_complete", "turn_aborted"}
+)
 """Events after an answer: its token count, or the end of the turn."""
-_HEAD: Final = 400
+_HEADER_CHARS: Final = 400
 """Length of the beginning of a plain-text output that may hold an exit code and a time."""
-_CODE: Final = re.compile(r"^(?:Exit code:|Process exited with code) (-?[0-9]{1,6})", re.MULTILINE)
-_TIME: Final = re.compile(r"^Wall time: ([0-9]{1,9}(?:\.[0-9]{1,9})?) seconds", re.MULTILINE)
-_BODY: Final = re.compile(r"^Output:\n", re.MULTILINE)
+_EXIT_CODE: Final = re.compile(
+    r"^(?:Exit code:|Process exited with code) (-?[0-9]{1,6})", re.MULTILINE
+)
+_WALL_TIME: Final = re.compile(r"^Wall time: ([0-9]{1,9}(?:\.[0-9]{1,9})?) seconds", re.MULTILINE)
+_OUTPUT_HEADING: Final = re.compile(r"^Output:\n", re.MULTILINE)
 """Separates the header of an output from what the tool has printed."""
 _TIMED_OUT: Final = "timed out after"
 _NOT_RUN: Final = re.compile(
@@ -51,147 +55,169 @@ _NOT_RUN: Final = re.compile(
     r"|failed to parse function arguments"
 )
 """Beginning of the output of a call that did not run; it has neither exit code nor time."""
-_SETTING: Final = (
+_PROGRAM_PREFIXES: Final = (
     *("<environment_context>", "<user_instructions>", "<permissions instructions>"),
     *("# AGENTS.md instructions for ", "<additional_context>", "<skill>"),
     *("<turn_aborted>", "<subagent_notification>"),
 )
 """Prefixes of message parts that the program added."""
-_FAILED: Final = ("failed", "incomplete")
+_FAILED_STATUSES: Final = ("failed", "incomplete")
 
 
 class Codex:
     """Reader of Codex's session files."""
 
     name = NAME
-    is_whole = False
+    has_whole_answers = False
 
     def __init__(self) -> None:
         self.session = ""
         self._searches = 0
 
     @staticmethod
-    def is_ours(line: Record) -> bool:
+    def recognizes(line: Record) -> bool:
         """Tell whether a line can only be from such a file."""
-        return line.get("type") in _KINDS and isinstance(line.get("payload"), dict)
+        return line.get("type") in _LINE_TYPES and isinstance(line.get("payload"), dict)
 
-    def steps(self, line: Record) -> Iterator[Step]:
+    def steps(self, line: Record) -> Iterator[AgentStep]:
         """Convert a line to steps."""
-        payload, at = record(line.get("payload")), moment(line.get("timestamp"))
+        payload, at = as_record(line.get("payload")), as_timestamp(line.get("timestamp"))
         if line.get("type") == "session_meta":
-            self.session = self.session or text(payload.get("id"))
-        elif line.get("type") == "event_msg" and payload.get("type") in _ENDS:
-            yield Ended()
+            self.session = self.session or as_string(payload.get("id"))
+        elif line.get("type") == "event_msg" and payload.get("type") in _ANSWER_END_EVENTS:
+            yield AnswerEnd()
         elif line.get("type") == "response_item" and payload.get("type") == "web_search_call":
             self._searches += 1
-            yield from _searched(payload, f"web_search-{self._searches}", at)
+            yield from _web_search_steps(payload, f"web_search-{self._searches}", at)
         elif line.get("type") == "response_item":
-            make = _ITEMS.get(text(payload.get("type")))
-            if make is not None:
-                yield from make(payload, at)
+            read_item = _ITEM_READERS.get(as_string(payload.get("type")))
+            if read_item is not None:
+                yield from read_item(payload, at)
 
 
-def _reasoned(item: Record, at: int | None) -> Iterator[Step]:
+def _reasoning_steps(item: Record, at: int | None) -> Iterator[AgentStep]:
     """Readable reasoning: the summary, and the content where it is not encrypted."""
-    for part in (*records(item.get("summary")), *records(item.get("content"))):
-        if thought := text(part.get("text")):
+    for part in (*as_records(item.get("summary")), *as_records(item.get("content"))):
+        if thought := as_string(part.get("text")):
             yield Thought(thought, at=at)
 
 
-def _message(item: Record, at: int | None) -> Iterator[Step]:
+def _message_steps(item: Record, at: int | None) -> Iterator[AgentStep]:
     content: Any = item.get("content")
     if item.get("role") == "assistant":
-        yield Spoke(as_text(content), at=at)
-    elif item.get("role") == "user" and (said := _of_a_person(content)):
-        yield Observed(f"user: {as_text(said)}", at=at)
+        yield AnswerText(readable_text(content), at=at)
+    elif item.get("role") == "user" and (parts := _person_parts(content)):
+        yield Observation(f"user: {readable_text(parts)}", at=at)
 
 
-def _of_a_person(content: Any) -> Any:
+def _person_parts(content: Any) -> Any:
     """Drop the parts of a message that the program added to a person's text."""
     if isinstance(content, list):
-        return [part for part in records(cast(Any, content)) if not _is_setting(part.get("text"))]
-    return None if _is_setting(content) else content
+        return [
+            part
+            for part in as_records(cast(Any, content))
+            if not _is_program_text(part.get("text"))
+        ]
+    return None if _is_program_text(content) else content
 
 
-def _is_setting(said: Any) -> bool:
-    return text(said).lstrip().startswith(_SETTING)
+def _is_program_text(value: Any) -> bool:
+    return as_string(value).lstrip().startswith(_PROGRAM_PREFIXES)
 
 
-def _called(item: Record, at: int | None) -> Iterator[Step]:
-    tool = text(item.get("name"))
-    yield from _began(item, tool, arguments(item.get("arguments", item.get("input"))), at)
+def _function_call_steps(item: Record, at: int | None) -> Iterator[AgentStep]:
+    tool = as_string(item.get("name"))
+    yield from _tool_start_steps(
+        item, tool, as_arguments(item.get("arguments", item.get("input"))), at
+    )
 
 
-def _shell(item: Record, at: int | None) -> Iterator[Step]:
-    yield from _began(item, "local_shell", arguments(item.get("action")), at)
+def _shell_call_steps(item: Record, at: int | None) -> Iterator[AgentStep]:
+    yield from _tool_start_steps(item, "local_shell", as_arguments(item.get("action")), at)
 
 
-def _began(item: Record, tool: str, given: Any, at: int | None) -> Iterator[Step]:
-    yield Planned(tool, given, at=at)
-    yield Called(text(item.get("call_id")) or text(item.get("id")), tool, given, at=at)
+def _tool_start_steps(
+    item: Record, tool: str, arguments: Any, at: int | None
+) -> Iterator[AgentStep]:
+    yield ToolRequest(tool, arguments, at=at)
+    yield ToolStart(
+        as_string(item.get("call_id")) or as_string(item.get("id")), tool, arguments, at=at
+    )
 
 
-def _searched(item: Record, number: str, at: int | None) -> Iterator[Step]:
+def _web_search_steps(item: Record, number: str, at: int | None) -> Iterator[AgentStep]:
     """A web search that the provider ran; its result is not recorded."""
-    call = text(item.get("id")) or number
-    yield from _began({"id": call}, "web_search", arguments(item.get("action")), at)
-    yield Returned(call, "failure" if item.get("status") in _FAILED else "success", "", at=at)
+    call_id = as_string(item.get("id")) or number
+    yield from _tool_start_steps(
+        {"id": call_id}, "web_search", as_arguments(item.get("action")), at
+    )
+    yield ToolEnd(
+        call_id, "failure" if item.get("status") in _FAILED_STATUSES else "success", "", at=at
+    )
 
 
-def _returned(item: Record, at: int | None) -> Iterator[Step]:
-    end = _end_of(item.get("output"))
-    yield Returned(
-        text(item.get("call_id")),
-        end.status,
-        end.output,
-        duration_ms=end.took,
-        has_run=end.has_run,
+def _tool_output_steps(item: Record, at: int | None) -> Iterator[AgentStep]:
+    outcome = _parse_outcome(item.get("output"))
+    yield ToolEnd(
+        as_string(item.get("call_id")),
+        outcome.status,
+        outcome.output,
+        duration_ms=outcome.duration_ms,
+        has_run=outcome.has_run,
         at=at,
     )
 
 
-_ITEMS: Final[dict[str, Callable[[Record, int | None], Iterator[Step]]]] = {
-    "reasoning": _reasoned,
-    "message": _message,
-    "function_call": _called,
-    "custom_tool_call": _called,
-    "local_shell_call": _shell,
-    "function_call_output": _returned,
-    "custom_tool_call_output": _returned,
+_ITEM_READERS: Final[dict[str, Callable[[Record, int | None], Iterator[AgentStep]]]] = {
+    "reasoning": _reasoning_steps,
+    "message": _message_steps,
+    "function_call": _function_call_steps,
+    "custom_tool_call": _function_call_steps,
+    "local_shell_call": _shell_call_steps,
+    "function_call_output": _tool_output_steps,
+    "custom_tool_call_output": _tool_output_steps,
 }
 """Type of an item -> its reader."""
 
 
-class _End(Struct, frozen=True):
+class _ToolOutcome(Struct, frozen=True):
     """Result of a tool call."""
 
     output: str
-    status: Status
-    took: int | None
+    status: ToolStatus
+    duration_ms: int | None
     has_run: bool = True
 
 
-def _end_of(output: Any) -> _End:
+def _parse_outcome(output: Any) -> _ToolOutcome:
     """Parse an output, with exit code and time in a JSON object or in the text before it."""
-    told = record(output)
+    result = as_record(output)
     if isinstance(output, str) and output.startswith("{"):
         with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-            told = record(msgspec.json.decode(output.encode()))
-    if "output" in told or "content" in told:
-        said, meta = as_text(told.get("output", told.get("content"))), record(told.get("metadata"))
-        code: Any = meta.get("exit_code", 0 if told.get("success", True) is True else 1)
-        return _End(said, _status(code, said), milliseconds(meta.get("duration_seconds"), 1_000))
-    said = as_text(output)
-    if _NOT_RUN.match(said):
-        return _End(said, "failure", None, has_run=False)
-    code, time = _CODE.search(said, 0, _HEAD), _TIME.search(said, 0, _HEAD)
-    took = milliseconds(float(time[1]), 1_000) if time else None
-    status = _status(int(code[1]) if code else 0, said)
-    body = _BODY.search(said, 0, _HEAD) if code or time else None
-    return _End(said[body.end() :] if body else said, status, took)
+            result = as_record(msgspec.json.decode(output.encode()))
+    if "output" in result or "content" in result:
+        text, meta = (
+            readable_text(result.get("output", result.get("content"))),
+            as_record(result.get("metadata")),
+        )
+        code: Any = meta.get("exit_code", 0 if result.get("success", True) is True else 1)
+        return _ToolOutcome(
+            text, _tool_status(code, text), as_milliseconds(meta.get("duration_seconds"), 1_000)
+        )
+    text = readable_text(output)
+    if _NOT_RUN.match(text):
+        return _ToolOutcome(text, "failure", None, has_run=False)
+    code, time = (
+        _EXIT_CODE.search(text, 0, _HEADER_CHARS),
+        _WALL_TIME.search(text, 0, _HEADER_CHARS),
+    )
+    duration_ms = as_milliseconds(float(time[1]), 1_000) if time else None
+    status = _tool_status(int(code[1]) if code else 0, text)
+    body = _OUTPUT_HEADING.search(text, 0, _HEADER_CHARS) if code or time else None
+    return _ToolOutcome(text[body.end() :] if body else text, status, duration_ms)
 
 
-def _status(code: Any, said: str) -> Status:
+def _tool_status(code: Any, text: str) -> ToolStatus:
     if code == 0:
         return "success"
-    return "timeout" if _TIMED_OUT in said[:_HEAD] else "failure"
+    return "timeout" if _TIMED_OUT in text[:_HEADER_CHARS] else "failure"

@@ -16,37 +16,37 @@ from msgspec import Struct
 
 from dragoman.core.moments import to_rfc3339
 from dragoman.protocols.saop.capture.steps import (
-    Called,
-    Ended,
+    AgentStep,
+    AnswerEnd,
+    AnswerText,
     ModelStep,
-    Observed,
-    Planned,
-    Returned,
-    Spoke,
-    Step,
+    Observation,
     Thought,
+    ToolEnd,
+    ToolRequest,
+    ToolStart,
 )
 from dragoman.text.uuid8 import uuid8
 
-FILLED: Final = {"confidence": 0.5, "estimated_complexity": "medium"}
+NEUTRAL_VALUES: Final = {"confidence": 0.5, "estimated_complexity": "medium"}
 """Required fields of a turn that no record states -> their neutral values."""
 
 _VERSION: Final = "1.0.0"
-_CHUNK: Final = 32_768
+_MAX_CHUNK_CHARS: Final = 32_768
 """Limit of one thought event: an event must be shorter than a turn."""
-_WORD: Final = 4_096
+_MAX_WORD_CHARS: Final = 4_096
 """A chunk may end this much earlier so as not to cut a word, which may be a secret of the hub."""
-_BETWEEN: Final = "\n\n"
+_THOUGHT_SEPARATOR: Final = "\n\n"
 """Separator of two thoughts of one turn, in the turn and in the events alike."""
-_MOST_ARGUMENTS: Final = 131_072
-_MOST_LINES: Final = 200
+_MAX_ARGUMENT_BYTES: Final = 131_072
+_MAX_LINES: Final = 200
 """Limit of terminal events for one output; the turn has all lines."""
-_LONGEST_LINE: Final = 16_384
+_MAX_LINE_CHARS: Final = 16_384
 _CONFIDENCE: Final = re.compile(
     r"^\W{0,4}confidence\W{1,4}(1(?:\.0{1,6})?|0(?:\.[0-9]{1,6})?|[0-9]{1,2}%|100%)\W{0,4}$",
     re.IGNORECASE | re.MULTILINE,
 )
-_TERMINALS: Final = frozenset(
+_TERMINAL_TOOLS: Final = frozenset(
     {"bash", "shell", "local_shell", "shell_command", "exec_command", "terminal"}
 )
 """Tools whose output is that of a terminal."""
@@ -54,7 +54,7 @@ _TERMINALS: Final = frozenset(
 _encode = msgspec.json.Encoder().encode
 
 
-class About(Struct, frozen=True):
+class CaptureTarget(Struct, frozen=True):
     """Task, agent and session that a record is imported for, which it does not state itself."""
 
     task: str
@@ -67,23 +67,23 @@ class About(Struct, frozen=True):
     """Session name within the record, by which a second import recognizes it."""
 
 
-class Captured(Struct, frozen=True):
+class CapturedMessage(Struct, frozen=True):
     """A message to send."""
 
     kind: Literal["turn", "event"]
     message: dict[str, Any]
 
 
-class _Turn(Struct):
+class _OpenTurn(Struct):
     """The turn being built."""
 
     answer: str
     at: int
     observation: str
     thoughts: list[str] = []
-    untold: list[tuple[str, str]] = []
+    unsent_thoughts: list[tuple[str, str]] = []
     """Thoughts that are not yet sent as events, each with its position in the record."""
-    is_thought_told: bool = False
+    is_thought_sent: bool = False
     actions: list[str] = []
     has_spoken: bool = False
     """The last step was text."""
@@ -91,250 +91,254 @@ class _Turn(Struct):
     """The record states that the answer is complete."""
 
 
-class _Call(Struct, frozen=True):
+class _OpenCall(Struct, frozen=True):
     """A tool call that has not ended."""
 
     tool: str
-    since: int
-    turn: int
+    started_at: int
+    turn_index: int
 
 
-class Scribe:
+class TraceBuilder:
     """Builds turns and events from steps, given in their order."""
 
-    def __init__(self, about: About, now: int, first_turn: int) -> None:
-        self._about = about
-        self._at = now
-        self._index = first_turn
-        self._turn: _Turn | None = None
-        self._seen: list[str] = []
+    def __init__(self, target: CaptureTarget, now: int, first_turn: int) -> None:
+        self._target = target
+        self._now = now
+        self._turn_index = first_turn
+        self._turn: _OpenTurn | None = None
+        self._observations: list[str] = []
         """Observations since the turn began."""
-        self._open: dict[str, _Call] = {}
-        self._take: dict[type[Step], Callable[[Any, str], Iterator[Captured]]] = {
-            Thought: self._thought,
-            Spoke: self._spoke,
-            Planned: self._planned,
-            Called: self._called,
-            Returned: self._returned,
-            Observed: self._observed,
-            Ended: self._ended,
+        self._open_calls: dict[str, _OpenCall] = {}
+        self._handlers: dict[type[AgentStep], Callable[[Any, str], Iterator[CapturedMessage]]] = {
+            Thought: self._add_thought,
+            AnswerText: self._add_text,
+            ToolRequest: self._add_tool_request,
+            ToolStart: self._start_tool,
+            ToolEnd: self._end_tool,
+            Observation: self._add_observation,
+            AnswerEnd: self._end_answer,
         }
 
-    def take(self, step: Step, place: str) -> Iterator[Captured]:
+    def add(self, step: AgentStep, place: str) -> Iterator[CapturedMessage]:
         """Add a step at this position of the record, and yield the messages that are complete."""
         if step.at is not None:
-            self._at = step.at
+            self._now = step.at
         if isinstance(step, ModelStep):
-            yield from self._model(step)
-        yield from self._take[type(step)](step, place)
+            yield from self._prepare_turn(step)
+        yield from self._handlers[type(step)](step, place)
 
     @property
-    def is_resting(self) -> bool:
+    def is_idle(self) -> bool:
         """Tell whether the last turn looks finished: it ended with text, and no tool runs.
 
         A tool of an earlier turn may never end, because its agent was killed.
         """
         turn = self._turn
-        runs = any(call.turn == self._index for call in self._open.values())
-        return turn is None or (turn.has_spoken and turn.has_ended and not runs)
+        is_tool_running = any(
+            call.turn_index == self._turn_index for call in self._open_calls.values()
+        )
+        return turn is None or (turn.has_spoken and turn.has_ended and not is_tool_running)
 
-    def close(self) -> Iterator[Captured]:
+    def close(self) -> Iterator[CapturedMessage]:
         """Yield the turn that is still open, if any."""
         turn = self._turn
         if turn is None:
             return
-        yield from self._told_thought()
+        yield from self._flush_thought()
         self._turn = None
-        index, self._index = self._index, self._index + 1
-        yield Captured("turn", self._envelope(turn, index))
+        index, self._turn_index = self._turn_index, self._turn_index + 1
+        yield CapturedMessage("turn", self._turn_envelope(turn, index))
 
     # Steps of the model
 
-    def _model(self, step: ModelStep) -> Iterator[Captured]:
+    def _prepare_turn(self, step: ModelStep) -> Iterator[CapturedMessage]:
         turn = self._turn
-        if turn is not None and not self._goes_on(turn, step):
+        if turn is not None and not self._continues_turn(turn, step):
             yield from self.close()
         if self._turn is None:
-            self._turn = _Turn(step.answer, self._at, "\n\n".join(self._seen))
-            self._seen = []
-        self._turn.has_spoken = isinstance(step, Spoke)
+            self._turn = _OpenTurn(step.answer, self._now, "\n\n".join(self._observations))
+            self._observations = []
+        self._turn.has_spoken = isinstance(step, AnswerText)
         self._turn.has_ended = False
 
-    def _goes_on(self, turn: _Turn, step: ModelStep) -> bool:
+    def _continues_turn(self, turn: _OpenTurn, step: ModelStep) -> bool:
         if turn.answer or step.answer:
             return turn.answer == step.answer
-        return not self._seen
+        return not self._observations
 
-    def _thought(self, step: Thought, place: str) -> Iterator[Captured]:
+    def _add_thought(self, step: Thought, place: str) -> Iterator[CapturedMessage]:
         turn = self._turn
         assert turn is not None
         if step.text:
-            between = _BETWEEN if turn.thoughts else ""
-            turn.untold.append((between + step.text, place))
+            separator = _THOUGHT_SEPARATOR if turn.thoughts else ""
+            turn.unsent_thoughts.append((separator + step.text, place))
             turn.thoughts.append(step.text)
         yield from ()
 
-    def _told_thought(self) -> Iterator[Captured]:
+    def _flush_thought(self) -> Iterator[CapturedMessage]:
         """Yield the thought of the turn as events, before its first tool call or at its end.
 
         Later thoughts are in the turn only, because a thought has one final chunk.
         """
         turn = self._turn
-        if turn is None or turn.is_thought_told or not turn.untold:
+        if turn is None or turn.is_thought_sent or not turn.unsent_thoughts:
             return
-        turn.is_thought_told = True
+        turn.is_thought_sent = True
         chunks = [
             (chunk, f"{place}.{start}")
-            for text, place in turn.untold
-            for start, chunk in _chunks(text)
+            for text, place in turn.unsent_thoughts
+            for start, chunk in _split_chunks(text)
         ]
-        *first, (last, end) = chunks
-        for chunk, place in first:
+        *earlier, (last, end) = chunks
+        for chunk, place in earlier:
             yield self._thought_event(chunk, place, is_final=False)
         yield self._thought_event(last, f"{end}.final", is_final=True)
 
-    def _spoke(self, step: Spoke, _: str) -> Iterator[Captured]:
+    def _add_text(self, step: AnswerText, _: str) -> Iterator[CapturedMessage]:
         assert self._turn is not None
         if step.text:
             self._turn.actions.append(step.text)
         yield from ()
 
-    def _planned(self, step: Planned, _: str) -> Iterator[Captured]:
+    def _add_tool_request(self, step: ToolRequest, _: str) -> Iterator[CapturedMessage]:
         assert self._turn is not None
         self._turn.actions.append(f"{step.tool} {_encode(step.arguments).decode()}")
-        yield from self._told_thought()
+        yield from self._flush_thought()
 
-    def _ended(self, _: Ended, __: str) -> Iterator[Captured]:
+    def _end_answer(self, _: AnswerEnd, __: str) -> Iterator[CapturedMessage]:
         if self._turn is not None:
             self._turn.has_ended = True
         yield from ()
 
     # Steps of tools and people
 
-    def _called(self, step: Called, place: str) -> Iterator[Captured]:
-        yield from self._told_thought()
-        self._open[step.call] = _Call(step.tool, self._at, self._index)
+    def _start_tool(self, step: ToolStart, place: str) -> Iterator[CapturedMessage]:
+        yield from self._flush_thought()
+        self._open_calls[step.call_id] = _OpenCall(step.tool, self._now, self._turn_index)
         yield self._event(
             place,
             type="TOOL_LIFECYCLE_INVOKED",
-            call_id=step.call,
+            call_id=step.call_id,
             tool=step.tool,
-            arguments=_within(step.arguments),
-            timestamp=to_rfc3339(self._at),
+            arguments=_limit_arguments(step.arguments),
+            timestamp=to_rfc3339(self._now),
         )
 
-    def _returned(self, step: Returned, place: str) -> Iterator[Captured]:
-        never_seen = _Call(step.tool or "unknown", self._at, self._index)
-        call = self._open.pop(step.call, never_seen)
-        tool, since = call.tool, call.since
-        if step.has_run and tool.lower() in _TERMINALS:
-            yield from self._lines(step.output, place)
-        took = max(0, self._at - since) if step.duration_ms is None else step.duration_ms
+    def _end_tool(self, step: ToolEnd, place: str) -> Iterator[CapturedMessage]:
+        unknown_call = _OpenCall(step.tool or "unknown", self._now, self._turn_index)
+        call = self._open_calls.pop(step.call_id, unknown_call)
+        tool, started_at = call.tool, call.started_at
+        if step.has_run and tool.lower() in _TERMINAL_TOOLS:
+            yield from self._terminal_events(step.output, place)
+        duration_ms = (
+            max(0, self._now - started_at) if step.duration_ms is None else step.duration_ms
+        )
         yield self._event(
             place,
             type="TOOL_LIFECYCLE_COMPLETED",
-            call_id=step.call,
+            call_id=step.call_id,
             tool=tool,
             status=step.status,
-            duration_ms=took,
-            timestamp=to_rfc3339(self._at),
+            duration_ms=duration_ms,
+            timestamp=to_rfc3339(self._now),
         )
         if step.output:
-            self._seen.append(f"{tool}: {step.output}")
+            self._observations.append(f"{tool}: {step.output}")
 
-    def _observed(self, step: Observed, _: str) -> Iterator[Captured]:
-        self._seen.append(step.text)
+    def _add_observation(self, step: Observation, _: str) -> Iterator[CapturedMessage]:
+        self._observations.append(step.text)
         yield from ()
 
-    def _lines(self, output: str, place: str) -> Iterator[Captured]:
+    def _terminal_events(self, output: str, place: str) -> Iterator[CapturedMessage]:
         lines = output.splitlines()
-        for number, line in enumerate(lines[:_MOST_LINES]):
-            yield self._pulse(line[:_LONGEST_LINE], f"{place}.{number}")
-        if len(lines) > _MOST_LINES:
-            more = f"… {len(lines) - _MOST_LINES} more lines: the next turn has all of them"
-            yield self._pulse(more, f"{place}.more")
+        for number, line in enumerate(lines[:_MAX_LINES]):
+            yield self._pulse_event(line[:_MAX_LINE_CHARS], f"{place}.{number}")
+        if len(lines) > _MAX_LINES:
+            more = f"… {len(lines) - _MAX_LINES} more lines: the next turn has all of them"
+            yield self._pulse_event(more, f"{place}.more")
 
     # Messages
 
-    def _pulse(self, line: str, place: str) -> Captured:
-        at = to_rfc3339(self._at)
+    def _pulse_event(self, line: str, place: str) -> CapturedMessage:
+        at = to_rfc3339(self._now)
         return self._event(place, type="SANDBOX_PULSE", line=line, masked=False, timestamp=at)
 
-    def _thought_event(self, chunk: str, place: str, *, is_final: bool) -> Captured:
+    def _thought_event(self, chunk: str, place: str, *, is_final: bool) -> CapturedMessage:
         return self._event(
             place,
             type="THOUGHT_STREAM",
-            agent_id=self._about.agent,
-            turn_index=self._index,
+            agent_id=self._target.agent,
+            turn_index=self._turn_index,
             chunk=chunk,
             is_final=is_final,
         )
 
-    def _event(self, place: str, **payload: Any) -> Captured:
-        about = self._about
+    def _event(self, place: str, **payload: Any) -> CapturedMessage:
+        target = self._target
         # Records of one session here share positions, so the id includes the record's own session.
-        named = "\0".join((about.task, about.session, about.own, place, payload["type"]))
-        return Captured(
+        identity = "\0".join((target.task, target.session, target.own, place, payload["type"]))
+        return CapturedMessage(
             "event",
             {
-                "event_id": uuid8(blake2b(named.encode(), digest_size=16).digest()),
-                "session_id": self._about.session,
+                "event_id": uuid8(blake2b(identity.encode(), digest_size=16).digest()),
+                "session_id": self._target.session,
                 "payload": payload,
             },
         )
 
-    def _envelope(self, turn: _Turn, index: int) -> dict[str, Any]:
-        about, said = self._about, _confidence("\n".join(turn.actions))
-        stated = {} if said is None else {"confidence": said}
+    def _turn_envelope(self, turn: _OpenTurn, index: int) -> dict[str, Any]:
+        target, confidence = self._target, _parse_confidence("\n".join(turn.actions))
+        stated = {} if confidence is None else {"confidence": confidence}
         return {
             "turn_index": index,
-            "agent_id": about.agent,
-            "role": about.agent,
+            "agent_id": target.agent,
+            "role": target.agent,
             "content": {
-                "thought": _BETWEEN.join(turn.thoughts),
+                "thought": _THOUGHT_SEPARATOR.join(turn.thoughts),
                 "action": "\n\n".join(turn.actions),
                 "observation": turn.observation,
             },
             "metadata": {
                 "version": _VERSION,
-                "task_id": about.task,
+                "task_id": target.task,
                 "timestamp": to_rfc3339(turn.at),
-                **FILLED,
+                **NEUTRAL_VALUES,
                 **stated,
-                "session_id": self._about.session,
+                "session_id": self._target.session,
                 "captured": {
-                    "from": about.origin,
-                    **({"session": about.own} if about.own else {}),
-                    "filled": [name for name in FILLED if name not in stated],
+                    "from": target.origin,
+                    **({"session": target.own} if target.own else {}),
+                    "filled": [name for name in NEUTRAL_VALUES if name not in stated],
                 },
             },
         }
 
 
-def _chunks(text: str) -> Iterator[tuple[int, str]]:
+def _split_chunks(text: str) -> Iterator[tuple[int, str]]:
     """Split a text at word ends, and yield each chunk with its start."""
     start = 0
     while start < len(text):
-        end = start + _CHUNK
+        end = start + _MAX_CHUNK_CHARS
         if end < len(text):
-            last = max(text.rfind(blank, end - _WORD, end) for blank in " \n\t")
+            last = max(text.rfind(blank, end - _MAX_WORD_CHARS, end) for blank in " \n\t")
             end = last + 1 or end
         yield start, text[start:end]
         start = end
 
 
-def _confidence(said: str) -> float | None:
+def _parse_confidence(text: str) -> float | None:
     """Parse the confidence that the agent states; the last statement counts."""
-    found = _CONFIDENCE.findall(said)
-    if not found:
+    matches = _CONFIDENCE.findall(text)
+    if not matches:
         return None
-    last: str = found[-1]
+    last: str = matches[-1]
     return int(last[:-1]) / 100 if last.endswith("%") else float(last)
 
 
-def _within(arguments: Any) -> Any:
+def _limit_arguments(arguments: Any) -> Any:
     """Replace arguments that exceed the size of an event; the turn's action has all of them."""
     size = len(_encode(arguments))
-    if size <= _MOST_ARGUMENTS:
+    if size <= _MAX_ARGUMENT_BYTES:
         return arguments
     return {"left_out": f"{size} bytes: the turn's action has them"}

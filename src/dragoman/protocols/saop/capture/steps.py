@@ -4,17 +4,17 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-Status = Literal["success", "failure", "timeout"]
+ToolStatus = Literal["success", "failure", "timeout"]
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class AgentStep(Struct, frozen=True, kw_only=True):
     """One step of an agent's work."""
 
     at: int | None = None
     """Time in milliseconds; None: the record does not state it."""
 
 
-class ModelStep(Step, frozen=True, kw_only=True):
+class ModelStep(AgentStep, frozen=True, kw_only=True):
     """A step of the model's answer; all steps of one answer belong to one turn."""
 
     answer: str = ""
@@ -27,36 +27,36 @@ class Thought(ModelStep, frozen=True):
     text: str
 
 
-class Spoke(ModelStep, frozen=True):
+class AnswerText(ModelStep, frozen=True):
     """Text of an answer."""
 
     text: str
 
 
-class Planned(ModelStep, frozen=True):
+class ToolRequest(ModelStep, frozen=True):
     """Request of the model to call a tool."""
 
     tool: str
     arguments: Any
 
 
-class Ended(Step, frozen=True):
+class AnswerEnd(AgentStep, frozen=True):
     """The record states that the model's answer is complete."""
 
 
-class Called(Step, frozen=True):
+class ToolStart(AgentStep, frozen=True):
     """Start of a tool call."""
 
-    call: str
+    call_id: str
     tool: str
     arguments: Any
 
 
-class Returned(Step, frozen=True):
+class ToolEnd(AgentStep, frozen=True):
     """End of a tool call."""
 
-    call: str
-    status: Status
+    call_id: str
+    status: ToolStatus
     output: str
     tool: str = ""
     """Empty: the tool of its call."""
@@ -66,7 +66,7 @@ class Returned(Step, frozen=True):
     """The output is the tool's own, not the reason why it did not run."""
 
 
-class Observed(Step, frozen=True):
+class Observation(AgentStep, frozen=True):
     """Anything else that the model was told, such as a person's request."""
 
     text: str

@@ -2,31 +2,34 @@
 
 from typing import TYPE_CHECKING
 
-from dragoman.core.moments import duration, to_rfc3339
+from dragoman.core.moments import format_duration, to_rfc3339
 
 if TYPE_CHECKING:
-    from dragoman.core.states.agent import AgentRecord, FormerKey
+    from dragoman.core.states.agent import AgentRecord, PreviousKey
 
 
-def fates_of_keys(
+def describe_key_changes(
     before: "AgentRecord | None", after: "AgentRecord", now: int, overlap: int
 ) -> tuple[str, ...]:
     """Describe the effect of a key change: one sentence per formerly good key, or for the first
     key."""
     if before is None or not before.key:
         return ("its key is registered: what it signs is accepted from now on",)
-    when = f"in {duration(overlap)}" if overlap else "from now on"
-    former = before.overlapping(now)
+    effective = f"in {format_duration(overlap)}" if overlap else "from now on"
+    former = before.valid_previous_key(now)
     if before.key == after.key:
-        return _same_key(former, after.overlapping(now), when)
-    replaced = f"its old key is replaced: what that one signs is refused {when}"
-    if former is None or former.key in after.good_keys(now):
+        return _describe_same_key(former, after.valid_previous_key(now), effective)
+    replaced = f"its old key is replaced: what that one signs is refused {effective}"
+    if former is None or former.key in after.valid_keys(now):
         return (replaced,)
-    was = to_rfc3339(former.until)
-    return replaced, f"the key before that was good until {was}, and is refused from now on"
+    former_until = to_rfc3339(former.until)
+    return (
+        replaced,
+        f"the key before that was good until {former_until}, and is refused from now on",
+    )
 
 
-def ended_keys(name: str, count: int) -> str:
+def describe_ended_keys(name: str, count: int) -> str:
     """Tell that the agent's signing keys have ended, and how it can sign again."""
     keys = "its signing key has" if count == 1 else f"its {count} signing keys have"
     return (
@@ -35,12 +38,12 @@ def ended_keys(name: str, count: int) -> str:
     )
 
 
-def _same_key(
-    former: "FormerKey | None", lasting: "FormerKey | None", when: str
+def _describe_same_key(
+    former: "PreviousKey | None", remaining: "PreviousKey | None", effective: str
 ) -> tuple[str, ...]:
     if former is None:
         return ("it has this key already, and no other one is good",)
-    if lasting is None or lasting.until < former.until:
-        return (f"its old key ends sooner: what that one signs is refused {when}",)
-    until = to_rfc3339(lasting.until)
+    if remaining is None or remaining.until < former.until:
+        return (f"its old key ends sooner: what that one signs is refused {effective}",)
+    until = to_rfc3339(remaining.until)
     return (f"its old key is good until {until}, as before: an overlap cannot be extended",)

@@ -7,44 +7,45 @@ from msgspec import Struct
 
 from dragoman.core.commands import DescribeAgent
 from dragoman.core.offers import Trust
-from dragoman.surfaces.cli.call import wrong_usage
-from dragoman.surfaces.cli.values import read_duration
+from dragoman.surfaces.cli.call import raise_usage_error
+from dragoman.surfaces.cli.values import parse_time_span
 
 if TYPE_CHECKING:
-    from dragoman.core.states.standing import Standing
+    from dragoman.core.states.standing import Reputation
 
 
-def read_price(given: str) -> float:
+def parse_price(text: str) -> float:
     """Parse a number that is not negative."""
     try:
-        price = float(given)
+        price = float(text)
     except ValueError:
-        raise ValueError(f"{given!a} is not a number") from None
+        raise ValueError(f"{text!a} is not a number") from None
     if not 0 <= price < float("inf"):
-        raise ValueError(f"{given!a} is not a price: use 0 or more")
+        raise ValueError(f"{text!a} is not a price: use 0 or more")
     return price
 
 
-def _words(name: str, metavar: str, text: str) -> Any:
+def _text_option(name: str, metavar: str, text: str) -> Any:
     return typer.Option(name, metavar=metavar, show_default=False, help=text)
 
 
 SkillOption = Annotated[
     list[str] | None,
-    _words("--skill", "WORDS", "A skill, which goals can name; repeatable."),
+    _text_option("--skill", "WORDS", "A skill, which goals can name; repeatable."),
 ]
 ConstraintOption = Annotated[
-    list[str] | None, _words("--constraint", "WORD", "A constraint that it satisfies; repeatable.")
+    list[str] | None,
+    _text_option("--constraint", "WORD", "A constraint that it satisfies; repeatable."),
 ]
 LocalityOption = Annotated[
     list[str] | None,
-    _words("--locality", "PLACE", "A location of data that it works on; repeatable."),
+    _text_option("--locality", "PLACE", "A location of data that it works on; repeatable."),
 ]
 TrustOption = Annotated[
     Trust | None,
     typer.Option("--trust", show_default=False, help="How far it is trusted, T0 to T2; else T1."),
 ]
-StrangerTrustOption = Annotated[
+DiscoveredTrustOption = Annotated[
     Trust | None,
     typer.Option("--trust", show_default=False, help="How far it is trusted, T0 to T2; else T0."),
 ]
@@ -53,7 +54,7 @@ CostOption = Annotated[
     typer.Option(
         "--cost",
         metavar="N",
-        parser=read_price,
+        parser=parse_price,
         show_default=False,
         help="What a piece of work costs, in a unit of your own.",
     ),
@@ -63,7 +64,7 @@ LatencyOption = Annotated[
     typer.Option(
         "--latency",
         metavar="TIME",
-        parser=read_duration,
+        parser=parse_time_span,
         show_default=False,
         help="How long it usually takes: 30s, 5m.",
     ),
@@ -74,13 +75,13 @@ CapacityOption = Annotated[
         "--capacity", metavar="N", min=0, show_default=False, help="How many requests at a time."
     ),
 ]
-ReachOption = Annotated[
+UrlOption = Annotated[
     str | None,
     typer.Option("--reach", metavar="URL", show_default=False, help="Where it is, if elsewhere."),
 ]
 
 
-class Offer(Struct, frozen=True):
+class CapabilityOptions(Struct, frozen=True):
     """Capabilities from the options of a command; None where an option was left out."""
 
     skills: list[str] | None = None
@@ -92,22 +93,24 @@ class Offer(Struct, frozen=True):
     capacity: int | None = None
     reach: str | None = None
 
-    def command(self, name: str, standing: "Standing | None") -> DescribeAgent | None:
+    def to_command(self, name: str, standing: "Reputation | None") -> DescribeAgent | None:
         """Build the command that describes the agent; options left out keep their values. None: no
         option."""
         # An option that may be repeated is an empty list where it is left out.
-        said = {key: value for key, value in _fields(self) if value not in (None, [], ())}
-        if not said:
+        given_values = {
+            key: value for key, value in _field_items(self) if value not in (None, [], ())
+        }
+        if not given_values:
             return None
-        known = standing.descriptor if standing is not None else None
-        before = dict(_fields(known)) if known is not None else {}
-        told: dict[str, Any] = before | said
-        if "skills" not in told:
-            wrong_usage("name its skills with --skill WORDS: work is assigned by them")
+        descriptor = standing.descriptor if standing is not None else None
+        existing = dict(_field_items(descriptor)) if descriptor is not None else {}
+        merged: dict[str, Any] = existing | given_values
+        if "skills" not in merged:
+            raise_usage_error("name its skills with --skill WORDS: work is assigned by them")
         for key in ("skills", "constraints", "locality"):
-            told[key] = tuple(told.get(key, ()))
-        return DescribeAgent(name, **told)
+            merged[key] = tuple(merged.get(key, ()))
+        return DescribeAgent(name, **merged)
 
 
-def _fields(struct: Struct) -> list[tuple[str, Any]]:
+def _field_items(struct: Struct) -> list[tuple[str, Any]]:
     return [(name, getattr(struct, name)) for name in struct.__struct_fields__]

@@ -4,19 +4,19 @@ from typing import Annotated
 
 import typer
 
-from dragoman.core.commands import PAUSED_BY_HAND, PauseAgent, ResumeAgent
-from dragoman.surfaces.cli.agent.make import NameArgument
-from dragoman.surfaces.cli.call import Answer, Call
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.core.commands import DEFAULT_PAUSE_REASON, PauseAgent, ResumeAgent
+from dragoman.surfaces.cli.agent.make import AgentArgument
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
+from dragoman.surfaces.cli.verb import CliCommand
 
 
 def pause(
-    call: Call,
-    name: NameArgument,
+    context: CommandContext,
+    name: AgentArgument,
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="The reason, shown to others.")
-    ] = PAUSED_BY_HAND,
-) -> Answer:
+    ] = DEFAULT_PAUSE_REASON,
+) -> CommandResult:
     """Stop the hub from starting work of an agent.
 
     What it works on goes on. An agent that asks for its work itself is not held back by it:
@@ -26,12 +26,14 @@ def pause(
     Example:
       dragoman agent pause swe-backend --reason "the build is broken"
     """
-    with call.writing() as place:
-        place.hub.do(call.actor(place, call.speaker()), PauseAgent(name, reason))
-    return _told(name, "paused", f": {reason}")
+    with context.open_for_writing() as directory:
+        directory.hub.submit(
+            context.actor(directory, context.acting_agent()), PauseAgent(name, reason)
+        )
+    return _pause_result(name, "paused", f": {reason}")
 
 
-def resume(call: Call, name: NameArgument) -> Answer:
+def resume(context: CommandContext, name: AgentArgument) -> CommandResult:
     """Let a paused agent go on.
 
     \b
@@ -40,16 +42,18 @@ def resume(call: Call, name: NameArgument) -> Answer:
     """
     from dragoman.engine.reads.ask import find_agent
 
-    with call.writing() as place:
-        known = find_agent(place.hub.store, name)
-        was_paused = known is not None and known.paused(place.hub.clock.now()) is not None
-        place.hub.do(call.actor(place, call.speaker()), ResumeAgent(name))
-    return _told(name, "not paused", " any more" if was_paused else ", and was not")
+    with context.open_for_writing() as directory:
+        record = find_agent(directory.hub.store, name)
+        was_paused = (
+            record is not None and record.active_pause(directory.hub.clock.now()) is not None
+        )
+        directory.hub.submit(context.actor(directory, context.acting_agent()), ResumeAgent(name))
+    return _pause_result(name, "not paused", " any more" if was_paused else ", and was not")
 
 
-def _told(name: str, state: str, rest: str) -> Answer:
+def _pause_result(name: str, state: str, detail: str) -> CommandResult:
     data = {"agent": name, "state": state}
-    return Answer(data, lambda screen: screen.line((name, "bold"), f" is {state}{rest}"))
+    return CommandResult(data, lambda screen: screen.line((name, "bold"), f" is {state}{detail}"))
 
 
-VERBS = (Verb("pause", pause), Verb("resume", resume))
+PAUSE_COMMANDS = (CliCommand("pause", pause), CliCommand("resume", resume))

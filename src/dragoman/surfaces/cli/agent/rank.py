@@ -9,26 +9,26 @@ from dragoman.surfaces.cli.agent.offer import (
     CapacityOption,
     ConstraintOption,
     CostOption,
+    DiscoveredTrustOption,
     LatencyOption,
     LocalityOption,
-    StrangerTrustOption,
 )
-from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
 from dragoman.surfaces.cli.intent.view import print_ranking
-from dragoman.surfaces.cli.mail.asking import looked_up, replied
+from dragoman.surfaces.cli.mail.asking import call_and_collect_warnings, query_operation
 from dragoman.surfaces.cli.options import LimitOption
-from dragoman.surfaces.cli.reading import endpoint_at, read_source
+from dragoman.surfaces.cli.reading import make_endpoint, read_source
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.verb import Verb
-from dragoman.text.fault_words import in_words
+from dragoman.surfaces.cli.verb import CliCommand
+from dragoman.text.fault_words import describe_exception
 
-_WEB = ("http://", "https://")
-_MOST_BYTES = 256 * 1024
-_WELL_KNOWN = "/.well-known/agent-card.json"
+_URL_SCHEMES = ("http://", "https://")
+_MAX_CARD_BYTES = 256 * 1024
+_WELL_KNOWN_PATH = "/.well-known/agent-card.json"
 
 
 def rank(
-    call: Call,
+    context: CommandContext,
     goal: Annotated[
         str, typer.Argument(metavar="GOAL", show_default=False, help="What is to be done.")
     ],
@@ -55,7 +55,7 @@ def rank(
         int, typer.Option("--after", metavar="N", min=0, help="`next` of the page before.")
     ] = 0,
     limit: LimitOption = 20,
-) -> Answer:
+) -> CommandResult:
     """Rank the candidates for a goal, and show why.
 
     Every candidate is shown with the parts of its score.
@@ -68,19 +68,19 @@ def rank(
     Example:
       dragoman agent rank "Translate the manual into French"
     """
-    wanted = {
+    arguments = {
         "goal": goal,
         "constraints": list(constraint or ()),
         "skills": list(skill or ()),
         "after": after,
         "limit": limit,
     }
-    ranked = looked_up(call, "ccos.rank", **wanted)
-    return Answer(ranked, lambda screen: print_ranking(ranked, screen))
+    ranking = query_operation(context, "ccos.rank", **arguments)
+    return CommandResult(ranking, lambda screen: print_ranking(ranking, screen))
 
 
 def discover(
-    call: Call,
+    context: CommandContext,
     source: Annotated[
         str,
         typer.Argument(
@@ -98,7 +98,7 @@ def discover(
     ] = "",
     constraint: ConstraintOption = None,
     locality: LocalityOption = None,
-    trust: StrangerTrustOption = None,
+    trust: DiscoveredTrustOption = None,
     cost: CostOption = None,
     latency: LatencyOption = None,
     capacity: CapacityOption = None,
@@ -111,7 +111,7 @@ def discover(
             help="A host that may be asked although its address is a private or local one.",
         ),
     ] = None,
-) -> Answer:
+) -> CommandResult:
     """Register an agent by its A2A agent card.
 
     The card says what the agent can do and where it is. How far it is trusted is for you to say:
@@ -122,8 +122,8 @@ def discover(
       dragoman agent discover card.json --name planner
       dragoman agent discover https://planner.example --trust T1
     """
-    is_web = source.startswith(_WEB)
-    card = _fetched(source, allow_host or ()) if is_web else read_source(source, _MOST_BYTES)
+    is_web = source.startswith(_URL_SCHEMES)
+    card = _fetch_card(source, allow_host or ()) if is_web else read_source(source, _MAX_CARD_BYTES)
     terms: dict[str, Any] = {
         "agent_id": name,
         "constraints": list(constraint or ()),
@@ -133,48 +133,52 @@ def discover(
         "latency_ms": latency,
         "capacity": capacity,
     }
-    given = {key: value for key, value in terms.items() if value not in (None, "", [])}
-    with call.writing() as place:
-        actor = call.actor(place, call.speaker())
-        reply = replied(place, "ccos.discover", {"card": _parsed(card, source)} | given, actor)
+    given_terms = {key: value for key, value in terms.items() if value not in (None, "", [])}
+    with context.open_for_writing() as directory:
+        actor = context.actor(directory, context.acting_agent())
+        reply = call_and_collect_warnings(
+            directory, "ccos.discover", {"card": _parse_card(card, source)} | given_terms, actor
+        )
 
     def show(screen: Screen) -> None:
         screen.line((reply["agent_id"], "bold"), f" can {', '.join(reply['skills'])}")
         if "remark" in reply:
             screen.line(("note: ", "yellow"), reply["remark"])
 
-    return Answer(reply, show)
+    return CommandResult(reply, show)
 
 
-def _parsed(card: bytes, source: str) -> Any:
+def _parse_card(card: bytes, source: str) -> Any:
     from dragoman.text.strict_json import StrictJsonError, parse_json
 
     try:
-        return parse_json(card, _MOST_BYTES)
+        return parse_json(card, _MAX_CARD_BYTES)
     except StrictJsonError as error:
         raise Refused(
             Refusal("invalid_json", f"{source} holds no agent card: {error.reason}")
         ) from None
 
 
-def _fetched(url: str, allowed: list[str] | tuple[()]) -> bytes:
-    endpoint = endpoint_at(_card_of(url), "the address", allowed)
+def _fetch_card(url: str, allowed_hosts: list[str] | tuple[()]) -> bytes:
+    endpoint = make_endpoint(_card_url(url), "the address", allowed_hosts)
     try:
-        status, card = endpoint.get({"Accept": "application/json"}, _MOST_BYTES + 1)
+        status, card = endpoint.get({"Accept": "application/json"}, _MAX_CARD_BYTES + 1)
     except OSError as error:
-        why = f"{url} cannot be read: {in_words(error)}"
-        hint = "; `--allow-host HOST` lets a private one be asked" if "allow_hosts" in why else ""
-        raise Refused(Refusal("invalid_field", why + hint)) from None
+        reason = f"{url} cannot be read: {describe_exception(error)}"
+        hint = (
+            "; `--allow-host HOST` lets a private one be asked" if "allow_hosts" in reason else ""
+        )
+        raise Refused(Refusal("invalid_field", reason + hint)) from None
     if status != 200:
         raise Refused(Refusal("invalid_field", f"{url} answered {status}, and no card"))
     return card
 
 
-def _card_of(url: str) -> str:
+def _card_url(url: str) -> str:
     """URL of a host's agent card: the well-known path, unless the URL has a path of its own."""
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
-    return url if path else f"{scheme}://{host}{_WELL_KNOWN}"
+    return url if path else f"{scheme}://{host}{_WELL_KNOWN_PATH}"
 
 
-VERBS = (Verb("rank", rank), Verb("discover", discover))
+COMMANDS = (CliCommand("rank", rank), CliCommand("discover", discover))

@@ -7,37 +7,42 @@ import typer
 
 from dragoman.core import missing
 from dragoman.core.errors import Refused
-from dragoman.core.states.standing import Descriptor, Standing
+from dragoman.core.states.standing import AgentDescriptor, Reputation
 from dragoman.engine.reads.ask import find_agent, list_agents
 from dragoman.engine.reads.intents import find_standing
-from dragoman.engine.shown.agents import ShownAgent, shown_agent
-from dragoman.surfaces.cli.agent.make import NameArgument
-from dragoman.surfaces.cli.agent.started import Fleet, ask_of_one, ask_of_page
-from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.engine.shown.agents import AgentResource, agent_resource
+from dragoman.surfaces.cli.agent.make import AgentArgument
+from dragoman.surfaces.cli.agent.started import HubAgents, query_agent, query_page
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
 from dragoman.surfaces.cli.options import LimitOption
 from dragoman.surfaces.cli.screen import Column, Screen
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
-_STATES = {"good": "green", "expired": "yellow", "revoked": "red"}
-_AGENTS = (
+_TOKEN_STYLES = {"good": "green", "expired": "yellow", "revoked": "red"}
+_AGENT_COLUMNS = (
     Column("NAME", "bold"),
     Column("ROLE"),
     Column("SPEAKS"),
     Column("TOKENS"),
     Column("PAUSED", "yellow"),
 )
-_NOW = Column("NOW")
-_TOKENS = (Column("TOKEN"), Column("STATE", styles=_STATES), Column("ISSUED"), Column("EXPIRES"))
+_WORK_COLUMN = Column("NOW")
+_TOKEN_COLUMNS = (
+    Column("TOKEN"),
+    Column("STATE", styles=_TOKEN_STYLES),
+    Column("ISSUED"),
+    Column("EXPIRES"),
+)
 
 
-def list_known(
-    call: Call,
+def list_registered(
+    context: CommandContext,
     after: Annotated[
         str,
         typer.Option("--after", metavar="NAME", show_default=False, help="Begin after this name."),
     ] = "",
     limit: LimitOption = 100,
-) -> Answer:
+) -> CommandResult:
     """List agents and people by name.
 
     While a hub runs here, also what each agent that it starts does now, or why it takes no work:
@@ -48,28 +53,28 @@ def list_known(
       dragoman agent list
       dragoman agent list --json
     """
-    with call.looking() as look:
-        now = look.clock.now()
-        found = list_agents(look.store, after, limit + 1)
-    page = [shown_agent(record, now) for record in found[:limit]]
-    further = page[-1].name if len(found) > limit else None
-    fleet = ask_of_page(call, look, after, limit)
-    data = {"agents": [_told(agent, fleet) for agent in page], "next": further}
+    with context.open_readonly() as directory:
+        now = directory.clock.now()
+        records = list_agents(directory.store, after, limit + 1)
+    page = [agent_resource(record, now) for record in records[:limit]]
+    next_name = page[-1].name if len(records) > limit else None
+    hub_agents = query_page(context, directory, after, limit)
+    data = {"agents": [_agent_to_dict(agent, hub_agents) for agent in page], "next": next_name}
 
     def show_table(screen: Screen) -> None:
         if page:
-            _print_page(page, fleet, screen)
+            _print_agents(page, hub_agents, screen)
         else:
             screen.line("no agents yet: add one with `dragoman agent add NAME`")
-        if further is not None:
-            screen.line(f"There are more: add --after {further}")
-        if fleet.is_missed(*(agent.name for agent in page)):
-            screen.line(f"no hub runs here that starts agents: `{call.next_command('up')}` does")
+        if next_name is not None:
+            screen.line(f"There are more: add --after {next_name}")
+        if hub_agents.needs_hub(*(agent.name for agent in page)):
+            screen.line(f"no hub runs here that starts agents: `{context.next_command('up')}` does")
 
-    return Answer(data, show_table)
+    return CommandResult(data, show_table)
 
 
-def show(call: Call, name: NameArgument) -> Answer:
+def show(context: CommandContext, name: AgentArgument) -> CommandResult:
     """Show what is known of an agent or a person.
 
     Of its tokens their ids and times, never the tokens themselves. While a hub runs here that
@@ -80,14 +85,14 @@ def show(call: Call, name: NameArgument) -> Answer:
     Example:
       dragoman agent show swe-backend
     """
-    with call.looking() as look:
-        now = look.clock.now()
-        record = find_agent(look.store, name)
-        standing = find_standing(look.store, name)
+    with context.open_readonly() as directory:
+        now = directory.clock.now()
+        record = find_agent(directory.store, name)
+        standing = find_standing(directory.store, name)
     if record is None:
         raise Refused(missing.agent(name))
-    agent, fleet = shown_agent(record, now), ask_of_one(call, look, name)
-    data = _told(agent, fleet)
+    agent, hub_agents = agent_resource(record, now), query_agent(context, directory, name)
+    data = _agent_to_dict(agent, hub_agents)
     if standing is not None and standing.descriptor is not None:
         data["offer"] = {
             **msgspec.structs.asdict(standing.descriptor),
@@ -98,30 +103,30 @@ def show(call: Call, name: NameArgument) -> Answer:
         }
 
     def print_all(screen: Screen) -> None:
-        _print(agent, fleet, screen)
-        if fleet.is_missed(name):
-            screen.line(f"no hub runs here that starts it: `{call.next_command('up')}` does")
+        _print_agent(agent, hub_agents, screen)
+        if hub_agents.needs_hub(name):
+            screen.line(f"no hub runs here that starts it: `{context.next_command('up')}` does")
         if standing is not None and standing.descriptor is not None:
-            _print_offer(standing, standing.descriptor, screen)
+            _print_capabilities(standing, standing.descriptor, screen)
 
-    return Answer(data, print_all)
+    return CommandResult(data, print_all)
 
 
-def _told(agent: ShownAgent, fleet: Fleet) -> dict[str, object]:
+def _agent_to_dict(agent: AgentResource, hub_agents: HubAgents) -> dict[str, object]:
     """JSON object of one agent."""
-    started = msgspec.to_builtins(fleet.started(agent.name))
+    started = msgspec.to_builtins(hub_agents.status_of(agent.name))
     return {**msgspec.to_builtins(agent), "started": started}
 
 
-def _print_page(page: list[ShownAgent], fleet: Fleet, screen: Screen) -> None:
-    rows = [(*_row(agent), fleet.now(agent.name)) for agent in page]
+def _print_agents(page: list[AgentResource], hub_agents: HubAgents, screen: Screen) -> None:
+    rows = [(*_agent_row(agent), hub_agents.current_work(agent.name)) for agent in page]
     if any(now for *_, now in rows):
-        screen.table((*_AGENTS, _NOW), rows)
+        screen.table((*_AGENT_COLUMNS, _WORK_COLUMN), rows)
     else:
-        screen.table(_AGENTS, [row[:-1] for row in rows])
+        screen.table(_AGENT_COLUMNS, [row[:-1] for row in rows])
 
 
-def _print_offer(standing: Standing, descriptor: Descriptor, screen: Screen) -> None:
+def _print_capabilities(standing: Reputation, descriptor: AgentDescriptor, screen: Screen) -> None:
     cost = f", costs {descriptor.cost:g}" if descriptor.cost else ""
     screen.line(f"can {', '.join(descriptor.skills)}; trust {descriptor.trust}{cost}")
     if descriptor.reach:
@@ -133,7 +138,7 @@ def _print_offer(standing: Standing, descriptor: Descriptor, screen: Screen) -> 
         screen.line(f"{good}; {standing.open} {are} open")
 
 
-def _row(agent: ShownAgent) -> tuple[str, ...]:
+def _agent_row(agent: AgentResource) -> tuple[str, ...]:
     good = sum(token.state == "good" for token in agent.tokens)
     paused = agent.paused
     until = "" if paused is None else f"until {paused.until}" if paused.until else "yes"
@@ -141,12 +146,12 @@ def _row(agent: ShownAgent) -> tuple[str, ...]:
     return agent.name, agent.role, ", ".join(agent.speaks), tokens, until
 
 
-def _print(agent: ShownAgent, fleet: Fleet, screen: Screen) -> None:
+def _print_agent(agent: AgentResource, hub_agents: HubAgents, screen: Screen) -> None:
     screen.line((agent.name, "bold"), f" is {agent.role}, known since {agent.registered_at}")
     if agent.paused is not None:
         until = f" until {agent.paused.until}" if agent.paused.until else ""
         screen.line((f"paused since {agent.paused.since}{until}: ", "yellow"), agent.paused.reason)
-    fleet.print(agent, screen)
+    hub_agents.print(agent, screen)
     if agent.speaks:
         screen.line(f"speaks {', '.join(agent.speaks)}")
     if agent.saop_role is not None:
@@ -159,9 +164,12 @@ def _print(agent: ShownAgent, fleet: Fleet, screen: Screen) -> None:
         rows = [
             (token.id, token.state, token.issued_at, token.expires_at) for token in agent.tokens
         ]
-        screen.table(_TOKENS, rows)
+        screen.table(_TOKEN_COLUMNS, rows)
     else:
         screen.line("it has no valid token")
 
 
-VERBS = (Verb("list", list_known, speaks=False), Verb("show", show, speaks=False))
+LIST_COMMANDS = (
+    CliCommand("list", list_registered, takes_as=False),
+    CliCommand("show", show, takes_as=False),
+)

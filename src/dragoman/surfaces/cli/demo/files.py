@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-_MEANINGS = (
+_FILE_MEANINGS = (
     ("dragoman.db", "the ledger"),
     ("checkpoints.jsonl", "its signatures"),
     ("events/*.jsonl", "what happened, by day"),
@@ -19,8 +19,8 @@ _MEANINGS = (
 """Glob pattern -> what the file is for; other files are bookkeeping."""
 
 
-def files_made(data: Path) -> Iterator[tuple[str, str]]:
+def describe_files(data: Path) -> Iterator[tuple[str, str]]:
     """List every file that is worth reading, and its purpose."""
-    for pattern, meaning in _MEANINGS:
+    for pattern, meaning in _FILE_MEANINGS:
         for path in sorted(data.glob(pattern)):
             yield path.relative_to(data).as_posix(), meaning

@@ -8,12 +8,12 @@ import typer
 from msgspec import Struct
 
 from dragoman.core.moments import parse_rfc3339, to_rfc3339
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
 if TYPE_CHECKING:
-    from dragoman.surfaces.cli.demo.story import Step
+    from dragoman.surfaces.cli.demo.story import DemoStep
 
 _START = parse_rfc3339("2026-02-09T09:00:00Z")
 
@@ -22,24 +22,29 @@ _INTRODUCTION = (
     "Here mia is a person with work to do, ada and ben are agents that speak AOF/1;",
     "time is simulated, everything else is real.",
 )
-_NEXT = (
+_NEXT_COMMANDS = (
     'dragoman task create "My first task" --ready   make one, in ./.dragoman',
     "dragoman task claim --agent ada                take it, as an agent would",
     "dragoman events --follow                       watch what happens",
 )
-_STYLES = {"mia": "bold magenta", "ada": "bold yellow", "ben": "bold cyan", "hub": "bold green"}
+_ACTOR_STYLES = {
+    "mia": "bold magenta",
+    "ada": "bold yellow",
+    "ben": "bold cyan",
+    "hub": "bold green",
+}
 
 
-class _Played(Struct, frozen=True):
+class _DemoRun(Struct, frozen=True):
     """Result of the demo, to be printed."""
 
-    steps: "Sequence[Step]"
+    steps: "Sequence[DemoStep]"
     files: Sequence[tuple[str, str]]
-    kept: Path | None
+    keep_folder: Path | None
 
 
 def demo(
-    call: Call,
+    context: CommandContext,
     keep: Annotated[
         Path | None,
         typer.Option(
@@ -49,7 +54,7 @@ def demo(
             help="Leave the data directory of the demo there, to look at.",
         ),
     ] = None,
-) -> Answer:
+) -> CommandResult:
     """Play a story in AOF/1: a handoff, crashes, a review.
 
     Takes a moment, in simulated time; without --keep it leaves nothing behind.
@@ -59,51 +64,51 @@ def demo(
       dragoman demo
       dragoman demo --keep seen && dragoman --data seen task list
     """
-    from dragoman.surfaces.cli.demo.files import files_made
-    from dragoman.surfaces.cli.demo.stage import stage
-    from dragoman.surfaces.cli.demo.story import play
+    from dragoman.surfaces.cli.demo.files import describe_files
+    from dragoman.surfaces.cli.demo.stage import open_demo_hub
+    from dragoman.surfaces.cli.demo.story import run_scenario
 
     if keep is not None and keep.exists() and not (keep.is_dir() and not any(keep.iterdir())):
-        wrong_usage(f"--keep {keep}: there is something already; name a new or empty folder")
-    start = _START if call.shared.now is None else call.shared.now
-    with stage(call.house, start, keep) as on:
-        steps = list(play(on))
-        files = list(files_made(on.place.data))
-    played = _Played(steps, files, keep)
+        raise_usage_error(f"--keep {keep}: there is something already; name a new or empty folder")
+    start = _START if context.shared.now is None else context.shared.now
+    with open_demo_hub(context.wiring, start, keep) as demo_hub:
+        steps = list(run_scenario(demo_hub))
+        files = list(describe_files(demo_hub.directory.path))
+    run = _DemoRun(steps, files, keep)
     data: dict[str, object] = {
         "steps": [
-            {"at": to_rfc3339(s.at), "who": s.who, "what": s.what, "why": s.why or None}
+            {"at": to_rfc3339(s.at), "who": s.actor, "what": s.text, "why": s.explanation or None}
             for s in steps
         ],
         "files": [path for path, _ in files],
         "kept": None if keep is None else str(keep),
     }
-    return Answer(data, lambda screen: _print(played, screen))
+    return CommandResult(data, lambda screen: _print_run(run, screen))
 
 
-def _print(played: _Played, screen: Screen) -> None:
+def _print_run(run: _DemoRun, screen: Screen) -> None:
     for line in _INTRODUCTION:
         screen.line(line)
     screen.line()
-    for step in played.steps:
+    for step in run.steps:
         clock = to_rfc3339(step.at)[11:19]
-        screen.line(f"{clock}  ", (f"{step.who:<5}", _STYLES[step.who]), step.what)
-        if step.why:
-            screen.line((f"{'':<15}{step.why}", "dim italic"))
+        screen.line(f"{clock}  ", (f"{step.actor:<5}", _ACTOR_STYLES[step.actor]), step.text)
+        if step.explanation:
+            screen.line((f"{'':<15}{step.explanation}", "dim italic"))
     screen.line()
-    _print_files(played, screen)
+    _print_files(run, screen)
     screen.line()
     screen.line("Try it yourself:")
-    for line in _NEXT:
+    for line in _NEXT_COMMANDS:
         screen.line(f"  {line}")
 
 
-def _print_files(played: _Played, screen: Screen) -> None:
-    where = f"in {played.kept}" if played.kept else "and took away (--keep DIR leaves them)"
+def _print_files(run: _DemoRun, screen: Screen) -> None:
+    where = f"in {run.keep_folder}" if run.keep_folder else "and took away (--keep DIR leaves them)"
     screen.line(f"The files it made, {where}:")
-    width = max(len(path) for path, _ in played.files)
-    for path, meaning in played.files:
+    width = max(len(path) for path, _ in run.files)
+    for path, meaning in run.files:
         screen.line(f"  {path:<{width}}  ", (meaning, "dim italic"))
 
 
-VERBS = (Verb("demo", demo, speaks=False),)
+COMMANDS = (CliCommand("demo", demo, takes_as=False),)

@@ -13,30 +13,30 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Receipt
-from dragoman.engine.plan import Answer, Turned
-from dragoman.surfaces.cli.place import House, Place
-from dragoman.system.clock import HandClock
+from dragoman.engine.plan import Rejected, Reply
+from dragoman.surfaces.cli.place import CliWiring, DataDirectory
+from dragoman.system.clock import ManualClock
 
 
-class Stage(Struct, frozen=True):
+class DemoHub(Struct, frozen=True):
     """A hub with a manual clock. Files are up to date after each call."""
 
-    place: Place
-    clock: HandClock
+    directory: DataDirectory
+    clock: ManualClock
 
-    def wait(self, seconds: int) -> None:
+    def advance(self, seconds: int) -> None:
         """Advance the clock."""
         self.clock.advance(seconds * 1_000)
 
-    def do(self, actor: Actor, command: AnyCommand) -> Receipt:
+    def submit(self, actor: Actor, command: AnyCommand) -> Receipt:
         """Submit a command."""
-        receipt = self.place.hub.do(actor, command).receipts[0]
-        self._settle()
+        receipt = self.directory.hub.submit(actor, command).receipts[0]
+        self._catch_up()
         return receipt
 
     def send(
         self, sender: Actor, kind: str, task: str, payload: dict[str, Any], to: str = "dispatcher"
-    ) -> Answer:
+    ) -> Reply:
         """Send an AOF message as its sender."""
         envelope = {
             "protocol": "aof",
@@ -48,33 +48,33 @@ class Stage(Struct, frozen=True):
             "sentAt": to_rfc3339(self.clock.now()),
             "payload": payload,
         }
-        answer = self.place.interpreter.send(msgspec.json.encode(envelope), speaker=sender)
+        answer = self.directory.router.send(msgspec.json.encode(envelope), speaker=sender)
         assert answer is not None, "an envelope is always somebody's"
-        self._settle()
+        self._catch_up()
         return answer
 
-    def call(self, caller: Actor, operation: str, arguments: dict[str, Any]) -> Answer:
+    def call_operation(self, caller: Actor, operation: str, arguments: dict[str, Any]) -> Reply:
         """Call an operation."""
-        answer = self.place.interpreter.call(operation, arguments, caller)
-        self._settle()
+        answer = self.directory.router.call(operation, arguments, caller)
+        self._catch_up()
         return answer
 
     def tick(self) -> None:
         """Run every service once."""
         now = self.clock.now()
-        for duty in self.place.duties:
+        for duty in self.directory.services:
             duty.run_once(now)
-        self._settle()
+        self._catch_up()
 
-    def write(self, path: str, text: str) -> None:
+    def write_file(self, path: str, text: str) -> None:
         """Write a file below the data directory, as an agent does."""
-        (self.place.data / path).write_text(text, encoding="utf-8")
+        (self.directory.path / path).write_text(text, encoding="utf-8")
 
-    def last_move(self, task: str) -> str:
+    def last_transition(self, task: str) -> str:
         """Last transition of a task in the event files, with its reason."""
         lines = (
             msgspec.json.decode(line)
-            for log in sorted((self.place.data / "events").iterdir())
+            for log in sorted((self.directory.path / "events").iterdir())
             for line in log.read_bytes().splitlines()
         )
         moves = [
@@ -84,25 +84,25 @@ class Stage(Struct, frozen=True):
         ]
         return "{from} → {to}, {reason}".format(**moves[-1])
 
-    def _settle(self) -> None:
-        for _, error in self.place.settle():
+    def _catch_up(self) -> None:
+        for _, error in self.directory.catch_up():
             raise error
 
 
-def outcome(answer: Answer) -> str:
+def describe_outcome(answer: Reply) -> str:
     """Status of the task after a message, or the refusal code."""
-    if isinstance(answer, Turned):
+    if isinstance(answer, Rejected):
         return f"refused, {answer.code}"
     return f"{answer.receipts[0].status}"
 
 
 @contextmanager
-def stage(house: House, start: int, keep: Path | None) -> Generator[Stage]:
+def open_demo_hub(wiring: CliWiring, start: int, keep: Path | None) -> Generator[DemoHub]:
     """Open a hub whose clock begins at `start`, in a temporary folder unless one is named."""
     with TemporaryDirectory(prefix="dragoman-demo-") as folder:
-        clock = HandClock(start)
-        place = house.open_stage(keep or Path(folder), clock)
+        clock = ManualClock(start)
+        directory = wiring.open_demo_directory(keep or Path(folder), clock)
         try:
-            yield Stage(place, clock)
+            yield DemoHub(directory, clock)
         finally:
-            place.hub.close()
+            directory.hub.close()

@@ -8,10 +8,10 @@ from msgspec import Struct
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, MoveTask
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.plan import Answer
-from dragoman.surfaces.cli.demo.stage import Stage, outcome
-from dragoman.surfaces.cli.task.looking import look_at
-from dragoman.surfaces.cli.verify import counts, examine, no_bars
+from dragoman.engine.plan import Reply
+from dragoman.surfaces.cli.demo.stage import DemoHub, describe_outcome
+from dragoman.surfaces.cli.task.looking import load_task
+from dragoman.surfaces.cli.verify import no_progress_bars, summarize_counts, verify_all
 
 _MIA = Actor("human", "mia", "demo")
 _ADA = Actor("agent", "ada", "demo")
@@ -20,201 +20,205 @@ _BEN = Actor("agent", "ben", "demo")
 _HOUR_MS = 3_600_000
 
 
-class Step(Struct, frozen=True):
+class DemoStep(Struct, frozen=True):
     """One line of the scenario: who did what, and why it matters."""
 
     at: int
-    who: str
-    what: str
-    why: str = ""
+    actor: str
+    text: str
+    explanation: str = ""
 
 
-class Cast(Struct):
+class DemoTasks(Struct):
     """Ids of the two tasks of the scenario; the hub assigns them."""
 
     login: str = ""
     test: str = ""
 
 
-Act = Callable[[Stage, Cast], Iterator[Step]]
+Scene = Callable[[DemoHub, DemoTasks], Iterator[DemoStep]]
 
 
-def play(stage: Stage) -> Iterator[Step]:
+def run_scenario(hub: DemoHub) -> Iterator[DemoStep]:
     """Run the whole scenario, step by step."""
-    cast = Cast()
-    for act in _ACTS:
-        yield from act(stage, cast)
+    cast = DemoTasks()
+    for act in _SCENES:
+        yield from act(hub, cast)
 
 
-def _dispatch(stage: Stage, cast: Cast) -> Iterator[Step]:
-    made = stage.do(_MIA, CreateTask("Login by e-mail", ready=True))
-    cast.login = made.task
-    yield _step(stage, "mia", f'creates {made.task} "Login by e-mail": {made.status}')
-    stage.wait(5)
-    held = stage.do(_ADA, ClaimTask(cast.login, "ada", "ada-1"))
-    yield _step(
-        stage,
+def _create_and_claim(hub: DemoHub, tasks: DemoTasks) -> Iterator[DemoStep]:
+    receipt = hub.submit(_MIA, CreateTask("Login by e-mail", ready=True))
+    tasks.login = receipt.task
+    yield _make_step(hub, "mia", f'creates {receipt.task} "Login by e-mail": {receipt.status}')
+    hub.advance(5)
+    held = hub.submit(_ADA, ClaimTask(tasks.login, "ada", "ada-1"))
+    yield _make_step(
+        hub,
         "ada",
-        f"claims {_short(cast.login)}: attempt {held.attempt}, lease {_until(held.expires_at)}",
+        f"claims {_short_id(tasks.login)}: attempt {held.attempt}, lease {_until(held.expires_at)}",
         "A claim is a lease: ada must show signs of life, or lose it.",
     )
 
 
-def _progress(stage: Stage, cast: Cast) -> Iterator[Step]:
-    stage.wait(175)
-    words = "form and mail are written"
-    said = {"taskId": cast.login, "agentId": "ada", "progress": words}
-    answer = stage.send(_ADA, "status.update", cast.login, said)
-    yield _step(
-        stage,
+def _report_progress(hub: DemoHub, tasks: DemoTasks) -> Iterator[DemoStep]:
+    hub.advance(175)
+    progress = "form and mail are written"
+    payload = {"taskId": tasks.login, "agentId": "ada", "progress": progress}
+    answer = hub.send(_ADA, "status.update", tasks.login, payload)
+    yield _make_step(
+        hub,
         "ada",
-        f'status.update "{words}": {outcome(answer)}',
-        f"A line in the work log. It shows life too: lease {_until(_lease(stage, cast.login))}.",
+        f'status.update "{progress}": {describe_outcome(answer)}',
+        f"A line in the work log. It shows life too: lease {_until(_lease_end(hub, tasks.login))}.",
     )
 
 
-def _hand_off(stage: Stage, cast: Cast) -> Iterator[Step]:
-    stage.wait(60)
-    made = stage.do(
-        _ADA, CreateTask("Test the login", ready=True, assignee="ben", parent=cast.login)
+def _request_handoff(hub: DemoHub, tasks: DemoTasks) -> Iterator[DemoStep]:
+    hub.advance(60)
+    receipt = hub.submit(
+        _ADA, CreateTask("Test the login", ready=True, assignee="ben", parent=tasks.login)
     )
-    cast.test = made.task
-    answer = stage.send(_ADA, "handoff.request", cast.test, _request(stage, cast), to="ben")
-    yield _step(
-        stage,
+    tasks.test = receipt.task
+    answer = hub.send(_ADA, "handoff.request", tasks.test, _handoff_payload(hub, tasks), to="ben")
+    yield _make_step(
+        hub,
         "ada",
-        f"creates {made.task}, a part of {_short(cast.login)}: {made.status}",
+        f"creates {receipt.task}, a part of {_short_id(tasks.login)}: {receipt.status}",
     )
-    yield _step(
-        stage,
+    yield _make_step(
+        hub,
         "ada",
-        f"handoff.request to ben: {_short(cast.test)} stays {outcome(answer)}",
+        f"handoff.request to ben: {_short_id(tasks.test)} stays {describe_outcome(answer)}",
         "What is asked for lies in the task's folder: inputs/handoff.md.",
     )
-    stage.wait(30)
-    stage.send(_BEN, "handoff.accepted", cast.test, {"taskId": cast.test, "accepted": True})
-    held = stage.do(_BEN, ClaimTask(cast.test, "ben", "ben-1"))
-    yield _step(
-        stage,
+    hub.advance(30)
+    hub.send(_BEN, "handoff.accepted", tasks.test, {"taskId": tasks.test, "accepted": True})
+    held = hub.submit(_BEN, ClaimTask(tasks.test, "ben", "ben-1"))
+    yield _make_step(
+        hub,
         "ben",
-        f"handoff.accepted, and claims {_short(cast.test)}: attempt {held.attempt}, "
+        f"handoff.accepted, and claims {_short_id(tasks.test)}: attempt {held.attempt}, "
         f"lease {_until(held.expires_at)}",
     )
 
 
-def _crash(stage: Stage, cast: Cast) -> Iterator[Step]:
-    stage.wait(30)
-    yield _step(
-        stage,
+def _crash_both(hub: DemoHub, tasks: DemoTasks) -> Iterator[DemoStep]:
+    hub.advance(30)
+    yield _make_step(
+        hub,
         "ada",
         "crashes in the middle of its work, without a word",
         "Nobody has to notice: its lease will end by itself.",
     )
-    stage.wait(90)
-    answer = _report(stage, _BEN, cast.test, "All tests pass.")
-    yield _step(
-        stage,
+    hub.advance(90)
+    answer = _report_done(hub, _BEN, tasks.test, "All tests pass.")
+    yield _make_step(
+        hub,
         "ben",
-        f"completion.report done: {_short(cast.test)} is {outcome(answer)} until its session ends",
+        f"completion.report done: {_short_id(tasks.test)} is {describe_outcome(answer)} until "
+        "its session ends",
         "run_result.json is on the disk.",
     )
-    stage.wait(1)
-    yield _step(stage, "ben", "crashes too, before its session has ended")
+    hub.advance(1)
+    yield _make_step(hub, "ben", "crashes too, before its session has ended")
 
 
-def _recover(stage: Stage, cast: Cast) -> Iterator[Step]:
-    _wait_for_end(stage, cast.login)
-    yield _step(
-        stage,
+def _expire_leases(hub: DemoHub, tasks: DemoTasks) -> Iterator[DemoStep]:
+    _pass_lease_end(hub, tasks.login)
+    yield _make_step(
+        hub,
         "hub",
-        f"ticks: {_short(cast.login)} {stage.last_move(cast.login)}",
+        f"ticks: {_short_id(tasks.login)} {hub.last_transition(tasks.login)}",
         "ada has reported nothing: somebody may begin anew.",
     )
-    _wait_for_end(stage, cast.test)
-    yield _step(
-        stage,
+    _pass_lease_end(hub, tasks.test)
+    yield _make_step(
+        hub,
         "hub",
-        f"ticks: {_short(cast.test)} {stage.last_move(cast.test)}",
+        f"ticks: {_short_id(tasks.test)} {hub.last_transition(tasks.test)}",
         "ben had reported: work that is finished is not done twice.",
     )
 
 
-def _begin_anew(stage: Stage, cast: Cast) -> Iterator[Step]:
-    stage.wait(30)
-    held = stage.do(_BEN, ClaimTask(cast.login, "ben", "ben-2"))
-    yield _step(
-        stage,
+def _claim_again(hub: DemoHub, tasks: DemoTasks) -> Iterator[DemoStep]:
+    hub.advance(30)
+    held = hub.submit(_BEN, ClaimTask(tasks.login, "ben", "ben-2"))
+    yield _make_step(
+        hub,
         "ben",
-        f"is back and claims {_short(cast.login)}: attempt {held.attempt}, fence {held.fence}",
+        f"is back and claims {_short_id(tasks.login)}: attempt {held.attempt}, fence {held.fence}",
     )
-    stage.wait(40)
-    answer = _report(stage, _ADA, cast.login, "Done.")
-    yield _step(
-        stage,
+    hub.advance(40)
+    answer = _report_done(hub, _ADA, tasks.login, "Done.")
+    yield _make_step(
+        hub,
         "ada",
-        f"is back too, completion.report done: {outcome(answer)}",
+        f"is back too, completion.report done: {describe_outcome(answer)}",
         "Work from the past cannot overwrite the present.",
     )
 
 
-def _finish(stage: Stage, cast: Cast) -> Iterator[Step]:
-    stage.wait(120)
-    _report(stage, _BEN, cast.login, "Login by e-mail works.")
-    answer = stage.call(_BEN, "session_end", {"sessionId": "ben-2"})
-    yield _step(
-        stage,
+def _finish_and_review(hub: DemoHub, tasks: DemoTasks) -> Iterator[DemoStep]:
+    hub.advance(120)
+    _report_done(hub, _BEN, tasks.login, "Login by e-mail works.")
+    answer = hub.call_operation(_BEN, "session_end", {"sessionId": "ben-2"})
+    yield _make_step(
+        hub,
         "ben",
-        f"completion.report done, session_end: {_short(cast.login)} is in {outcome(answer)}",
+        f"completion.report done, session_end: {_short_id(tasks.login)} is in "
+        f"{describe_outcome(answer)}",
         "Nobody approves their own work: a person looks at it first.",
     )
-    stage.wait(300)
-    approved = [stage.do(_MIA, MoveTask(task, "done", "good")) for task in (cast.test, cast.login)]
-    now = ", ".join(f"{_short(receipt.task)} is {receipt.status}" for receipt in approved)
-    yield _step(stage, "mia", f"reviews both: {now}")
+    hub.advance(300)
+    approved = [
+        hub.submit(_MIA, MoveTask(task, "done", "good")) for task in (tasks.test, tasks.login)
+    ]
+    now = ", ".join(f"{_short_id(receipt.task)} is {receipt.status}" for receipt in approved)
+    yield _make_step(hub, "mia", f"reviews both: {now}")
 
 
-def _prove(stage: Stage, cast: Cast) -> Iterator[Step]:
-    del cast
-    stage.wait(1)
-    verdict = examine(stage.place, no_bars)
-    found = "all good" if not verdict.found else f"{verdict.found} findings"
-    yield _step(
-        stage,
+def _verify_everything(hub: DemoHub, tasks: DemoTasks) -> Iterator[DemoStep]:
+    del tasks
+    hub.advance(1)
+    verdict = verify_all(hub.directory, no_progress_bars)
+    outcome = "all good" if not verdict.finding_count else f"{verdict.finding_count} findings"
+    yield _make_step(
+        hub,
         "hub",
-        f"verifies: {counts(verdict)}: {found}",
+        f"verifies: {summarize_counts(verdict)}: {outcome}",
         "Ledger, states and files agree: a change or a gap would show.",
     )
 
 
-_ACTS: tuple[Act, ...] = (
-    _dispatch,
-    _progress,
-    _hand_off,
-    _crash,
-    _recover,
-    _begin_anew,
-    _finish,
-    _prove,
+_SCENES: tuple[Scene, ...] = (
+    _create_and_claim,
+    _report_progress,
+    _request_handoff,
+    _crash_both,
+    _expire_leases,
+    _claim_again,
+    _finish_and_review,
+    _verify_everything,
 )
 
 
-def _request(stage: Stage, cast: Cast) -> dict[str, Any]:
+def _handoff_payload(hub: DemoHub, tasks: DemoTasks) -> dict[str, Any]:
     return {
-        "taskId": cast.test,
-        "parentTaskId": cast.login,
+        "taskId": tasks.test,
+        "parentTaskId": tasks.login,
         "fromAgent": "ada",
         "toAgent": "ben",
         "acceptanceCriteria": ["A wrong code is refused", "A code works once only"],
         "expectedOutputs": ["outputs/summary.md"],
-        "contextRefs": [f"tasks/in-progress/{cast.login}.md"],
+        "contextRefs": [f"tasks/in-progress/{tasks.login}.md"],
         "constraints": ["No new dependencies"],
-        "dueBy": to_rfc3339(stage.clock.now() + 3 * _HOUR_MS),
+        "dueBy": to_rfc3339(hub.clock.now() + 3 * _HOUR_MS),
     }
 
 
-def _report(stage: Stage, agent: Actor, task: str, notes: str) -> Answer:
+def _report_done(hub: DemoHub, agent: Actor, task: str, notes: str) -> Reply:
     """Write a summary file, then report the task done."""
-    stage.write(f"tasks/in-progress/{task}/outputs/summary.md", f"{notes}\n")
+    hub.write_file(f"tasks/in-progress/{task}/outputs/summary.md", f"{notes}\n")
     payload: dict[str, Any] = {
         "outcome": "done",
         "summaryRef": "outputs/summary.md",
@@ -223,18 +227,18 @@ def _report(stage: Stage, agent: Actor, task: str, notes: str) -> Answer:
         "blockers": [],
         "notes": notes,
     }
-    return stage.send(agent, "completion.report", task, payload)
+    return hub.send(agent, "completion.report", task, payload)
 
 
-def _wait_for_end(stage: Stage, task: str) -> None:
+def _pass_lease_end(hub: DemoHub, task: str) -> None:
     """Advance the clock to five seconds after the end of the task's lease, then tick."""
-    stage.clock.advance(_lease(stage, task) - stage.clock.now() + 5_000)
-    stage.tick()
+    hub.clock.advance(_lease_end(hub, task) - hub.clock.now() + 5_000)
+    hub.tick()
 
 
-def _lease(stage: Stage, task: str) -> int:
+def _lease_end(hub: DemoHub, task: str) -> int:
     """Expiry of the task's lease."""
-    lease = look_at(stage.place.hub, task).lease
+    lease = load_task(hub.directory.hub, task).lease
     assert lease is not None, "somebody holds the task"
     return lease.expires_at
 
@@ -243,10 +247,10 @@ def _until(moment: int) -> str:
     return f"until {to_rfc3339(moment)[11:19]}"
 
 
-def _short(task: str) -> str:
+def _short_id(task: str) -> str:
     """Last part of a task's id, enough to tell the two tasks apart."""
     return task.rpartition("-")[2]
 
 
-def _step(stage: Stage, who: str, what: str, why: str = "") -> Step:
-    return Step(stage.clock.now(), who, what, why)
+def _make_step(hub: DemoHub, actor: str, text: str, explanation: str = "") -> DemoStep:
+    return DemoStep(hub.clock.now(), actor, text, explanation)

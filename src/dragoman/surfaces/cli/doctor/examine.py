@@ -1,37 +1,37 @@
 """`dragoman doctor`: what is wrong with this installation and data directory, and what to do."""
 
 from dragoman.core.errors import DragomanError
-from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
 from dragoman.surfaces.cli.doctor import checks_inside, checks_outside
-from dragoman.surfaces.cli.doctor.patient import Check, Diagnosis, Patient, bad
+from dragoman.surfaces.cli.doctor.patient import Check, CheckResult, Installation, bad
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.verb import Verb
-from dragoman.system.plain_file import what_to_do
-from dragoman.text.fault_words import in_words
+from dragoman.surfaces.cli.verb import CliCommand
+from dragoman.system.plain_file import file_remedy
+from dragoman.text.fault_words import describe_exception
 
 CHECKS: dict[str, Check] = {
-    "python": checks_outside.python,
-    "sqlite": checks_outside.sqlite,
-    "directory": checks_outside.directory,
-    "disk": checks_outside.disk,
-    "settings": checks_outside.settings,
-    "git": checks_outside.git,
-    "agents": checks_outside.agents,
-    "keys": checks_outside.keys,
-    "hub": checks_outside.hub,
-    "store": checks_inside.store,
-    "ledger": checks_inside.ledger,
-    "clock": checks_inside.clock,
-    "leases": checks_inside.leases,
-    "files": checks_inside.files,
-    "notify": checks_inside.notify,
+    "python": checks_outside.check_python,
+    "sqlite": checks_outside.check_sqlite,
+    "directory": checks_outside.check_directory,
+    "disk": checks_outside.check_disk,
+    "settings": checks_outside.check_settings,
+    "git": checks_outside.check_git,
+    "agents": checks_outside.check_agents,
+    "keys": checks_outside.check_keys,
+    "hub": checks_outside.check_hub,
+    "store": checks_inside.check_store,
+    "ledger": checks_inside.check_ledger_tail,
+    "clock": checks_inside.check_clock,
+    "leases": checks_inside.check_leases,
+    "files": checks_inside.check_files,
+    "notify": checks_inside.check_notify,
 }
 """Checks in the order in which they run: the store is opened by the check of that name."""
 
-_STYLES = {"ok": "green", "warning": "yellow", "bad": "bold red"}
+_STATE_STYLES = {"ok": "green", "warning": "yellow", "bad": "bold red"}
 
 
-def doctor(call: Call) -> Answer:
+def doctor(context: CommandContext) -> CommandResult:
     """Look for what is wrong, and say what to do. Nothing is changed.
 
     Exits 1 if anything is bad.
@@ -40,54 +40,56 @@ def doctor(call: Call) -> Answer:
     Example:
       dragoman doctor
     """
-    if call.shared.now is not None:
-        _check_clock(call)
-    patient, found = Patient(call), dict[str, Diagnosis]()
+    if context.shared.now is not None:
+        _check_clock_not_overridden(context)
+    patient, results = Installation(context), dict[str, CheckResult]()
     try:
         for name, check in CHECKS.items():
-            diagnosis = _isolated(check, patient)
-            if diagnosis is not None:
-                found[name] = diagnosis
-                patient.wrong |= {name} if diagnosis.state == "bad" else set()
+            result = _run_check(check, patient)
+            if result is not None:
+                results[name] = result
+                patient.failed_checks |= {name} if result.state == "bad" else set()
     finally:
         patient.close()
     data: dict[str, object] = {
-        "data": str(call.data.absolute()),
+        "data": str(context.data.absolute()),
         "checks": [
-            {"name": name, "state": d.state, "found": d.found, "advice": d.advice or None}
-            for name, d in found.items()
+            {"name": name, "state": d.state, "found": d.finding, "advice": d.advice or None}
+            for name, d in results.items()
         ],
     }
-    if patient.wrong:
-        data |= {"code": "unhealthy", "detail": f"bad: {', '.join(sorted(patient.wrong))}"}
-    return Answer(data, lambda screen: _print(found, screen), is_ok=not patient.wrong)
+    if patient.failed_checks:
+        data |= {"code": "unhealthy", "detail": f"bad: {', '.join(sorted(patient.failed_checks))}"}
+    return CommandResult(
+        data, lambda screen: _print_results(results, screen), is_ok=not patient.failed_checks
+    )
 
 
-def _check_clock(call: Call) -> None:
+def _check_clock_not_overridden(context: CommandContext) -> None:
     """Refuse --now while a hub runs: a running hub has a running clock."""
-    from dragoman.system.hub_address import clock_runs, find_hub
+    from dragoman.system.hub_address import clock_override_error, find_hub
 
-    running = find_hub(call.data)
+    running = find_hub(context.data)
     if running is not None:
-        raise clock_runs(running)
+        raise clock_override_error(running)
 
 
-def _isolated(check: Check, patient: Patient) -> Diagnosis | None:
+def _run_check(check: Check, installation: Installation) -> CheckResult | None:
     """Run a check; a failure becomes its result, and the other checks still run."""
     try:
-        return check(patient)
+        return check(installation)
     except DragomanError as error:
         return bad(error.detail)
     except OSError as error:
-        return bad(in_words(error), what_to_do(error))
+        return bad(describe_exception(error), file_remedy(error))
 
 
-def _print(found: dict[str, Diagnosis], screen: Screen) -> None:
-    for name, diagnosis in found.items():
-        state = (f"{diagnosis.state:<8}", _STYLES[diagnosis.state])
-        screen.line(state, f"{name:<10} ", diagnosis.found)
-        if diagnosis.advice:
-            screen.line(f"{'':<19} → {diagnosis.advice}")
+def _print_results(results: dict[str, CheckResult], screen: Screen) -> None:
+    for name, result in results.items():
+        state = (f"{result.state:<8}", _STATE_STYLES[result.state])
+        screen.line(state, f"{name:<10} ", result.finding)
+        if result.advice:
+            screen.line(f"{'':<19} → {result.advice}")
 
 
-VERBS = (Verb("doctor", doctor, speaks=False),)
+COMMANDS = (CliCommand("doctor", doctor, takes_as=False),)

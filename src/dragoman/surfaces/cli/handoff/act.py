@@ -5,11 +5,11 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.core.events import HandoffStatus, RejectReason
-from dragoman.surfaces.cli.call import Answer, Call
-from dragoman.surfaces.cli.handoff.asking import HandoffArgument, asked
-from dragoman.surfaces.cli.handoff.offer import artifacts_at, object_in
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
+from dragoman.surfaces.cli.handoff.asking import HandoffArgument, run_action
+from dragoman.surfaces.cli.handoff.offer import file_artifacts, parse_object
 from dragoman.surfaces.cli.options import text_option
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
 NotesOption = Annotated[str, text_option("notes", "TEXT", "Notes, recorded with it.")]
 NoteOption = Annotated[str, text_option("note", "TEXT", "The reason, recorded with it.")]
@@ -20,14 +20,14 @@ HashOption = Annotated[
 
 
 def accept(
-    call: Call,
+    context: CommandContext,
     id: HandoffArgument,
     notes: NotesOption = "",
     leave_out: Annotated[
         list[str] | None,
         text_option("leave-out", "ARTIFACT", "An artifact to leave out; repeatable."),
     ] = None,
-) -> Answer:
+) -> CommandResult:
     """Accept a handoff to you, if it passes every check.
 
     The package, its policy and its artifacts are checked first. What definitely fails ends the
@@ -37,18 +37,18 @@ def accept(
     Example:
       dragoman handoff accept fix-login-1 --as bob
     """
-    given = {"handoff_id": id, "notes": notes, "leave_out": leave_out}
-    return asked(call, "accept", given)
+    arguments = {"handoff_id": id, "notes": notes, "leave_out": leave_out}
+    return run_action(context, "accept", arguments)
 
 
 def reject(
-    call: Call,
+    context: CommandContext,
     id: HandoffArgument,
     *,
     reason: Annotated[RejectReason, typer.Option("--reason", help="The code of the reason.")],
     detail: Annotated[str, text_option("detail", "TEXT", "What is wrong, in words.")],
     fix: Annotated[str, text_option("fix", "TEXT", "What would help.")] = "",
-) -> Answer:
+) -> CommandResult:
     """Reject a handoff to you, even after its work has begun.
 
     A coordinator may reject for the recipient.
@@ -58,12 +58,12 @@ def reject(
       dragoman handoff reject fix-login-1 --as bob --reason capacity_unavailable \\
         --detail "not before Friday" --fix "ask carol"
     """
-    given = {"handoff_id": id, "reason": reason, "detail": detail, "suggested_fix": fix}
-    return asked(call, "reject", given)
+    arguments = {"handoff_id": id, "reason": reason, "detail": detail, "suggested_fix": fix}
+    return run_action(context, "reject", arguments)
 
 
 def activate(
-    call: Call,
+    context: CommandContext,
     id: HandoffArgument,
     *,
     work_state: Annotated[
@@ -72,7 +72,7 @@ def activate(
     session: Annotated[
         str, text_option("session", "NAME", "The session in which you work; else one of its own.")
     ] = "",
-) -> Answer:
+) -> CommandResult:
     """Begin the accepted work: from here on the task is yours.
 
     \b
@@ -83,14 +83,14 @@ def activate(
     """
     update: dict[str, Any] = {}
     if work_state:
-        meant = 'as {"next_step": "…", "percent_complete": 60}'
-        update = object_in(work_state.encode(), "--work-state", meant)
-    given = {"handoff_id": id, "work_state_update": update or None, "session": session}
-    return asked(call, "activate", given)
+        expectation = 'as {"next_step": "…", "percent_complete": 60}'
+        update = parse_object(work_state.encode(), "--work-state", expectation)
+    arguments = {"handoff_id": id, "work_state_update": update or None, "session": session}
+    return run_action(context, "activate", arguments)
 
 
 def complete(
-    call: Call,
+    context: CommandContext,
     id: HandoffArgument,
     notes: NotesOption = "",
     artifact: Annotated[
@@ -101,40 +101,42 @@ def complete(
             "A result of the work, beneath an artifact root; repeatable.",
         ),
     ] = None,
-) -> Answer:
+) -> CommandResult:
     """Report that the work of a handoff is done.
 
     \b
     Example:
       dragoman handoff complete fix-login-1 --as bob --notes "merged as 4f2a"
     """
-    finals = artifacts_at(artifact)
-    given = {"handoff_id": id, "completion_notes": notes, "final_artifacts": finals}
-    return asked(call, "complete", given)
+    finals = file_artifacts(artifact)
+    arguments = {"handoff_id": id, "completion_notes": notes, "final_artifacts": finals}
+    return run_action(context, "complete", arguments)
 
 
-def close(call: Call, id: HandoffArgument, notes: NotesOption = "") -> Answer:
+def close(context: CommandContext, id: HandoffArgument, notes: NotesOption = "") -> CommandResult:
     """Close the record of a handoff that was completed or rejected.
 
     \b
     Example:
       dragoman handoff close fix-login-1 --as ada
     """
-    return asked(call, "close", {"handoff_id": id, "closure_notes": notes})
+    return run_action(context, "close", {"handoff_id": id, "closure_notes": notes})
 
 
-def withdraw(call: Call, id: HandoffArgument, notes: NotesOption = "") -> Answer:
+def withdraw(
+    context: CommandContext, id: HandoffArgument, notes: NotesOption = ""
+) -> CommandResult:
     """Take your offer back before anybody works on it.
 
     \b
     Example:
       dragoman handoff withdraw fix-login-1 --as ada
     """
-    return asked(call, "withdraw", {"handoff_id": id, "notes": notes})
+    return run_action(context, "withdraw", {"handoff_id": id, "notes": notes})
 
 
 def extend(
-    call: Call,
+    context: CommandContext,
     id: HandoffArgument,
     *,
     by: Annotated[str, text_option("by", "TIME", "How much longer: 30m, 2h.")],
@@ -142,23 +144,23 @@ def extend(
         HandoffStatus | None,
         typer.Option("--stage", show_default=False, help="Only if it is in this state."),
     ] = None,
-) -> Answer:
+) -> CommandResult:
     """Give the present state of a handoff more time; for coordinators.
 
     \b
     Example:
       dragoman handoff extend fix-login-1 --by 30m --as carol
     """
-    return asked(call, "extend_sla", {"handoff_id": id, "by": by, "stage": stage})
+    return run_action(context, "extend_sla", {"handoff_id": id, "by": by, "stage": stage})
 
 
 def reassign(
-    call: Call,
+    context: CommandContext,
     id: HandoffArgument,
     *,
     to: Annotated[str, text_option("to", "NAME", "The new recipient.")],
     notes: NotesOption = "",
-) -> Answer:
+) -> CommandResult:
     """Offer the same package to somebody else; for coordinators.
 
     The handoff ends, and a new one begins in its place.
@@ -167,12 +169,12 @@ def reassign(
     Example:
       dragoman handoff reassign fix-login-1 --to dan --as carol
     """
-    return asked(call, "reassign", {"handoff_id": id, "to_agent": to, "notes": notes})
+    return run_action(context, "reassign", {"handoff_id": id, "to_agent": to, "notes": notes})
 
 
 def approve(
-    call: Call, id: HandoffArgument, hash: HashOption = "", note: NoteOption = ""
-) -> Answer:
+    context: CommandContext, id: HandoffArgument, hash: HashOption = "", note: NoteOption = ""
+) -> CommandResult:
     """Approve, as a person, a package that waits for approval.
 
     Then its recipient can accept it. The approval counts for this package only. With --as, the name
@@ -182,10 +184,12 @@ def approve(
     Example:
       dragoman handoff approve fix-login-1
     """
-    return asked(call, "approve", {"handoff_id": id, "package_hash": hash, "notes": note})
+    return run_action(context, "approve", {"handoff_id": id, "package_hash": hash, "notes": note})
 
 
-def deny(call: Call, id: HandoffArgument, hash: HashOption = "", note: NoteOption = "") -> Answer:
+def deny(
+    context: CommandContext, id: HandoffArgument, hash: HashOption = "", note: NoteOption = ""
+) -> CommandResult:
     """Deny, as a person, a package that waits for approval.
 
     The handoff is then rejected.
@@ -194,18 +198,18 @@ def deny(call: Call, id: HandoffArgument, hash: HashOption = "", note: NoteOptio
     Example:
       dragoman handoff deny fix-login-1 --note "not outside of the company"
     """
-    return asked(call, "deny", {"handoff_id": id, "package_hash": hash, "notes": note})
+    return run_action(context, "deny", {"handoff_id": id, "package_hash": hash, "notes": note})
 
 
-VERBS = (
-    Verb("accept", accept),
-    Verb("reject", reject),
-    Verb("activate", activate),
-    Verb("complete", complete),
-    Verb("close", close),
-    Verb("withdraw", withdraw),
-    Verb("extend", extend),
-    Verb("reassign", reassign),
-    Verb("approve", approve),
-    Verb("deny", deny),
+STEP_COMMANDS = (
+    CliCommand("accept", accept),
+    CliCommand("reject", reject),
+    CliCommand("activate", activate),
+    CliCommand("complete", complete),
+    CliCommand("close", close),
+    CliCommand("withdraw", withdraw),
+    CliCommand("extend", extend),
+    CliCommand("reassign", reassign),
+    CliCommand("approve", approve),
+    CliCommand("deny", deny),
 )

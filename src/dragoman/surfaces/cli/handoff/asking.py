@@ -9,81 +9,99 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from dragoman.core.errors import Refusal, Refused
-from dragoman.surfaces.cli.call import Answer, Call
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
+from dragoman.surfaces.cli.place import DataDirectory
 from dragoman.surfaces.cli.screen import Screen
 
 if TYPE_CHECKING:
     from dragoman.core.states.handoff import Handoff
-    from dragoman.engine.handoff_diagnosis import Diagnosis
+    from dragoman.engine.handoff_diagnosis import HandoffDiagnosis
 
-OPERATION = "acp_handoff"
+HANDOFF_OPERATION = "acp_handoff"
 
 HandoffArgument = Annotated[
     str, typer.Argument(metavar="ID", show_default=False, help="The handoff's id.")
 ]
 
 
-def found(call: Call, place: Place, id: str) -> "Handoff":
+def load_handoff(context: CommandContext, directory: DataDirectory, id: str) -> "Handoff":
     """Find a handoff that the actor may see; raises the refusal."""
     from dragoman.engine.reads.handoffs import find_handoff
 
-    handoff = find_handoff(place.hub.store, id, call.speaker(), closed(call, place))
+    handoff = find_handoff(
+        directory.hub.store, id, context.acting_agent(), closed_teamspaces(context, directory)
+    )
     if isinstance(handoff, Refusal):
         raise Refused(handoff)
     return handoff
 
 
-def closed(call: Call, place: Place) -> frozenset[str]:
+def closed_teamspaces(context: CommandContext, directory: DataDirectory) -> frozenset[str]:
     """Teamspaces that the actor does not belong to."""
-    from dragoman.engine.reads.teamspaces import closed_to
+    from dragoman.engine.reads.teamspaces import hidden_teamspaces
 
-    return closed_to(place.settings.teamspaces, call.actor(place, call.speaker()))
+    return hidden_teamspaces(
+        directory.settings.teamspaces, context.actor(directory, context.acting_agent())
+    )
 
 
-def asked(call: Call, action: str, arguments: Mapping[str, Any]) -> Answer:
+def run_action(context: CommandContext, action: str, arguments: Mapping[str, Any]) -> CommandResult:
     """Open the data directory and run an action on a handoff."""
-    with call.writing(makes=False) as place:
-        return answered(call, place, action, arguments)
+    with context.open_for_writing(create_missing=False) as directory:
+        return run_action_in(context, directory, action, arguments)
 
 
-def answered(call: Call, place: Place, action: str, arguments: Mapping[str, Any]) -> Answer:
+def run_action_in(
+    context: CommandContext, directory: DataDirectory, action: str, arguments: Mapping[str, Any]
+) -> CommandResult:
     """Run an action on a handoff, without its empty arguments."""
-    from dragoman.engine.plan import Turned
+    from dragoman.engine.plan import Rejected
 
-    given = {name: value for name, value in arguments.items() if value not in ("", None, [], ())}
-    actor = call.actor(place, call.speaker())
-    answer = place.interpreter.call(OPERATION, {"action": action, **given}, actor)
+    given_arguments = {
+        name: value for name, value in arguments.items() if value not in ("", None, [], ())
+    }
+    actor = context.actor(directory, context.acting_agent())
+    answer = directory.router.call(HANDOFF_OPERATION, {"action": action, **given_arguments}, actor)
     reply = cast(dict[str, Any], answer.reply or {})
-    after = _diagnosed(call, place, str(reply.get("handoff_id", "")))
-    no = (answer.refusal.code, answer.detail) if isinstance(answer, Turned) else None
-    return _answer(call, reply, no, after)
+    after = _diagnose_after(context, directory, str(reply.get("handoff_id", "")))
+    refusal = (answer.refusal.code, answer.detail) if isinstance(answer, Rejected) else None
+    return _make_result(context, reply, refusal, after)
 
 
-def _diagnosed(call: Call, place: Place, id: str) -> "Diagnosis | None":
+def _diagnose_after(
+    context: CommandContext, directory: DataDirectory, id: str
+) -> "HandoffDiagnosis | None":
     """Diagnosis of the handoff after the action, if the actor may see it."""
-    from dragoman.engine.handoff_diagnosis import look_at
+    from dragoman.engine.handoff_diagnosis import diagnose_handoff
     from dragoman.engine.reads.handoffs import find_handoff
 
     if not id:
         return None
-    handoff = find_handoff(place.hub.store, id, call.speaker(), closed(call, place))
+    handoff = find_handoff(
+        directory.hub.store, id, context.acting_agent(), closed_teamspaces(context, directory)
+    )
     if isinstance(handoff, Refusal):
         return None
-    return look_at(place.hub.store, handoff, place.hub.clock.now(), place.settings.teamspaces)
+    return diagnose_handoff(
+        directory.hub.store, handoff, directory.hub.clock.now(), directory.settings.teamspaces
+    )
 
 
-def _apart(no: tuple[str, str] | None, failures: Sequence[str]) -> tuple[str, Sequence[str]]:
+def _split_reason(
+    refusal: tuple[str, str] | None, failures: Sequence[str]
+) -> tuple[str, Sequence[str]]:
     """Separate the reason of a refusal from the other failures, so that none is printed twice."""
-    if no is None:
+    if refusal is None:
         return "", failures
-    code, detail = no
+    code, detail = refusal
     if len(failures) > 1 and detail == "; ".join(failures):
         return f"{len(failures)} faults", failures
     return detail, [one for one in failures if one not in (detail, f"{code}: {detail}")]
 
 
-def _checks(metadata: Mapping[str, Any], failures: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+def _verification_lines(
+    metadata: Mapping[str, Any], failures: Sequence[str]
+) -> Iterator[tuple[str, str, str]]:
     """Lines about verification: label, style and text."""
     passed = metadata.get("verification_passed")
     if passed:
@@ -91,32 +109,35 @@ def _checks(metadata: Mapping[str, Any], failures: Sequence[str]) -> Iterator[tu
     yield from (("failed: ", "red", failure) for failure in failures)
 
 
-def _answer(
-    call: Call, reply: dict[str, Any], no: tuple[str, str] | None, after: "Diagnosis | None"
-) -> Answer:
+def _make_result(
+    context: CommandContext,
+    reply: dict[str, Any],
+    refusal: tuple[str, str] | None,
+    after: "HandoffDiagnosis | None",
+) -> CommandResult:
     """Result with the dialect's reply; a refusal is printed as by every command."""
 
     metadata = cast(dict[str, Any], reply.get("metadata") or {})
-    reason, failures = _apart(no, metadata.get("verification_failed", ()))
+    reason, failures = _split_reason(refusal, metadata.get("verification_failed", ()))
 
     def show(screen: Screen) -> None:
-        if no is not None:
-            call.err.line((f"{no[0]}: ", "bold red"), reason)
+        if refusal is not None:
+            context.err.line((f"{refusal[0]}: ", "bold red"), reason)
         status = reply.get("status", "") if after is None else after.status
         if status:
             screen.line((reply["handoff_id"], "bold"), f" {status}")
-        for head, style, check in _checks(metadata, failures):
+        for head, style, check in _verification_lines(metadata, failures):
             screen.line((head, style), check)
         if "package_hash" in metadata:
             screen.line(f"package {metadata['package_hash']}")
         if after is not None and after.due_by and "due_by" in metadata:
             screen.line(f"by {after.due_by}")
-        for told in metadata.get("warnings", ()):
-            screen.line(("look: ", "yellow"), str(told))
-        for told in metadata.get("workq_items", ()):
-            screen.line(("work queue: ", "yellow"), str(told))
+        for remark in metadata.get("warnings", ()):
+            screen.line(("look: ", "yellow"), str(remark))
+        for remark in metadata.get("workq_items", ()):
+            screen.line(("work queue: ", "yellow"), str(remark))
         if after is not None and after.steps:
             screen.line(f"next: {after.summary}")
 
-    told = {} if no is None else {"code": no[0], "detail": no[1]}
-    return Answer({**reply, **told}, show, is_ok=no is None)
+    error_fields = {} if refusal is None else {"code": refusal[0], "detail": refusal[1]}
+    return CommandResult({**reply, **error_fields}, show, is_ok=refusal is None)

@@ -4,14 +4,14 @@ from typing import Annotated
 
 import typer
 
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.handoff.asking import HandoffArgument, answered, asked
-from dragoman.surfaces.cli.handoff.offer import from_file
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.handoff.asking import HandoffArgument, run_action, run_action_in
+from dragoman.surfaces.cli.handoff.offer import read_arguments
+from dragoman.surfaces.cli.verb import CliCommand
 
 
 def draft(
-    call: Call,
+    context: CommandContext,
     source: Annotated[
         str,
         typer.Argument(
@@ -31,7 +31,7 @@ def draft(
         str,
         typer.Option("--to", metavar="NAME", show_default=False, help="The recipient."),
     ] = "",
-) -> Answer:
+) -> CommandResult:
     """Begin a draft that only you see, or replace parts of it.
 
     A part that is written replaces the same part; all others stay. `dragoman handoff list
@@ -42,26 +42,26 @@ def draft(
       dragoman handoff draft parts.json --id fix-login-1 --to bob --as ada
       echo '{"context": {"summary": "half done"}}' | dragoman handoff draft - --id fix-login-1
     """
-    said = from_file(source, "draft") if source else {}
-    if not (said or id or to):
-        wrong_usage("say what to write: a file, or - for standard input, or --to NAME")
-    given = {name: value for name, value in (("handoff_id", id), ("to_agent", to)) if value}
-    with call.writing() as place:
-        return answered(call, place, "draft", said | given)
+    arguments = read_arguments(source, "draft") if source else {}
+    if not (arguments or id or to):
+        raise_usage_error("say what to write: a file, or - for standard input, or --to NAME")
+    options = {name: value for name, value in (("handoff_id", id), ("to_agent", to)) if value}
+    with context.open_for_writing() as directory:
+        return run_action_in(context, directory, "draft", arguments | options)
 
 
-def validate(call: Call, id: HandoffArgument) -> Answer:
+def validate(context: CommandContext, id: HandoffArgument) -> CommandResult:
     """Say what a draft of yours still lacks; nothing changes.
 
     \b
     Example:
       dragoman handoff validate fix-login-1 --as ada
     """
-    with call.reading() as place:
-        return answered(call, place, "validate", {"handoff_id": id})
+    with context.open_for_reading() as directory:
+        return run_action_in(context, directory, "validate", {"handoff_id": id})
 
 
-def propose(call: Call, id: HandoffArgument) -> Answer:
+def propose(context: CommandContext, id: HandoffArgument) -> CommandResult:
     """Offer a draft of yours to its recipient.
 
     From here on it does not change.
@@ -70,10 +70,10 @@ def propose(call: Call, id: HandoffArgument) -> Answer:
     Example:
       dragoman handoff propose fix-login-1 --as ada
     """
-    return asked(call, "propose", {"handoff_id": id})
+    return run_action(context, "propose", {"handoff_id": id})
 
 
-def discard(call: Call, id: HandoffArgument) -> Answer:
+def discard(context: CommandContext, id: HandoffArgument) -> CommandResult:
     """Discard a draft of yours.
 
     An offer is taken back by `handoff withdraw` instead.
@@ -82,12 +82,12 @@ def discard(call: Call, id: HandoffArgument) -> Answer:
     Example:
       dragoman handoff discard fix-login-1 --as ada
     """
-    return asked(call, "discard", {"handoff_id": id})
+    return run_action(context, "discard", {"handoff_id": id})
 
 
-VERBS = (
-    Verb("draft", draft),
-    Verb("validate", validate),
-    Verb("propose", propose),
-    Verb("discard", discard),
+DRAFT_COMMANDS = (
+    CliCommand("draft", draft),
+    CliCommand("validate", validate),
+    CliCommand("propose", propose),
+    CliCommand("discard", discard),
 )

@@ -6,19 +6,19 @@ from typing import Annotated, Any, Final, Literal, cast
 import typer
 
 from dragoman.core.errors import Refusal
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.handoff.asking import answered
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.handoff.asking import run_action_in
 from dragoman.surfaces.cli.options import text_option
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.place import DataDirectory
 from dragoman.surfaces.cli.reading import read_source
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
-Priority = Literal["low", "normal", "high", "critical"]
+HandoffPriority = Literal["low", "normal", "high", "critical"]
 WorkStatus = Literal["not_started", "in_progress", "blocked", "review"]
 
 
 def initiate(
-    call: Call,
+    context: CommandContext,
     source: Annotated[
         str,
         typer.Argument(
@@ -44,7 +44,7 @@ def initiate(
         typer.Option("--state", help="How far the work is; else not_started."),
     ] = None,
     priority: Annotated[
-        Priority | None, typer.Option("--priority", help="Its priority; else normal.")
+        HandoffPriority | None, typer.Option("--priority", help="Its priority; else normal.")
     ] = None,
     artifact: Annotated[
         list[str] | None,
@@ -63,7 +63,7 @@ def initiate(
     id: Annotated[
         str, text_option("id", "ID", "An id of your own; else the hub gives it one.")
     ] = "",
-) -> Answer:
+) -> CommandResult:
     """Offer work that you own to another agent.
 
     A package has at least a summary, a next step and one criterion. It does not change any more
@@ -89,9 +89,9 @@ def initiate(
         "work_state": {"status": state, "next_step": next_step},
         "policy": {"requires_human_approval": approval},
     }
-    outside = {
+    top_level = {
         "to_agent": to,
-        "artifacts": artifacts_at(artifact),
+        "artifacts": file_artifacts(artifact),
         "supersedes": supersedes,
         "reason": reason,
         "teamspace_id": teamspace,
@@ -99,20 +99,22 @@ def initiate(
         "handoff_id": id,
     }
     if not source and not (to and task):
-        wrong_usage("name the recipient and the task: --to NAME and --task ID, or name a file")
-    said = from_file(source, "initiate") if source else _unsaid()
+        raise_usage_error(
+            "name the recipient and the task: --to NAME and --task ID, or name a file"
+        )
+    arguments = read_arguments(source, "initiate") if source else _default_parts()
     for name, part in parts.items():
-        _write_over(said, name, _given(part))
+        _override_part(arguments, name, _non_empty(part))
     if deadline:
-        said.pop("deadline", None)
-    with call.writing() as place:
+        arguments.pop("deadline", None)
+    with context.open_for_writing() as directory:
         if not source:
-            name = title or objective or _title_of(place, task)
-            said["task"] = {"title": name, "objective": name, **said["task"]}
-        return answered(call, place, "initiate", said | _given(outside))
+            name = title or objective or _existing_title(directory, task)
+            arguments["task"] = {"title": name, "objective": name, **arguments["task"]}
+        return run_action_in(context, directory, "initiate", arguments | _non_empty(top_level))
 
 
-def _unsaid() -> dict[str, Any]:
+def _default_parts() -> dict[str, Any]:
     """Default parts of a package without a file."""
     return {
         "task": {"success_criteria": [], "priority": "normal"},
@@ -121,23 +123,25 @@ def _unsaid() -> dict[str, Any]:
     }
 
 
-def _write_over(said: dict[str, Any], name: str, given: Mapping[str, Any]) -> None:
+def _override_part(arguments: dict[str, Any], name: str, options: Mapping[str, Any]) -> None:
     """Let the options of a part override the file, key by key."""
-    part = said.get(name, {})
+    part = arguments.get(name, {})
     # A part that is no object is left as it is: the hub reports what is wrong with it.
-    if given and isinstance(part, dict):
-        said[name] = {**_NEEDED.get(name, {}), **part, **given}
+    if options and isinstance(part, dict):
+        arguments[name] = {**_REQUIRED_FIELDS.get(name, {}), **part, **options}
 
 
-_NEEDED: Final[Mapping[str, Mapping[str, str]]] = {"policy": {"classification": "internal"}}
+_REQUIRED_FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "policy": {"classification": "internal"}
+}
 """Required fields of a part that no option sets."""
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _non_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
-def artifacts_at(paths: Iterable[str] | None) -> list[dict[str, Any]]:
+def file_artifacts(paths: Iterable[str] | None) -> list[dict[str, Any]]:
     """Artifacts for these paths."""
     return [
         {"artifact_id": path.rpartition("/")[2], "ref": {"type": "file", "path": path}}
@@ -145,37 +149,37 @@ def artifacts_at(paths: Iterable[str] | None) -> list[dict[str, Any]]:
     ]
 
 
-def _title_of(place: Place, task: str) -> str:
+def _existing_title(directory: DataDirectory, task: str) -> str:
     """Title of the task if it exists; else its name."""
     from dragoman.engine.reads.ask import find_task
 
-    found = find_task(place.hub.store, task)
+    found = find_task(directory.hub.store, task)
     return task if isinstance(found, Refusal) else found.task.title
 
 
-def from_file(source: str, action: str) -> dict[str, Any]:
+def read_arguments(source: str, action: str) -> dict[str, Any]:
     """Read the arguments of an action from a file or standard input."""
-    from dragoman.text.strict_json import MOST_BYTES
+    from dragoman.text.strict_json import MAX_BYTES
 
-    data = read_source(source, MOST_BYTES)
-    said = object_in(data, source, "it has to hold the input of acp_handoff")
-    if said.pop("action", action) != action:
-        wrong_usage(f"{source} asks for another action: use `dragoman call acp_handoff`")
-    return said
+    data = read_source(source, MAX_BYTES)
+    arguments = parse_object(data, source, "it has to hold the input of acp_handoff")
+    if arguments.pop("action", action) != action:
+        raise_usage_error(f"{source} asks for another action: use `dragoman call acp_handoff`")
+    return arguments
 
 
-def object_in(data: bytes, source: str, meant: str) -> dict[str, Any]:
+def parse_object(data: bytes, source: str, expectation: str) -> dict[str, Any]:
     """Parse a JSON object; ends the call if it is none."""
-    from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json
+    from dragoman.text.strict_json import MAX_BYTES, StrictJsonError, parse_json
 
     try:
-        value = parse_json(data, MOST_BYTES)
+        value = parse_json(data, MAX_BYTES)
     except StrictJsonError as error:
         where = f" at {error.path}" if error.path else ""
-        wrong_usage(f"{source} is not JSON that can be trusted{where}: {error.reason}")
+        raise_usage_error(f"{source} is not JSON that can be trusted{where}: {error.reason}")
     if not isinstance(value, dict):
-        wrong_usage(f"{source} is no JSON object: {meant}")
+        raise_usage_error(f"{source} is no JSON object: {expectation}")
     return cast(dict[str, Any], value)
 
 
-VERBS = (Verb("initiate", initiate),)
+OFFER_COMMANDS = (CliCommand("initiate", initiate),)

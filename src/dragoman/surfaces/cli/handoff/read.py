@@ -8,17 +8,17 @@ from msgspec import to_builtins
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import HandoffStatus
 from dragoman.core.ids import handoff_stream
-from dragoman.surfaces.cli.call import Answer, Call
-from dragoman.surfaces.cli.handoff.asking import HandoffArgument, closed, found
-from dragoman.surfaces.cli.handoff.view import COLUMNS, as_row, print_page
-from dragoman.surfaces.cli.history_page import history_page
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
+from dragoman.surfaces.cli.handoff.asking import HandoffArgument, closed_teamspaces, load_handoff
+from dragoman.surfaces.cli.handoff.view import HANDOFF_COLUMNS, handoff_row, print_handoff
+from dragoman.surfaces.cli.history_page import history_result
 from dragoman.surfaces.cli.options import LimitOption
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
 
 def list_handoffs(
-    call: Call,
+    context: CommandContext,
     *,
     status: Annotated[
         HandoffStatus | None,
@@ -51,7 +51,7 @@ def list_handoffs(
         ),
     ] = None,
     limit: LimitOption = 50,
-) -> Answer:
+) -> CommandResult:
     """List handoffs, newest first, a page at a time.
 
     Drafts are listed with --status draft, for their author (--as NAME, or --from NAME).
@@ -61,38 +61,38 @@ def list_handoffs(
       dragoman handoff list --status proposed --to bob
       dragoman handoff list --task TASK-2026-02-09-001 --json
     """
-    from dragoman.engine.reads.handoffs import LAST, Wanted, page_of
+    from dragoman.engine.reads.handoffs import END_OF_LIST, HandoffFilter, handoff_page
     from dragoman.engine.shown.handoffs import handoff_summary
 
-    with call.reading() as place:
-        wanted = Wanted(
+    with context.open_for_reading() as directory:
+        filters = HandoffFilter(
             status=status,
             task=task,
             sender=sender,
             recipient=recipient,
             teamspace=teamspace,
-            reader=call.speaker(),
-            closed=closed(call, place),
-            before=LAST if before is None else before,
+            reader=context.acting_agent(),
+            hidden_teamspaces=closed_teamspaces(context, directory),
+            before=END_OF_LIST if before is None else before,
             limit=limit,
         )
-        page, now = page_of(place.hub.store, wanted), place.hub.clock.now()
+        page, now = handoff_page(directory.hub.store, filters), directory.hub.clock.now()
     if isinstance(page, Refusal):
         raise Refused(page)
     rows = [to_builtins(handoff_summary(one)) for one in page.handoffs]
 
     def show(screen: Screen) -> None:
         if page.handoffs:
-            screen.table(COLUMNS, [as_row(one, now) for one in page.handoffs])
+            screen.table(HANDOFF_COLUMNS, [handoff_row(one, now) for one in page.handoffs])
         else:
             screen.line("no handoffs")
         if page.next is not None:
             screen.line(f"There may be more: add --before {page.next}")
 
-    return Answer({"handoffs": rows, "next": page.next}, show)
+    return CommandResult({"handoffs": rows, "next": page.next}, show)
 
 
-def show(call: Call, id: HandoffArgument) -> Answer:
+def show(context: CommandContext, id: HandoffArgument) -> CommandResult:
     """Show a handoff, and what it waits for.
 
     Its package, its checks, and the notes on it.
@@ -102,26 +102,27 @@ def show(call: Call, id: HandoffArgument) -> Answer:
       dragoman handoff show fix-login-1
       dragoman handoff show fix-login-1 --json
     """
-    from dragoman.engine.handoff_diagnosis import look_at
-    from dragoman.engine.shown.handoffs import whole_handoff
+    from dragoman.engine.handoff_diagnosis import diagnose_handoff
+    from dragoman.engine.shown.handoffs import handoff_detail
 
-    with call.reading() as place:
-        handoff = found(call, place, id)
-        diagnosis = look_at(place.hub.store, handoff, place.hub.clock.now())
-    return Answer(
-        to_builtins(whole_handoff(handoff)), lambda screen: print_page(handoff, diagnosis, screen)
+    with context.open_for_reading() as directory:
+        handoff = load_handoff(context, directory, id)
+        diagnosis = diagnose_handoff(directory.hub.store, handoff, directory.hub.clock.now())
+    return CommandResult(
+        to_builtins(handoff_detail(handoff)),
+        lambda screen: print_handoff(handoff, diagnosis, screen),
     )
 
 
 def timeline(
-    call: Call,
+    context: CommandContext,
     id: HandoffArgument,
     after: Annotated[
         int,
         typer.Option("--after", metavar="N", min=0, help="Begin after the handoff's N-th entry."),
     ] = 0,
     limit: LimitOption = 200,
-) -> Answer:
+) -> CommandResult:
     """Show what happened to a handoff, in order.
 
     Every entry of it in the ledger.
@@ -130,11 +131,15 @@ def timeline(
     Example:
       dragoman handoff timeline fix-login-1
     """
-    with call.reading() as place:
-        handoff = found(call, place, id)
+    with context.open_for_reading() as directory:
+        handoff = load_handoff(context, directory, id)
         stream = handoff_stream(handoff.id)
-        entries = place.hub.store.history(stream, after, limit + 1)
-    return history_page({"handoff_id": handoff.id}, entries, limit)
+        entries = directory.hub.store.history(stream, after, limit + 1)
+    return history_result({"handoff_id": handoff.id}, entries, limit)
 
 
-VERBS = (Verb("list", list_handoffs), Verb("show", show), Verb("timeline", timeline))
+LIST_COMMANDS = (
+    CliCommand("list", list_handoffs),
+    CliCommand("show", show),
+    CliCommand("timeline", timeline),
+)

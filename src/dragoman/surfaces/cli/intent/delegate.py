@@ -7,39 +7,39 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.core.moments import to_rfc3339
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.intent.view import how_it_stands, print_story
-from dragoman.surfaces.cli.mail.asking import asked, replied
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.intent.view import intent_state, print_action_tree
+from dragoman.surfaces.cli.mail.asking import call_and_collect_warnings, call_operation
+from dragoman.surfaces.cli.place import DataDirectory
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.values import read_duration, read_moment
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.values import parse_time_span, parse_timestamp
+from dragoman.surfaces.cli.verb import CliCommand
 
 IntentArgument = Annotated[
     str, typer.Argument(metavar="INTENT", show_default=False, help="The intent's id.")
 ]
 
 
-_CAME_TO_NOTHING = ("DelegationRejected", "NeedsFollowUp")
+_NOT_DISPATCHED = ("DelegationRejected", "NeedsFollowUp")
 
 
-def read_param(given: str) -> tuple[str, Any]:
+def parse_parameter(text: str) -> tuple[str, Any]:
     """Parse KEY=VALUE; the value is JSON, or else a text."""
-    key, equals, value = given.partition("=")
+    key, equals, value = text.partition("=")
     if not key or not equals:
-        raise ValueError(f"{given!a} is not of the form KEY=VALUE")
+        raise ValueError(f"{text!a} is not of the form KEY=VALUE")
     try:
         return key, json.loads(value)
     except ValueError:
         return key, value
 
 
-def _many(name: str, metavar: str, text: str) -> Any:
+def _repeatable_option(name: str, metavar: str, text: str) -> Any:
     return typer.Option(name, metavar=metavar, show_default=False, help=text)
 
 
 def delegate(
-    call: Call,
+    context: CommandContext,
     goal: Annotated[
         str, typer.Argument(metavar="GOAL", show_default=False, help="What is to be done.")
     ],
@@ -52,23 +52,23 @@ def delegate(
         typer.Option(
             "--param",
             metavar="KEY=VALUE",
-            parser=read_param,
+            parser=parse_parameter,
             show_default=False,
             help="A parameter of the goal, as JSON or text; repeatable.",
         ),
     ] = None,
     skill: Annotated[
-        list[str] | None, _many("--skill", "WORDS", "A required skill; repeatable.")
+        list[str] | None, _repeatable_option("--skill", "WORDS", "A required skill; repeatable.")
     ] = None,
     constraint: Annotated[
-        list[str] | None, _many("--constraint", "WORD", "A constraint; repeatable.")
+        list[str] | None, _repeatable_option("--constraint", "WORD", "A constraint; repeatable.")
     ] = None,
     deadline: Annotated[
         int | None,
         typer.Option(
             "--deadline",
             metavar="RFC3339",
-            parser=read_moment,
+            parser=parse_timestamp,
             show_default=False,
             help="When a request counts as failed, whichever agent has it.",
         ),
@@ -78,7 +78,7 @@ def delegate(
         typer.Option(
             "--within",
             metavar="TIME",
-            parser=read_duration,
+            parser=parse_time_span,
             show_default=False,
             help="How long each request may take: 90s, 10m, 2h.",
         ),
@@ -92,7 +92,7 @@ def delegate(
             "--follows", metavar="INTENT", show_default=False, help="The intent it follows up."
         ),
     ] = "",
-) -> Answer:
+) -> CommandResult:
     """Give a goal to the agent that is most likely to reach it.
 
     Agents are scored by their skills, which the goal has to name, by their results so far, by
@@ -106,8 +106,8 @@ def delegate(
       dragoman delegate "Sum up report 7" --id i-7 --param pages=3 --skill "sum up"
     """
     if deadline is not None and within is not None:
-        wrong_usage("--deadline and --within exclude each other: give one of them")
-    wanted: dict[str, Any] = {
+        raise_usage_error("--deadline and --within exclude each other: give one of them")
+    arguments: dict[str, Any] = {
         "goal": goal,
         "intent_id": intent or None,
         "params": dict(param or []),
@@ -117,36 +117,38 @@ def delegate(
         "follows": follows,
     }
     if deadline is not None:
-        wanted["deadline"] = to_rfc3339(deadline)
+        arguments["deadline"] = to_rfc3339(deadline)
     if within is not None:
-        wanted["within_ms"] = within
-    with call.writing() as place:
-        reply = replied(place, "ccos.delegate", wanted, call.actor(place, call.speaker()))
+        arguments["within_ms"] = within
+    with context.open_for_writing() as directory:
+        reply = call_and_collect_warnings(
+            directory, "ccos.delegate", arguments, context.actor(directory, context.acting_agent())
+        )
 
-    is_given = reply["state"] not in _CAME_TO_NOTHING
+    is_dispatched = reply["state"] not in _NOT_DISPATCHED
 
     def show(screen: Screen) -> None:
-        screen.line((reply["intent_id"], "bold"), f" is {how_it_stands(reply)}")
+        screen.line((reply["intent_id"], "bold"), f" is {intent_state(reply)}")
         if "request" in reply:
             request = reply["request"]
-            screen.line(f"{request['request_id']} is for {request['agent_id']}{_due(request)}")
+            screen.line(f"{request['request_id']} is for {request['agent_id']}{_due_text(request)}")
         for reason in reply.get("reasons", ()):
             screen.line(f"  {reason}")
         if "remark" in reply:
             screen.line(("note: ", "yellow"), reply["remark"])
 
-    if is_given:
-        return Answer(reply, show)
+    if is_dispatched:
+        return CommandResult(reply, show)
     detail = "; ".join(reply.get("reasons", ())) or "no agent was given it"
-    return Answer({**reply, "code": "not_dispatched", "detail": detail}, show, is_ok=False)
+    return CommandResult({**reply, "code": "not_dispatched", "detail": detail}, show, is_ok=False)
 
 
-def _due(request: dict[str, Any]) -> str:
+def _due_text(request: dict[str, Any]) -> str:
     return f", due by {request['deadline']}" if "deadline" in request else ""
 
 
 def why(
-    call: Call,
+    context: CommandContext,
     intent: IntentArgument,
     export: Annotated[
         Path | None,
@@ -157,7 +159,7 @@ def why(
             help="Write its chain into a file that `verify --chain` can check anywhere.",
         ),
     ] = None,
-) -> Answer:
+) -> CommandResult:
     """Show the Actions of an intent as a tree.
 
     Which agents were asked, why, and with which results.
@@ -170,19 +172,21 @@ def why(
       dragoman why i-7
       dragoman why i-7 --export i-7.chain
     """
-    with call.reading() as place:
-        told = asked(place, "ccos.why", {"intent_id": intent}, call.actor(place, "")).reply
+    with context.open_for_reading() as directory:
+        tree = call_operation(
+            directory, "ccos.why", {"intent_id": intent}, context.actor(directory, "")
+        ).reply
         if export is not None:
-            return _exported(place, told["intent_id"], export)
-    return Answer(told, lambda screen: print_story(told, screen))
+            return _export_chain(directory, tree["intent_id"], export)
+    return CommandResult(tree, lambda screen: print_action_tree(tree, screen))
 
 
-def _exported(place: Place, intent: str, target: Path) -> Answer:
+def _export_chain(directory: DataDirectory, intent: str, target: Path) -> CommandResult:
     from dragoman.core.ids import intent_stream
     from dragoman.surfaces.cli.chain import write_chain_file
 
-    lines = write_chain_file(place, intent_stream(intent), target)
-    return Answer(
+    lines = write_chain_file(directory, intent_stream(intent), target)
+    return CommandResult(
         {"intent_id": intent, "file": str(target), "lines": lines},
         lambda screen: screen.line(
             (str(target), "bold"), f" holds the chain: `dragoman verify --chain {target}`"
@@ -190,4 +194,4 @@ def _exported(place: Place, intent: str, target: Path) -> Answer:
     )
 
 
-VERBS = (Verb("delegate", delegate), Verb("why", why, speaks=False))
+COMMANDS = (CliCommand("delegate", delegate), CliCommand("why", why, takes_as=False))

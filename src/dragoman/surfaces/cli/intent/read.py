@@ -5,25 +5,27 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.core.moments import to_rfc3339
-from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
 from dragoman.surfaces.cli.intent.delegate import IntentArgument
 from dragoman.surfaces.cli.intent.view import print_action, print_intent, print_intents
-from dragoman.surfaces.cli.mail.asking import looked_up, replied
+from dragoman.surfaces.cli.mail.asking import call_and_collect_warnings, query_operation
 from dragoman.surfaces.cli.options import LimitOption
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.values import read_moment
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.values import parse_timestamp
+from dragoman.surfaces.cli.verb import CliCommand
 
 
-def _named(name: str, metavar: str, text: str) -> Any:
+def _text_option(name: str, metavar: str, text: str) -> Any:
     return typer.Option(name, metavar=metavar, show_default=False, help=text)
 
 
-AgentOption = Annotated[str, _named("--agent", "NAME", "Only what was assigned to this agent.")]
-PlanOption = Annotated[str, _named("--plan", "ID", "Only of this plan.")]
+AgentFilterOption = Annotated[
+    str, _text_option("--agent", "NAME", "Only what was assigned to this agent.")
+]
+PlanFilterOption = Annotated[str, _text_option("--plan", "ID", "Only of this plan.")]
 
 
-def show(call: Call, intent: IntentArgument) -> Answer:
+def show(context: CommandContext, intent: IntentArgument) -> CommandResult:
     """Show how an intent stands.
 
     Its request, its result, and who was tried.
@@ -32,22 +34,24 @@ def show(call: Call, intent: IntentArgument) -> Answer:
     Example:
       dragoman intent show i-7
     """
-    found = looked_up(call, "ccos.intent", intent_id=intent)
-    return Answer(found, lambda screen: print_intent(found, screen))
+    intent_reply = query_operation(context, "ccos.intent", intent_id=intent)
+    return CommandResult(intent_reply, lambda screen: print_intent(intent_reply, screen))
 
 
-def list_them(
-    call: Call,
+def list_intents(
+    context: CommandContext,
     *,
-    agent: AgentOption = "",
-    plan: PlanOption = "",
-    follows: Annotated[str, _named("--follows", "INTENT", "Only follow-ups of this intent.")] = "",
+    agent: AgentFilterOption = "",
+    plan: PlanFilterOption = "",
+    follows: Annotated[
+        str, _text_option("--follows", "INTENT", "Only follow-ups of this intent.")
+    ] = "",
     is_open: Annotated[bool, typer.Option("--open", help="Only open intents.")] = False,
     after: Annotated[
         int, typer.Option("--after", metavar="N", min=0, help="`next` of the page before.")
     ] = 0,
     limit: LimitOption = 50,
-) -> Answer:
+) -> CommandResult:
     """List intents, the oldest first.
 
     Where several options are given, all of them must hold.
@@ -56,7 +60,7 @@ def list_them(
     Example:
       dragoman intent list --open
     """
-    wanted = {
+    arguments = {
         "agent_id": agent,
         "plan_id": plan,
         "follows": follows,
@@ -64,32 +68,34 @@ def list_them(
         "after": after,
         "limit": limit,
     }
-    found = looked_up(call, "ccos.intents", **wanted)
+    reply = query_operation(context, "ccos.intents", **arguments)
 
     def print_page(screen: Screen) -> None:
-        print_intents(found["intents"], screen)
-        if "next" in found:
-            screen.line(f"There are more: add --after {found['next']}")
+        print_intents(reply["intents"], screen)
+        if "next" in reply:
+            screen.line(f"There are more: add --after {reply['next']}")
 
-    return Answer(found, print_page)
+    return CommandResult(reply, print_page)
 
 
 def actions(
-    call: Call,
-    intent: Annotated[str, _named("--intent", "ID", "Only of this intent.")] = "",
+    context: CommandContext,
+    intent: Annotated[str, _text_option("--intent", "ID", "Only of this intent.")] = "",
     *,
-    plan: PlanOption = "",
-    agent: Annotated[str, _named("--agent", "NAME", "Only about this agent.")] = "",
-    kind: Annotated[str, _named("--type", "TYPE", "Only of this type, e.g. TaskCompleted.")] = "",
+    plan: PlanFilterOption = "",
+    agent: Annotated[str, _text_option("--agent", "NAME", "Only about this agent.")] = "",
+    kind: Annotated[
+        str, _text_option("--type", "TYPE", "Only of this type, e.g. TaskCompleted.")
+    ] = "",
     parent: Annotated[
-        str, _named("--parent", "ACTION", "Only Actions that this one has caused.")
+        str, _text_option("--parent", "ACTION", "Only Actions that this one has caused.")
     ] = "",
     since: Annotated[
         int | None,
         typer.Option(
             "--since",
             metavar="RFC3339",
-            parser=read_moment,
+            parser=parse_timestamp,
             show_default=False,
             help="From this moment on.",
         ),
@@ -99,14 +105,14 @@ def actions(
         typer.Option(
             "--until",
             metavar="RFC3339",
-            parser=read_moment,
+            parser=parse_timestamp,
             show_default=False,
             help="Before this moment.",
         ),
     ] = None,
-    cursor: Annotated[str, _named("--after", "CURSOR", "`cursor` of the page before.")] = "",
+    cursor: Annotated[str, _text_option("--after", "CURSOR", "`cursor` of the page before.")] = "",
     limit: LimitOption = 100,
-) -> Answer:
+) -> CommandResult:
     """List Actions of the causal chain, by any of their fields.
 
     \b
@@ -114,7 +120,7 @@ def actions(
       dragoman intent actions --agent ada --type TaskCompleted
       dragoman intent actions --parent "i-7#4"
     """
-    wanted: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "intent_id": intent,
         "plan_id": plan,
         "agent_id": agent,
@@ -125,24 +131,24 @@ def actions(
         "cursor": cursor,
         "limit": limit,
     }
-    found = looked_up(call, "ccos.actions", **wanted)
+    reply = query_operation(context, "ccos.actions", **arguments)
 
     def print_page(screen: Screen) -> None:
-        for action in found["actions"]:
+        for action in reply["actions"]:
             print_action(action, screen)
-        if not found["actions"]:
+        if not reply["actions"]:
             screen.line("there are no such Actions")
-        if found["more"]:
-            screen.line(f"There are more: add --after {found['cursor']}")
+        if reply["more"]:
+            screen.line(f"There are more: add --after {reply['cursor']}")
 
-    return Answer(found, print_page)
+    return CommandResult(reply, print_page)
 
 
 def cancel(
-    call: Call,
+    context: CommandContext,
     intent: IntentArgument,
-    reason: Annotated[str, _named("--reason", "TEXT", "Why.")] = "",
-) -> Answer:
+    reason: Annotated[str, _text_option("--reason", "TEXT", "Why.")] = "",
+) -> CommandResult:
     """Cancel an intent; it does not count as a failure of its agent.
 
     Its open request ends.
@@ -151,16 +157,16 @@ def cancel(
     Example:
       dragoman intent cancel i-7 --reason "no longer needed"
     """
-    with call.writing() as place:
-        actor = call.actor(place, call.speaker())
-        wanted = {"intent_id": intent, "reason": reason}
-        reply = replied(place, "ccos.cancel", wanted, actor)
-    return Answer(reply, lambda screen: screen.line((intent, "bold"), " is cancelled"))
+    with context.open_for_writing() as directory:
+        actor = context.actor(directory, context.acting_agent())
+        arguments = {"intent_id": intent, "reason": reason}
+        reply = call_and_collect_warnings(directory, "ccos.cancel", arguments, actor)
+    return CommandResult(reply, lambda screen: screen.line((intent, "bold"), " is cancelled"))
 
 
-VERBS = (
-    Verb("show", show, speaks=False),
-    Verb("list", list_them, speaks=False),
-    Verb("actions", actions, speaks=False),
-    Verb("cancel", cancel),
+COMMANDS = (
+    CliCommand("show", show, takes_as=False),
+    CliCommand("list", list_intents, takes_as=False),
+    CliCommand("actions", actions, takes_as=False),
+    CliCommand("cancel", cancel),
 )

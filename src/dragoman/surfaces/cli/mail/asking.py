@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.core.errors import Refused
-from dragoman.surfaces.cli.call import Call
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.call import CommandContext
+from dragoman.surfaces.cli.place import DataDirectory
 
 if TYPE_CHECKING:
     from dragoman.core.actors import Actor
-    from dragoman.engine.plan import Taken
+    from dragoman.engine.plan import Accepted
 
-Row = Mapping[str, Any]
+Letter = Mapping[str, Any]
 """A letter as operations return it."""
 
 LetterArgument = Annotated[
@@ -31,29 +31,31 @@ ThreadArgument = Annotated[
 ]
 
 
-def asked(
-    place: Place, operation: str, arguments: bytes | Mapping[str, Any], actor: "Actor"
-) -> "Taken":
+def call_operation(
+    directory: DataDirectory, operation: str, arguments: bytes | Mapping[str, Any], actor: "Actor"
+) -> "Accepted":
     """Call an operation; a rejection is raised as Refused."""
-    from dragoman.engine.plan import Turned
+    from dragoman.engine.plan import Rejected
 
-    answer = place.interpreter.call(operation, arguments, actor)
-    if isinstance(answer, Turned):
+    answer = directory.router.call(operation, arguments, actor)
+    if isinstance(answer, Rejected):
         raise Refused(answer.refusal)
     return answer
 
 
-def replied(
-    place: Place, operation: str, arguments: bytes | Mapping[str, Any], actor: "Actor"
+def call_and_collect_warnings(
+    directory: DataDirectory, operation: str, arguments: bytes | Mapping[str, Any], actor: "Actor"
 ) -> Any:
     """Call an operation; its warnings are printed unless its `remark` contains them."""
-    answer = asked(place, operation, arguments, actor)
+    answer = call_operation(directory, operation, arguments, actor)
     remark = answer.reply.get("remark", "")
-    place.warnings.extend(warning for warning in answer.warnings if warning not in remark)
+    directory.warnings.extend(warning for warning in answer.warnings if warning not in remark)
     return answer.reply
 
 
-def looked_up(call: Call, operation: str, **arguments: Any) -> Any:
+def query_operation(context: CommandContext, operation: str, **arguments: Any) -> Any:
     """Call an operation that only reads."""
-    with call.reading() as place:
-        return asked(place, operation, arguments, call.actor(place, call.speaker())).reply
+    with context.open_for_reading() as directory:
+        return call_operation(
+            directory, operation, arguments, context.actor(directory, context.acting_agent())
+        ).reply

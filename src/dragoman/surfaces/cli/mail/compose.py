@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from dragoman.protocols.agentmail import Checks, Draft, MessageType, Rendered, compose
 from dragoman.protocols.agentmail.check import NO_BEAD_NEEDED
-from dragoman.protocols.agentmail.subject import is_reply, read_subject
-from dragoman.surfaces.cli.call import wrong_usage
+from dragoman.protocols.agentmail.subject import is_reply, parse_subject
+from dragoman.surfaces.cli.call import raise_usage_error
 
 _TRUE: Final = frozenset({"pass", "true", "yes", "ok", "passed"})
 _FALSE: Final = frozenset({"fail", "false", "no", "failed"})
@@ -16,38 +16,38 @@ _FALSE: Final = frozenset({"fail", "false", "no", "failed"})
 Fields = Mapping[str, Any]
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     digits = text.removesuffix("%")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
         raise ValueError(f"{text!a} is not a whole number")
     return int(digits)
 
 
-def _files(text: str) -> tuple[str, ...]:
+def _parse_names(text: str) -> tuple[str, ...]:
     return tuple(part for part in (one.strip() for one in text.split(",")) if part)
 
 
-class Kind(Struct, frozen=True):
+class FieldKind(Struct, frozen=True):
     """The way in which the value of a field is typed and parsed."""
 
-    told: str
-    read: Callable[[str], Any]
+    description: str
+    parse: Callable[[str], Any]
 
 
-def _either(yes: str, no: str) -> Kind:
-    def read(text: str) -> bool:
+def _choice_kind(yes: str, no: str) -> FieldKind:
+    def parse(text: str) -> bool:
         word = text.lower()
         if word not in _TRUE | _FALSE:
             raise ValueError(f"{text!a} is neither {yes} nor {no}")
         return word in _TRUE
 
-    return Kind(f"{yes} or {no}", read)
+    return FieldKind(f"{yes} or {no}", parse)
 
 
-_NUMBER: Final = Kind("a whole number", _number)
-_NAMES: Final = Kind("with commas between them", _files)
-_CHECK: Final = _either("PASS", "FAIL")
-KINDS: Final[Mapping[str, Kind]] = {
+_NUMBER: Final = FieldKind("a whole number", _parse_number)
+_NAMES: Final = FieldKind("with commas between them", _parse_names)
+_CHECK: Final = _choice_kind("PASS", "FAIL")
+FIELD_KINDS: Final[Mapping[str, FieldKind]] = {
     "context_usage": _NUMBER,
     "internal_attempts": _NUMBER,
     "files": _NAMES,
@@ -55,122 +55,126 @@ KINDS: Final[Mapping[str, Kind]] = {
     "tests": _CHECK,
     "lint": _CHECK,
     "build": _CHECK,
-    "resume": _either("true", "false"),
+    "resume": _choice_kind("true", "false"),
 }
 """Field -> how its value is typed; any other is a text."""
 
 
-class Form(Struct, frozen=True):
+class LetterForm(Struct, frozen=True):
     """Fields of a letter type, and the function that composes it."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...]
-    write: Callable[[str, dict[str, Any]], Draft]
+    compose: Callable[[str, dict[str, Any]], Draft]
 
 
-def _with_checks(make: Callable[..., Draft]) -> Callable[[str, dict[str, Any]], Draft]:
-    def write(bead: str, given: dict[str, Any]) -> Draft:
-        checks = Checks(*(given.pop(name) for name in ("tests", "lint", "build")))
-        return make(bead, checks=checks, **given)
+def _fill_checks(compose_draft: Callable[..., Draft]) -> Callable[[str, dict[str, Any]], Draft]:
+    def write(bead: str, fields: dict[str, Any]) -> Draft:
+        checks = Checks(*(fields.pop(name) for name in ("tests", "lint", "build")))
+        return compose_draft(bead, checks=checks, **fields)
 
     return write
 
 
-def _failed(bead: str, given: dict[str, Any]) -> Draft:
-    partial = (given.pop("commit", ""), given.pop("files", ()))
-    return compose.failed(bead, partial=partial, **given)
+def _compose_failed(bead: str, fields: dict[str, Any]) -> Draft:
+    partial = (fields.pop("commit", ""), fields.pop("files", ()))
+    return compose.failed(bead, partial=partial, **fields)
 
 
-def _plain(make: Callable[..., Draft]) -> Callable[[str, dict[str, Any]], Draft]:
-    return lambda bead, given: make(bead, **given)
+def _fill_fields(compose_draft: Callable[..., Draft]) -> Callable[[str, dict[str, Any]], Draft]:
+    return lambda bead, given: compose_draft(bead, **given)
 
 
-_COMPLETION: Final = ("commit", "files", "tests", "lint", "build", "summary")
-FORMS: Final[Mapping[str, Form]] = {
-    MessageType.BEAD_ACCEPTED: Form(("title", "started_at"), (), _plain(compose.bead_accepted)),
-    MessageType.PROGRESS: Form(
-        ("step", "status", "context_usage"), ("files_touched",), _plain(compose.progress)
+_COMPLETION_FIELDS: Final = ("commit", "files", "tests", "lint", "build", "summary")
+LETTER_FORMS: Final[Mapping[str, LetterForm]] = {
+    MessageType.BEAD_ACCEPTED: LetterForm(
+        ("title", "started_at"), (), _fill_fields(compose.bead_accepted)
     ),
-    MessageType.HELP_REQUEST: Form(
+    MessageType.PROGRESS: LetterForm(
+        ("step", "status", "context_usage"), ("files_touched",), _fill_fields(compose.progress)
+    ),
+    MessageType.HELP_REQUEST: LetterForm(
         ("issue_type", "problem", "what_tried", "question"),
         ("files_touched",),
-        _plain(compose.help_request),
+        _fill_fields(compose.help_request),
     ),
-    MessageType.HELP_RESPONSE: Form(("guidance",), (), _plain(compose.help_response)),
-    MessageType.OFFERING_READY: Form(_COMPLETION, (), _with_checks(compose.offering_ready)),
-    MessageType.DONE: Form(_COMPLETION, (), _with_checks(compose.done)),
-    MessageType.FAILED: Form(
+    MessageType.HELP_RESPONSE: LetterForm(("guidance",), (), _fill_fields(compose.help_response)),
+    MessageType.OFFERING_READY: LetterForm(
+        _COMPLETION_FIELDS, (), _fill_checks(compose.offering_ready)
+    ),
+    MessageType.DONE: LetterForm(_COMPLETION_FIELDS, (), _fill_checks(compose.done)),
+    MessageType.FAILED: LetterForm(
         ("failure_type", "reason", "internal_attempts"),
         ("commit", "files", "recommendation"),
-        _failed,
+        _compose_failed,
     ),
-    MessageType.CHECKPOINT: Form(
+    MessageType.CHECKPOINT: LetterForm(
         ("reason", "commit", "progress", "context_usage", "next_steps"),
         (),
-        _plain(compose.checkpoint),
+        _fill_fields(compose.checkpoint),
     ),
-    MessageType.SPAWN_REQUEST: Form(
-        ("orchestrator", "resume"), ("checkpoint",), _plain(compose.spawn_request)
+    MessageType.SPAWN_REQUEST: LetterForm(
+        ("orchestrator", "resume"), ("checkpoint",), _fill_fields(compose.spawn_request)
     ),
-    MessageType.SPAWN_ACK: Form(("status",), ("session",), _plain(compose.spawn_ack)),
+    MessageType.SPAWN_ACK: LetterForm(("status",), ("session",), _fill_fields(compose.spawn_ack)),
 }
 """Letter type -> its required and optional fields and its composer."""
 
-TYPES: Final = tuple(str(type) for type in FORMS)
+LETTER_TYPES: Final = tuple(str(type) for type in LETTER_FORMS)
 
 
-def subject_of(type: str, bead: str, typed: str = "") -> str:
+def make_subject(type: str, bead: str, typed: str = "") -> str:
     """Make the subject of a letter of this type; ends the call if it would name another type."""
-    subject = _joined(type, bead, typed)
-    others = ", ".join(read_subject(subject).others)
+    subject = _join_subject(type, bead, typed)
+    others = ", ".join(parse_subject(subject).other_types)
     if others:
-        wrong_usage(
+        raise_usage_error(
             f"--subject {typed[:60]!a} names {others} beside --type {type}: write it in small "
             "letters, or leave it out"
         )
     if is_reply(subject):
-        wrong_usage(
+        raise_usage_error(
             f"--subject {typed[:60]!a} would make it a reply that only repeats a type: leave "
             "out Re: or Fwd:; --reply-to ID says what it replies to"
         )
     return subject
 
 
-def _joined(type: str, bead: str, typed: str) -> str:
+def _join_subject(type: str, bead: str, typed: str) -> str:
     """The typed subject, prefixed with bead and type unless it names them."""
     plain = f"[{bead}] {type}" if bead else type
     if not typed:
         return plain
-    named = read_subject(typed)
-    if named.type != type or (bead and named.bead_id not in ("", bead)):
+    parsed = parse_subject(typed)
+    if parsed.type != type or (bead and parsed.bead_id not in ("", bead)):
         return f"{plain}: {typed}"
-    return f"[{bead}] {typed}" if bead and not named.bead_id else typed
+    return f"[{bead}] {typed}" if bead and not parsed.bead_id else typed
 
 
-def composed(type: str, bead: str, given: tuple[str, ...]) -> Rendered:
+def compose_letter(type: str, bead: str, assignments: tuple[str, ...]) -> Rendered:
     """Compose a letter from its fields; ends the call if they are wrong."""
-    form, fields = FORMS[type], dict[str, Any]()
+    form, fields = LETTER_FORMS[type], dict[str, Any]()
     known = (*form.required, *form.optional)
     if not bead and type not in NO_BEAD_NEEDED:
-        wrong_usage(f"{type} is about a bead: name it with --bead ID")
-    for one in given:
+        raise_usage_error(f"{type} is about a bead: name it with --bead ID")
+    for one in assignments:
         name, sign, text = one.partition("=")
         if not sign or name not in known:
-            wrong_usage(f"--field {one[:60]!a}: {type} has {', '.join(known)}, as NAME=VALUE")
+            raise_usage_error(f"--field {one[:60]!a}: {type} has {', '.join(known)}, as NAME=VALUE")
         if name in fields:
-            wrong_usage(f"--field {name} is given twice")
-        fields[name] = _read(name, text)
+            raise_usage_error(f"--field {name} is given twice")
+        fields[name] = _parse_field(name, text)
     missing = [name for name in form.required if name not in fields]
     if missing:
-        wrong_usage(f"{type} needs {', '.join(missing)}: add --field {missing[0]}=…")
+        raise_usage_error(f"{type} needs {', '.join(missing)}: add --field {missing[0]}=…")
     try:
-        return compose.render(form.write(bead, fields))
+        return compose.render(form.compose(bead, fields))
     except ValueError as error:
-        wrong_usage(f"{error}")
+        raise_usage_error(f"{error}")
 
 
-def _read(name: str, text: str) -> Any:
+def _parse_field(name: str, text: str) -> Any:
     try:
-        return KINDS[name].read(text) if name in KINDS else text
+        return FIELD_KINDS[name].parse(text) if name in FIELD_KINDS else text
     except ValueError as error:
-        wrong_usage(f"--field {name}: {error}")
+        raise_usage_error(f"--field {name}: {error}")

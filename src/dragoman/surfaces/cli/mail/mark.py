@@ -5,10 +5,10 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.core.errors import Refused
-from dragoman.surfaces.cli.call import Answer, Call
-from dragoman.surfaces.cli.mail.asking import asked
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
+from dragoman.surfaces.cli.mail.asking import call_operation
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
 LettersArgument = Annotated[
     list[str],
@@ -18,7 +18,7 @@ LettersArgument = Annotated[
 ]
 
 
-def ack(call: Call, ids: LettersArgument) -> Answer:
+def ack(context: CommandContext, ids: LettersArgument) -> CommandResult:
     """Acknowledge letters that were sent to you.
 
     A second time changes nothing.
@@ -27,44 +27,46 @@ def ack(call: Call, ids: LettersArgument) -> Answer:
     Example:
       dragoman mail ack 019c4b3e-7a10 --as boss
     """
-    return _mark(call, "mail.ack", ids, "acknowledged")
+    return _mark_letters(context, "mail.ack", ids, "acknowledged")
 
 
-def read(call: Call, ids: LettersArgument) -> Answer:
+def read(context: CommandContext, ids: LettersArgument) -> CommandResult:
     """Mark letters in your box as read.
 
     \b
     Example:
       dragoman mail read 019c4b3e-7a10 --as boss
     """
-    return _mark(call, "mail.read", ids, "read")
+    return _mark_letters(context, "mail.read", ids, "read")
 
 
-def _mark(call: Call, operation: str, ids: list[str], done: str) -> Answer:
+def _mark_letters(
+    context: CommandContext, operation: str, ids: list[str], done: str
+) -> CommandResult:
     """Mark each letter separately: a refusal of one does not stop the others."""
     marked: list[dict[str, Any]] = []
-    with call.writing(makes=False) as place:
-        actor = call.actor(place, call.speaker())
+    with context.open_for_writing(create_missing=False) as directory:
+        actor = context.actor(directory, context.acting_agent())
         for id in ids:
             try:
-                reply = asked(place, operation, {"id": id}, actor).reply
+                reply = call_operation(directory, operation, {"id": id}, actor).reply
                 marked.append({"id": reply["id"], done: True})
-            except Refused as refused:
-                marked.append({"id": id, "code": refused.code, "detail": refused.detail})
-    wrong = [one for one in marked if "code" in one]
+            except Refused as refusal:
+                marked.append({"id": id, "code": refusal.code, "detail": refusal.detail})
+    refused_letters = [one for one in marked if "code" in one]
     data: dict[str, Any] = {"letters": marked}
-    if wrong:
+    if refused_letters:
         # The first refusal becomes the refusal of the command.
-        data |= {"code": wrong[0]["code"], "detail": wrong[0]["detail"]}
+        data |= {"code": refused_letters[0]["code"], "detail": refused_letters[0]["detail"]}
 
     def show(screen: Screen) -> None:
         for one in marked:
             if "code" not in one:
                 screen.line((one["id"], "bold"), f" {done}")
-        for one in wrong:
-            call.err.line((f"{one['code']}: ", "bold red"), one["detail"])
+        for one in refused_letters:
+            context.err.line((f"{one['code']}: ", "bold red"), one["detail"])
 
-    return Answer(data, show, is_ok=not wrong)
+    return CommandResult(data, show, is_ok=not refused_letters)
 
 
-VERBS = (Verb("ack", ack), Verb("read", read))
+MARK_COMMANDS = (CliCommand("ack", ack), CliCommand("read", read))

@@ -4,20 +4,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.mail.asking import asked
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.mail.asking import call_operation
 from dragoman.surfaces.cli.options import text_option
 from dragoman.surfaces.cli.reading import STANDARD_INPUT, read_source
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.values import read_duration, read_text
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.values import parse_text, parse_time_span
+from dragoman.surfaces.cli.verb import CliCommand
 
 if TYPE_CHECKING:
-    from dragoman.engine.plan import Taken
+    from dragoman.engine.plan import Accepted
 
 
 def send(
-    call: Call,
+    context: CommandContext,
     source: Annotated[
         str,
         typer.Argument(
@@ -51,7 +51,7 @@ def send(
         typer.Option(
             "--ack-within",
             metavar="TIME",
-            parser=read_duration,
+            parser=parse_time_span,
             show_default=False,
             help="How long an ack may take, e.g. 10m; asks for one.",
         ),
@@ -62,7 +62,7 @@ def send(
     id: Annotated[
         str, text_option("id", "ID", "An id of your own, by which a repeated letter is recognized.")
     ] = "",
-) -> Answer:
+) -> CommandResult:
     """Send a letter.
 
     From a file, or from options. With --type the text is written from --field NAME=VALUE, or taken
@@ -78,7 +78,7 @@ def send(
     """
     if ack_within is not None:
         if ack is False:
-            wrong_usage("--ack-within is about an ack: leave out --no-ack")
+            raise_usage_error("--ack-within is about an ack: leave out --no-ack")
         ack = True
     letter: dict[str, Any] = {
         "to": to or [],
@@ -94,68 +94,79 @@ def send(
     text = {"subject": subject, "body_md": body}
     is_typed = any((*letter.values(), *text.values(), type, bead, field)) or ack is not None
     if source and is_typed:
-        wrong_usage("a letter comes from a file or from options: leave one of them out")
+        raise_usage_error("a letter comes from a file or from options: leave one of them out")
     if is_typed:
-        return _send(call, letter | _written(type, bead, tuple(field or ()), text), "")
-    from dragoman.text.strict_json import MOST_BYTES
+        return _submit_letter(
+            context, letter | _subject_and_body(type, bead, tuple(field or ()), text), ""
+        )
+    from dragoman.text.strict_json import MAX_BYTES
 
-    row = read_source(source or STANDARD_INPUT, MOST_BYTES)
-    return _send(call, row, _sender_of(row))
+    row = read_source(source or STANDARD_INPUT, MAX_BYTES)
+    return _submit_letter(context, row, _named_sender(row))
 
 
-def _written(type: str, bead: str, given: tuple[str, ...], text: dict[str, str]) -> dict[str, str]:
+def _subject_and_body(
+    type: str, bead: str, fields: tuple[str, ...], text: dict[str, str]
+) -> dict[str, str]:
     """Subject and body from the options."""
     body = text["body_md"]
     if body == STANDARD_INPUT:
-        body = _from_standard_input()
+        body = _read_body()
     if not type:
-        if given or bead:
-            wrong_usage("--field and --bead belong to a type: add --type TYPE")
+        if fields or bead:
+            raise_usage_error("--field and --bead belong to a type: add --type TYPE")
         if not f"{text['subject']}{body}".strip():
-            wrong_usage("the letter says nothing: add --subject TEXT, --body TEXT or --type TYPE")
+            raise_usage_error(
+                "the letter says nothing: add --subject TEXT, --body TEXT or --type TYPE"
+            )
         return {"subject": text["subject"], "body_md": body}
-    from dragoman.surfaces.cli.mail.compose import TYPES, composed, subject_of
+    from dragoman.surfaces.cli.mail.compose import LETTER_TYPES, compose_letter, make_subject
 
-    if type.upper() not in TYPES:
-        wrong_usage(f"{type!a} is not a type of letter; known: {', '.join(TYPES)}")
-    if body and given:
-        wrong_usage("the text comes from --body or from --field: leave one of them out")
-    subject = subject_of(type.upper(), bead, text["subject"])
-    return {"subject": subject, "body_md": body or composed(type.upper(), bead, given).body_md}
+    if type.upper() not in LETTER_TYPES:
+        raise_usage_error(f"{type!a} is not a type of letter; known: {', '.join(LETTER_TYPES)}")
+    if body and fields:
+        raise_usage_error("the text comes from --body or from --field: leave one of them out")
+    subject = make_subject(type.upper(), bead, text["subject"])
+    return {
+        "subject": subject,
+        "body_md": body or compose_letter(type.upper(), bead, fields).body_md,
+    }
 
 
-def _from_standard_input() -> str:
-    from dragoman.text.strict_json import MOST_BYTES
+def _read_body() -> str:
+    from dragoman.text.strict_json import MAX_BYTES
 
-    raw = read_source(STANDARD_INPUT, MOST_BYTES)
+    raw = read_source(STANDARD_INPUT, MAX_BYTES)
     try:
-        return read_text(raw.decode())
+        return parse_text(raw.decode())
     except UnicodeDecodeError:
-        wrong_usage("what stands on standard input is not UTF-8")
+        raise_usage_error("what stands on standard input is not UTF-8")
 
 
-def _sender_of(row: bytes) -> str:
+def _named_sender(row: bytes) -> str:
     """Sender that a row names, if it is a valid agent name."""
     from dragoman.core.ids import check_agent
-    from dragoman.engine.incoming import Incoming
-    from dragoman.protocols.agentmail.row import OTHER_NAMES
-    from dragoman.text.strict_json import field_of
+    from dragoman.engine.incoming import RawMessage
+    from dragoman.protocols.agentmail.row import FOREIGN_FIELD_NAMES
+    from dragoman.text.strict_json import get_field
 
-    value = Incoming(row).value
-    named = field_of(value, "from") or field_of(value, OTHER_NAMES["from"])
+    value = RawMessage(row).value
+    named = get_field(value, "from") or get_field(value, FOREIGN_FIELD_NAMES["from"])
     return named if isinstance(named, str) and check_agent(named) is None else ""
 
 
-def _send(call: Call, letter: "bytes | dict[str, Any]", sender: str) -> Answer:
+def _submit_letter(
+    context: CommandContext, letter: "bytes | dict[str, Any]", sender: str
+) -> CommandResult:
     """Submit a letter as --as, else as the sender that it names, else as the person."""
-    with call.writing() as place:
-        actor = call.actor(place, call.speaker() or sender)
-        answer = asked(place, "mail.send", letter, actor)
+    with context.open_for_writing() as directory:
+        actor = context.actor(directory, context.acting_agent() or sender)
+        answer = call_operation(directory, "mail.send", letter, actor)
     reply = {**answer.reply, "warnings": answer.warnings, "repeated": answer.repeated}
-    return Answer(reply, lambda screen: _print(answer, screen))
+    return CommandResult(reply, lambda screen: _print_sent(answer, screen))
 
 
-def _print(answer: "Taken", screen: Screen) -> None:
+def _print_sent(answer: "Accepted", screen: Screen) -> None:
     reply, again = answer.reply, ", sent before: nothing was added" if answer.repeated else ""
     kind = "" if reply["type"] == "UNKNOWN" else f"{reply['type']} "
     screen.line((reply["id"], "bold"), f" {kind}from {answer.actor}{again}")
@@ -166,4 +177,4 @@ def _print(answer: "Taken", screen: Screen) -> None:
         screen.line("  ", ("warning: ", "yellow"), warning)
 
 
-VERBS = (Verb("send", send),)
+SEND_COMMANDS = (CliCommand("send", send),)

@@ -4,26 +4,26 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman.core.limits import PAGE
-from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.core.limits import MAX_PAGE
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
 from dragoman.surfaces.cli.mail.asking import (
+    Letter,
     LetterArgument,
-    Row,
     ThreadArgument,
-    asked,
-    looked_up,
+    call_operation,
+    query_operation,
 )
-from dragoman.surfaces.cli.mail.view import print_list, print_whole
+from dragoman.surfaces.cli.mail.view import print_letter, print_letters
 from dragoman.surfaces.cli.options import LimitOption
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
 
 def show(
-    call: Call,
+    context: CommandContext,
     id: LetterArgument,
     peek: Annotated[bool, typer.Option("--peek", help="Do not mark it as read.")] = False,
-) -> Answer:
+) -> CommandResult:
     """Show a letter as a whole; one in your box is marked as read.
 
     No letter is private: every reader may read every letter. --as NAME says in whose box it is
@@ -35,18 +35,18 @@ def show(
       dragoman mail show 019c4b3e-7a10 --as boss --peek
     """
     if peek:
-        row = looked_up(call, "mail.show", id=id)
+        row = query_operation(context, "mail.show", id=id)
     else:
-        with call.writing(makes=False) as place:
-            actor = call.actor(place, call.speaker())
-            row = asked(place, "mail.show", {"id": id}, actor).reply
+        with context.open_for_writing(create_missing=False) as directory:
+            actor = context.actor(directory, context.acting_agent())
+            row = call_operation(directory, "mail.show", {"id": id}, actor).reply
             if actor.name in (*row["to"], *row["cc"], *row["copied"]) and not row["read"]:
-                asked(place, "mail.read", {"id": row["id"]}, actor)
-                row = asked(place, "mail.show", {"id": row["id"]}, actor).reply
-    return Answer(row, lambda screen: print_whole(row, screen))
+                call_operation(directory, "mail.read", {"id": row["id"]}, actor)
+                row = call_operation(directory, "mail.show", {"id": row["id"]}, actor).reply
+    return CommandResult(row, lambda screen: print_letter(row, screen))
 
 
-def thread(call: Call, thread: ThreadArgument) -> Answer:
+def thread(context: CommandContext, thread: ThreadArgument) -> CommandResult:
     """Show all letters of a thread, from its beginning.
 
     That of a bead has every letter about it, wherever its sender put it.
@@ -55,25 +55,27 @@ def thread(call: Call, thread: ThreadArgument) -> Answer:
     Example:
       dragoman mail thread ol-527.1
     """
-    rows: list[Row] = []
+    rows: list[Letter] = []
     reply: dict[str, Any] = {"cursor": 0, "more": True}
     while reply["more"]:
-        reply = looked_up(call, "mail.thread", thread_id=thread, after=reply["cursor"], limit=PAGE)
+        reply = query_operation(
+            context, "mail.thread", thread_id=thread, after=reply["cursor"], limit=MAX_PAGE
+        )
         rows += reply["messages"]
 
     def print_thread(screen: Screen) -> None:
         for number, row in enumerate(rows):
             if number:
                 screen.line("")
-            print_whole(row, screen)
+            print_letter(row, screen)
         if not rows:
             screen.line(f"there are no letters in the thread {thread}")
 
-    return Answer(reply | {"messages": rows}, print_thread)
+    return CommandResult(reply | {"messages": rows}, print_thread)
 
 
 def search(
-    call: Call,
+    context: CommandContext,
     words: Annotated[
         list[str],
         typer.Argument(
@@ -89,7 +91,7 @@ def search(
         ),
     ] = None,
     limit: LimitOption = 50,
-) -> Answer:
+) -> CommandResult:
     """Find letters by their words, the newest first.
 
     A phrase stands in double quotes, which have to be quoted for the shell. All arguments together
@@ -102,19 +104,19 @@ def search(
     """
     query = " ".join(words)
     more = {} if before is None else {"before": before}
-    reply = looked_up(call, "mail.search", query=query, limit=limit, **more)
+    reply = query_operation(context, "mail.search", query=query, limit=limit, **more)
     nothing = "no letter has these words"
 
     def show_found(screen: Screen) -> None:
-        print_list(reply["messages"], screen, nothing)
+        print_letters(reply["messages"], screen, nothing)
         if reply["more"]:
             screen.line(f"There may be more: add --before {reply['cursor']}")
 
-    return Answer(reply, show_found)
+    return CommandResult(reply, show_found)
 
 
 def summarize(
-    call: Call,
+    context: CommandContext,
     thread: ThreadArgument,
     model: Annotated[
         bool,
@@ -122,7 +124,7 @@ def summarize(
             "--model", help="Add a summary by the program of [agentmail] summarize_command."
         ),
     ] = False,
-) -> Answer:
+) -> CommandResult:
     """Summarize a thread.
 
     Counts, last status, open questions and acks, files, commits.
@@ -132,14 +134,14 @@ def summarize(
       dragoman mail summarize ol-527.1
       dragoman mail summarize ol-527.1 --model
     """
-    summary = looked_up(call, "mail.summary", thread_id=thread, model=model)
-    return Answer(summary, lambda screen: _print_summary(summary, screen))
+    summary = query_operation(context, "mail.summary", thread_id=thread, model=model)
+    return CommandResult(summary, lambda screen: _print_summary(summary, screen))
 
 
 def _print_summary(summary: dict[str, Any], screen: Screen) -> None:
     counts = ", ".join(f"{count} {kind}" for kind, count in summary["counts"].items())
-    many = summary["messages"]
-    letters = "1 letter" if many == 1 else f"{many} letters"
+    letter_count = summary["messages"]
+    letters = "1 letter" if letter_count == 1 else f"{letter_count} letters"
     screen.line((letters, "bold"), f": {counts}" if counts else "")
     if summary["more"]:
         screen.line("older ones are left out of this: `dragoman mail thread` shows them all")
@@ -154,14 +156,14 @@ def _print_summary(summary: dict[str, Any], screen: Screen) -> None:
     for name in ("files", "commits"):
         if summary[name]:
             screen.line(f"{name}: {', '.join(summary[name])}")
-    if said := summary.get("model"):
-        screen.line(("summary by the model", "bold"), f": {said['trouble']}".rstrip(": "))
-        screen.block(said["text"], "  ")
+    if model_summary := summary.get("model"):
+        screen.line(("summary by the model", "bold"), f": {model_summary['trouble']}".rstrip(": "))
+        screen.block(model_summary["text"], "  ")
 
 
-VERBS = (
-    Verb("show", show),
-    Verb("thread", thread),
-    Verb("search", search),
-    Verb("summarize", summarize),
+THREAD_COMMANDS = (
+    CliCommand("show", show),
+    CliCommand("thread", thread),
+    CliCommand("search", search),
+    CliCommand("summarize", summarize),
 )

@@ -3,77 +3,86 @@
 import json
 from collections.abc import Sequence
 
-from dragoman.surfaces.cli.mail.asking import Row
-from dragoman.surfaces.cli.screen import Column, Part, Screen
-from dragoman.surfaces.cli.words.phrases import cut
+from dragoman.surfaces.cli.mail.asking import Letter
+from dragoman.surfaces.cli.screen import Column, Screen, StyledText
+from dragoman.surfaces.cli.words.phrases import truncate
 
-_TYPES = {"FAILED": "red", "HELP_REQUEST": "yellow", "DONE": "green", "OFFERING_READY": "green"}
+_TYPE_STYLES = {
+    "FAILED": "red",
+    "HELP_REQUEST": "yellow",
+    "DONE": "green",
+    "OFFERING_READY": "green",
+}
 _OVERDUE = "overdue"
-_COLUMNS = (
+_LETTER_COLUMNS = (
     Column("ID", "bold"),
     Column("SENT"),
     Column("FROM"),
     Column("TO"),
-    Column("TYPE", styles=_TYPES),
+    Column("TYPE", styles=_TYPE_STYLES),
     Column("SUBJECT"),
     Column("STATE", styles={_OVERDUE: "red", f"unread, {_OVERDUE}": "red"}),
 )
 _NO_TYPE = "UNKNOWN"
-_SUBJECT = 60
+_MAX_SUBJECT = 60
 _MARGIN = "  "
 
 
-def print_list(rows: Sequence[Row], screen: Screen, nothing: str, *, is_box: bool = False) -> None:
+def print_letters(
+    rows: Sequence[Letter], screen: Screen, nothing: str, *, is_box: bool = False
+) -> None:
     """Print a line for each letter; in a box also whether its owner has read it."""
     if rows:
-        screen.table(_COLUMNS, [_cells(row, is_box=is_box) for row in rows])
+        screen.table(_LETTER_COLUMNS, [_letter_row(row, is_box=is_box) for row in rows])
     else:
         screen.line(nothing)
 
 
-def print_one_line(row: Row, screen: Screen, *, is_box: bool) -> None:
+def print_letter_line(row: Letter, screen: Screen, *, is_box: bool) -> None:
     """Print a letter on a line of its own."""
-    _, sent, sender, to, kind, subject, state = _cells(row, is_box=is_box)
-    parts: list[Part] = [(str(row["id"]), "bold"), f"  {sent}  {sender} → {to}  "]
-    screen.line(*parts, (f"{kind}  ", _TYPES.get(kind, "")), subject, f"  {state}" if state else "")
+    _, sent, sender, to, kind, subject, state = _letter_row(row, is_box=is_box)
+    parts: list[StyledText] = [(str(row["id"]), "bold"), f"  {sent}  {sender} → {to}  "]
+    screen.line(
+        *parts, (f"{kind}  ", _TYPE_STYLES.get(kind, "")), subject, f"  {state}" if state else ""
+    )
 
 
-def print_whole(row: Row, screen: Screen) -> None:
+def print_letter(row: Letter, screen: Screen) -> None:
     """Print all of a letter; a margin keeps its text from passing for ours."""
     screen.line((str(row["subject"]) or "(no subject)", "bold"))
-    for name, value in _head(row).items():
+    for name, value in _letter_headers(row).items():
         if value:
             screen.line((f"{name}: ", "dim"), value)
     screen.line("")
     screen.block(str(row["body_md"]).rstrip("\n"), _MARGIN)
 
 
-def _kind(row: Row) -> str:
+def _letter_type(row: Letter) -> str:
     """Type of a letter; empty for a plain one."""
     kind = str(row.get("kind") or row["type"])
     return "" if kind == _NO_TYPE else kind
 
 
-def _cells(row: Row, *, is_box: bool) -> tuple[str, ...]:
+def _letter_row(row: Letter, *, is_box: bool) -> tuple[str, ...]:
     return (
         str(row["id"]),
         str(row["timestamp"]),
         str(row["from"]),
         ", ".join(row["to"]),
-        _kind(row),
-        cut(str(row["subject"]), _SUBJECT),
-        _state(row, is_box=is_box),
+        _letter_type(row),
+        truncate(str(row["subject"]), _MAX_SUBJECT),
+        _letter_state(row, is_box=is_box),
     )
 
 
-def _state(row: Row, *, is_box: bool) -> str:
+def _letter_state(row: Letter, *, is_box: bool) -> str:
     """Unread, overdue, or the acks that it waits for."""
     unread = "unread" if is_box and not row["read"] else ""
     waits = f"no ack of {', '.join(row['waits_for'])}" if row["waits_for"] else ""
     return ", ".join(filter(None, (unread, _OVERDUE if row["overdue"] else waits)))
 
 
-def _head(row: Row) -> dict[str, str]:
+def _letter_headers(row: Letter) -> dict[str, str]:
     waits = ", ".join(row["waits_for"])
     return {
         "Id": str(row["id"]),
@@ -81,7 +90,7 @@ def _head(row: Row) -> dict[str, str]:
         "To": ", ".join(row["to"]),
         "Cc": ", ".join((*row["cc"], *row["copied"])),
         "Sent": str(row["timestamp"]),
-        "Type": _kind(row),
+        "Type": _letter_type(row),
         "Bead": str(row["bead_id"]),
         "Thread": str(row["thread_id"]),
         "Reply to": str(row["reply_to"]),

@@ -6,7 +6,7 @@ import typer
 
 from dragoman.core.commands import ClaimTask, ReleaseTask, RenewLease
 from dragoman.core.moments import to_rfc3339
-from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
 from dragoman.surfaces.cli.options import (
     AgentOption,
     FenceOption,
@@ -15,13 +15,13 @@ from dragoman.surfaces.cli.options import (
     TtlOption,
 )
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.task.looking import look_at
-from dragoman.surfaces.cli.task.view import as_object
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.task.looking import load_task
+from dragoman.surfaces.cli.task.view import task_to_dict
+from dragoman.surfaces.cli.verb import CliCommand
 
 
 def claim(
-    call: Call,
+    context: CommandContext,
     task: Annotated[
         str,
         typer.Argument(
@@ -39,7 +39,7 @@ def claim(
         ),
     ] = "",
     ttl: TtlOption = None,
-) -> Answer:
+) -> CommandResult:
     """Take a task for an agent, under a lease.
 
     Each claim is a new attempt with a higher fencing token. Send a heartbeat before the lease
@@ -51,12 +51,14 @@ def claim(
       dragoman task claim --agent ada --json
       dragoman task claim TASK-2026-02-09-001 --agent ada --ttl 10m
     """
-    speaker = call.worker(agent)
-    with call.writing() as place:
-        actor = call.actor(place, speaker)
-        ttl_ms = place.settings.leases.ttl_ms if ttl is None else ttl
-        claimed = place.hub.do(actor, ClaimTask(task, actor.name, session, ttl_ms)).receipts[0]
-        shown = look_at(place.hub, claimed.task).task
+    speaker = context.required_agent(agent)
+    with context.open_for_writing() as directory:
+        actor = context.actor(directory, speaker)
+        ttl_ms = directory.settings.leases.ttl_ms if ttl is None else ttl
+        claimed = directory.hub.submit(
+            actor, ClaimTask(task, actor.name, session, ttl_ms)
+        ).receipts[0]
+        shown = load_task(directory.hub, claimed.task).task
     expires = to_rfc3339(claimed.expires_at)
     data = {
         "id": shown.id,
@@ -82,22 +84,22 @@ def claim(
         if shown.body:
             screen.block(shown.body, "  | ")
 
-    return Answer(data, show)
+    return CommandResult(data, show)
 
 
 def heartbeat(
-    call: Call, task: TaskArgument, agent: AgentOption = "", fence: FenceOption = None
-) -> Answer:
+    context: CommandContext, task: TaskArgument, agent: AgentOption = "", fence: FenceOption = None
+) -> CommandResult:
     """Renew an agent's lease.
 
     \b
     Example:
       dragoman task heartbeat TASK-2026-02-09-001 --agent ada --fence 1
     """
-    speaker = call.worker(agent)
-    with call.writing() as place:
-        actor = call.actor(place, speaker)
-        held = place.hub.do(actor, RenewLease(task, fence)).receipts[0]
+    speaker = context.required_agent(agent)
+    with context.open_for_writing() as directory:
+        actor = context.actor(directory, speaker)
+        held = directory.hub.submit(actor, RenewLease(task, fence)).receipts[0]
     expires = to_rfc3339(held.expires_at)
     data = {
         "id": held.task,
@@ -108,16 +110,18 @@ def heartbeat(
         "fence": held.fence,
         "expiresAt": expires,
     }
-    return Answer(data, lambda screen: screen.line(f"{actor.name} has {held.task} until {expires}"))
+    return CommandResult(
+        data, lambda screen: screen.line(f"{actor.name} has {held.task} until {expires}")
+    )
 
 
 def release(
-    call: Call,
+    context: CommandContext,
     task: TaskArgument,
     agent: AgentOption = "",
     reason: ReasonOption = "released",
     fence: FenceOption = None,
-) -> Answer:
+) -> CommandResult:
     """Give a task back, without a failure.
 
     It is ready again at once.
@@ -126,14 +130,18 @@ def release(
     Example:
       dragoman task release TASK-2026-02-09-001 --agent ada --reason "needs a compiler"
     """
-    speaker = call.worker(agent)
-    with call.writing() as place:
-        actor = call.actor(place, speaker)
-        given_back = place.hub.do(actor, ReleaseTask(task, reason, fence)).receipts[0]
-        shown = look_at(place.hub, given_back.task)
-    return Answer(
-        as_object(shown), lambda screen: screen.line(f"{shown.task.id} is {shown.task.status}")
+    speaker = context.required_agent(agent)
+    with context.open_for_writing() as directory:
+        actor = context.actor(directory, speaker)
+        released = directory.hub.submit(actor, ReleaseTask(task, reason, fence)).receipts[0]
+        shown = load_task(directory.hub, released.task)
+    return CommandResult(
+        task_to_dict(shown), lambda screen: screen.line(f"{shown.task.id} is {shown.task.status}")
     )
 
 
-VERBS = (Verb("claim", claim), Verb("heartbeat", heartbeat), Verb("release", release))
+ATTEMPT_COMMANDS = (
+    CliCommand("claim", claim),
+    CliCommand("heartbeat", heartbeat),
+    CliCommand("release", release),
+)

@@ -8,15 +8,15 @@ import typer
 
 from dragoman.core.commands import AliasTask, AnyCommand, CreateTask, LinkTask, MoveTask
 from dragoman.core.events import LinkKind, Priority, Status
-from dragoman.core.limits import BODY
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.core.limits import MAX_BODY
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.options import FenceOption, ReasonOption, TaskArgument
 from dragoman.surfaces.cli.reading import read_source
-from dragoman.surfaces.cli.task.looking import look_at
-from dragoman.surfaces.cli.task.view import as_object
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.task.looking import load_task
+from dragoman.surfaces.cli.task.view import task_to_dict
+from dragoman.surfaces.cli.verb import CliCommand
 
-_BODY_BYTES = 4 * (BODY + 1)
+_MAX_BODY_BYTES = 4 * (MAX_BODY + 1)
 """More bytes than these always exceed the character limit of a body."""
 
 BlockedByOption = Annotated[
@@ -55,7 +55,7 @@ AliasOption = Annotated[
 
 
 def create(
-    call: Call,
+    context: CommandContext,
     *,
     title: Annotated[str, typer.Argument(metavar="TITLE", show_default=False, help="What to do.")],
     id: Annotated[
@@ -108,7 +108,7 @@ def create(
             help="The same key again makes no second task, and answers as before.",
         ),
     ] = "",
-) -> Answer:
+) -> CommandResult:
     """Make a task, and print its id.
 
     \b
@@ -117,10 +117,10 @@ def create(
       dragoman task create "Test it" --ready --blocked-by TASK-2026-02-09-001
     """
     if body and body_file:
-        wrong_usage("--body and --body-file exclude each other: give one of them")
+        raise_usage_error("--body and --body-file exclude each other: give one of them")
     whole_body = _read_body(body_file) if body_file else body
-    with call.writing() as place:
-        defaults = place.settings.tasks
+    with context.open_for_writing() as directory:
+        defaults = directory.settings.tasks
         command = CreateTask(
             title=title,
             id=id,
@@ -135,21 +135,25 @@ def create(
             aliases=tuple(alias or ()),
             max_attempts=defaults.max_attempts,
         )
-        accepted = place.hub.do(call.actor(place, call.speaker()), command, key=key)
-        made = accepted.receipts[0].task
-        shown = as_object(look_at(place.hub, made))
-        return Answer({**shown, "repeated": accepted.repeated}, lambda screen: screen.line(made))
+        accepted = directory.hub.submit(
+            context.actor(directory, context.acting_agent()), command, key=key
+        )
+        task_id = accepted.receipts[0].task
+        shown = task_to_dict(load_task(directory.hub, task_id))
+        return CommandResult(
+            {**shown, "repeated": accepted.repeated}, lambda screen: screen.line(task_id)
+        )
 
 
 def move(
-    call: Call,
+    context: CommandContext,
     task: TaskArgument,
     status: Annotated[
         Status, typer.Argument(metavar="STATUS", show_default=False, help="Where to.")
     ],
     reason: ReasonOption = "",
     fence: FenceOption = None,
-) -> Answer:
+) -> CommandResult:
     """Move a task to another status.
 
     Into in-progress there is only one way: `dragoman task claim`.
@@ -159,17 +163,17 @@ def move(
       dragoman task move TASK-2026-02-09-001 done --reason "reviewed"
       dragoman task move TASK-2026-02-09-001 review --as ada --fence 1
     """
-    return _change(call, MoveTask(task, status, reason, fence))
+    return _submit(context, MoveTask(task, status, reason, fence))
 
 
 def link(
-    call: Call,
+    context: CommandContext,
     task: TaskArgument,
     blocked_by: BlockedByOption = None,
     parent: ParentOption = "",
     discovered_from: DiscoveredFromOption = "",
     alias: AliasOption = None,
-) -> Answer:
+) -> CommandResult:
     """Link a task to others, or give it one more name; all or none.
 
     \b
@@ -187,28 +191,30 @@ def link(
     ]
     commands += [AliasTask(task, name) for name in alias or ()]
     if not commands:
-        wrong_usage("say to what: --blocked-by, --parent, --discovered-from or --alias")
-    return _change(call, *commands)
+        raise_usage_error("say to what: --blocked-by, --parent, --discovered-from or --alias")
+    return _submit(context, *commands)
 
 
-def _change(call: Call, *commands: AnyCommand) -> Answer:
-    with call.writing() as place:
-        receipts = place.hub.do(call.actor(place, call.speaker()), *commands).receipts
-        shown = look_at(place.hub, receipts[-1].task)
+def _submit(context: CommandContext, *commands: AnyCommand) -> CommandResult:
+    with context.open_for_writing() as directory:
+        receipts = directory.hub.submit(
+            context.actor(directory, context.acting_agent()), *commands
+        ).receipts
+        shown = load_task(directory.hub, receipts[-1].task)
     task = shown.task
     waits = f", and waits for {', '.join(task.open_blockers)}" if task.open_blockers else ""
-    return Answer(
-        as_object(shown), lambda screen: screen.line(f"{task.id} is {task.status}{waits}")
+    return CommandResult(
+        task_to_dict(shown), lambda screen: screen.line(f"{task.id} is {task.status}{waits}")
     )
 
 
 def _read_body(file: str) -> str:
     """Read a body from a file or standard input; of one too long, only enough to be refused."""
-    body = read_source(file, _BODY_BYTES)
+    body = read_source(file, _MAX_BODY_BYTES)
     try:
-        return getincrementaldecoder("utf-8")().decode(body, final=len(body) <= _BODY_BYTES)
+        return getincrementaldecoder("utf-8")().decode(body, final=len(body) <= _MAX_BODY_BYTES)
     except UnicodeDecodeError:
-        wrong_usage(f"--body-file {file}: it is not UTF-8 text")
+        raise_usage_error(f"--body-file {file}: it is not UTF-8 text")
 
 
-VERBS = (Verb("create", create), Verb("move", move), Verb("link", link))
+CHANGE_COMMANDS = (CliCommand("create", create), CliCommand("move", move), CliCommand("link", link))

@@ -8,20 +8,26 @@ from dragoman.core.commands import NoteTask
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import Status
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import find_stream
-from dragoman.engine.reads.pages import Wanted
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.history_page import history_page
+from dragoman.engine.reads.ask import find_task_stream
+from dragoman.engine.reads.pages import TaskFilter
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.history_page import history_result
 from dragoman.surfaces.cli.options import AsOfOption, FenceOption, LimitOption, TaskArgument
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.task.looking import look_at
-from dragoman.surfaces.cli.task.pages import Page, page_as_of, page_now
-from dragoman.surfaces.cli.task.view import COLUMNS, as_object, as_row, as_summary, print_page
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.task.looking import load_task
+from dragoman.surfaces.cli.task.pages import TaskPage, current_page, past_page
+from dragoman.surfaces.cli.task.view import (
+    TASK_COLUMNS,
+    print_task,
+    task_row,
+    task_to_dict,
+    task_to_summary,
+)
+from dragoman.surfaces.cli.verb import CliCommand
 
 
 def list_tasks(
-    call: Call,
+    context: CommandContext,
     *,
     status: Annotated[
         Status | None, typer.Option("--status", show_default=False, help="Only in this status.")
@@ -45,7 +51,7 @@ def list_tasks(
         ),
     ] = None,
     as_of: AsOfOption = None,
-) -> Answer:
+) -> CommandResult:
     """List tasks, newest first, a page at a time.
 
     \b
@@ -54,16 +60,22 @@ def list_tasks(
       dragoman task list --ready --json
     """
     if ready and status not in (None, "ready"):
-        wrong_usage(f"--ready and --status {status} exclude each other: give one of them")
-    wanted = Wanted("ready" if ready else status, assignee, ready, before, limit)
-    with call.looking() as look:
-        page = page_now(look, wanted) if as_of is None else page_as_of(look, wanted, as_of)
-        _tell_end(call, look.store, as_of)
-    tasks = [as_summary(shown) for shown in page.tasks]
-    return Answer({"tasks": tasks, "next": page.next}, lambda screen: _print_list(page, screen))
+        raise_usage_error(f"--ready and --status {status} exclude each other: give one of them")
+    filters = TaskFilter("ready" if ready else status, assignee, ready, before, limit)
+    with context.open_readonly() as directory:
+        page = (
+            current_page(directory, filters)
+            if as_of is None
+            else past_page(directory, filters, as_of)
+        )
+        _note_ledger_end(context, directory.store, as_of)
+    tasks = [task_to_summary(shown) for shown in page.tasks]
+    return CommandResult(
+        {"tasks": tasks, "next": page.next}, lambda screen: _print_tasks(page, screen)
+    )
 
 
-def show(call: Call, task: TaskArgument, as_of: AsOfOption = None) -> Answer:
+def show(context: CommandContext, task: TaskArgument, as_of: AsOfOption = None) -> CommandResult:
     """Show a task, by any of its names.
 
     \b
@@ -71,19 +83,19 @@ def show(call: Call, task: TaskArgument, as_of: AsOfOption = None) -> Answer:
       dragoman task show TASK-2026-02-09-001
       dragoman task show bead:ol-527.1 --as-of 42 --json
     """
-    with call.looking() as look:
-        shown = look_at(look, task, as_of)
-        _tell_end(call, look.store, as_of)
-    return Answer(as_object(shown), lambda screen: print_page(shown, screen))
+    with context.open_readonly() as directory:
+        shown = load_task(directory, task, as_of)
+        _note_ledger_end(context, directory.store, as_of)
+    return CommandResult(task_to_dict(shown), lambda screen: print_task(shown, screen))
 
 
-def _tell_end(call: Call, store: Store, as_of: int | None) -> None:
+def _note_ledger_end(context: CommandContext, store: Store, as_of: int | None) -> None:
     if as_of is not None and as_of > (head := store.head()):
-        call.err.line(f"the ledger ends at {head}: this is how things are now")
+        context.err.line(f"the ledger ends at {head}: this is how things are now")
 
 
 def log(
-    call: Call,
+    context: CommandContext,
     task: TaskArgument,
     text: Annotated[
         str | None,
@@ -94,7 +106,7 @@ def log(
     ] = 0,
     limit: LimitOption = 200,
     fence: FenceOption = None,
-) -> Answer:
+) -> CommandResult:
     """Read a task's history; with a text, add a line to its work log.
 
     \b
@@ -103,40 +115,46 @@ def log(
       dragoman task log TASK-2026-02-09-001 "half of the tests pass" --as ada --fence 1
     """
     if text is not None:
-        return _note(call, NoteTask(task, text, fence))
+        return _add_note(context, NoteTask(task, text, fence))
     if fence is not None:
-        wrong_usage("--fence goes with a text: reading needs none")
-    return _history(call, task, after, limit)
+        raise_usage_error("--fence goes with a text: reading needs none")
+    return _read_history(context, task, after, limit)
 
 
-def _note(call: Call, note: NoteTask) -> Answer:
-    with call.writing() as place:
-        noted = place.hub.do(call.actor(place, call.speaker()), note).receipts[0].task
-        shown = look_at(place.hub, noted)
-    return Answer(as_object(shown), lambda screen: screen.line(f"noted in the log of {noted}"))
+def _add_note(context: CommandContext, note: NoteTask) -> CommandResult:
+    with context.open_for_writing() as directory:
+        noted = (
+            directory.hub.submit(context.actor(directory, context.acting_agent()), note)
+            .receipts[0]
+            .task
+        )
+        shown = load_task(directory.hub, noted)
+    return CommandResult(
+        task_to_dict(shown), lambda screen: screen.line(f"noted in the log of {noted}")
+    )
 
 
-def _history(call: Call, task: str, after: int, limit: int) -> Answer:
-    with call.looking() as look:
-        store = look.store
-        stream = find_stream(store, task)
+def _read_history(context: CommandContext, task: str, after: int, limit: int) -> CommandResult:
+    with context.open_readonly() as directory:
+        store = directory.store
+        stream = find_task_stream(store, task)
         if isinstance(stream, Refusal):
             raise Refused(stream)
         entries = store.history(stream, after, limit + 1)
-    return history_page({"id": stream.partition(":")[2]}, entries, limit)
+    return history_result({"id": stream.partition(":")[2]}, entries, limit)
 
 
-def _print_list(page: Page, screen: Screen) -> None:
+def _print_tasks(page: TaskPage, screen: Screen) -> None:
     if page.tasks:
-        screen.table(COLUMNS, [as_row(shown.task) for shown in page.tasks])
+        screen.table(TASK_COLUMNS, [task_row(shown.task) for shown in page.tasks])
     else:
         screen.line("no tasks")
     if page.next is not None:
         screen.line(f"There are more: add --before {page.next}")
 
 
-VERBS = (
-    Verb("list", list_tasks, speaks=False),
-    Verb("show", show, speaks=False),
-    Verb("log", log),
+READ_COMMANDS = (
+    CliCommand("list", list_tasks, takes_as=False),
+    CliCommand("show", show, takes_as=False),
+    CliCommand("log", log),
 )

@@ -4,12 +4,12 @@ from msgspec import Struct, to_builtins
 
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.lease import Lease
-from dragoman.core.states.task import ActiveHandoff, Checkpoint, Delegation, Reported, Task
-from dragoman.engine.shown.tasks import task_summary, whole_task
+from dragoman.core.states.task import ActiveHandoff, Checkpoint, Delegation, Report, Task
+from dragoman.engine.shown.tasks import task_detail, task_summary
 from dragoman.surfaces.cli.screen import Column, Screen
-from dragoman.surfaces.cli.words.phrases import counted
+from dragoman.surfaces.cli.words.phrases import pluralize
 
-STATUS_STYLES: dict[str, str] = {
+TASK_STATUS_STYLES: dict[str, str] = {
     "backlog": "dim",
     "ready": "cyan",
     "in-progress": "yellow",
@@ -20,9 +20,9 @@ STATUS_STYLES: dict[str, str] = {
     "cancelled": "dim",
 }
 
-COLUMNS = (
+TASK_COLUMNS = (
     Column("ID", style="bold"),
-    Column("STATUS", styles=STATUS_STYLES),
+    Column("STATUS", styles=TASK_STATUS_STYLES),
     Column("PRIORITY"),
     Column("ASSIGNEE"),
     Column("UPDATED", style="dim"),
@@ -30,7 +30,7 @@ COLUMNS = (
 )
 
 
-class Shown(Struct, frozen=True):
+class TaskDisplay(Struct, frozen=True):
     """A task with its lease, if that is known, and the time of reading."""
 
     task: Task
@@ -38,43 +38,43 @@ class Shown(Struct, frozen=True):
     now: int
 
 
-def as_summary(shown: Shown) -> dict[str, object]:
+def task_to_summary(shown: TaskDisplay) -> dict[str, object]:
     """JSON object of a task without its body, which may be long."""
     return to_builtins(task_summary(shown.task, shown.lease, shown.now))
 
 
-def as_object(shown: Shown) -> dict[str, object]:
+def task_to_dict(shown: TaskDisplay) -> dict[str, object]:
     """JSON object of a task."""
-    return to_builtins(whole_task(shown.task, shown.lease, shown.now))
+    return to_builtins(task_detail(shown.task, shown.lease, shown.now))
 
 
-def as_row(task: Task) -> tuple[str, ...]:
+def task_row(task: Task) -> tuple[str, ...]:
     """Cells of TASK_COLUMNS."""
     to_the_minute = to_rfc3339(task.updated_at)[:16] + "Z"
     return (task.id, task.status, task.priority, task.assignee, to_the_minute, task.title)
 
 
-def print_page(shown: Shown, screen: Screen) -> None:
+def print_task(shown: TaskDisplay, screen: Screen) -> None:
     """Print all of a task; empty fields are left out."""
     task = shown.task
     screen.line((task.id, "bold"), "  ", task.title)
-    for label, text in _facts(shown):
+    for label, text in _task_facts(shown):
         if text:
-            style = STATUS_STYLES[task.status] if label == "status" else ""
+            style = TASK_STATUS_STYLES[task.status] if label == "status" else ""
             screen.line(f"  {label:<11} ", (text, style) if style else text)
-    longer = (
+    texts = (
         ("obstacle", task.obstacle),
         ("body", task.body),
         ("notes", task.reported.notes if task.reported else ""),
         ("next steps", task.checkpoint.next_steps if task.checkpoint else ""),
     )
-    for label, text in longer:
+    for label, text in texts:
         if text:
             screen.line(f"  {label}")
             screen.block(text, "    | ")
 
 
-def _facts(shown: Shown) -> tuple[tuple[str, str], ...]:
+def _task_facts(shown: TaskDisplay) -> tuple[tuple[str, str], ...]:
     task = shown.task
     return (
         ("status", f"{task.status} since {to_rfc3339(task.moved_at)}"),
@@ -92,20 +92,20 @@ def _facts(shown: Shown) -> tuple[tuple[str, str], ...]:
         ("parts", ", ".join(task.children)),
         ("found doing", task.discovered_from),
         ("led to", ", ".join(task.discovered)),
-        ("attempts", _attempts(task)),
+        ("attempts", _format_attempts(task)),
         ("not before", to_rfc3339(task.not_before) if task.not_before else ""),
-        ("lease", _lease_in_words(shown.lease, shown.now)),
-        ("report", _report_in_words(task.reported)),
-        ("handoff", _delegation_in_words(task.delegation)),
-        ("on its way", _handoff_in_words(task.handoff)),
+        ("lease", _format_lease(shown.lease, shown.now)),
+        ("report", _format_report(task.reported)),
+        ("handoff", _format_delegation(task.delegation)),
+        ("on its way", _format_handoff(task.handoff)),
         ("owners", " → ".join(task.chain)),
-        ("checkpoint", _checkpoint_in_words(task.checkpoint)),
+        ("checkpoint", _format_checkpoint(task.checkpoint)),
         ("created", to_rfc3339(task.created_at)),
         ("updated", to_rfc3339(task.updated_at)),
     )
 
 
-def _attempts(task: Task) -> str:
+def _format_attempts(task: Task) -> str:
     if not task.attempts:
         return ""
     return (
@@ -114,40 +114,48 @@ def _attempts(task: Task) -> str:
     )
 
 
-def _lease_in_words(lease: Lease | None, now: int) -> str:
+def _format_lease(lease: Lease | None, now: int) -> str:
     if lease is None:
         return ""
     session = f", session {lease.session}" if lease.session else ""
     until = to_rfc3339(lease.expires_at)
-    state = f"live until {until}" if lease.is_live(now) else f"ended at {until}, awaits `tick`"
-    return f"{lease.holder}, fence {lease.fence}{session}, {counted(lease.beats, 'beat')}, {state}"
-
-
-def _handoff_in_words(under_way: ActiveHandoff | None) -> str:
-    if under_way is None:
-        return ""
-    how = "taken over by" if under_way.is_taken else f"from {under_way.owner} to"
-    return f"{how} {under_way.recipient}, handoff {under_way.id}"
-
-
-def _delegation_in_words(asked: Delegation | None) -> str:
-    if asked is None:
-        return ""
-    late = ", overdue" if asked.escalated else ""
+    state = f"live until {until}" if lease.is_valid(now) else f"ended at {until}, awaits `tick`"
     return (
-        f"{asked.from_agent} to {asked.to_agent}, {asked.state}, "
-        f"due by {to_rfc3339(asked.due_by)}{late}"
+        f"{lease.holder}, fence {lease.fence}{session}, {pluralize(lease.beats, 'beat')}, {state}"
     )
 
 
-def _checkpoint_in_words(left: Checkpoint | None) -> str:
-    if left is None:
+def _format_handoff(handoff: ActiveHandoff | None) -> str:
+    if handoff is None:
         return ""
-    said = filter(None, (left.by and f"by {left.by}", left.commit and f"commit {left.commit}"))
-    return ", ".join((f"{left.reason} at {to_rfc3339(left.at)}", *said))
+    relation = "taken over by" if handoff.is_taken else f"from {handoff.owner} to"
+    return f"{relation} {handoff.recipient}, handoff {handoff.id}"
 
 
-def _report_in_words(report: Reported | None) -> str:
+def _format_delegation(delegation: Delegation | None) -> str:
+    if delegation is None:
+        return ""
+    late = ", overdue" if delegation.escalated else ""
+    return (
+        f"{delegation.from_agent} to {delegation.to_agent}, {delegation.state}, "
+        f"due by {to_rfc3339(delegation.due_by)}{late}"
+    )
+
+
+def _format_checkpoint(checkpoint: Checkpoint | None) -> str:
+    if checkpoint is None:
+        return ""
+    details = filter(
+        None,
+        (
+            checkpoint.by and f"by {checkpoint.by}",
+            checkpoint.commit and f"commit {checkpoint.commit}",
+        ),
+    )
+    return ", ".join((f"{checkpoint.reason} at {to_rfc3339(checkpoint.at)}", *details))
+
+
+def _format_report(report: Report | None) -> str:
     if report is None:
         return ""
     blockers = f"; blocked by {', '.join(report.blockers)}" if report.blockers else ""

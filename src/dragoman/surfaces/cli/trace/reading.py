@@ -6,37 +6,37 @@ from typing import Any
 from dragoman.core.errors import Refusal
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.traces import events_of
-from dragoman.engine.reads.turns import ShownTurn, attempts_of, turns_of
+from dragoman.engine.reads.traces import trace_page
+from dragoman.engine.reads.turns import TurnView, attempts_with_turns, turn_page
 
-_PAGE = 500
+_PAGE_SIZE = 500
 
 
-def each_turn(store: Store, task: str, attempt: int) -> Iterator[ShownTurn]:
+def iterate_turns(store: Store, task: str, attempt: int) -> Iterator[TurnView]:
     """Turns of an attempt, in order."""
     after = -1
-    while page := turns_of(store, task, attempt, after, _PAGE).turns:
+    while page := turn_page(store, task, attempt, after, _PAGE_SIZE).turns:
         yield from page
         after = page[-1].turn_index
 
 
-def each_event(store: Store, task: str) -> Iterator[dict[str, Any]]:
+def iterate_events(store: Store, task: str) -> Iterator[dict[str, Any]]:
     """SAOP events of a task, in order."""
     after = 0
-    while page := (found := events_of(store, task=task, after=after, limit=_PAGE)).events:
+    while page := (reply := trace_page(store, task=task, after=after, limit=_PAGE_SIZE)).events:
         yield from (one.event for one in page)
-        after = found.next
+        after = reply.next
 
 
-class Before:
+class EarlierImport:
     """Finds what an earlier import of the same session recorded; a `Begin` of a transcript."""
 
-    def __init__(self, store: Store, task: str, *, is_named: bool) -> None:
+    def __init__(self, store: Store, task: str, *, has_chosen_session: bool) -> None:
         """`has_chosen_session`: the session was named by an option, and that name counts."""
         self._store = store
         self._task = task
-        self._is_named = is_named
-        self.turns: dict[int, ShownTurn] = {}
+        self._has_chosen_session = has_chosen_session
+        self.turns: dict[int, TurnView] = {}
         """Turns recorded under other attempts or outside of any: they are not recorded again."""
 
     def __call__(self, own: str, session: str) -> tuple[str, int]:
@@ -45,10 +45,10 @@ class Before:
         if isinstance(found, Refusal):
             return session, 0
         task, last, first = found.task, -1, None
-        for attempt in attempts_of(self._store, task.id):
-            for turn in each_turn(self._store, task.id, attempt):
+        for attempt in attempts_with_turns(self._store, task.id):
+            for turn in iterate_turns(self._store, task.id, attempt):
                 last = turn.turn_index if attempt == task.attempts else last
-                if not self._is_ours(turn, own, session):
+                if not self._is_same_session(turn, own, session):
                     continue
                 first = first or turn
                 if attempt != task.attempts:
@@ -57,10 +57,10 @@ class Before:
             return session, last + 1
         return first.envelope["metadata"]["session_id"], first.turn_index
 
-    def _is_ours(self, turn: ShownTurn, own: str, session: str) -> bool:
+    def _is_same_session(self, turn: TurnView, own: str, session: str) -> bool:
         metadata: dict[str, Any] = turn.envelope["metadata"]
         is_named_so = metadata.get("session_id") == session
         captured: Any = metadata.get("captured")
-        if self._is_named or not own or not isinstance(captured, dict):
+        if self._has_chosen_session or not own or not isinstance(captured, dict):
             return is_named_so
         return captured == {**captured, "session": own}

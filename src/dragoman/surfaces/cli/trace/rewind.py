@@ -12,20 +12,20 @@ from dragoman.core.commands import RewindTask
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import TaskCheckpointed, TaskReported
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.task import FINAL
+from dragoman.core.states.task import FINAL_STATUSES
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.rewind import Preview, preview
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.engine.reads.rewind import RewindPreview, preview_rewind
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.options import ReasonOption, TaskArgument
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.place import DataDirectory
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
-_LONGEST = 60
+_MAX_VALUE = 60
 
 
 def rewind(
-    call: Call,
+    context: CommandContext,
     task: TaskArgument,
     *,
     to: Annotated[
@@ -62,7 +62,7 @@ def rewind(
         bool, typer.Option("--task-only", help="Leave the repository alone.")
     ] = False,
     reason: ReasonOption = "",
-) -> Answer:
+) -> CommandResult:
     """Take a task back to an earlier transition.
 
     It shows what would change, and does it with --apply.
@@ -78,101 +78,119 @@ def rewind(
       dragoman rewind TASK-2026-02-09-001 --to 12 --apply --worktree ../as-it-was
     """
     if not to:
-        wrong_usage("say where to go back to, with --to TRANSITION")
+        raise_usage_error("say where to go back to, with --to TRANSITION")
     if task_only and worktree is not None:
-        wrong_usage("--task-only and --worktree exclude each other: give one of them")
-    opened = call.writing(makes=False) if apply else call.reading()
-    with opened as place:
-        seen = _look(place, task, to)
-        files = None if task_only else _files(place, seen, repository, worktree)
+        raise_usage_error("--task-only and --worktree exclude each other: give one of them")
+    opening = (
+        context.open_for_writing(create_missing=False) if apply else context.open_for_reading()
+    )
+    with opening as directory:
+        plan = _load_preview(directory, task, to)
+        files = None if task_only else _plan_branch(directory, plan, repository, worktree)
         if apply:
-            _apply(call, place, seen, files, reason)
-    return Answer(
-        _told(seen, files, applied=apply), lambda screen: _show(seen, files, screen, apply)
+            _apply(context, directory, plan, files, reason)
+    return CommandResult(
+        _to_dict(plan, files, applied=apply), lambda screen: _print_plan(plan, files, screen, apply)
     )
 
 
-class _Files(Struct, frozen=True):
+class _BranchPlan(Struct, frozen=True):
     """Branch that has, or would have, the files of the transition."""
 
     repository: Path
     commit: str
     branch: str
-    is_there: bool
+    exists: bool
     is_dirty: bool
     worktree: Path | None = None
 
 
-def _look(place: Place, task: str, to: str) -> Preview:
-    found = find_task(place.hub.store, task)
-    seen = found if isinstance(found, Refusal) else preview(place.hub.store, found.task, to)
-    if isinstance(seen, Refusal):
-        raise Refused(seen)
-    return seen
-
-
-def _files(
-    place: Place, seen: Preview, repository: Path | None, worktree: Path | None
-) -> _Files | None:
-    """Plan the branch in the repository; None: no commit or no repository is known."""
-    from dragoman.system.worktree import free_branch, look_at_checkout
-
-    configured = place.settings.git.repository
-    named_folder = repository or (place.data / configured if configured else None)
-    folder = None if named_folder is None else named_folder.resolve()
-    named = seen.past.head_hash
-    if folder is None or not named:
-        if worktree is not None:
-            why = "no repository is configured: name one with --repository" if named else _NO_COMMIT
-            wrong_usage(f"there are no files to put into {worktree}: {why}")
-        return None
-    found = look_at_checkout(folder, named, environment())
-    wanted = f"rewind/{seen.task.id.replace('..', '-')}-{seen.transition.position}"
-    branch, is_there = free_branch(
-        folder, wanted, found.commit, environment(), is_checked_out_next=worktree is not None
+def _load_preview(directory: DataDirectory, task: str, to: str) -> RewindPreview:
+    found = find_task(directory.hub.store, task)
+    plan = (
+        found if isinstance(found, Refusal) else preview_rewind(directory.hub.store, found.task, to)
     )
-    return _Files(folder, found.commit, branch, is_there, found.is_dirty, worktree)
+    if isinstance(plan, Refusal):
+        raise Refused(plan)
+    return plan
 
 
-def _apply(call: Call, place: Place, seen: Preview, files: _Files | None, reason: str) -> None:
+def _plan_branch(
+    directory: DataDirectory, plan: RewindPreview, repository: Path | None, worktree: Path | None
+) -> _BranchPlan | None:
+    """Plan the branch in the repository; None: no commit or no repository is known."""
+    from dragoman.system.worktree import inspect_checkout, pick_branch
+
+    configured = directory.settings.git.repository
+    named_folder = repository or (directory.path / configured if configured else None)
+    folder = None if named_folder is None else named_folder.resolve()
+    commit_name = plan.task_then.head_hash
+    if folder is None or not commit_name:
+        if worktree is not None:
+            reason = (
+                "no repository is configured: name one with --repository"
+                if commit_name
+                else _NO_COMMIT
+            )
+            raise_usage_error(f"there are no files to put into {worktree}: {reason}")
+        return None
+    checkout = inspect_checkout(folder, commit_name, environment())
+    branch_name = f"rewind/{plan.task.id.replace('..', '-')}-{plan.transition.position}"
+    branch, is_there = pick_branch(
+        folder,
+        branch_name,
+        checkout.commit,
+        environment(),
+        is_checked_out_next=worktree is not None,
+    )
+    return _BranchPlan(folder, checkout.commit, branch, is_there, checkout.is_dirty, worktree)
+
+
+def _apply(
+    context: CommandContext,
+    directory: DataDirectory,
+    plan: RewindPreview,
+    files: _BranchPlan | None,
+    reason: str,
+) -> None:
     from dragoman.system.worktree import (
-        check_out_beside,
-        drop_branch,
-        make_branch,
-        take_back_worktree,
+        add_worktree,
+        create_branch,
+        undo_branch,
+        undo_worktree,
     )
 
     variables = environment()
-    if files is not None and not files.is_there:
-        make_branch(files.repository, files.branch, files.commit, variables)
+    if files is not None and not files.exists:
+        create_branch(files.repository, files.branch, files.commit, variables)
     command = RewindTask(
-        seen.task.id,
-        seen.transition.version,
+        plan.task.id,
+        plan.transition.version,
         files.commit if files else "",
         files.branch if files else "",
         reason,
     )
-    made = None
+    added_worktree = None
     try:
         if files is not None and files.worktree is not None:
-            check_out_beside(files.repository, files.worktree, files.branch, variables)
-            made = files.worktree
-        place.hub.do(call.actor(place, call.speaker()), command)
+            add_worktree(files.repository, files.worktree, files.branch, variables)
+            added_worktree = files.worktree
+        directory.hub.submit(context.actor(directory, context.acting_agent()), command)
     except BaseException:
-        if files is not None and made is not None:
-            take_back_worktree(files.repository, made, variables)
-        if files is not None and not files.is_there:
-            drop_branch(files.repository, files.branch, files.commit, variables)
+        if files is not None and added_worktree is not None:
+            undo_worktree(files.repository, added_worktree, variables)
+        if files is not None and not files.exists:
+            undo_branch(files.repository, files.branch, files.commit, variables)
         raise
 
 
 _NO_COMMIT = "no commit is on record for this transition"
 
 
-def _told(seen: Preview, files: _Files | None, *, applied: bool) -> Mapping[str, Any]:
-    at = seen.transition
+def _to_dict(plan: RewindPreview, files: _BranchPlan | None, *, applied: bool) -> Mapping[str, Any]:
+    at = plan.transition
     return {
-        "task": seen.task.id,
+        "task": plan.task.id,
         "applied": applied,
         "transition": {
             "position": at.position,
@@ -182,11 +200,11 @@ def _told(seen: Preview, files: _Files | None, *, applied: bool) -> Mapping[str,
             "from": at.from_,
             "to": at.to,
         },
-        "from": seen.task.status,
-        "status": seen.wanted.status,
-        "changes": sorted(seen.changes),
-        "handoff": seen.handoff.id if seen.handoff else None,
-        "commit": (files.commit if files else seen.past.head_hash) or None,
+        "from": plan.task.status,
+        "status": plan.target.status,
+        "changes": sorted(plan.changes),
+        "handoff": plan.ended_handoff.id if plan.ended_handoff else None,
+        "commit": (files.commit if files else plan.task_then.head_hash) or None,
         "repository": str(files.repository) if files else None,
         "branch": files.branch if files else None,
         "worktree": str(files.worktree) if files and files.worktree else None,
@@ -194,59 +212,67 @@ def _told(seen: Preview, files: _Files | None, *, applied: bool) -> Mapping[str,
     }
 
 
-def _show(seen: Preview, files: _Files | None, screen: Screen, applied: bool) -> None:
-    task, at = seen.task, seen.transition
-    came = f"{at.from_} → {at.to}" if at.from_ else f"created, {at.to}"
+def _print_plan(
+    plan: RewindPreview, files: _BranchPlan | None, screen: Screen, applied: bool
+) -> None:
+    task, at = plan.task, plan.transition
+    transition = f"{at.from_} → {at.to}" if at.from_ else f"created, {at.to}"
     screen.line(
-        (task.id, "bold"), f"  as of {at.position}: {to_rfc3339(at.at)}, {at.actor}, {came}"
+        (task.id, "bold"), f"  as of {at.position}: {to_rfc3339(at.at)}, {at.actor}, {transition}"
     )
-    if not seen.changes:
+    if not plan.changes:
         screen.line("  it is as it was then: nothing is left to change")
-    for name, (now, then) in seen.changes.items():
-        if name not in _MOMENTS:
-            screen.line(f"  {name:<11} {_short(now)} → {_short(then)}")
+    for name, (now, then) in plan.changes.items():
+        if name not in _TIME_FIELDS:
+            screen.line(f"  {name:<11} {_shorten(now)} → {_shorten(then)}")
     if at.to == "in-progress":
         screen.line("  it was in progress then; that work is over, so it becomes ready")
     if task.status == "in-progress":
         screen.line(f"  {task.assignee} works on it (attempt {task.attempts}) and loses it")
-    if seen.handoff is not None:
-        ended = f"{seen.handoff.id} ({seen.handoff.owner} → {seen.handoff.recipient})"
+    if plan.ended_handoff is not None:
+        ended = (
+            f"{plan.ended_handoff.id} ({plan.ended_handoff.owner} → {plan.ended_handoff.recipient})"
+        )
         screen.line(f"  handoff     {ended} is rejected by the hub and closed")
-    if task.blocks and task.is_final and seen.wanted.status not in FINAL:
+    if task.blocks and task.is_final and plan.target.status not in FINAL_STATUSES:
         screen.line(f"  waiting     again, unless it has ended: {', '.join(task.blocks)}")
-    _show_files(seen, files, screen, applied)
+    _print_branch(plan, files, screen, applied)
     if not applied:
         screen.line("Nothing was changed; add --apply to do it.")
 
 
-def _show_files(seen: Preview, files: _Files | None, screen: Screen, applied: bool) -> None:
+def _print_branch(
+    plan: RewindPreview, files: _BranchPlan | None, screen: Screen, applied: bool
+) -> None:
     if files is None:
-        known = seen.past.head_hash
+        known = plan.task_then.head_hash
         screen.line(f"  files       {f'commit {known}; left alone' if known else _NO_COMMIT}")
         return
-    there = " (it is there already)" if files.is_there else ""
-    made = "are" if applied or files.is_there else "would be"
+    existing_note = " (it is there already)" if files.exists else ""
+    verb = "are" if applied or files.exists else "would be"
     screen.line(f"  commit      {files.commit}")
-    screen.line(f"  files       {made} on the branch {files.branch}{there} of {files.repository}")
+    screen.line(
+        f"  files       {verb} on the branch {files.branch}{existing_note} of {files.repository}"
+    )
     if files.worktree is not None:
         screen.line(f"  worktree    {files.worktree}")
     if files.is_dirty:
         screen.line("  what is not committed there stays as it is")
 
 
-_MOMENTS = frozenset({"reported_at", "checkpointed_at"})
+_TIME_FIELDS = frozenset({"reported_at", "checkpointed_at"})
 """Times that change together with the report and the checkpoint shown beside them."""
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     if isinstance(value, TaskReported):
-        whose = f"the {value.by}" if value.by else value.agent
-        said = f"{value.outcome} by {whose}{': ' * bool(value.notes)}{value.notes}"
+        reporter = f"the {value.by}" if value.by else value.agent
+        text = f"{value.outcome} by {reporter}{': ' * bool(value.notes)}{value.notes}"
     elif isinstance(value, TaskCheckpointed):
-        said = f"left off: {value.reason}"
+        text = f"left off: {value.reason}"
     else:
-        said = "-" if value in ("", None) else f"{value}"
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+        text = "-" if value in ("", None) else f"{value}"
+    return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}…"
 
 
-VERBS = (Verb("rewind", rewind),)
+COMMANDS = (CliCommand("rewind", rewind),)

@@ -11,28 +11,28 @@ from msgspec.structs import replace
 from dragoman.core.commands import RecordTrace
 from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.request import Accepted
+from dragoman.engine.request import Committed
 
 if TYPE_CHECKING:
     from dragoman.core.actors import Actor
     from dragoman.core.commands import AnyCommand
-    from dragoman.engine.reads.turns import ShownTurn
-    from dragoman.engine.rests import Batch
-    from dragoman.protocols.saop.capture.scribe import Captured
-    from dragoman.surfaces.cli.place import Place
+    from dragoman.engine.reads.turns import TurnView
+    from dragoman.engine.rests import BatchCarryOvers
+    from dragoman.protocols.saop.capture.scribe import CapturedMessage
+    from dragoman.surfaces.cli.place import DataDirectory
 
-_MOST_REFUSED: Final = 3
+_MAX_CONSECUTIVE_REFUSALS: Final = 3
 """After this many refusals in a row, the rest would be refused as well."""
-_IN_VAIN: Final = frozenset(
+_SENDER_REFUSALS: Final = frozenset(
     {"identity_mismatch", "not_authorized", "unauthorized_agent", "lease_lost", "task_not_found"}
 )
 """Refusals of the sender, not of the message: the rest would be refused as well."""
 
 
-class Sent(Struct, frozen=True):
+class SendResult(Struct, frozen=True):
     """A recorded message, or its refusal."""
 
-    what: str
+    label: str
     position: int = 0
     masked: bool = False
     refusal: Refusal | None = None
@@ -41,130 +41,143 @@ class Sent(Struct, frozen=True):
 class Tally(Struct):
     """Counts of what was sent, recorded and refused."""
 
-    head: int
+    start_position: int
     """Ledger position before the import."""
-    taken: Counter[str] = field(default_factory=Counter[str])
-    fresh: int = 0
+    recorded: Counter[str] = field(default_factory=Counter[str])
+    new: int = 0
     masked: int = 0
-    refused: list[Sent] = []
-    in_a_row: int = 0
+    refused: list[SendResult] = []
+    consecutive_refusals: int = 0
 
-    def add(self, kind: str, sent: Sent) -> None:
+    def add(self, kind: str, sent: SendResult) -> None:
         """Count a result."""
         if sent.refusal is not None:
             self.refused.append(sent)
-            self.in_a_row += _MOST_REFUSED if sent.refusal.code in _IN_VAIN else 1
+            self.consecutive_refusals += (
+                _MAX_CONSECUTIVE_REFUSALS if sent.refusal.code in _SENDER_REFUSALS else 1
+            )
             return
-        self.in_a_row = 0
-        self.taken[kind] += 1
-        self.fresh += self.is_fresh(sent)
+        self.consecutive_refusals = 0
+        self.recorded[kind] += 1
+        self.new += self.is_new(sent)
         self.masked += sent.masked
 
-    def is_fresh(self, sent: Sent) -> bool:
+    def is_new(self, sent: SendResult) -> bool:
         """Tell whether the message was not recorded before."""
-        return sent.position > self.head
+        return sent.position > self.start_position
 
     @property
-    def is_hopeless(self) -> bool:
+    def should_stop(self) -> bool:
         """Tell whether sending more is pointless."""
-        return self.in_a_row >= _MOST_REFUSED
+        return self.consecutive_refusals >= _MAX_CONSECUTIVE_REFUSALS
 
 
-class Sender:
+class TraceSender:
     """Records captured turns and events of one task, on behalf of an actor."""
 
     def __init__(
-        self, place: "Place", actor: "Actor", task: str, before: Mapping[int, "ShownTurn"]
+        self,
+        directory: "DataDirectory",
+        actor: "Actor",
+        task: str,
+        earlier_turns: Mapping[int, "TurnView"],
     ) -> None:
         """`earlier_turns`: turns recorded in earlier attempts, by their number."""
         from dragoman.engine.operation import find_operation
 
-        found = find_operation(place.interpreter.dialects, "saop.event")
-        assert found is not None, "SAOP is spoken everywhere"
-        self._place = place
+        operation = find_operation(directory.router.dialects, "saop.event")
+        assert operation is not None, "SAOP is spoken everywhere"
+        self._directory = directory
         self._actor = actor
         self._task = task
-        self._before = before
-        self._event = found[1]
-        self.tally = Tally(place.hub.store.head())
+        self._earlier_turns = earlier_turns
+        self._event_operation = operation[1]
+        self.tally = Tally(directory.hub.store.head())
 
-    def send(self, captured: Sequence["Captured"]) -> Iterator[Sent]:
+    def send(self, captured: Sequence["CapturedMessage"]) -> Iterator[SendResult]:
         """Send messages in order and count them; stops early when everything is refused."""
-        for kind, run in groupby(captured, key=lambda one: one.kind):
-            some = list(run)
-            for one in self._events(some) if kind == "event" else map(self._turn, some):
+        for kind, run in groupby(captured, key=lambda result: result.kind):
+            batch = list(run)
+            for one in self._send_events(batch) if kind == "event" else map(self._send_turn, batch):
                 self.tally.add(kind, one)
                 yield one
-                if self.tally.is_hopeless:
+                if self.tally.should_stop:
                     return
 
-    def _turn(self, one: "Captured") -> Sent:
-        from dragoman.engine.plan import Turned
+    def _send_turn(self, captured: "CapturedMessage") -> SendResult:
+        from dragoman.engine.plan import Rejected
 
-        index: int = one.message["turn_index"]
-        what = f"turn {index}"
-        if index in self._before:
-            return Sent(what, self._before[index].position, self._before[index].masked)
-        answer = self._place.interpreter.call("saop.turn", one.message, self._actor)
-        if isinstance(answer, Turned):
-            return Sent(what, refusal=Refusal(answer.code, answer.detail))
+        index: int = captured.message["turn_index"]
+        label = f"turn {index}"
+        if index in self._earlier_turns:
+            return SendResult(
+                label, self._earlier_turns[index].position, self._earlier_turns[index].masked
+            )
+        answer = self._directory.router.call("saop.turn", captured.message, self._actor)
+        if isinstance(answer, Rejected):
+            return SendResult(label, refusal=Refusal(answer.code, answer.detail))
         reply: Any = answer.reply
-        return Sent(what, reply["position"], reply["masked"])
+        return SendResult(label, reply["position"], reply["masked"])
 
-    def _events(self, run: Sequence["Captured"]) -> Iterator[Sent]:
+    def _send_events(self, run: Sequence["CapturedMessage"]) -> Iterator[SendResult]:
         """Record events in one transaction; if one is refused, each in its own."""
-        asked = [self._asked(one) for one in run]
+        prepared = [self._prepare_event(one) for one in run]
         try:
-            done = self._do(asked)
+            done = self._submit(prepared)
         except Refused:
-            yield from map(self._alone, asked)
+            yield from map(self._send_single, prepared)
             return
-        for one, receipt in zip(asked, done.receipts, strict=True):
-            yield Sent(one.name, receipt.position, receipt.masked)
+        for one, receipt in zip(prepared, done.receipts, strict=True):
+            yield SendResult(one.name, receipt.position, receipt.masked)
 
-    def _alone(self, asked: "_Asked") -> Sent:
+    def _send_single(self, prepared: "_PreparedEvent") -> SendResult:
         try:
-            (receipt,) = self._do([asked]).receipts
+            (receipt,) = self._submit([prepared]).receipts
         except Refused as refused:
-            return Sent(asked.name, refusal=refused.refusal)
-        return Sent(asked.name, receipt.position, receipt.masked)
+            return SendResult(prepared.name, refusal=refused.refusal)
+        return SendResult(prepared.name, receipt.position, receipt.masked)
 
-    def _do(self, asked: Sequence["_Asked"]) -> Accepted:
+    def _submit(self, prepared: Sequence["_PreparedEvent"]) -> Committed:
         """Submit to the hub, wherever it runs; carry-over of thoughts is stored here, first."""
-        from dragoman.engine.rests import Batch
+        from dragoman.engine.rests import BatchCarryOvers
 
-        rests = Batch(self._is_recorded)
-        commands = [self._command(one, rests) for one in asked]
-        rests.keep()
-        done = self._place.hub.do(self._actor, *commands)
-        rests.settle()
+        carry_overs = BatchCarryOvers(self._is_recorded)
+        commands = [self._build_command(one, carry_overs) for one in prepared]
+        carry_overs.save()
+        done = self._directory.hub.submit(self._actor, *commands)
+        carry_overs.settle()
         return done
 
-    def _command(self, asked: "_Asked", rests: "Batch") -> RecordTrace:
+    def _build_command(
+        self, prepared: "_PreparedEvent", carry_overs: "BatchCarryOvers"
+    ) -> RecordTrace:
         """Command that records the event under this task, which its session need not hold."""
-        command, rest = asked.command, self._event.rest(asked.message)
-        if rest is not None:
-            rest = rests.level(rest)
-            (command,) = rest.commands
-            if not self._is_recorded(rest.event):
-                rests.leave(rest)
+        command, carry_over = prepared.command, self._event_operation.carry_over(prepared.message)
+        if carry_over is not None:
+            carry_over = carry_overs.reconcile(carry_over)
+            (command,) = carry_over.commands
+            if not self._is_recorded(carry_over.event):
+                carry_overs.add(carry_over)
         assert isinstance(command, RecordTrace), "nothing else keeps an event"
         return replace(command, task=self._task)
 
     def _is_recorded(self, event: str) -> bool:
-        return self._place.hub.store.trace(event) is not None
+        return self._directory.hub.store.trace_event(event) is not None
 
-    def _asked(self, one: "Captured") -> "_Asked":
-        sent, gather = self._event.read(one.message), self._event.gather
+    def _prepare_event(self, captured: "CapturedMessage") -> "_PreparedEvent":
+        sent, gather = (
+            self._event_operation.validate(captured.message),
+            self._event_operation.gather,
+        )
         assert gather is not None, "an event is looked through for its sender"
-        facts = StoreFacts(self._place.hub.store, lambda _task, _ref: False)
-        found = gather(sent, self._actor, facts)
-        assert isinstance(found, tuple), "an event that was captured has its shape"
-        (command,) = found
-        return _Asked(_name(one), sent, command)
+        facts = StoreFacts(self._directory.hub.store, lambda _task, _ref: False)
+        commands = gather(sent, self._actor, facts)
+        assert isinstance(commands, tuple), "an event that was captured has its shape"
+        (command,) = commands
+        return _PreparedEvent(_describe_event(captured), sent, command)
 
 
-class _Asked(Struct, frozen=True):
+class _PreparedEvent(Struct, frozen=True):
     """A parsed event with its command."""
 
     name: str
@@ -172,7 +185,7 @@ class _Asked(Struct, frozen=True):
     command: "AnyCommand"
 
 
-def _name(one: "Captured") -> str:
+def _describe_event(captured: "CapturedMessage") -> str:
     """Short description of an event."""
-    payload: dict[str, Any] = one.message["payload"]
+    payload: dict[str, Any] = captured.message["payload"]
     return " ".join(filter(None, (payload["type"], payload.get("tool", ""))))

@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import is_task_name, quoted_name
-from dragoman.core.states.trace import PARTS
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.core.ids import is_task_name, quote_name
+from dragoman.core.states.trace import SAOP_ROLES
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.growing import read_document, read_lines
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.place import DataDirectory
 from dragoman.surfaces.cli.reading import open_source
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.trace.sending import Sender, Sent, Tally
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.trace.sending import SendResult, Tally, TraceSender
+from dragoman.surfaces.cli.verb import CliCommand
 
 if TYPE_CHECKING:
-    from dragoman.protocols.saop.capture.scribe import About, Captured
+    from dragoman.protocols.saop.capture.scribe import CapturedMessage, CaptureTarget
     from dragoman.protocols.saop.capture.transcript import Transcript
 
-_AT_ONCE = 200
+_BATCH_SIZE = 200
 """Number of messages that are sent together."""
-_SHOWN = 5
+_MAX_LINES_SHOWN = 5
 
 
 def trace(
-    call: Call,
+    context: CommandContext,
     file: Annotated[
         Path,
         typer.Argument(metavar="FILE", show_default=False, help="The session file, or spans."),
@@ -66,7 +66,7 @@ def trace(
         bool,
         typer.Option("--close", help="Take the last turn too, though it does not look finished."),
     ] = False,
-) -> Answer | None:
+) -> CommandResult | None:
     """Import the record of a coding agent's work.
 
     It reads session files of Claude Code and of Codex, and OpenTelemetry spans (OTLP/JSON), and
@@ -80,170 +80,185 @@ def trace(
       dragoman trace rollout.jsonl --task T-1 --role reviewer --follow
     """
     if not task:
-        wrong_usage("say which task the session is of, with --task ID")
+        raise_usage_error("say which task the session is of, with --task ID")
     if not is_task_name(task):
-        wrong_usage(f"{quoted_name(task)} is not the name of a task: correct --task")
-    from dragoman.protocols.saop.capture.scribe import About
+        raise_usage_error(f"{quote_name(task)} is not the name of a task: correct --task")
+    from dragoman.protocols.saop.capture.scribe import CaptureTarget
     from dragoman.protocols.saop.capture.transcript import Transcript
-    from dragoman.surfaces.cli.trace.reading import Before
+    from dragoman.surfaces.cli.trace.reading import EarlierImport
 
-    with open_source(str(file)) as opened, call.writing() as place:
-        part = role or _part_of(place, call.speaker())
-        about = About(task, part, session or _session_of(place, task))
-        before = Before(place.hub.store, task, is_named=bool(session))
-        transcript = Transcript(about, place.hub.clock.now(), kind or "", before)
-        sender = Sender(place, call.actor(place, call.speaker()), task, before.turns)
-        lines = read_lines(opened, file, call.wait if follow else None)
-        captured = _captured(transcript, lines, file, closes=close)
-        early = list["Captured"]()
-        begin = _till_known(captured, early, lambda: _is_known(place, task))
-        for some in chain(begin, _in_parts(captured, 1 if follow else _AT_ONCE)):
-            for sent in sender.send(some):
-                _tell(call, sender.tally, sent, is_told=follow)
-            if sender.tally.is_hopeless:
+    with open_source(str(file)) as opened, context.open_for_writing() as directory:
+        saop_role = role or _default_role(directory, context.acting_agent())
+        subject = CaptureTarget(task, saop_role, session or _lease_session(directory, task))
+        earlier = EarlierImport(directory.hub.store, task, has_chosen_session=bool(session))
+        transcript = Transcript(subject, directory.hub.clock.now(), kind or "", earlier)
+        sender = TraceSender(
+            directory, context.actor(directory, context.acting_agent()), task, earlier.turns
+        )
+        lines = read_lines(opened, file, context.wait if follow else None)
+        captured = _parse_lines(transcript, lines, file, closes=close)
+        deferred = list["CapturedMessage"]()
+        first_batches = _until_task_exists(
+            captured, deferred, lambda: _task_exists(directory, task)
+        )
+        for batch in chain(first_batches, _batches(captured, 1 if follow else _BATCH_SIZE)):
+            for sent in sender.send(batch):
+                _print_sent(context, sender.tally, sent, is_told=follow)
+            if sender.tally.should_stop:
                 break
     if not transcript.kind:
-        wrong_usage(_unknown(file, transcript.lines))
-    if kind and not transcript.is_begun:
-        wrong_usage(f"{file} holds nothing of {_session(kind)}: is --format the right one?")
-    return _answer(about, transcript, sender.tally, len(early))
+        raise_usage_error(_unrecognized_file(file, transcript.lines))
+    if kind and not transcript.has_content:
+        raise_usage_error(
+            f"{file} holds nothing of {_describe_format(kind)}: is --format the right one?"
+        )
+    return _make_result(subject, transcript, sender.tally, len(deferred))
 
 
-def _unknown(file: Path, lines: int) -> str:
+def _unrecognized_file(file: Path, lines: int) -> str:
     if not lines:
         return f"{file} is empty: import it when its session has begun"
     return f"{file} is no session file that is known here: name its --format"
 
 
-def _is_known(place: Place, task: str) -> bool:
+def _task_exists(directory: DataDirectory, task: str) -> bool:
     from dragoman.engine.reads.ask import find_task
 
-    return not isinstance(find_task(place.hub.store, task), Refusal)
+    return not isinstance(find_task(directory.hub.store, task), Refusal)
 
 
-def _part_of(place: Place, speaker: str) -> str:
+def _default_role(directory: DataDirectory, speaker: str) -> str:
     """SAOP role: the registered one of the actor, else developer."""
     from dragoman.engine.reads.ask import find_agent
 
-    known = find_agent(place.hub.store, speaker) if speaker else None
-    if known is not None and known.plays:
-        return known.plays
-    return speaker if speaker in PARTS else "developer"
+    record = find_agent(directory.hub.store, speaker) if speaker else None
+    if record is not None and record.plays:
+        return record.plays
+    return speaker if speaker in SAOP_ROLES else "developer"
 
 
-def _session_of(place: Place, task: str) -> str:
+def _lease_session(directory: DataDirectory, task: str) -> str:
     """Session of the task's lease, if it is held and the session has a name."""
     from dragoman.engine.reads.ask import find_task
 
-    found = find_task(place.hub.store, task)
+    found = find_task(directory.hub.store, task)
     return "" if isinstance(found, Refusal) or found.lease is None else found.lease.session
 
 
-def _captured(
+def _parse_lines(
     transcript: "Transcript", lines: Iterator[bytes | None], file: Path, *, closes: bool
-) -> Iterator["Captured"]:
+) -> Iterator["CapturedMessage"]:
     """Parse lines into messages; a document over many lines is parsed as one."""
     for line in lines:
         if line is None:
-            if transcript.is_over:
+            if transcript.is_finished:
                 yield from transcript.close()
             continue
         if transcript.lines == 0 and not line.rstrip().endswith(b"}"):
             yield from transcript.feed(read_document(file))
             break
         yield from transcript.feed(line)
-    if closes or transcript.is_over:
+    if closes or transcript.is_finished:
         yield from transcript.close()
 
 
-def _till_known(
-    captured: Iterator["Captured"], early: list["Captured"], is_known: Callable[[], bool]
-) -> Iterator[list["Captured"]]:
+def _until_task_exists(
+    captured: Iterator["CapturedMessage"],
+    deferred: list["CapturedMessage"],
+    task_exists: Callable[[], bool],
+) -> Iterator[list["CapturedMessage"]]:
     """Send turns one by one until the first has created the task; then the deferred events.
 
     Events before that are kept in `deferred`: recorded earlier they would belong to no task.
     """
-    while not is_known():
-        for one in captured:
-            if one.kind == "turn":
-                yield [one]
+    while not task_exists():
+        for message in captured:
+            if message.kind == "turn":
+                yield [message]
                 break
-            early.append(one)
+            deferred.append(message)
         else:
             return
-    while early:
-        yield early[:_AT_ONCE]
-        del early[:_AT_ONCE]
+    while deferred:
+        yield deferred[:_BATCH_SIZE]
+        del deferred[:_BATCH_SIZE]
 
 
-def _in_parts(captured: Iterator["Captured"], size: int) -> Iterator[list["Captured"]]:
+def _batches(captured: Iterator["CapturedMessage"], size: int) -> Iterator[list["CapturedMessage"]]:
     while part := list(islice(captured, size)):
         yield part
 
 
-def _tell(call: Call, tally: Tally, sent: Sent, *, is_told: bool) -> None:
+def _print_sent(context: CommandContext, tally: Tally, sent: SendResult, *, is_told: bool) -> None:
     """Print a refusal, and with --follow each new message."""
     if sent.refusal is not None:
-        why = f"{sent.refusal.code}, {sent.refusal.detail}"
-        call.err.line((f"{sent.what} was refused: ", "yellow"), why)
-    elif is_told and tally.is_fresh(sent):
-        data = {"what": sent.what, "position": sent.position, "masked": sent.masked}
-        call.tell(Answer(data, lambda screen: screen.line(f"{sent.position:>6}  {sent.what}")))
-        call.out.flush()
+        reason = f"{sent.refusal.code}, {sent.refusal.detail}"
+        context.err.line((f"{sent.label} was refused: ", "yellow"), reason)
+    elif is_told and tally.is_new(sent):
+        data = {"what": sent.label, "position": sent.position, "masked": sent.masked}
+        context.print_result(
+            CommandResult(data, lambda screen: screen.line(f"{sent.position:>6}  {sent.label}"))
+        )
+        context.out.flush()
 
 
-def _answer(about: "About", transcript: "Transcript", tally: Tally, early: int) -> Answer:
-    turns, events = tally.taken["turn"], tally.taken["event"]
+def _make_result(
+    subject: "CaptureTarget", transcript: "Transcript", tally: Tally, deferred: int
+) -> CommandResult:
+    turns, events = tally.recorded["turn"], tally.recorded["event"]
     data: dict[str, object] = {
-        "task": about.task,
+        "task": subject.task,
         "format": transcript.kind,
         "session": transcript.session,
         "lines": transcript.lines,
         "turns": turns,
         "events": events,
-        "new": tally.fresh,
+        "new": tally.new,
         "masked": tally.masked,
-        "unfinished": not transcript.is_over,
-        "waiting": early,
+        "unfinished": not transcript.is_finished,
+        "waiting": deferred,
         "unreadable": transcript.unreadable,
     }
     refused = [
-        {"what": sent.what, "code": sent.refusal.code, "detail": sent.refusal.detail}
+        {"what": sent.label, "code": sent.refusal.code, "detail": sent.refusal.detail}
         for sent in tally.refused
         if sent.refusal is not None
     ]
     if refused:
         data |= {"code": refused[0]["code"], "detail": refused[0]["detail"]}
     data["refused"] = refused
-    return Answer(data, _shown(about, transcript, tally, early), is_ok=not tally.refused)
+    return CommandResult(
+        data, _result_renderer(subject, transcript, tally, deferred), is_ok=not tally.refused
+    )
 
 
-def _session(kind: str) -> str:
+def _describe_format(kind: str) -> str:
     return f"{'an' if kind.startswith('o') else 'a'} {kind} session"
 
 
-def _shown(
-    about: "About", transcript: "Transcript", tally: Tally, early: int
+def _result_renderer(
+    subject: "CaptureTarget", transcript: "Transcript", tally: Tally, deferred: int
 ) -> Callable[[Screen], None]:
     def show(screen: Screen) -> None:
-        turns, events = tally.taken["turn"], tally.taken["event"]
+        turns, events = tally.recorded["turn"], tally.recorded["event"]
         screen.line(
-            f"{about.task}: {turns} turns and {events} events of {_session(transcript.kind)}, "
-            f"{tally.fresh} of them new"
+            f"{subject.task}: {turns} turns and {events} events of "
+            f"{_describe_format(transcript.kind)}, "
+            f"{tally.new} of them new"
         )
         if tally.masked:
             screen.line(f"secrets were masked in {tally.masked} of them")
-        if not transcript.is_over:
+        if not transcript.is_finished:
             screen.line("the last turn is not finished: it is imported when it is, or with --close")
-        if early:
-            screen.line(f"{early} events wait for the first turn, which creates the task")
+        if deferred:
+            screen.line(f"{deferred} events wait for the first turn, which creates the task")
         if transcript.unreadable:
-            some = ", ".join(map(str, transcript.unreadable[:_SHOWN]))
-            screen.line(f"lines that are no JSON objects were left out: {some}")
+            shown_lines = ", ".join(map(str, transcript.unreadable[:_MAX_LINES_SHOWN]))
+            screen.line(f"lines that are no JSON objects were left out: {shown_lines}")
         if tally.refused:
             screen.line(f"refused: {len(tally.refused)}; the rest is imported")
 
     return show
 
 
-VERBS = (Verb("trace", trace),)
+COMMANDS = (CliCommand("trace", trace),)

@@ -10,19 +10,19 @@ from msgspec import Struct
 
 from dragoman.config import environment
 from dragoman.core.events import Status
-from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
 from dragoman.surfaces.cli.options import TaskArgument
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
 if TYPE_CHECKING:
     from dragoman.engine.ports import Store
-    from dragoman.surfaces.cli.trace.watch_scene import Happening, Writers
+    from dragoman.surfaces.cli.trace.watch_scene import TurnAuthors, WatchedEvent
 
 _CLAIMED = "task.claimed"
 
 
 def watch(
-    call: Call,
+    context: CommandContext,
     task: TaskArgument,
     after: Annotated[
         int | None,
@@ -48,74 +48,78 @@ def watch(
       dragoman watch TASK-2026-02-09-001
       dragoman watch TASK-2026-02-09-001 --after 0 --json
     """
-    from dragoman.surfaces.cli.trace.watch_scene import Scene, Writers
+    from dragoman.surfaces.cli.trace.watch_scene import TurnAuthors, WatchState
     from dragoman.surfaces.cli.trace.watch_view import draw
 
-    with _seats(call, task, after) as seat:
-        if call.out.is_terminal and not call.shared.json:
-            scene = Scene(seat.task, seat.title, seat.status)
-            with call.out.live(lambda width, height: draw(scene.picture(), width, height)):
-                for one in seat.happenings:
-                    scene.take(one)
+    with _open_watched_task(context, task, after) as watched:
+        if context.out.is_terminal and not context.shared.json:
+            scene = WatchState(watched.task, watched.title, watched.status)
+            with context.out.live(lambda width, height: draw(scene.frame(), width, height)):
+                for event in watched.events:
+                    scene.apply(event)
         else:
-            writers = Writers()
-            for one in seat.happenings:
-                _print(one, writers, call)
+            writers = TurnAuthors()
+            for event in watched.events:
+                _print_event(event, writers, context)
 
 
-class _Seat(Struct, frozen=True):
+class _WatchedTask(Struct, frozen=True):
     """A task to watch, and its events."""
 
     task: str
     title: str
     status: Status
-    happenings: "Iterator[Happening]"
+    events: "Iterator[WatchedEvent]"
 
 
 @contextmanager
-def _seats(call: Call, task: str, after: int | None) -> Generator[_Seat]:
+def _open_watched_task(
+    context: CommandContext, task: str, after: int | None
+) -> Generator[_WatchedTask]:
     """Watch by the store of the data directory or, where there is none, by a remote hub."""
-    from dragoman.surfaces.cli.following import following, tell_gap
-    from dragoman.surfaces.cli.task.looking import look_at
+    from dragoman.surfaces.cli.following import follow_entries, warn_of_gap
+    from dragoman.surfaces.cli.task.looking import load_task
 
-    far = call.shared.data is None and not call.data.is_dir()
-    if far and environment().get("DRAGOMAN_URL"):
-        tell = partial(tell_gap, call)
-        with call.house.watch_hub(task, after, tell) as (found, entries):
-            yield _Seat(found.id, found.title, found.status, _chosen(entries, found.id))
+    is_remote = context.shared.data is None and not context.data.is_dir()
+    if is_remote and environment().get("DRAGOMAN_URL"):
+        on_gap = partial(warn_of_gap, context)
+        with context.wiring.watch_remote_hub(task, after, on_gap) as (found, entries):
+            yield _WatchedTask(
+                found.id, found.title, found.status, _watched_events(entries, found.id)
+            )
         return
-    with call.looking() as look:
-        seen, store = look_at(look, task).task, look.store
-        begin = _last_attempt(store, seen.id) if after is None else after
-        entries = _of(seen.id, following(call, store, begin))
-        yield _Seat(seen.id, seen.title, seen.status, _chosen(entries, seen.id))
+    with context.open_readonly() as directory:
+        shown, store = load_task(directory, task).task, directory.store
+        start = _last_attempt_start(store, shown.id) if after is None else after
+        entries = _task_entries(shown.id, follow_entries(context, store, start))
+        yield _WatchedTask(shown.id, shown.title, shown.status, _watched_events(entries, shown.id))
 
 
-def _last_attempt(store: "Store", task: str) -> int:
+def _last_attempt_start(store: "Store", task: str) -> int:
     """Position before the last claim of a task, or before its first entry."""
     from dragoman.core.ids import task_stream
-    from dragoman.engine.reads.ask import history
+    from dragoman.engine.reads.ask import stream_entries
 
-    begin = 0
-    for entry in history(store, task_stream(task)):
-        if begin == 0 or entry.event == _CLAIMED:
-            begin = entry.position
-    return begin - 1
+    start = 0
+    for entry in stream_entries(store, task_stream(task)):
+        if start == 0 or entry.event == _CLAIMED:
+            start = entry.position
+    return start - 1
 
 
-def _of(task: str, entries: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+def _task_entries(task: str, entries: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
     """Entries as a stream shows them; those that surely belong to another task are not decoded."""
-    from dragoman.surfaces.cli.entry_view import as_object
+    from dragoman.surfaces.cli.entry_view import entry_to_dict
 
     own = (f"task:{task}", f"turns:{task}")
     for entry in entries:
         if entry.stream in own or entry.event.startswith("trace."):
-            yield as_object(entry)
+            yield entry_to_dict(entry)
 
 
-def _chosen(entries: Iterable[Mapping[str, Any]], task: str) -> "Iterator[Happening]":
+def _watched_events(entries: Iterable[Mapping[str, Any]], task: str) -> "Iterator[WatchedEvent]":
     """Events of the task, and of the sessions that work on it."""
-    from dragoman.surfaces.cli.trace.watch_scene import Happening
+    from dragoman.surfaces.cli.trace.watch_scene import WatchedEvent
 
     own = (f"task:{task}", f"turns:{task}")
     for entry in entries:
@@ -123,7 +127,7 @@ def _chosen(entries: Iterable[Mapping[str, Any]], task: str) -> "Iterator[Happen
         if entry["stream"] in own or (
             entry["type"].startswith("trace.") and body.get("task") == task
         ):
-            yield Happening(
+            yield WatchedEvent(
                 entry["position"],
                 entry["at"],
                 entry["type"],
@@ -133,12 +137,14 @@ def _chosen(entries: Iterable[Mapping[str, Any]], task: str) -> "Iterator[Happen
             )
 
 
-def _print(one: "Happening", writers: "Writers", call: Call) -> None:
-    from dragoman.surfaces.cli.trace.watch_view import as_object, line_of
+def _print_event(event: "WatchedEvent", writers: "TurnAuthors", context: CommandContext) -> None:
+    from dragoman.surfaces.cli.trace.watch_view import event_to_dict, format_line
 
-    call.tell(Answer(as_object(one), lambda screen: screen.line(line_of(one, writers))))
+    context.print_result(
+        CommandResult(event_to_dict(event), lambda screen: screen.line(format_line(event, writers)))
+    )
     # A watcher needs each line when it happens, not when a buffer is full.
-    call.out.flush()
+    context.out.flush()
 
 
-VERBS = (Verb("watch", watch, speaks=False),)
+COMMANDS = (CliCommand("watch", watch, takes_as=False),)

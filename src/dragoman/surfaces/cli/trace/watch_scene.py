@@ -9,18 +9,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.events import Status
-from dragoman.core.moments import nearest_moment
-from dragoman.core.states.moves import MOVE_NAMES
+from dragoman.core.moments import parse_nearest_rfc3339
+from dragoman.core.states.moves import STATUS_CHANGE_NAMES
 
-_LINES: Final = 100
+_MAX_LINES: Final = 100
 """Number of terminal lines, tools and notices that are kept."""
-_THOUGHT: Final = 4_000
+_MAX_THOUGHT: Final = 4_000
 """Number of last characters kept of a thought that still grows."""
-_TEXT: Final = 4_000
-_CONFIDENCES: Final = 40
+_MAX_TEXT: Final = 4_000
+_MAX_CONFIDENCES: Final = 40
 
 
-class Happening(Struct, frozen=True):
+class WatchedEvent(Struct, frozen=True):
     """A ledger entry as a stream or the store returns it."""
 
     position: int
@@ -36,12 +36,12 @@ class Happening(Struct, frozen=True):
         return self.body["envelope"]["payload"]
 
     @property
-    def beside(self) -> int | None:
+    def beside_attempt(self) -> int | None:
         """Attempt beside which a turn was recorded; None: the turn belongs to an attempt."""
         return self.body.get("beside", 0) if self.body["attempt"] < 0 else None
 
 
-class Writers:
+class TurnAuthors:
     """Authors of turns: as soon as there are several, each turn is labelled with its own.
 
     A turn outside of the attempts always is.
@@ -50,153 +50,163 @@ class Writers:
     def __init__(self) -> None:
         self._seen: set[tuple[str, int]] = set()
 
-    def whose(self, turn: Happening) -> str:
+    def label(self, turn: WatchedEvent) -> str:
         """Agent and attempt of a turn; empty while all turns are of one attempt."""
         attempt: int = turn.body["attempt"]
         self._seen.add((turn.actor, attempt))
-        if turn.beside is not None:
-            return f"{turn.actor}, beside attempt {turn.beside}"
+        if turn.beside_attempt is not None:
+            return f"{turn.actor}, beside attempt {turn.beside_attempt}"
         return f"{turn.actor}, attempt {attempt}" if len(self._seen) > 1 else ""
 
 
-class Tool(Struct, frozen=True):
+class ToolCall(Struct, frozen=True):
     """A tool call."""
 
-    call: str
+    call_id: str
     name: str
-    began: int
+    started_at: int
     status: str = ""
     """Empty while it runs."""
     took_ms: int = 0
 
 
-class Picture(Struct, frozen=True):
+class WatchFrame(Struct, frozen=True):
     """All that is drawn at one time."""
 
     task: str
     title: str
     status: Status
     agent: str = ""
-    whose: str = ""
+    turn_author: str = ""
     """Agent and attempt of the turn, where there are several."""
     turn: int | None = None
     thought: str = ""
     action: str = ""
     observation: str = ""
     confidences: tuple[float, ...] = ()
-    running: tuple[Tool, ...] = ()
-    ended: tuple[Tool, ...] = ()
+    running: tuple[ToolCall, ...] = ()
+    ended: tuple[ToolCall, ...] = ()
     terminal: tuple[str, ...] = ()
-    remarks: tuple[tuple[str, str], ...] = ()
+    notices: tuple[tuple[str, str], ...] = ()
     """Transitions, anomalies and escalations: time and text."""
     count: int = 0
     at: str = ""
 
 
-class Scene:
+class WatchState:
     """State of a watched task, updated in one thread while another draws it."""
 
     def __init__(self, task: str, title: str, status: Status) -> None:
         self._lock = Lock()
-        self._still = Picture(task, title, status)
+        self._frame = WatchFrame(task, title, status)
         self._thought = ""
-        self._is_over = True
-        self._running: dict[str, Tool] = {}
-        self._ended = deque[Tool](maxlen=_LINES)
-        self._terminal = deque[str](maxlen=_LINES)
-        self._remarks = deque[tuple[str, str]](maxlen=_LINES)
-        self._confidences = deque[float](maxlen=_CONFIDENCES)
-        self._writers = Writers()
+        self._thought_is_over = True
+        self._running: dict[str, ToolCall] = {}
+        self._ended = deque[ToolCall](maxlen=_MAX_LINES)
+        self._terminal = deque[str](maxlen=_MAX_LINES)
+        self._notices = deque[tuple[str, str]](maxlen=_MAX_LINES)
+        self._confidences = deque[float](maxlen=_MAX_CONFIDENCES)
+        self._authors = TurnAuthors()
 
-    def take(self, one: Happening) -> None:
+    def apply(self, event: WatchedEvent) -> None:
         """Apply an event."""
-        take = _TAKE.get(one.type, _TAKE_MOVE if one.type in MOVE_NAMES else None)
+        handler = _HANDLERS.get(
+            event.type, _TRANSITION_HANDLER if event.type in STATUS_CHANGE_NAMES else None
+        )
         with self._lock:
-            self._still = replace(self._still, count=self._still.count + 1, at=one.at)
-            if take is not None:
-                take(self, one)
+            self._frame = replace(self._frame, count=self._frame.count + 1, at=event.at)
+            if handler is not None:
+                handler(self, event)
 
-    def picture(self) -> Picture:
+    def frame(self) -> WatchFrame:
         """Snapshot to be drawn."""
         with self._lock:
             return replace(
-                self._still,
-                thought=self._thought or self._still.thought,
+                self._frame,
+                thought=self._thought or self._frame.thought,
                 confidences=tuple(self._confidences),
                 running=tuple(self._running.values()),
                 ended=tuple(self._ended),
                 terminal=tuple(self._terminal),
-                remarks=tuple(self._remarks),
+                notices=tuple(self._notices),
             )
 
-    def turned(self, one: Happening) -> None:
-        content: Mapping[str, str] = one.body["envelope"]["content"]
-        self._thought, self._is_over = "", True
-        self._confidences.append(one.body["confidence"])
-        self._still = replace(
-            self._still,
-            agent=one.body["agent"],
-            whose=self._writers.whose(one),
-            turn=one.body["turn_index"],
-            thought=content["thought"][-_TEXT:],
-            action=content["action"][:_TEXT],
-            observation=content["observation"][-_TEXT:],
+    def on_turn(self, event: WatchedEvent) -> None:
+        content: Mapping[str, str] = event.body["envelope"]["content"]
+        self._thought, self._thought_is_over = "", True
+        self._confidences.append(event.body["confidence"])
+        self._frame = replace(
+            self._frame,
+            agent=event.body["agent"],
+            turn_author=self._authors.label(event),
+            turn=event.body["turn_index"],
+            thought=content["thought"][-_MAX_TEXT:],
+            action=content["action"][:_MAX_TEXT],
+            observation=content["observation"][-_MAX_TEXT:],
         )
 
-    def traced(self, one: Happening) -> None:
-        take = _TRACES.get(one.body["type"])
-        if take is not None:
-            take(self, one)
+    def on_trace_event(self, event: WatchedEvent) -> None:
+        handler = _TRACE_HANDLERS.get(event.body["type"])
+        if handler is not None:
+            handler(self, event)
 
-    def thought(self, one: Happening) -> None:
+    def on_thought(self, event: WatchedEvent) -> None:
         """Append a chunk of a thought."""
-        if self._is_over:
+        if self._thought_is_over:
             self._thought = ""
-        self._thought = (self._thought + one.payload["chunk"])[-_THOUGHT:]
-        self._is_over = one.payload["is_final"]
-        self._still = replace(self._still, agent=one.payload["agent_id"])
+        self._thought = (self._thought + event.payload["chunk"])[-_MAX_THOUGHT:]
+        self._thought_is_over = event.payload["is_final"]
+        self._frame = replace(self._frame, agent=event.payload["agent_id"])
 
-    def began(self, one: Happening) -> None:
-        call, tool = one.payload["call_id"], one.payload["tool"]
-        while len(self._running) >= _LINES:
+    def on_tool_start(self, event: WatchedEvent) -> None:
+        call, tool = event.payload["call_id"], event.payload["tool"]
+        while len(self._running) >= _MAX_LINES:
             del self._running[next(iter(self._running))]
-        self._running[call] = Tool(call, tool, nearest_moment(one.payload["timestamp"]))
-
-    def ended(self, one: Happening) -> None:
-        said = one.payload
-        ended = self._running.pop(said["call_id"], None) or Tool(said["call_id"], said["tool"], 0)
-        self._ended.append(
-            replace(ended, status=said["status"], took_ms=round(said["duration_ms"]))
+        self._running[call] = ToolCall(
+            call, tool, parse_nearest_rfc3339(event.payload["timestamp"])
         )
 
-    def printed(self, one: Happening) -> None:
-        self._terminal.append(one.payload["line"])
+    def on_tool_end(self, event: WatchedEvent) -> None:
+        payload = event.payload
+        ended = self._running.pop(payload["call_id"], None) or ToolCall(
+            payload["call_id"], payload["tool"], 0
+        )
+        self._ended.append(
+            replace(ended, status=payload["status"], took_ms=round(payload["duration_ms"]))
+        )
 
-    def moved(self, one: Happening) -> None:
-        from_ = one.body.get("from", "in-progress")
-        to: Status = "in-progress" if one.type == "task.claimed" else one.body.get("to", "ready")
-        self._still = replace(self._still, status=to)
-        self._remarks.append((one.at, f"{from_} → {to} by {one.actor}"))
+    def on_terminal_line(self, event: WatchedEvent) -> None:
+        self._terminal.append(event.payload["line"])
 
-    def remarked(self, one: Happening) -> None:
-        self._remarks.append((one.at, f"{one.body['kind']}: {one.body.get('detail', 'settled')}"))
+    def on_transition(self, event: WatchedEvent) -> None:
+        from_ = event.body.get("from", "in-progress")
+        to: Status = (
+            "in-progress" if event.type == "task.claimed" else event.body.get("to", "ready")
+        )
+        self._frame = replace(self._frame, status=to)
+        self._notices.append((event.at, f"{from_} → {to} by {event.actor}"))
+
+    def on_anomaly(self, event: WatchedEvent) -> None:
+        self._notices.append(
+            (event.at, f"{event.body['kind']}: {event.body.get('detail', 'settled')}")
+        )
 
 
-_Take = Callable[[Scene, Happening], None]
-_TAKE_MOVE: Final[_Take] = Scene.moved
-_TAKE: Final[dict[str, _Take]] = {
-    "turn.recorded": Scene.turned,
-    "trace.recorded": Scene.traced,
-    "trace.anomaly": Scene.remarked,
-    "entropy.escalated": Scene.remarked,
-    "entropy.settled": Scene.remarked,
+_Handler = Callable[[WatchState, WatchedEvent], None]
+_TRANSITION_HANDLER: Final[_Handler] = WatchState.on_transition
+_HANDLERS: Final[dict[str, _Handler]] = {
+    "turn.recorded": WatchState.on_turn,
+    "trace.recorded": WatchState.on_trace_event,
+    "trace.anomaly": WatchState.on_anomaly,
+    "entropy.escalated": WatchState.on_anomaly,
+    "entropy.settled": WatchState.on_anomaly,
 }
 """Event name -> its handler; other events change nothing."""
 
-_TRACES: Final[dict[str, _Take]] = {
-    "THOUGHT_STREAM": Scene.thought,
-    "TOOL_LIFECYCLE_INVOKED": Scene.began,
-    "TOOL_LIFECYCLE_COMPLETED": Scene.ended,
-    "SANDBOX_PULSE": Scene.printed,
+_TRACE_HANDLERS: Final[dict[str, _Handler]] = {
+    "THOUGHT_STREAM": WatchState.on_thought,
+    "TOOL_LIFECYCLE_INVOKED": WatchState.on_tool_start,
+    "TOOL_LIFECYCLE_COMPLETED": WatchState.on_tool_end,
+    "SANDBOX_PULSE": WatchState.on_terminal_line,
 }
 """Type of a trace event -> its handler."""

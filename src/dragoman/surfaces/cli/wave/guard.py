@@ -11,16 +11,24 @@ from msgspec import Struct
 
 from dragoman.config import environment
 from dragoman.core.errors import DragomanError, Refusal, Refused
-from dragoman.surfaces.cli.call import Answer, Call, Shared, told, wrong_usage
-from dragoman.surfaces.cli.person import actor_for
+from dragoman.surfaces.cli.call import (
+    CommandContext,
+    CommandResult,
+    SharedOptions,
+    describe_error,
+    raise_usage_error,
+)
+from dragoman.surfaces.cli.person import make_actor
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.verb import CliCommand
 
 if TYPE_CHECKING:
-    from dragoman.engine.reads.waves import Reserved
+    from dragoman.engine.reads.waves import ActiveReservations
 
-_MARK: Final = "# This hook was written by `dragoman guard install`, which may write it anew."
-_HOOK: Final = """\
+_HOOK_MARKER: Final = (
+    "# This hook was written by `dragoman guard install`, which may write it anew."
+)
+_HOOK_SCRIPT: Final = """\
 #!/bin/sh
 {mark}
 # It refuses commits of files that somebody else has reserved; git commit --no-verify passes it by.
@@ -30,13 +38,13 @@ if [ ! -x {python} ]; then
 fi
 {line}
 """
-_LINE: Final = (
+_HOOK_LINE: Final = (
     '{python} -m dragoman{data} guard check ${{DRAGOMAN_AGENT:+--as "$DRAGOMAN_AGENT"}} || exit 1'
 )
 """Runs the Python that installed the hook: PATH at commit time may have another, or none."""
 
 
-def install(call: Call) -> Answer:
+def install(context: CommandContext) -> CommandResult:
     """Write the git hook of the repository that you stand in.
 
     It runs `dragoman guard check` before every commit. A hook of somebody else is left as it is;
@@ -51,12 +59,12 @@ def install(call: Call) -> Answer:
     try:
         hook = hooks_folder(Path.cwd(), environment()) / "pre-commit"
     except NoRepository as error:
-        wrong_usage(f"{error}; go to a git repository first")
-    given = call.shared.data
-    data = "" if given is None else f" --data {quote(str(given.absolute()))}"
+        raise_usage_error(f"{error}; go to a git repository first")
+    data_option = context.shared.data
+    data = "" if data_option is None else f" --data {quote(str(data_option.absolute()))}"
     python = quote(sys.executable)
-    line = _LINE.format(python=python, data=data)
-    if hook.exists() and _MARK not in hook.read_text(encoding="utf-8", errors="replace"):
+    line = _HOOK_LINE.format(python=python, data=data)
+    if hook.exists() and _HOOK_MARKER not in hook.read_text(encoding="utf-8", errors="replace"):
         raise Refused(
             Refusal(
                 "already_exists",
@@ -64,12 +72,14 @@ def install(call: Call) -> Answer:
             )
         )
     hook.parent.mkdir(parents=True, exist_ok=True)
-    hook.write_text(_HOOK.format(mark=_MARK, python=python, line=line), encoding="utf-8")
+    hook.write_text(
+        _HOOK_SCRIPT.format(mark=_HOOK_MARKER, python=python, line=line), encoding="utf-8"
+    )
     hook.chmod(0o755)
-    return Answer({"hook": str(hook)}, lambda screen: screen.line(f"wrote {hook}"))
+    return CommandResult({"hook": str(hook)}, lambda screen: screen.line(f"wrote {hook}"))
 
 
-def check(call: Call) -> Answer:
+def check(context: CommandContext) -> CommandResult:
     """Refuse to commit files that somebody else has reserved.
 
     It looks at what is staged, and says who has the files, until when, and what to do. It asks the
@@ -87,95 +97,107 @@ def check(call: Call) -> Answer:
     try:
         staged = staged_files(Path.cwd(), environment())
     except NoRepository as error:
-        wrong_usage(f"{error}; go to a git repository first")
+        raise_usage_error(f"{error}; go to a git repository first")
     try:
-        name, stopped = _look(call, staged)
+        name, blocked = _find_blocked_files(context, staged)
     except DragomanError as error:
-        code, detail = told(error)
-        call.err.line(("dragoman guard: ", "yellow"), f"nothing was checked: {detail}")
-        return Answer({"staged": len(staged), "unchecked": code}, lambda _: None)
-    if not stopped:
-        return Answer({"staged": len(staged)}, lambda _: None)
+        code, detail = describe_error(error)
+        context.err.line(("dragoman guard: ", "yellow"), f"nothing was checked: {detail}")
+        return CommandResult({"staged": len(staged), "unchecked": code}, lambda _: None)
+    if not blocked:
+        return CommandResult({"staged": len(staged)}, lambda _: None)
 
     def show(_: Screen) -> None:
-        call.err.line(("dragoman guard: ", "bold red"), "these files are reserved by somebody else")
-        for one in stopped:
-            call.err.line(f"  {one.words}")
-        call.err.line(
+        context.err.line(
+            ("dragoman guard: ", "bold red"), "these files are reserved by somebody else"
+        )
+        for one in blocked:
+            context.err.line(f"  {one.text}")
+        context.err.line(
             f"You are {name}. Unstage them (git restore --staged FILE), wait, or ask for them; "
             "`git commit --no-verify` commits all the same."
         )
 
     data = {
         "code": "reserved",
-        "detail": "staged, but reserved by somebody else: " + "; ".join(s.words for s in stopped),
+        "detail": "staged, but reserved by somebody else: " + "; ".join(s.text for s in blocked),
         "staged": len(staged),
-        "reserved": [{"file": one.file, "by": one.by} for one in stopped],
+        "reserved": [{"file": one.file, "by": one.reservation} for one in blocked],
     }
-    return Answer(data, show, is_ok=False)
+    return CommandResult(data, show, is_ok=False)
 
 
-class _Stopped(Struct, frozen=True):
+class _BlockedFile(Struct, frozen=True):
     """A staged file that another agent or person has reserved."""
 
     file: str
-    by: Mapping[str, Any]
-    words: str
+    reservation: Mapping[str, Any]
+    text: str
 
 
-def _look(call: Call, staged: Sequence[str]) -> tuple[str, list[_Stopped]]:
+def _find_blocked_files(
+    context: CommandContext, staged: Sequence[str]
+) -> tuple[str, list[_BlockedFile]]:
     """Name of the committer, and the staged files that others have reserved exclusively."""
-    from dragoman.core.deciding.mail.reserving import how_long, whose
-    from dragoman.core.states.reservations import Shelf, Wish
-    from dragoman.engine.shown.waves import shown_reservation
+    from dragoman.core.deciding.mail.reserving import format_end, format_holder
+    from dragoman.core.states.reservations import ReservationIndex, WantedFiles
+    from dragoman.engine.shown.waves import reservation_resource
 
-    with _asked(call) as (name, reserved):
-        find = reserved.find
+    with _open_reservations(context) as (name, reserved):
+        find = reserved.find_task
         # A shared reservation stops nobody from committing.
-        exclusive = Shelf(one for one in reserved.living if one.exclusive)
+        exclusive = ReservationIndex(one for one in reserved.active if one.exclusive)
         return name, [
-            _Stopped(
+            _BlockedFile(
                 path,
-                shown_reservation(found.by, find),
-                f"{path}: by {whose(found.by, find)}, as {found.reserved}, {how_long(found.by)}",
+                reservation_resource(found.by, find),
+                f"{path}: by {format_holder(found.by, find)}, as {found.reserved}, "
+                f"{format_end(found.by)}",
             )
             for path in staged
-            for found in exclusive.conflicts(Wish((path,), name, are_files=True), find)
+            for found in exclusive.find_conflicts(WantedFiles((path,), name, are_files=True), find)
         ]
 
 
 @contextmanager
-def _asked(call: Call) -> "Generator[tuple[str, Reserved]]":
+def _open_reservations(context: CommandContext) -> "Generator[tuple[str, ActiveReservations]]":
     """Name of the committer, and the current reservations."""
-    from dragoman.engine.reads.waves import reserved_now
+    from dragoman.engine.reads.waves import active_reservations
 
-    is_here = call.shared.data is not None or call.data.is_dir()
+    is_here = context.shared.data is not None or context.data.is_dir()
     if not is_here and environment().get("DRAGOMAN_URL"):
-        actor = actor_for(call.speaker(), clock_was_set=False)
-        yield actor.name, _from_afar(call.house.ask_hub("reserve.list", {}))
+        actor = make_actor(context.acting_agent(), clock_overridden=False)
+        yield (
+            actor.name,
+            _parse_remote_reservations(context.wiring.query_remote_hub("reserve.list", {})),
+        )
         return
-    with (call if is_here else _at_home(call)).reading() as place:
-        name = call.actor(place, call.speaker()).name
-        yield name, reserved_now(place.hub.store, place.hub.clock.now())
+    with (context if is_here else _main_checkout_context(context)).open_for_reading() as directory:
+        name = context.actor(directory, context.acting_agent()).name
+        yield name, active_reservations(directory.hub.store, directory.hub.clock.now())
 
 
-def _at_home(call: Call) -> Call:
+def _main_checkout_context(context: CommandContext) -> CommandContext:
     """Context of the main checkout, where this is another worktree of it."""
     from dragoman.system.git import main_checkout
 
     home = main_checkout(Path.cwd(), environment())
-    data = None if home is None else home / call.data
-    return call if data is None or not data.is_dir() else call.saying(Shared(data=data))
+    data = None if home is None else home / context.data
+    return (
+        context
+        if data is None or not data.is_dir()
+        else context.with_options(SharedOptions(data=data))
+    )
 
 
-def _from_afar(shown: Any) -> "Reserved":
+def _parse_remote_reservations(shown: Any) -> "ActiveReservations":
     """Parse reservations as a hub returns them; the hub has resolved who works on what."""
     from dragoman.core import missing
     from dragoman.core.moments import parse_rfc3339
     from dragoman.core.states.reservations import Reservation
-    from dragoman.engine.reads.waves import Reserved
+    from dragoman.engine.reads.waves import ActiveReservations
 
-    return Reserved(
+    return ActiveReservations(
         tuple(
             Reservation(
                 one["id"],
@@ -193,4 +215,4 @@ def _from_afar(shown: Any) -> "Reserved":
     )
 
 
-VERBS = (Verb("install", install, speaks=False), Verb("check", check))
+COMMANDS = (CliCommand("install", install, takes_as=False), CliCommand("check", check))

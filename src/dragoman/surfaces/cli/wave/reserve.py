@@ -5,18 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.call import CommandContext, CommandResult
 from dragoman.surfaces.cli.options import ReasonOption
 from dragoman.surfaces.cli.screen import Column, Screen
-from dragoman.surfaces.cli.values import read_duration
-from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.values import parse_time_span
+from dragoman.surfaces.cli.verb import CliCommand
 
-_ForOption = Annotated[
+_TtlOption = Annotated[
     int | None,
     typer.Option(
         "--ttl",
         metavar="TIME",
-        parser=read_duration,
+        parser=parse_time_span,
         show_default=False,
         help="For how long: seconds, or 90s, 5m, 2h; else an hour.",
     ),
@@ -27,13 +27,13 @@ _NamesArgument = Annotated[
         metavar="ID|PATTERN", show_default=False, help="Which ones; none: all of your own."
     ),
 ]
-_Words = Callable[[dict[str, Any]], str]
+_ReplyText = Callable[[dict[str, Any]], str]
 """Formats a reply as one line."""
 _COLUMNS = tuple(map(Column, ("ID", "HOLDER", "MODE", "UNTIL", "FOR", "PATTERNS")))
 
 
 def take(
-    call: Call,
+    context: CommandContext,
     patterns: Annotated[
         list[str],
         typer.Argument(
@@ -42,7 +42,7 @@ def take(
             help="Paths and globs from the root of the repository; `src/`: all that is in it.",
         ),
     ],
-    ttl: _ForOption = None,
+    ttl: _TtlOption = None,
     shared: Annotated[
         bool, typer.Option("--shared", help="Others may reserve them too, but not exclusively.")
     ] = False,
@@ -56,7 +56,7 @@ def take(
         ),
     ] = "",
     reason: ReasonOption = "",
-) -> Answer:
+) -> CommandResult:
     """Reserve files, so that nobody else works on them meanwhile.
 
     Reservations are advisory: `dragoman guard` checks them in git, and waves respect them. The same
@@ -67,21 +67,23 @@ def take(
       dragoman reserve take src/auth/ --as ada --ttl 2h
       dragoman reserve take "docs/**/*.md" README.md --shared
     """
-    wanted: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "patterns": patterns,
         "exclusive": not shared,
         "task": task,
         "reason": reason,
     }
-    return _do(
-        call,
+    return _run_operation(
+        context,
         "reserve.take",
-        wanted | _lasting(ttl),
+        arguments | _ttl_arguments(ttl),
         lambda reply: f"reserved until {reply['until']}: {' '.join(reply['patterns'])}",
     )
 
 
-def renew(call: Call, names: _NamesArgument = None, ttl: _ForOption = None) -> Answer:
+def renew(
+    context: CommandContext, names: _NamesArgument = None, ttl: _TtlOption = None
+) -> CommandResult:
     """Keep reserved files for longer, from now on.
 
     What was reserved for longer than that stays so: to end it, release it.
@@ -90,11 +92,13 @@ def renew(call: Call, names: _NamesArgument = None, ttl: _ForOption = None) -> A
     Example:
       dragoman reserve renew src/auth/ --as ada --ttl 2h
     """
-    wanted = {"names": names or []} | _lasting(ttl)
-    return _do(call, "reserve.renew", wanted, lambda reply: f"reserved until {reply['until']}")
+    arguments = {"names": names or []} | _ttl_arguments(ttl)
+    return _run_operation(
+        context, "reserve.renew", arguments, lambda reply: f"reserved until {reply['until']}"
+    )
 
 
-def release(call: Call, names: _NamesArgument = None) -> Answer:
+def release(context: CommandContext, names: _NamesArgument = None) -> CommandResult:
     """Give reserved files back.
 
     People and orchestrators may give back those of others too, by naming them.
@@ -104,19 +108,21 @@ def release(call: Call, names: _NamesArgument = None) -> Answer:
       dragoman reserve release --as ada
       dragoman reserve release src/auth/
     """
-    wanted = {"names": names or []}
-    return _do(call, "reserve.release", wanted, lambda reply: reply.get("remark", "released"))
+    arguments = {"names": names or []}
+    return _run_operation(
+        context, "reserve.release", arguments, lambda reply: reply.get("remark", "released")
+    )
 
 
-def show_all(
-    call: Call,
+def list_reservations(
+    context: CommandContext,
     patterns: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="PATTERN", show_default=False, help="Only what collides with these."
         ),
     ] = None,
-) -> Answer:
+) -> CommandResult:
     """List who has reserved which files, and until when.
 
     \b
@@ -124,54 +130,64 @@ def show_all(
       dragoman reserve list
       dragoman reserve list src/auth/login.py --json
     """
-    from dragoman.engine.plan import Turned
+    from dragoman.engine.plan import Rejected
 
-    with call.reading() as place:
-        actor = call.actor(place, call.speaker())
-        answer = place.interpreter.call("reserve.list", {"patterns": patterns or []}, actor)
-    if isinstance(answer, Turned):
-        return call.turned(answer)
+    with context.open_for_reading() as directory:
+        actor = context.actor(directory, context.acting_agent())
+        answer = directory.router.call("reserve.list", {"patterns": patterns or []}, actor)
+    if isinstance(answer, Rejected):
+        return context.rejection_result(answer)
     reservations: list[dict[str, Any]] = answer.reply["reservations"]
 
     def show(screen: Screen) -> None:
         if reservations:
-            screen.table(_COLUMNS, [_row(one) for one in reservations])
+            screen.table(_COLUMNS, [_reservation_row(one) for one in reservations])
         else:
             screen.line("nothing is reserved")
 
-    return Answer(answer.reply, show)
+    return CommandResult(answer.reply, show)
 
 
-def _row(one: dict[str, Any]) -> tuple[str, ...]:
+def _reservation_row(reservation: dict[str, Any]) -> tuple[str, ...]:
     return (
-        one["id"],
-        one["holder"] or "-",
-        one["mode"],
-        one["until"] or "-",
-        " ".join(filter(None, (one.get("task"), one.get("wave") and f"(wave {one['wave']})"))),
-        " ".join(one["patterns"]),
+        reservation["id"],
+        reservation["holder"] or "-",
+        reservation["mode"],
+        reservation["until"] or "-",
+        " ".join(
+            filter(
+                None,
+                (
+                    reservation.get("task"),
+                    reservation.get("wave") and f"(wave {reservation['wave']})",
+                ),
+            )
+        ),
+        " ".join(reservation["patterns"]),
     )
 
 
-def _lasting(ttl: int | None) -> dict[str, Any]:
+def _ttl_arguments(ttl: int | None) -> dict[str, Any]:
     return {} if ttl is None else {"ttl_ms": ttl}
 
 
-def _do(call: Call, operation: str, wanted: dict[str, Any], words: _Words) -> Answer:
-    from dragoman.engine.plan import Turned
+def _run_operation(
+    context: CommandContext, operation: str, arguments: dict[str, Any], describe: _ReplyText
+) -> CommandResult:
+    from dragoman.engine.plan import Rejected
 
-    with call.writing() as place:
-        actor = call.actor(place, call.speaker())
-        answer = place.interpreter.call(operation, wanted, actor)
-        if isinstance(answer, Turned):
-            return call.turned(answer)
-        place.warnings.extend(answer.warnings)
-    return Answer(answer.reply, lambda screen: screen.line(words(answer.reply)))
+    with context.open_for_writing() as directory:
+        actor = context.actor(directory, context.acting_agent())
+        answer = directory.router.call(operation, arguments, actor)
+        if isinstance(answer, Rejected):
+            return context.rejection_result(answer)
+        directory.warnings.extend(answer.warnings)
+    return CommandResult(answer.reply, lambda screen: screen.line(describe(answer.reply)))
 
 
-VERBS = (
-    Verb("take", take),
-    Verb("renew", renew),
-    Verb("release", release),
-    Verb("list", show_all, speaks=False),
+COMMANDS = (
+    CliCommand("take", take),
+    CliCommand("renew", renew),
+    CliCommand("release", release),
+    CliCommand("list", list_reservations, takes_as=False),
 )

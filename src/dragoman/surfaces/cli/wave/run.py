@@ -7,32 +7,38 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.following import enduring
-from dragoman.surfaces.cli.mail.asking import asked
+from dragoman.surfaces.cli.call import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.following import retry_while_unavailable
+from dragoman.surfaces.cli.mail.asking import call_operation
 from dragoman.surfaces.cli.reading import read_source
 from dragoman.surfaces.cli.screen import Column
-from dragoman.surfaces.cli.verb import Verb
-from dragoman.surfaces.cli.wave.view import ended, headline, show_wave, waits_for, why_stuck
+from dragoman.surfaces.cli.verb import CliCommand
+from dragoman.surfaces.cli.wave.view import (
+    count_ended,
+    describe_wait,
+    print_wave,
+    stuck_reason,
+    wave_headline,
+)
 
 if TYPE_CHECKING:
-    from dragoman.surfaces.cli.place import Place
+    from dragoman.surfaces.cli.place import DataDirectory
 
 _RETRY = re.compile(r"([^=]+)=([0-9]{1,4})", re.ASCII)
 _WaveArgument = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The wave.")]
-_COLUMNS = (Column("WAVE", "bold"), Column("STARTED"), Column("STATUS"))
+_WAVE_COLUMNS = (Column("WAVE", "bold"), Column("STARTED"), Column("STATUS"))
 
 
-def read_retry(given: str) -> tuple[str, int]:
+def parse_retry(text: str) -> tuple[str, int]:
     """Parse TYPE=N."""
-    found = _RETRY.fullmatch(given)
-    if found is None:
-        raise ValueError(f"{given!a} is not of the form TYPE=N, for example TESTS_FAIL=2")
-    return found[1], int(found[2])
+    match = _RETRY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!a} is not of the form TYPE=N, for example TESTS_FAIL=2")
+    return match[1], int(match[2])
 
 
 def start(
-    call: Call,
+    context: CommandContext,
     beads: Annotated[
         list[str] | None,
         typer.Argument(
@@ -65,7 +71,7 @@ def start(
         typer.Option(
             "--retry",
             metavar="TYPE=N",
-            parser=read_retry,
+            parser=parse_retry,
             show_default=False,
             help="Try a bead again N times after failures of this type, then block it.",
         ),
@@ -79,7 +85,7 @@ def start(
             help="Who gets the closing report; else you.",
         ),
     ] = "",
-) -> Answer:
+) -> CommandResult:
     """Start a wave: beads that are run together.
 
     They become ready in their order, at most so many at a time, and two that want the same files
@@ -92,41 +98,41 @@ def start(
       dragoman wave start "ol-1=src/auth/" "ol-2=src/auth/login.py,docs/" --parallel 2 --id w1
       dragoman wave start --file beads.json --parallel 4 --retry TESTS_FAIL=2
     """
-    wanted: list[Any] = [_bead(word) for word in beads or []]
-    wanted += _from_file(file) if file else []
+    bead_arguments: list[Any] = [_parse_bead(word) for word in beads or []]
+    bead_arguments += _read_beads(file) if file else []
     if parallel is None:
-        wrong_usage("say how many beads may run at a time, with --parallel N")
+        raise_usage_error("say how many beads may run at a time, with --parallel N")
     arguments = {
-        "beads": wanted,
+        "beads": bead_arguments,
         "parallel": parallel,
         "wave_id": wave or None,
         "retries": dict(retry or []),
         "orchestrator": orchestrator,
     }
-    from dragoman.engine.plan import Turned
+    from dragoman.engine.plan import Rejected
 
-    with call.writing() as place:
-        actor = call.actor(place, call.speaker())
-        answer = place.interpreter.call("wave.start", arguments, actor)
-        if isinstance(answer, Turned):
-            return call.turned(answer)
-        started = _look(call, place, answer.reply["wave_id"])
-    return Answer(started, lambda screen: show_wave(screen, started))
+    with context.open_for_writing() as directory:
+        actor = context.actor(directory, context.acting_agent())
+        answer = directory.router.call("wave.start", arguments, actor)
+        if isinstance(answer, Rejected):
+            return context.rejection_result(answer)
+        started = _wave_status(context, directory, answer.reply["wave_id"])
+    return CommandResult(started, lambda screen: print_wave(screen, started))
 
 
-def show(call: Call, wave: _WaveArgument) -> Answer:
+def show(context: CommandContext, wave: _WaveArgument) -> CommandResult:
     """Show how far a wave is, and what each bead waits for.
 
     \b
     Example:
       dragoman wave status w1
     """
-    with call.reading() as place:
-        found = _look(call, place, wave)
-    return Answer(found, lambda screen: show_wave(screen, found))
+    with context.open_for_reading() as directory:
+        status = _wave_status(context, directory, wave)
+    return CommandResult(status, lambda screen: print_wave(screen, status))
 
 
-def watch(call: Call, wave: _WaveArgument) -> Answer | None:
+def watch(context: CommandContext, wave: _WaveArgument) -> CommandResult | None:
     """Follow a wave until it is complete; Ctrl-C ends it earlier.
 
     On a terminal it is a progress bar; elsewhere a line for every bead that changes. At the end
@@ -136,105 +142,111 @@ def watch(call: Call, wave: _WaveArgument) -> Answer | None:
     Example:
       dragoman wave watch w1
     """
-    with call.reading() as place:
-        found = _look(call, place, wave)
-        _warn_without_hub(call, found)
-        with call.out.progress(f"wave {found['wave_id']}", len(found["beads"])) as grow:
+    with context.open_for_reading() as directory:
+        status = _wave_status(context, directory, wave)
+        _warn_without_hub(context, status)
+        with context.out.progress(f"wave {status['wave_id']}", len(status["beads"])) as grow:
             done = 0
             seen: dict[str, str] = {}
             while True:
-                grow(ended(found) - done)
-                done = ended(found)
-                for line in _news(found, seen):
-                    _tell(call, line)
-                if found["complete"]:
+                grow(count_ended(status) - done)
+                done = count_ended(status)
+                for line in _changed_beads(status, seen):
+                    _print_bead(context, line)
+                if status["complete"]:
                     break
-                if not call.wait():
+                if not context.wait():
                     return None
-                found = enduring(call, place.hub.store, partial(_look, call, place, wave))
-    return Answer(found, lambda screen: show_wave(screen, found))
+                status = retry_while_unavailable(
+                    context, directory.hub.store, partial(_wave_status, context, directory, wave)
+                )
+    return CommandResult(status, lambda screen: print_wave(screen, status))
 
 
-def show_all(
-    call: Call,
+def list_waves(
+    context: CommandContext,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, max=200, help="How many at most.")
     ] = 20,
-) -> Answer:
+) -> CommandResult:
     """List the newest waves.
 
     \b
     Example:
       dragoman wave list
     """
-    with call.reading() as place:
-        reply = _ask(call, place, "wave.list", {"limit": limit})
-    rows = [(one["wave_id"], one["started_at"], headline(one)) for one in reply["waves"]]
-    return Answer(reply, lambda screen: screen.table(_COLUMNS, rows))
+    with context.open_for_reading() as directory:
+        reply = _query(context, directory, "wave.list", {"limit": limit})
+    rows = [(one["wave_id"], one["started_at"], wave_headline(one)) for one in reply["waves"]]
+    return CommandResult(reply, lambda screen: screen.table(_WAVE_COLUMNS, rows))
 
 
-def _bead(word: str) -> dict[str, Any]:
+def _parse_bead(word: str) -> dict[str, Any]:
     name, _, files = word.partition("=")
     return {"id": name, "files": [file for file in files.split(",") if file]}
 
 
-def _from_file(source: str) -> list[Any]:
-    from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json
+def _read_beads(source: str) -> list[Any]:
+    from dragoman.text.strict_json import MAX_BYTES, StrictJsonError, parse_json
 
     try:
-        value = parse_json(read_source(source, MOST_BYTES), MOST_BYTES)
+        value = parse_json(read_source(source, MAX_BYTES), MAX_BYTES)
     except StrictJsonError as error:
-        wrong_usage(f"{source} is not JSON: {error.reason}")
+        raise_usage_error(f"{source} is not JSON: {error.reason}")
     listed: Any = cast(dict[str, Any], value).get("beads") if isinstance(value, dict) else value
     if not isinstance(listed, list):
-        wrong_usage(f"{source} holds no list of beads")
+        raise_usage_error(f"{source} holds no list of beads")
     return cast(list[Any], listed)
 
 
-def _look(call: Call, place: "Place", wave: str) -> dict[str, Any]:
-    return _ask(call, place, "wave.status", {"wave_id": wave})
+def _wave_status(context: CommandContext, directory: "DataDirectory", wave: str) -> dict[str, Any]:
+    return _query(context, directory, "wave.status", {"wave_id": wave})
 
 
-def _ask(call: Call, place: "Place", operation: str, wanted: dict[str, Any]) -> dict[str, Any]:
+def _query(
+    context: CommandContext, directory: "DataDirectory", operation: str, arguments: dict[str, Any]
+) -> dict[str, Any]:
     """Call an operation that only reads; a rejection is raised."""
-    return asked(place, operation, wanted, call.actor(place, call.speaker())).reply
+    return call_operation(
+        directory, operation, arguments, context.actor(directory, context.acting_agent())
+    ).reply
 
 
-def _news(found: dict[str, Any], seen: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _changed_beads(status: dict[str, Any], seen: dict[str, str]) -> Iterator[dict[str, Any]]:
     """Beads that changed since they were last seen."""
-    for bead in found["beads"]:
-        now = f"{bead['status']} {bead['assignee']} {waits_for(bead)} {why_stuck(bead)}"
+    for bead in status["beads"]:
+        now = f"{bead['status']} {bead['assignee']} {describe_wait(bead)} {stuck_reason(bead)}"
         if seen.get(bead["task"]) != now:
             seen[bead["task"]] = now
             yield bead
 
 
-def _tell(call: Call, bead: dict[str, Any]) -> None:
+def _print_bead(context: CommandContext, bead: dict[str, Any]) -> None:
     """Print a line for a bead that changed; a terminal has the bar instead."""
-    if call.shared.json:
-        call.out.json({"ok": True, "bead": bead})
-    elif not call.out.is_terminal:
+    if context.shared.json:
+        context.out.json({"ok": True, "bead": bead})
+    elif not context.out.is_terminal:
         who = f", {bead['assignee']}" if bead["assignee"] else ""
-        waiting = f", waits for {waiting}" if (waiting := waits_for(bead)) else ""
-        why = f": {why}" if (why := why_stuck(bead)) else ""
-        call.out.line(f"{bead['id']}: {bead['status']}{who}{waiting}{why}")
-    call.out.flush()
+        waiting = f", waits for {waiting}" if (waiting := describe_wait(bead)) else ""
+        why = f": {why}" if (why := stuck_reason(bead)) else ""
+        context.out.line(f"{bead['id']}: {bead['status']}{who}{waiting}{why}")
+    context.out.flush()
 
 
-def _warn_without_hub(call: Call, found: dict[str, Any]) -> None:
+def _warn_without_hub(context: CommandContext, status: dict[str, Any]) -> None:
     from dragoman.system.hub_address import find_hub
 
-    if not found["complete"] and find_hub(call.data) is None:
-        call.err.line(
+    if not status["complete"] and find_hub(context.data) is None:
+        context.err.line(
             ("warning: ", "yellow"),
             "no hub runs here: the wave goes on with `dragoman up` or `dragoman tick --watch`",
         )
 
 
-VERBS = (
-    Verb("start", start),
-    Verb("status", show, speaks=False),
-    Verb("watch", watch, speaks=False),
-    Verb("list", show_all, speaks=False),
-    Verb("show", show, speaks=False, hidden=True),
+COMMANDS = (
+    CliCommand("start", start),
+    CliCommand("status", show, takes_as=False),
+    CliCommand("watch", watch, takes_as=False),
+    CliCommand("list", list_waves, takes_as=False),
+    CliCommand("show", show, takes_as=False, hidden=True),
 )

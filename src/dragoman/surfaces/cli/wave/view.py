@@ -5,9 +5,9 @@ from typing import Any
 
 from dragoman.surfaces.cli.screen import Column, Screen
 
-Shown = Mapping[str, Any]
+WaveReply = Mapping[str, Any]
 
-_STYLES = {
+_BEAD_STYLES = {
     "in-progress": "yellow",
     "ready": "cyan",
     "review": "green",
@@ -15,32 +15,32 @@ _STYLES = {
     "blocked": "red",
     "deadletter": "red",
 }
-_COLUMNS = (
+_BEAD_COLUMNS = (
     Column("BEAD", "bold"),
-    Column("STATUS", styles=_STYLES),
+    Column("STATUS", styles=_BEAD_STYLES),
     Column("ATTEMPTS"),
     Column("WHO"),
     Column("WAITS FOR, OR WHY IT IS STUCK"),
 )
 
 
-def show_wave(screen: Screen, wave: Shown) -> None:
+def print_wave(screen: Screen, wave: WaveReply) -> None:
     """Print a wave with its beads."""
-    screen.line((wave["wave_id"], "bold"), f"  {headline(wave)}")
+    screen.line((wave["wave_id"], "bold"), f"  {wave_headline(wave)}")
     rows = [
         (
             bead["id"],
             bead["status"],
             f"{bead['attempts']}",
             bead["assignee"] or "",
-            waits_for(bead) or why_stuck(bead),
+            describe_wait(bead) or stuck_reason(bead),
         )
         for bead in wave["beads"]
     ]
-    screen.table(_COLUMNS, rows)
+    screen.table(_BEAD_COLUMNS, rows)
 
 
-def headline(wave: Shown) -> str:
+def wave_headline(wave: WaveReply) -> str:
     """Progress of a wave in one line."""
     counts = ", ".join(f"{count} {status}" for status, count in wave["counts"].items())
     if wave["complete"]:
@@ -49,33 +49,33 @@ def headline(wave: Shown) -> str:
     return f"under way since {wave['started_at']}, at most {wave['parallel']} at a time: {counts}"
 
 
-def ended(wave: Shown) -> int:
+def count_ended(wave: WaveReply) -> int:
     """Number of beads that have ended."""
     return sum(bead["ended"] for bead in wave["beads"])
 
 
-def waits_for(bead: Shown) -> str:
+def describe_wait(bead: WaveReply) -> str:
     """The thing that a bead waits for; empty: nothing."""
     waiting = bead.get("waits_for")
-    return "" if waiting is None else _WAITING[waiting["what"]](waiting)
+    return "" if waiting is None else _WAIT_TEXT[waiting["what"]](waiting)
 
 
-def why_stuck(bead: Shown) -> str:
+def stuck_reason(bead: WaveReply) -> str:
     """Reason why a bead is stuck; empty: it is not, or no reason was given."""
     return bead.get("why", "")
 
 
-def _file(waiting: Shown) -> str:
+def _file_wait_text(waiting: WaveReply) -> str:
     by = waiting["by"]
     bead = f"bead {by['task']}" if "task" in by else ""
-    who = " for ".join(filter(None, (by["holder"], bead))) or "somebody"
+    holder = " for ".join(filter(None, (by["holder"], bead))) or "somebody"
     until = f", until {by['until']}" if by["until"] else ""
-    return f"{waiting['file']}, reserved by {who} as {waiting['reserved']}{until}"
+    return f"{waiting['file']}, reserved by {holder} as {waiting['reserved']}{until}"
 
 
-_WAITING: Mapping[str, Callable[[Shown], str]] = {
+_WAIT_TEXT: Mapping[str, Callable[[WaveReply], str]] = {
     "slot": lambda _: "a free slot",
-    "file": _file,
+    "file": _file_wait_text,
     "room": lambda _: "room for more reservations",
     "task": lambda waiting: f"the end of {', '.join(waiting['tasks'])}",
     "rest": lambda waiting: f"{waiting['until']}, when its cooldown after a failure ends",

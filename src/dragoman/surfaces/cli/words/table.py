@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
-    AgentKeyed,
+    AgentKeySet,
     AgentPaused,
     AgentRegistered,
     AgentResumed,
@@ -48,32 +48,42 @@ from dragoman.core.events import (
     WaveCompleted,
     WaveStarted,
     WorkItemAdded,
-    WorkItemPassed,
+    WorkItemOwnerChanged,
 )
-from dragoman.core.moments import duration, to_rfc3339
+from dragoman.core.moments import format_duration, to_rfc3339
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
-from dragoman.surfaces.cli.words.handoffs import HANDOFF_WORDS
-from dragoman.surfaces.cli.words.intents import INTENT_WORDS
-from dragoman.surfaces.cli.words.phrases import because, cut
-from dragoman.surfaces.cli.words.traces import TRACE_WORDS
+from dragoman.surfaces.cli.words.handoffs import HANDOFF_EVENT_TEXT
+from dragoman.surfaces.cli.words.intents import INTENT_EVENT_TEXT
+from dragoman.surfaces.cli.words.phrases import in_parentheses, truncate
+from dragoman.surfaces.cli.words.traces import TRACE_EVENT_TEXT
 
-_SUBJECTS = ("task", "agent", "mail", "wave", "handoff", "workq", "intent", "standing", "turns")
+_SUBJECT_KINDS = (
+    "task",
+    "agent",
+    "mail",
+    "wave",
+    "handoff",
+    "workq",
+    "intent",
+    "standing",
+    "turns",
+)
 """Kinds of streams whose name says what an entry is about."""
 
-_FORWARD: dict[LinkKind, str] = {
+_LINK_TEXT: dict[LinkKind, str] = {
     "blocked-by": "waits for",
     "parent": "is part of",
     "discovered-from": "was found while doing",
 }
-_BACKWARD: dict[LinkKind, str] = {
+_BACKLINK_TEXT: dict[LinkKind, str] = {
     "blocked-by": "blocks",
     "parent": "has the part",
     "discovered-from": "led to",
 }
 
 
-class Told(Struct, frozen=True):
+class EntryText(Struct, frozen=True):
     """A ledger entry as text."""
 
     at: str
@@ -81,23 +91,23 @@ class Told(Struct, frozen=True):
     via: str
     subject: str
     """Task, agent or wave that it is about; empty for refusals."""
-    words: str
+    text: str
 
 
-def tell(entry: Entry) -> Told:
+def describe_entry(entry: Entry) -> EntryText:
     """Describe an entry; one that this release cannot decode has only its event name."""
     line = read_line(entry.line)
     try:
         event = CODEC.decode(line.event, line.v, line.body)
-        words = WORDS[type(event)](event)
+        text = EVENT_TEXT[type(event)](event)
     except LedgerError as error:
-        words = f"{line.event} ({error.detail})"
+        text = f"{line.event} ({error.detail})"
     kind, _, name = line.stream.partition(":")
-    subject = name if kind in _SUBJECTS else ""
-    return Told(to_rfc3339(line.at), line.actor, line.via, subject, cut(words))
+    subject = name if kind in _SUBJECT_KINDS else ""
+    return EntryText(to_rfc3339(line.at), line.actor, line.via, subject, truncate(text))
 
 
-def _created(event: TaskCreated) -> str:
+def _task_created(event: TaskCreated) -> str:
     parts = [f'created, {event.status}: "{event.title}"']
     if event.reserved_for:
         parts.append(f"for {event.reserved_for}")
@@ -108,26 +118,26 @@ def _created(event: TaskCreated) -> str:
     return "; ".join(parts)
 
 
-def _claimed(event: TaskClaimed) -> str:
+def _task_claimed(event: TaskClaimed) -> str:
     return (
         f"claimed by {event.agent}: attempt {event.attempt}, fence {event.fence}, "
-        f"lease {duration(event.ttl_ms)}"
+        f"lease {format_duration(event.ttl_ms)}"
     )
 
 
-def _transitioned(event: TaskTransitioned) -> str:
+def _task_transitioned(event: TaskTransitioned) -> str:
     beside = f": {event.beside}" if event.beside else ""
-    return f"{event.from_} → {event.to}{because(event.reason)}{beside}"
+    return f"{event.from_} → {event.to}{in_parentheses(event.reason)}{beside}"
 
 
-def _requeued(event: TaskRequeued) -> str:
+def _task_requeued(event: TaskRequeued) -> str:
     return (
-        f"attempt {event.attempt} is over{because(event.reason)}: ready again, "
+        f"attempt {event.attempt} is over{in_parentheses(event.reason)}: ready again, "
         f"not before {to_rfc3339(event.not_before)}; failures in a row: {event.failures}"
     )
 
 
-def _reported(event: TaskReported) -> str:
+def _task_reported(event: TaskReported) -> str:
     notes = f": {event.notes}" if event.notes else ""
     blockers = f"; blocked by {', '.join(event.blockers)}" if event.blockers else ""
     if event.by:
@@ -135,27 +145,27 @@ def _reported(event: TaskReported) -> str:
     return f"{event.agent} reported {event.outcome}{notes}{blockers}"
 
 
-def _noted(event: TaskNoted) -> str:
+def _task_noted(event: TaskNoted) -> str:
     return f"noted: {event.text}"
 
 
-def _aliased(event: TaskAliased) -> str:
+def _task_aliased(event: TaskAliased) -> str:
     return f"also called {event.alias}"
 
 
-def _linked(event: TaskLinked) -> str:
-    return f"{_FORWARD[event.kind]} {event.target}"
+def _task_linked(event: TaskLinked) -> str:
+    return f"{_LINK_TEXT[event.kind]} {event.target}"
 
 
-def _backlinked(event: TaskBacklinked) -> str:
-    return f"{_BACKWARD[event.kind]} {event.source}"
+def _task_backlinked(event: TaskBacklinked) -> str:
+    return f"{_BACKLINK_TEXT[event.kind]} {event.source}"
 
 
-def _unblocked(event: TaskUnblocked) -> str:
+def _task_unblocked(event: TaskUnblocked) -> str:
     return f"no longer waits for {event.blocker}: it is {event.status}"
 
 
-def _progressed(event: TaskProgressed) -> str:
+def _task_progressed(event: TaskProgressed) -> str:
     parts = (
         event.progress,
         event.notes,
@@ -164,7 +174,7 @@ def _progressed(event: TaskProgressed) -> str:
     return f"says: {'; '.join(filter(None, parts))}"
 
 
-def _edited(event: TaskEdited) -> str:
+def _task_edited(event: TaskEdited) -> str:
     changes = {
         "title": event.title,
         "body": None if event.body is None else f"{len(event.body)} characters",
@@ -175,40 +185,40 @@ def _edited(event: TaskEdited) -> str:
     return "edited: " + ", ".join(f"{k} {v!s}" for k, v in changes.items() if v is not None)
 
 
-def _warned(event: TaskWarned) -> str:
+def _task_warned(event: TaskWarned) -> str:
     return f"warning: {event.reason}{f', {event.detail}' if event.detail else ''}"
 
 
-def _requested(event: DelegationRequested) -> str:
+def _delegation_requested(event: DelegationRequested) -> str:
     return (
         f"{event.from_agent} hands it to {event.to_agent} as a part of {event.parent}, "
         f"due by {to_rfc3339(event.due_by)}"
     )
 
 
-def _accepted(event: DelegationAccepted) -> str:
+def _delegation_accepted(event: DelegationAccepted) -> str:
     return f"{event.agent} accepted the handoff"
 
 
-def _rejected(event: DelegationRejected) -> str:
-    return f"{event.agent} rejected the handoff{because(event.reason)}"
+def _delegation_rejected(event: DelegationRejected) -> str:
+    return f"{event.agent} rejected the handoff{in_parentheses(event.reason)}"
 
 
-def _escalated(event: DelegationEscalated) -> str:
+def _delegation_escalated(event: DelegationEscalated) -> str:
     return f"escalated: the handoff was due by {to_rfc3339(event.due_by)} and is not finished"
 
 
-def _received(event: MessageReceived) -> str:
+def _message_received(event: MessageReceived) -> str:
     about = f" about {event.target}" if event.target else ""
     return f"sent {event.kind}{about}: nothing was left to change"
 
 
-def _registered(event: AgentRegistered) -> str:
-    spoken = f", speaks {', '.join(event.speaks)}" if event.speaks else ""
-    return f"registered: {event.role}{spoken}"
+def _agent_registered(event: AgentRegistered) -> str:
+    dialects = f", speaks {', '.join(event.speaks)}" if event.speaks else ""
+    return f"registered: {event.role}{dialects}"
 
 
-def _keyed(event: AgentKeyed) -> str:
+def _agent_keyed(event: AgentKeySet) -> str:
     if not event.key:
         return "signing key ended"
     until = event.former_until
@@ -216,20 +226,20 @@ def _keyed(event: AgentKeyed) -> str:
     return f"signing key {event.key}{former}"
 
 
-def _issued(event: TokenIssued) -> str:
+def _token_issued(event: TokenIssued) -> str:
     return f"token {event.id} issued, good until {to_rfc3339(event.expires_at)}"
 
 
-def _revoked(event: TokenRevoked) -> str:
+def _token_revoked(event: TokenRevoked) -> str:
     return f"token {event.id} revoked" if event.id else "all tokens revoked"
 
 
-def _paused(event: AgentPaused) -> str:
+def _agent_paused(event: AgentPaused) -> str:
     until = f" until {to_rfc3339(event.until)}" if event.until is not None else ""
     return f"paused{until}: {event.reason}"
 
 
-def _resumed(_: AgentResumed) -> str:
+def _agent_resumed(_: AgentResumed) -> str:
     return "resumed"
 
 
@@ -246,14 +256,17 @@ def _wave_completed(event: WaveCompleted) -> str:
     return f"complete: {', '.join(f'{count} {status}' for status, count in event.counts.items())}"
 
 
-def _reserved(event: ReservationTaken) -> str:
+def _reservation_taken(event: ReservationTaken) -> str:
     until = "" if event.until is None else f" until {to_rfc3339(event.until)}"
-    who = event.holder or f"wave {event.wave} for {event.task}"
-    how = "" if event.exclusive else ", shared"
-    return f"reserved for {who}{until}{how}: {' '.join(event.patterns)}{because(event.reason)}"
+    holder = event.holder or f"wave {event.wave} for {event.task}"
+    sharing = "" if event.exclusive else ", shared"
+    return (
+        f"reserved for {holder}{until}{sharing}: "
+        f"{' '.join(event.patterns)}{in_parentheses(event.reason)}"
+    )
 
 
-def _reserved_longer(event: ReservationRenewed) -> str:
+def _reservation_renewed(event: ReservationRenewed) -> str:
     return f"reserved until {to_rfc3339(event.until)}: {event.id}"
 
 
@@ -261,97 +274,97 @@ def _reservations_ended(event: ReservationsEnded) -> str:
     return f"reservations {event.why}: {', '.join(event.ids)}"
 
 
-def _refused(event: CommandRefused) -> str:
+def _command_refused(event: CommandRefused) -> str:
     target = f" {event.target}" if event.target else ""
     return f"refused {event.kind or event.command}{target}: {event.code}, {event.detail}"
 
 
-def _checkpointed(event: TaskCheckpointed) -> str:
+def _task_checkpointed(event: TaskCheckpointed) -> str:
     commit = f" at {event.commit}" if event.commit else ""
-    said = "; ".join(filter(None, (event.description, event.next_steps)))
-    return f"checkpoint{commit}{because(event.reason)}{f': {said}' if said else ''}"
+    details = "; ".join(filter(None, (event.description, event.next_steps)))
+    return f"checkpoint{commit}{in_parentheses(event.reason)}{f': {details}' if details else ''}"
 
 
-def _posted(event: MailPosted) -> str:
+def _mail_posted(event: MailPosted) -> str:
     kind = "" if event.kind == "UNKNOWN" else f"{event.kind} "
     return f'{kind}letter to {", ".join(event.to)} in {event.thread}: "{event.subject}"'
 
 
-def _read(event: MailRead) -> str:
+def _mail_read(event: MailRead) -> str:
     return f"read by {event.reader}"
 
 
-def _acked(event: MailAcked) -> str:
+def _mail_acked(event: MailAcked) -> str:
     return f"acked by {event.agent}"
 
 
-def _answered(event: MailAnswered) -> str:
+def _mail_answered(event: MailAnswered) -> str:
     return f"answered by {event.by} with {event.answer}"
 
 
-def _late(event: MailEscalated) -> str:
-    told = f"; told to {', '.join(event.told)}" if event.told else ""
+def _mail_escalated(event: MailEscalated) -> str:
+    notified = f"; told to {', '.join(event.told)}" if event.told else ""
     missed = "answer" if event.only_answer else "ack or answer"
-    return f"escalated: {', '.join(event.waiting_for)} did not {missed} in time{told}"
+    return f"escalated: {', '.join(event.waiting_for)} did not {missed} in time{notified}"
 
 
-def _item_added(event: WorkItemAdded) -> str:
-    return f"put into the work queue{because(event.title)}"
+def _work_item_added(event: WorkItemAdded) -> str:
+    return f"put into the work queue{in_parentheses(event.title)}"
 
 
-def _item_passed(event: WorkItemPassed) -> str:
+def _work_item_passed(event: WorkItemOwnerChanged) -> str:
     return f"{event.status} by {event.owner}" if event.owner else event.status
 
 
-def _rewound(event: TaskRewound) -> str:
+def _task_rewound(event: TaskRewound) -> str:
     files = f", its files on the branch {event.branch}" if event.branch else ""
     to = f"{event.to}, as of its entry {event.version}"
-    return f"rewound from {event.from_} to {to}{files}{because(event.reason)}"
+    return f"rewound from {event.from_} to {to}{files}{in_parentheses(event.reason)}"
 
 
-WORDS: dict[type[Event], Callable[[Any], str]] = {
-    TaskCreated: _created,
-    TaskAliased: _aliased,
-    TaskLinked: _linked,
-    TaskBacklinked: _backlinked,
-    TaskUnblocked: _unblocked,
-    TaskClaimed: _claimed,
-    TaskTransitioned: _transitioned,
-    TaskRequeued: _requeued,
-    TaskReported: _reported,
-    TaskNoted: _noted,
-    TaskProgressed: _progressed,
-    TaskEdited: _edited,
-    TaskWarned: _warned,
-    TaskCheckpointed: _checkpointed,
-    DelegationRequested: _requested,
-    DelegationAccepted: _accepted,
-    DelegationRejected: _rejected,
-    DelegationEscalated: _escalated,
-    CommandRefused: _refused,
-    MessageReceived: _received,
-    AgentRegistered: _registered,
-    AgentKeyed: _keyed,
-    TokenIssued: _issued,
-    TokenRevoked: _revoked,
+EVENT_TEXT: dict[type[Event], Callable[[Any], str]] = {
+    TaskCreated: _task_created,
+    TaskAliased: _task_aliased,
+    TaskLinked: _task_linked,
+    TaskBacklinked: _task_backlinked,
+    TaskUnblocked: _task_unblocked,
+    TaskClaimed: _task_claimed,
+    TaskTransitioned: _task_transitioned,
+    TaskRequeued: _task_requeued,
+    TaskReported: _task_reported,
+    TaskNoted: _task_noted,
+    TaskProgressed: _task_progressed,
+    TaskEdited: _task_edited,
+    TaskWarned: _task_warned,
+    TaskCheckpointed: _task_checkpointed,
+    DelegationRequested: _delegation_requested,
+    DelegationAccepted: _delegation_accepted,
+    DelegationRejected: _delegation_rejected,
+    DelegationEscalated: _delegation_escalated,
+    CommandRefused: _command_refused,
+    MessageReceived: _message_received,
+    AgentRegistered: _agent_registered,
+    AgentKeySet: _agent_keyed,
+    TokenIssued: _token_issued,
+    TokenRevoked: _token_revoked,
     WaveStarted: _wave_started,
     WaveBeadReleased: _bead_released,
     WaveCompleted: _wave_completed,
-    ReservationTaken: _reserved,
-    ReservationRenewed: _reserved_longer,
+    ReservationTaken: _reservation_taken,
+    ReservationRenewed: _reservation_renewed,
     ReservationsEnded: _reservations_ended,
-    MailPosted: _posted,
-    MailRead: _read,
-    MailAcked: _acked,
-    MailAnswered: _answered,
-    MailEscalated: _late,
-    AgentPaused: _paused,
-    AgentResumed: _resumed,
-    **HANDOFF_WORDS,
-    WorkItemAdded: _item_added,
-    WorkItemPassed: _item_passed,
-    **INTENT_WORDS,
-    TaskRewound: _rewound,
-    **TRACE_WORDS,
+    MailPosted: _mail_posted,
+    MailRead: _mail_read,
+    MailAcked: _mail_acked,
+    MailAnswered: _mail_answered,
+    MailEscalated: _mail_escalated,
+    AgentPaused: _agent_paused,
+    AgentResumed: _agent_resumed,
+    **HANDOFF_EVENT_TEXT,
+    WorkItemAdded: _work_item_added,
+    WorkItemOwnerChanged: _work_item_passed,
+    **INTENT_EVENT_TEXT,
+    TaskRewound: _task_rewound,
+    **TRACE_EVENT_TEXT,
 }
 """Event -> its text; a test checks that every event has one."""
