@@ -10,9 +10,9 @@ from time import perf_counter
 
 from bench import hub
 from dragoman.bootstrap import open_directory, open_dispatcher
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask
-from dragoman.engine.identity import Authenticator
+from dragoman.core.actor import Actor
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.auth import Authenticator
 from dragoman.system.clock import SystemClock
 
 _PERSON = Actor("human", "bench")

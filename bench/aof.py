@@ -12,18 +12,19 @@ from msgspec import Struct
 
 from bench.callers import Deed, drive, open_hub
 from bench.raw import RawFront, RawLog
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.task_state import CreateTask
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted
+from dragoman.engine.request import Accepted
+from dragoman.engine.router import Router
 from dragoman.files.layout import task_folder_path
-from dragoman.files.tasks.lookup import has_task_file
+from dragoman.files.task_folder import has_task_file
 from dragoman.protocols import aof
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.beneath import SafeDisk
 from dragoman.system.ids import new_id
+from dragoman.system.safe_fs import SafeDisk
 
 AGENT = Actor("agent", "swe-backend")
 PERSON = Actor("human", "reviewer")

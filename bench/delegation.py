@@ -12,16 +12,16 @@ from msgspec import Struct
 
 from bench.callers import Deed, drive, open_hub
 from bench.raw import RawFront, RawLoop
-from dragoman.core.actors import Actor
-from dragoman.core.commands import DescribeAgent, RegisterAgent, UpdateIntent
-from dragoman.core.offers import Requirements
-from dragoman.core.rules.scoring import AgentRanker
-from dragoman.core.states.standing import AgentDescriptor, Reputation
+from dragoman.core.actor import Actor
+from dragoman.core.agent import AgentDescriptor, DescribeAgent, RegisterAgent, Reputation
+from dragoman.core.intent.scoring import AgentRanker
+from dragoman.core.intent.state import UpdateIntent
+from dragoman.core.intent.types import Requirements
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted
-from dragoman.engine.reads.ask import stream_entries
+from dragoman.engine.queries.streams import stream_entries
+from dragoman.engine.request import Accepted
+from dragoman.engine.router import Router
 from dragoman.protocols import ccos
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id

@@ -8,13 +8,13 @@ from time import perf_counter
 
 from bench.aof import AGENT, claim_tasks, task_ids
 from bench.callers import open_hub
-from dragoman.core.commands import ReportOutcome
+from dragoman.core.attempt import ReportOutcome
 from dragoman.engine.hub import Hub
 from dragoman.files.projector import Projector
 from dragoman.protocols import aof
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.beneath import SafeDisk
 from dragoman.system.ids import new_id
+from dragoman.system.safe_fs import SafeDisk
 
 _CONTENT = b"." * 500
 """As long as the file of an ordinary task."""

@@ -14,18 +14,19 @@ from msgspec.structs import replace
 
 from bench.callers import Deed, drive, open_hub
 from bench.raw import RawFront, RawStreams, Written
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask, ProposeHandoff
-from dragoman.engine.artifacts import ExpectedArtifact, StoredArtifact
+from dragoman.core.actor import Actor
+from dragoman.core.handoff.state import ProposeHandoff
+from dragoman.core.task_state import CreateTask
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted
-from dragoman.files.handoffs.artifacts import FileArtifactStore
+from dragoman.engine.ports import ExpectedArtifact, StoredArtifact
+from dragoman.engine.request import Accepted
+from dragoman.engine.router import Router
+from dragoman.files.artifacts import FileArtifactStore
 from dragoman.protocols import acp
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.beneath import SafeDisk
 from dragoman.system.ids import new_id
+from dragoman.system.safe_fs import SafeDisk
 
 SENDER = Actor("agent", "demigod")
 RECIPIENT = Actor("agent", "crank")

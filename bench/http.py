@@ -14,7 +14,7 @@ from bench.http_client import answers_per_second, follow
 from bench.http_process import running
 from bench.http_server import BUSY, OWNER_TOKEN, TOKEN
 from bench.hub import until_idle
-from dragoman.system.open_files import raise_open_file_limit
+from dragoman.system.process_tuning import raise_open_file_limit
 
 _LINES = 500
 """So many messages are in a batch."""

@@ -27,23 +27,23 @@ from starlette.routing import Route
 from bench.aof import AGENT, PERSON, claim_tasks, lay_summaries, task_ids
 from bench.raw import RawFront, RawLog
 from dragoman.config import HttpSettings, Settings
-from dragoman.core.commands import IssueToken, NoteTask, RegisterAgent
-from dragoman.core.tokens import digest_token
+from dragoman.core.agent import IssueToken, RegisterAgent, digest_token
+from dragoman.core.task_state import NoteTask
+from dragoman.engine.auth import Authenticator
+from dragoman.engine.engine import Engine
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.handle import Engine
-from dragoman.engine.hints import CommitHints
 from dragoman.engine.hub import Hub
-from dragoman.engine.identity import Authenticator
-from dragoman.engine.interpreter import Router
-from dragoman.files.tasks.lookup import has_task_file
+from dragoman.engine.router import Router
+from dragoman.engine.subscribe import CommitHints
+from dragoman.files.task_folder import has_task_file
 from dragoman.protocols import aof
 from dragoman.protocols.aof.wire import MESSAGES
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.http import HttpDeps, HttpServer, build_app
-from dragoman.system.beneath import SafeDisk
 from dragoman.system.clock import SystemClock
-from dragoman.system.garbage import freeze_gc, tune_gc
 from dragoman.system.ids import new_id
+from dragoman.system.process_tuning import freeze_gc, tune_gc
+from dragoman.system.safe_fs import SafeDisk
 
 TOKEN = f"drg_{AGENT.name}_{1:012x}_{'s' * 43}"
 OWNER_TOKEN = "drgo_the-owner"

@@ -11,12 +11,12 @@ import uvloop
 
 from bench.callers import Deed, drive, open_hub
 from bench.raw import RawFront, RawLog
-from dragoman.core.actors import Actor
-from dragoman.core.commands import PostMail
+from dragoman.core.actor import Actor
+from dragoman.core.mail import PostMail
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted
+from dragoman.engine.request import Accepted
+from dragoman.engine.router import Router
 from dragoman.protocols import agentmail
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id

@@ -10,16 +10,10 @@ import uvloop
 
 from bench.callers import Deed, drive, open_hub
 from bench.raw import STEPS, RawFront, RawLoop
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    EndAttempt,
-    MoveTask,
-    RenewLease,
-    ReportOutcome,
-)
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, EndAttempt, RenewLease, ReportOutcome
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.ports import Store
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id

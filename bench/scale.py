@@ -10,19 +10,14 @@ from time import perf_counter
 
 from bench.callers import open_hub
 from bench.hub import Caller, started
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    NoteTask,
-    ReleaseTask,
-    ReportOutcome,
-)
-from dragoman.core.deadlines import Backoff
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, ReleaseTask, ReportOutcome
+from dragoman.core.backoff import Backoff
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import TaskQuery
-from dragoman.engine.reads.ask import all_entries
+from dragoman.engine.queries.streams import all_entries
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 

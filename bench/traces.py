@@ -18,17 +18,17 @@ import uvloop
 from bench.callers import Deed, drive
 from bench.raw import RawFront
 from dragoman.bus.local import LocalBus, Subscription, SubscriptionClosed
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
+from dragoman.engine.engine import Engine
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.handle import Engine
-from dragoman.engine.hints import CommitHints
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted
+from dragoman.engine.request import Accepted
+from dragoman.engine.router import Router
+from dragoman.engine.subscribe import CommitHints
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.driver import open_database
-from dragoman.system.chunk_tails import CarryOverFile
+from dragoman.system.carry_over_file import CarryOverFile
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
 from dragoman.text.redact import Redactor

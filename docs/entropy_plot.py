@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 
 from msgspec import Struct
 
-from dragoman.core.rules.entropy import Finding, ObservedTurn, SettledSign, Thresholds, detect_signs
+from dragoman.core.entropy import Finding, ObservedTurn, SettledSign, Thresholds, detect_signs
 from dragoman.protocols import saop
 
 EXAMPLE = Path(__file__).parent / "dialects" / "entropy-example.jsonl"

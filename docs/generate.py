@@ -11,18 +11,20 @@ import msgspec
 
 from dragoman.bootstrap import build_dialects
 from dragoman.config import TABLE_SECTIONS, Settings, iter_sections
+from dragoman.core.attempt_state import OUTCOME_STATUSES
 from dragoman.core.authority import MAY_EDIT, MAY_MANAGE_CREDENTIALS, MAY_MOVE, MAY_REGISTER
+from dragoman.core.base import Role
 from dragoman.core.errors import FAULTS, REFUSALS
-from dragoman.core.events import EVENT_NAMES, Role
-from dragoman.core.moments import format_hours
-from dragoman.core.states.handoff import DEFAULT_SLA_MS, HANDOFF_TRANSITIONS, LEGAL_ACTIONS
-from dragoman.core.states.task import FINAL_STATUSES, OUTCOME_STATUSES, TASK_TRANSITIONS
+from dragoman.core.event_table import EVENT_NAMES
+from dragoman.core.handoff.state import DEFAULT_SLA_MS, HANDOFF_TRANSITIONS, LEGAL_ACTIONS
+from dragoman.core.task_state import FINAL_STATUSES, TASK_TRANSITIONS
+from dragoman.core.timestamps import format_hours
 from dragoman.protocols.saop import TYPES
 from dragoman.surfaces.cli.app import build_cli
-from dragoman.surfaces.cli.mail.compose import FIELD_KINDS, LETTER_FORMS
-from dragoman.surfaces.http.problems import STATUS_BY_CODE, problem
+from dragoman.surfaces.cli.commands.mail_compose import FIELD_KINDS, LETTER_FORMS
+from dragoman.surfaces.http.errors import STATUS_BY_CODE, problem
 from dragoman.surfaces.mcp.tools import build_tools
-from dragoman.text.redact.commands import PROGRAMS
+from dragoman.text.redact.command_lines import PROGRAMS
 from dragoman.text.redact.rules import RULES
 
 # As a script it stands beside the picture, as a module in the folder of both.

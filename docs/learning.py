@@ -12,11 +12,16 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.core.events import AgentAssigned, AgentRated
-from dragoman.core.offers import Requirements
-from dragoman.core.rules.scoring import AgentRanker
-from dragoman.core.rules.threshold import compute_threshold
-from dragoman.core.states.standing import REPUTATION_FOLDS, AgentDescriptor, Evidence, Reputation
+from dragoman.core.agent import (
+    REPUTATION_FOLDS,
+    AgentAssigned,
+    AgentDescriptor,
+    AgentRated,
+    Evidence,
+    Reputation,
+)
+from dragoman.core.intent.scoring import AgentRanker, compute_threshold
+from dragoman.core.intent.types import Requirements
 
 DOCS = Path(__file__).parent
 QUALITIES = (0.9, 0.6, 0.3)

@@ -5,22 +5,22 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from dragoman.bootstrap.duties import ServicePorts, service_groups
-from dragoman.bootstrap.traces import trace_choices
+from dragoman.bootstrap.dialects import trace_choices
+from dragoman.bootstrap.services import ServicePorts, service_groups
 from dragoman.config import Settings
 from dragoman.core.errors import DragomanError, StoreCorrupt
+from dragoman.engine.carry_over import StoredCarryOver
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Router
-from dragoman.engine.rests import StoredCarryOver
+from dragoman.engine.router import Router
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.tree import Tree, tree_root
 from dragoman.notify.notice import Notice
 from dragoman.protocols import saop
 from dragoman.services.checkpointer import Checkpointer
-from dragoman.services.clockwork import Service
 from dragoman.services.notifier import Notifier
+from dragoman.services.scheduler import Service
 from dragoman.services.workq import HubWorkq
-from dragoman.system.chunk_tails import STALE_SECONDS
+from dragoman.system.carry_over_file import STALE_SECONDS
 
 
 class CarryOverInMemory(saop.MemoryCarryOver):

@@ -10,8 +10,9 @@ from time import perf_counter
 from msgspec import Struct
 
 from bench.callers import open_hub
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask, ReportOutcome
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, ReportOutcome
+from dragoman.core.task_state import CreateTask
 from dragoman.engine.ports import Store
 from dragoman.system.ids import new_id
 

@@ -1,20 +1,22 @@
-"""dragoman: a durable hub where software agents hand work to one another.
+"""A durable hub where software agents hand work to one another.
 
-One task model, one tamper-evident ledger, and many dialects on top of them.
+One task model, one tamper-evident ledger, and several protocol dialects on top of them.
 
-The map, from the doors down; each room may import only what stands below it:
+The layers, from the top down; each may import only what stands below it:
 
     __main__   python -m dragoman
-    bootstrap  the only place where all parts meet
-    testing    a hub under a hand-moved clock, for people who test their agents
-    surfaces   the doors: the command line
-    services   what happens when time passes, one duty per file
-    store      where it is kept: memory, SQLite, PostgreSQL
-    system     the outside, handed in: clock, ids, files
-    config     settings: read once, passed down as values
-    engine     what happens to a command
-    ledger     how it is written down
-    core       what is decided; pure
+    bootstrap  the composition root: wires all parts together
+    testing    a hub with a manual clock, for people who test their agents
+    surfaces   command line, HTTP and MCP; beside them client, the SDK for agents
+    services   background services, one per file
+    protocols  the dialects; files: projection of the ledger to a data directory
+    agents     runners that start agents; notify: webhooks and commands
+    store      persistence: memory, SQLite, PostgreSQL
+    system     adapters to the operating system: clock, ids, files, network
+    config     settings, read once and passed down as values
+    engine     request handling: routing, group commit, queries, verification
+    ledger     entries, hash chain, Merkle tree, checkpoints
+    core       decisions, pure
     text       pure text tools
 """
 

@@ -1,4 +1,4 @@
-"""python -m dragoman, and the `dragoman` command."""
+"""Entry point of `python -m dragoman` and of the `dragoman` command."""
 
 import signal
 
@@ -9,10 +9,10 @@ def main() -> None:
     if interrupts_python:
         # Ctrl-C while modules load ends the process at once, without a traceback.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from dragoman.system.garbage import tune_gc
+    from dragoman.system.process_tuning import tune_gc
 
     tune_gc()
-    from dragoman.bootstrap.house import CLI_WIRING
+    from dragoman.bootstrap.cli_wiring import CLI_WIRING
     from dragoman.surfaces.cli.app import run
 
     if interrupts_python:

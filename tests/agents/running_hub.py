@@ -11,16 +11,17 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.bootstrap import open_directory, open_dispatcher
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand, CreateTask
+from dragoman.core.actor import Actor
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
-from dragoman.core.reading import Receipt
-from dragoman.core.states.task import Task
-from dragoman.engine.identity import Authenticator
-from dragoman.engine.reads.ask import TaskView, all_entries, find_task
+from dragoman.core.read import Receipt
+from dragoman.core.task_state import CreateTask, Task
+from dragoman.engine.auth import Authenticator
+from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.ledger.entry import Line, read_line
-from dragoman.services.desk import AgentState
-from dragoman.services.dispatcher import Dispatcher
+from dragoman.services.dispatch.agent_slots import AgentState
+from dragoman.services.dispatch.dispatcher import Dispatcher
 
 PERSON = Actor("human", "hera")
 OWNER_TOKEN = b"the owner's token of a test"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from docs.generate import DOCS
-from dragoman.agents.program import INHERITED_VARIABLES
+from dragoman.agents.program_runner import INHERITED_VARIABLES
 from dragoman.config import parse_settings
-from dragoman.engine.runner import SESSION_VARIABLE
+from dragoman.engine.ports import SESSION_VARIABLE
 from tests.agents.running_hub import FAST, run, running_hub
 from tests.requirements import proves
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ReportOutcome
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ReportOutcome
 from dragoman.core.errors import Refusal, Refused
-from dragoman.engine.identity import Principal
+from dragoman.engine.auth import Principal
 from tests.agents.running_hub import FAST, RunningHub, agent_section, run, running_hub
 from tests.notify.receiver import Receiver, receiving, status
 from tests.requirements import proves

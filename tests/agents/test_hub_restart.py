@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core.actors import HUB_ACTOR
-from dragoman.core.commands import ClaimTask
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.core.actor import HUB_ACTOR
+from dragoman.core.attempt import ClaimTask
+from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.system import process
-from dragoman.system.hub_name import load_or_create_hub_id
 from dragoman.system.ids import new_id
+from dragoman.system.pid_files import PidFiles
 from dragoman.system.process import start_identity
-from dragoman.system.run_marks import PidFiles
+from dragoman.system.state_files import load_or_create_hub_id
 from tests.agents.running_hub import FAST, PERSON, RunningHub, agent_section, run, running_hub
 from tests.requirements import proves
 from tests.traces import Trace

@@ -13,17 +13,18 @@ from threading import Event as ThreadEvent
 import pytest
 
 from dragoman.agents.output import MessageFormat, Pulse
-from dragoman.agents.program import ProgramPorts, ProgramRunner, WorkingFolder
+from dragoman.agents.program_runner import ProgramPorts, ProgramRunner, WorkingFolder
 from dragoman.config import AgentSettings
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CheckpointTask, MoveTask, NoteTask, ReleaseTask
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import CheckpointTask, ReleaseTask
 from dragoman.core.errors import SettingsError
-from dragoman.engine.identity import Principal
-from dragoman.engine.plan import Accepted
-from dragoman.engine.runner import Assignment
-from dragoman.files.tasks.workplace import WorkingFolders
-from dragoman.system.beneath import SafeDisk
+from dragoman.core.task_state import MoveTask, NoteTask
+from dragoman.engine.auth import Principal
+from dragoman.engine.ports import Assignment
+from dragoman.engine.request import Accepted
+from dragoman.files.task_folder import WorkingFolders
 from dragoman.system.process import Process
+from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.redact import Redactor
 from tests.agents.running_hub import FAST, PATIENCE, agent_section, run, running_hub
 from tests.conftest import LONG_RUN

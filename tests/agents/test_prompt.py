@@ -6,10 +6,11 @@ from msgspec.structs import replace
 
 from dragoman.agents.prompt import build_prompt, build_remote_prompt
 from dragoman.bootstrap import build_dialects
-from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.handoff import Handoff, HandoffNote
-from dragoman.core.states.intent import Intent, OpenRequest
-from dragoman.core.states.task import Checkpoint, Delegation
+from dragoman.core.attempt_state import Checkpoint
+from dragoman.core.handoff.state import Handoff, HandoffNote
+from dragoman.core.intent.state import Intent, OpenRequest
+from dragoman.core.task_state import Delegation
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.operation import lint_text
 from dragoman.text.safe_text import HARMFUL
 from tests.core.world import NOW, task

@@ -11,16 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.agents.request import FunctionRunner
-from dragoman.core.actors import HUB_ACTOR, Actor
-from dragoman.core.commands import ExpireRequest, MoveTask, ReleaseTask
+from dragoman.agents.request_runner import FunctionRunner
+from dragoman.core.actor import HUB_ACTOR, Actor
+from dragoman.core.attempt import ReleaseTask
 from dragoman.core.errors import SettingsError
-from dragoman.core.states.intent import Intent
-from dragoman.engine.identity import Principal
-from dragoman.engine.plan import Accepted
-from dragoman.engine.reads.ask import all_entries
-from dragoman.engine.reads.intents import find_intent
-from dragoman.engine.runner import Assignment
+from dragoman.core.intent.state import ExpireRequest, Intent
+from dragoman.core.task_state import MoveTask
+from dragoman.engine.auth import Principal
+from dragoman.engine.ports import Assignment
+from dragoman.engine.queries.intents import find_intent
+from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.request import Accepted
 from tests.agents import function_agents
 from tests.agents.running_hub import FAST, PERSON, RunningHub, run, running_hub
 from tests.notify.receiver import Answer, Receiver, receiving, status, text

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from dragoman.agents.output import Pulse
-from dragoman.agents.pulses import LineRecorder
+from dragoman.agents.output import LineRecorder, Pulse
 from dragoman.core.errors import StoreError
-from dragoman.engine.reads.traces import TraceEvent, trace_page
+from dragoman.engine.queries.traces import TraceEvent, trace_page
 from tests.agents.running_hub import FAST, RunningHub, agent_section, run, running_hub
 from tests.requirements import proves
 

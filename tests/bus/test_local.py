@@ -6,11 +6,18 @@ from contextlib import contextmanager
 
 import pytest
 
-from dragoman.bus.backlog import MAX_TEXT, EventQueue, coalesce, measure
-from dragoman.bus.local import LocalBus, Subscription, SubscriptionClosed
+from dragoman.bus.local import (
+    MAX_TEXT,
+    EventQueue,
+    LocalBus,
+    Subscription,
+    SubscriptionClosed,
+    coalesce,
+    measure,
+)
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.traces import TraceEvent
+from dragoman.engine.queries.traces import TraceEvent
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from tests.protocols.saop.hub import SaopHub, completed, event, invoked, pulse, thought

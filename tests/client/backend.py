@@ -8,13 +8,14 @@ from typing import Any, TypeVar
 
 from dragoman.client import Hub, connect
 from dragoman.config import HttpSettings
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask
-from dragoman.core.deadlines import Backoff
-from dragoman.engine.reads.ask import TaskView, all_entries, find_task
+from dragoman.core.actor import Actor
+from dragoman.core.backoff import Backoff
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.ledger.entry import read_line
-from dragoman.services.promotion import RetryPromotion
-from dragoman.services.recovery import LeaseExpiry
+from dragoman.services.lease_expiry import LeaseExpiry
+from dragoman.services.retry_promotion import RetryPromotion
 from dragoman.store.sqlite import SqliteStore
 from tests.client.relay import Relay, running_relay
 from tests.surfaces.http.hub_server import HERA, START, HubServer, serving

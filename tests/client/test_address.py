@@ -11,7 +11,7 @@ from dragoman.client import HubUnreachable, connect
 from dragoman.client.address import Address, find_address
 from dragoman.core.errors import SettingsError
 from dragoman.system.hub_lock import HubLock
-from dragoman.system.token_file import load_or_create_token
+from dragoman.system.tokens import load_or_create_token
 from tests.certificate import make_certificate
 from tests.client.backend import Backend, run
 from tests.requirements import proves

@@ -6,8 +6,9 @@ import pytest
 
 from dragoman.client import HubUnreachable, LeaseLost, connect, connect_sync
 from dragoman.config import HttpSettings
-from dragoman.core.commands import ClaimTask, MoveTask
+from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import SettingsError
+from dragoman.core.task_state import MoveTask
 from tests.certificate import make_certificate
 from tests.client.backend import HEARTBEAT_MS, Backend, run
 from tests.requirements import proves

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.client import BadAnswer, Hub, HubUnreachable, Refused, Work, connect
-from dragoman.core.commands import RevokeToken
+from dragoman.core.agent import RevokeToken
 from tests.client.backend import Backend, run
 from tests.client.relay import BUSY
 from tests.requirements import proves

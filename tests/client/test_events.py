@@ -7,9 +7,9 @@ import pytest
 
 from dragoman.client import BadAnswer, Event, Gap, Hub, HubUnreachable, Refused
 from dragoman.client.address import Address
-from dragoman.client.follow import OnGap, follow_events, log_gap
+from dragoman.client.event_stream import OnGap, follow_events, log_gap
 from dragoman.client.requests import EventFilter
-from dragoman.client.wire import Transport
+from dragoman.client.transport import Transport
 from dragoman.system.ids import new_id
 from tests.client.backend import Backend, run
 from tests.client.relay import BUSY, GARBLED, PROXY_PAGE

@@ -13,7 +13,8 @@ import pytest
 
 from docs.generate import DOCS
 from dragoman.client import SyncHub, connect_sync
-from dragoman.core.commands import ClaimTask, MoveTask
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.task_state import MoveTask
 from tests.client.backend import Backend
 from tests.e2e.program import restore_signal_handlers
 from tests.requirements import proves

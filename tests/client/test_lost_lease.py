@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from dragoman.client import HubUnreachable, LeaseLost, Work
-from dragoman.core.commands import MoveTask, RevokeToken
+from dragoman.core.agent import RevokeToken
+from dragoman.core.task_state import MoveTask
 from tests.client.backend import HEARTBEAT_MS, Backend, run
 from tests.client.relay import PROXY_PAGE
 from tests.requirements import proves

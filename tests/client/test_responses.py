@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from dragoman.client import BadAnswer, LeaseLost, Refused
-from dragoman.client.answers import (
+from dragoman.client.requests import Request, describe_api, show_task, wait_for_work
+from dragoman.client.transport import (
     PERMANENT_CODES,
     RETRYABLE_STATUSES,
     RawResponse,
@@ -15,9 +16,8 @@ from dragoman.client.answers import (
     parse_batch,
     parse_response,
 )
-from dragoman.client.requests import Request, describe_api, show_task, wait_for_work
 from dragoman.core.errors import FAULTS
-from dragoman.surfaces.http.problems import STATUS_BY_CODE, problem
+from dragoman.surfaces.http.errors import STATUS_BY_CODE, problem
 from dragoman.text.strict_json import encode_json
 from tests.requirements import proves
 

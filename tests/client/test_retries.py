@@ -6,8 +6,7 @@ from math import inf
 import pytest
 
 from dragoman.client import HubUnreachable
-from dragoman.client.answers import NoResponse
-from dragoman.client.wire import Retries
+from dragoman.client.transport import NoResponse, Retries
 from tests.requirements import proves
 
 pytestmark = proves("SDK-CRASH-SAFE")

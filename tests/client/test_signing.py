@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from dragoman.client import NotSent, Refused, Sent, Signer, connect, connect_sync
 from dragoman.client.signing import find_signer
-from dragoman.core.commands import DescribeAgent, SetAgentKey
+from dragoman.core.agent import DescribeAgent, SetAgentKey
 from dragoman.core.errors import Refusal, SettingsError
-from dragoman.engine.reads.intents import find_intent
-from dragoman.engine.signed import SignedMessageVerifier, VerifiedMessage
+from dragoman.engine.queries.intents import find_intent
+from dragoman.engine.signed_requests import SignedMessageVerifier, VerifiedMessage
 from dragoman.text.base64url import encode_base64url
 from tests.client.backend import Backend, run
 from tests.requirements import proves

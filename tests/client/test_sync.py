@@ -19,7 +19,7 @@ from dragoman.client import (
     Work,
     connect_sync,
 )
-from dragoman.core.commands import MoveTask
+from dragoman.core.task_state import MoveTask
 from tests.client.backend import HEARTBEAT_MS, Backend
 from tests.requirements import proves
 

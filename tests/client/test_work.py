@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dragoman.client import Message, NotSent, Refused, Task, Work, Works, connect
-from dragoman.client.lease import MIN_HEARTBEAT_MS, HeldClaim, LeaseTiming
-from dragoman.client.shapes import Claim
-from dragoman.core.commands import DEFAULT_LEASE_MS
-from dragoman.services.costs import attempt_cost
+from dragoman.client.models import Claim
+from dragoman.client.work import MIN_HEARTBEAT_MS, HeldClaim, LeaseTiming
+from dragoman.core.base import DEFAULT_LEASE_MS
+from dragoman.services.dispatch.budget_enforcer import attempt_cost
 from tests.client.backend import HEARTBEAT_MS, Backend, run
 from tests.requirements import proves
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.config import Settings, checks, load_settings, parse_settings
-from dragoman.config.checks import variable_name
+from dragoman.config.checks import RESERVED_VARIABLES, variable_name
 from dragoman.config.sections import section_keys
-from dragoman.config.variables import RESERVED_VARIABLES
 from dragoman.core.errors import SettingsError
-from dragoman.core.offers import Policy
+from dragoman.core.intent.types import Policy
 from tests.requirements import proves
 
 pytestmark = proves("CONFIG-ONCE")

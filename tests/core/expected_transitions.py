@@ -1,6 +1,6 @@
 """Expected transitions and the actors that may make them, by hand from S-TASK and S-ROLE."""
 
-from dragoman.core.events import Status
+from dragoman.core.base import Status
 
 # S-TASK: one line for each status, one letter for each kind of actor that may make the change.
 #

@@ -4,20 +4,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
-    AnyCommand,
     CloseHandoff,
     CompleteHandoff,
     DraftHandoff,
+    Handoff,
+    HandoffStatus,
     ProposeHandoff,
     RejectHandoff,
 )
-from dragoman.core.events import HandoffStatus
-from dragoman.core.reading import Decision
-from dragoman.core.states.handoff import Handoff
+from dragoman.core.read import Decision
 from tests.core.world import ALICE, BOB, NOW, World, held, task
 
 CAROL = Actor("agent", "carol")

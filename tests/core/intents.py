@@ -2,16 +2,14 @@
 
 from typing import Any
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import DelegateIntent, DescribeAgent, ReceiveResult
+from dragoman.core.actor import Actor
+from dragoman.core.agent import AgentRecord, DescribeAgent, Reputation
 from dragoman.core.errors import Refusal
-from dragoman.core.events import AnyEvent
-from dragoman.core.offers import Candidate, Requirements
-from dragoman.core.reading import Decision
-from dragoman.core.rules.scoring import AgentRanker
-from dragoman.core.states.agent import AgentRecord
-from dragoman.core.states.intent import Intent, OpenRequest
-from dragoman.core.states.standing import Reputation
+from dragoman.core.event_table import AnyEvent
+from dragoman.core.intent.scoring import AgentRanker
+from dragoman.core.intent.state import DelegateIntent, Intent, OpenRequest, ReceiveResult
+from dragoman.core.intent.types import Candidate, Requirements
+from dragoman.core.read import Decision
 from tests.core.world import HUMAN, NOW, World
 
 GOAL = "Write python tests for the parser"

@@ -3,18 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AdoptTask,
-    CheckpointTask,
-    ClaimTask,
-    MoveTask,
-    ReportOutcome,
-)
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import CheckpointTask, ClaimTask, ReportOutcome
+from dragoman.core.attempt_state import Checkpoint, TaskCheckpointed, TaskClaimed
+from dragoman.core.base import Status
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Status, TaskAliased, TaskCheckpointed, TaskClaimed, TaskCreated
-from dragoman.core.events import TaskTransitioned as Moved
-from dragoman.core.states.task import Checkpoint
+from dragoman.core.task_state import AdoptTask, MoveTask, TaskAliased, TaskCreated
+from dragoman.core.task_state import TaskTransitioned as Moved
 from tests.core.world import (
     ALICE,
     BOB,

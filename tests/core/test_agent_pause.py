@@ -2,10 +2,15 @@
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import PauseAgent, RegisterAgent, ResumeAgent
-from dragoman.core.events import AgentPaused, AgentResumed
-from dragoman.core.states.agent import Pause
+from dragoman.core.actor import Actor
+from dragoman.core.agent import (
+    AgentPaused,
+    AgentResumed,
+    Pause,
+    PauseAgent,
+    RegisterAgent,
+    ResumeAgent,
+)
 from tests.core.world import HUB, HUMAN, NOW, ORCHESTRATOR, World
 from tests.requirements import proves
 

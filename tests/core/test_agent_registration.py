@@ -4,11 +4,12 @@ from typing import get_args
 
 import pytest
 
-from dragoman.core.actors import Actor, Role
+from dragoman.core.actor import Actor
+from dragoman.core.agent import AgentRecord, AgentRegistered, RegisterAgent
 from dragoman.core.authority import MAY_REGISTER
-from dragoman.core.commands import CreateTask, PostMail, RegisterAgent
-from dragoman.core.events import AgentRegistered
-from dragoman.core.states.agent import AgentRecord
+from dragoman.core.base import Role
+from dragoman.core.mail import PostMail
+from dragoman.core.task_state import CreateTask
 from tests.core.world import (
     ALICE,
     COORDINATOR,

@@ -5,15 +5,15 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, MoveTask, ReleaseTask, RenewLease, ReportOutcome
+from dragoman.core.actor import Actor
+from dragoman.core.agent import AgentRecord
+from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
+from dragoman.core.attempt_state import Lease, TaskClaimed
+from dragoman.core.base import Status
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Status, TaskClaimed
-from dragoman.core.moments import TIMESTAMP_RANGE
-from dragoman.core.reading import LeaseChange, Receipt
-from dragoman.core.states.agent import AgentRecord
-from dragoman.core.states.lease import Lease
-from dragoman.core.states.task import CLAIMABLE_STATUSES
+from dragoman.core.read import LeaseChange, Receipt
+from dragoman.core.task_state import CLAIMABLE_STATUSES, MoveTask
+from dragoman.core.timestamps import TIMESTAMP_RANGE
 from tests.core.world import (
     ALICE,
     BOB,

@@ -5,57 +5,53 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AckMail,
-    AddWorkItem,
-    AdoptTask,
-    AnswerMail,
-    AnyCommand,
-    CancelIntent,
-    CheckpointTask,
-    ClaimTask,
-    ClaimWorkItem,
-    CompleteHandoff,
-    CreateTask,
-    DelegateIntent,
+from dragoman.core.actor import Actor, RejectMessage
+from dragoman.core.agent import (
+    AgentRecord,
     DescribeAgent,
-    DiscardDraft,
-    DraftHandoff,
-    EditTask,
-    EndAttempt,
-    EscalateMail,
-    ExpireRequest,
-    HandoffCommand,
     IssueToken,
-    LinkTask,
-    MoveTask,
-    NoteTask,
     PauseAgent,
-    PostMail,
-    ReadMail,
     RegisterAgent,
-    RejectHandoff,
-    RejectMessage,
-    ReleaseReservations,
-    ReleaseTask,
-    ReleaseWorkItem,
-    RenewLease,
-    ReportOutcome,
-    RequestDelegation,
-    ReserveFiles,
     ResumeAgent,
     RevokeToken,
     SetAgentKey,
-    TaskCommand,
-    UpdateTask,
-    WarnTask,
+)
+from dragoman.core.attempt import (
+    CheckpointTask,
+    ClaimTask,
+    EndAttempt,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+)
+from dragoman.core.base import TaskCommand
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.credential_scope import COMMAND_TASKS
+from dragoman.core.delegation import RequestDelegation
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import (
+    CompleteHandoff,
+    DiscardDraft,
+    DraftHandoff,
+    HandoffCommand,
+    RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.decide import renewal_by_activity
-from dragoman.core.deciding.scope import COMMAND_TASKS
-from dragoman.core.errors import Refusal
-from dragoman.core.states.agent import AgentRecord
+from dragoman.core.intent.state import CancelIntent, DelegateIntent, ExpireRequest
+from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
+from dragoman.core.registry import renewal_by_activity
+from dragoman.core.reservation import ReleaseReservations, ReserveFiles
+from dragoman.core.task_state import (
+    AdoptTask,
+    CreateTask,
+    EditTask,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    UpdateTask,
+    WarnTask,
+)
+from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
 from tests.core.handoffs import activated, offer
 from tests.core.world import ALICE, HUMAN, NOW, TTL, World, WorldRead, held, lease, task
 from tests.requirements import proves

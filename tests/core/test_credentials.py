@@ -4,13 +4,26 @@ from typing import get_args
 
 import pytest
 
-from dragoman.core.actors import Actor, Role
+from dragoman.core.actor import Actor
+from dragoman.core.agent import (
+    REMEMBERED_TOKENS,
+    AgentKeySet,
+    AgentRecord,
+    IssueToken,
+    RegisterAgent,
+    RevokeToken,
+    SetAgentKey,
+    TokenClaim,
+    TokenIssued,
+    TokenRecord,
+    TokenRevoked,
+    digest_token,
+    format_token,
+    parse_token,
+)
 from dragoman.core.authority import MAY_MANAGE_CREDENTIALS
-from dragoman.core.commands import IssueToken, RegisterAgent, RevokeToken, SetAgentKey
-from dragoman.core.events import AgentKeySet, TokenIssued, TokenRevoked
+from dragoman.core.base import Role
 from dragoman.core.limits import MAX_TOKENS, TOKEN_LIFETIME_RANGE_MS
-from dragoman.core.states.agent import REMEMBERED_TOKENS, AgentRecord, TokenRecord
-from dragoman.core.tokens import TokenClaim, digest_token, format_token, parse_token
 from tests.core.world import (
     ALICE,
     BOB,

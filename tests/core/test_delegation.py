@@ -5,30 +5,32 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.base import Status
+from dragoman.core.delegation import (
+    DELEGATION_TRANSITIONS,
     AcceptDelegation,
-    ClaimTask,
-    EditTask,
     EscalateDelegation,
-    LinkTask,
-    MoveTask,
     RejectDelegation,
     RequestDelegation,
 )
-from dragoman.core.deciding.tasks.delegation import DELEGATION_TRANSITIONS
 from dragoman.core.errors import Refusal
-from dragoman.core.events import (
+from dragoman.core.task_state import (
+    ActiveHandoff,
+    Delegation,
     DelegationAccepted,
     DelegationEscalated,
     DelegationRejected,
     DelegationRequested,
-    Status,
+    DelegationState,
+    EditTask,
+    LinkTask,
+    MoveTask,
     TaskBacklinked,
     TaskLinked,
     TaskTransitioned,
 )
-from dragoman.core.states.task import ActiveHandoff, Delegation, DelegationState
 from tests.core.world import (
     ALICE,
     BOB,

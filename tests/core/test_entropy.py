@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.rules.entropy import (
+from dragoman.core.entropy import (
     Finding,
     ObservedTurn,
     SettledSign,

@@ -5,17 +5,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.events import Role
-from dragoman.core.offers import Candidate, Policy, Requirements, ScoreParts
-from dragoman.core.rules.governance import (
+from dragoman.core.agent import AgentDescriptor, AgentRecord, Pause, Reputation
+from dragoman.core.base import Role
+from dragoman.core.intent.governance import (
     GOVERNANCE_RULES,
     agent_visible_texts,
     find_vetoes,
     forbidden_goal_reason,
 )
-from dragoman.core.states.agent import AgentRecord, Pause
-from dragoman.core.states.intent import Intent
-from dragoman.core.states.standing import AgentDescriptor, Reputation
+from dragoman.core.intent.state import Intent
+from dragoman.core.intent.types import Candidate, Policy, Requirements, ScoreParts
 from tests.core.world import NOW
 from tests.core.world import task as make_task
 from tests.requirements import proves

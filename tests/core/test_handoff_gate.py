@@ -5,9 +5,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import AcceptHandoff, ApproveHandoff, CloseHandoff
 from dragoman.core.errors import Refusal
-from dragoman.core.events import HandoffApproved, HandoffNoted, HandoffTransitioned, HandoffVerified
+from dragoman.core.handoff.state import (
+    AcceptHandoff,
+    ApproveHandoff,
+    CloseHandoff,
+    HandoffApproved,
+    HandoffNoted,
+    HandoffTransitioned,
+    HandoffVerified,
+)
 from tests.core.handoffs import (
     accept,
     again,

@@ -5,25 +5,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.agent import AgentRecord, DescribeAgent
+from dragoman.core.attempt import CheckpointTask, ClaimTask, ReportOutcome
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import (
     ActivateHandoff,
-    AdoptTask,
-    CheckpointTask,
-    ClaimTask,
-    DelegateIntent,
-    DescribeAgent,
-    EditTask,
-    ExpireRequest,
     ReassignHandoff,
-    ReceiveResult,
     RejectHandoff,
-    ReportOutcome,
     WithdrawHandoff,
 )
-from dragoman.core.errors import Refusal
-from dragoman.core.offers import Policy
-from dragoman.core.states.agent import AgentRecord
+from dragoman.core.intent.state import DelegateIntent, ExpireRequest, ReceiveResult
+from dragoman.core.intent.types import Policy
+from dragoman.core.task_state import AdoptTask, EditTask
 from tests.core.handoffs import DAVE, accept, accepted, offer, package
 from tests.core.intents import (
     CAROL,

@@ -6,35 +6,37 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    ActivateHandoff,
-    AnyCommand,
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import (
     CheckpointTask,
     ClaimTask,
-    CloseHandoff,
-    CompleteHandoff,
-    EditTask,
     EndAttempt,
     ExpireLease,
-    MoveTask,
-    ReassignHandoff,
-    RejectHandoff,
     RenewLease,
     ReportOutcome,
-    RewindTask,
-    UpdateTask,
+)
+from dragoman.core.attempt_state import TaskClaimed
+from dragoman.core.base import Outcome
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import (
+    ActivateHandoff,
+    CloseHandoff,
+    CompleteHandoff,
+    HandoffTransitioned,
+    ReassignHandoff,
+    RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.errors import Refusal
-from dragoman.core.events import (
-    HandoffTransitioned,
-    Outcome,
-    TaskClaimed,
+from dragoman.core.task_state import (
+    EditTask,
+    MoveTask,
+    RewindTask,
     TaskHandedOver,
     TaskTransitioned,
+    UpdateTask,
 )
-from dragoman.core.moments import TIMESTAMP_RANGE
+from dragoman.core.timestamps import TIMESTAMP_RANGE
 from tests.core.handoffs import (
     CAROL,
     DAVE,

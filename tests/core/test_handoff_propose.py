@@ -6,25 +6,24 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.base import Status
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.package import compute_package_hash, draft_fingerprint
+from dragoman.core.handoff.state import (
     ActivateHandoff,
-    AdoptTask,
-    AnyCommand,
     ApproveHandoff,
-    ClaimTask,
     DiscardDraft,
     DraftHandoff,
-    EditTask,
+    HandoffProposed,
     ReassignHandoff,
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.errors import Refusal
-from dragoman.core.events import HandoffProposed, Status
-from dragoman.core.moments import TIMESTAMP_RANGE
-from dragoman.core.states.handoff_package import compute_package_hash, draft_fingerprint
-from dragoman.core.states.task import Delegation
+from dragoman.core.task_state import AdoptTask, Delegation, EditTask
+from dragoman.core.timestamps import TIMESTAMP_RANGE
 from dragoman.text.canonical import canonical_sha256
 from tests.core.handoffs import (
     CAROL,

@@ -5,30 +5,28 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import CheckpointTask, ClaimTask, EndAttempt, ExpireLease, ReportOutcome
+from dragoman.core.base import Status
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import (
+    DEFAULT_SLA_MS,
     AcceptHandoff,
     ActivateHandoff,
-    AnyCommand,
-    CheckpointTask,
-    ClaimTask,
     CompleteHandoff,
-    CreateTask,
-    EndAttempt,
     EscalateHandoff,
-    ExpireLease,
     ExtendHandoff,
-    MoveTask,
+    HandoffEscalated,
+    HandoffStatus,
+    HandoffTransitioned,
     NoteHandoff,
     ReassignHandoff,
     RejectHandoff,
-    ReportOutcome,
-    RewindTask,
+    handoff_list_keys,
 )
-from dragoman.core.errors import Refusal
-from dragoman.core.events import HandoffEscalated, HandoffTransitioned, Status
-from dragoman.core.moments import TIMESTAMP_RANGE
-from dragoman.core.states.handoff import DEFAULT_SLA_MS, HandoffStatus, handoff_list_keys
+from dragoman.core.task_state import CreateTask, MoveTask, RewindTask
+from dragoman.core.timestamps import TIMESTAMP_RANGE
 from tests.core.handoffs import (
     CAROL,
     accept,

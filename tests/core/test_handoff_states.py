@@ -3,23 +3,25 @@
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import (
+    HANDOFF_TRANSITIONS,
+    LEGAL_ACTIONS,
     ActivateHandoff,
-    AnyCommand,
     ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
     EscalateHandoff,
     ExtendHandoff,
+    HandoffStatus,
+    HandoffTransitioned,
     NoteHandoff,
     ReassignHandoff,
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.errors import Refusal
-from dragoman.core.events import HandoffStatus, HandoffTransitioned
-from dragoman.core.states.handoff import HANDOFF_TRANSITIONS, LEGAL_ACTIONS
 from tests.core.handoffs import accept, at, offer
 from tests.core.world import (
     ALICE,

@@ -6,26 +6,25 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ReportOutcome
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
-    AnyCommand,
     ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
-    DelegateIntent,
     DiscardDraft,
-    EditTask,
     ExtendHandoff,
-    MoveTask,
     ReassignHandoff,
     RejectHandoff,
-    ReportOutcome,
     WithdrawHandoff,
 )
-from dragoman.core.errors import Refusal
-from dragoman.core.reading import Decision
+from dragoman.core.intent.state import DelegateIntent
+from dragoman.core.read import Decision
+from dragoman.core.task_state import EditTask, MoveTask
 from tests.core.handoffs import (
     CAROL,
     DAVE,

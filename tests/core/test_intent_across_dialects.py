@@ -9,30 +9,24 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    ActivateHandoff,
-    CancelIntent,
-    CheckpointTask,
-    ClaimTask,
-    CreateTask,
-    DescribeAgent,
-    EditTask,
-    EndAttempt,
-    ExpireRequest,
-    MoveTask,
-    ReceiveResult,
-    ReleaseTask,
-    ReportOutcome,
-    RequestDelegation,
-    UpdateTask,
-)
+from dragoman.core.actor import Actor
+from dragoman.core.agent import AgentRecord, DescribeAgent
+from dragoman.core.attempt import CheckpointTask, ClaimTask, EndAttempt, ReleaseTask, ReportOutcome
+from dragoman.core.delegation import RequestDelegation
 from dragoman.core.errors import Refusal
-from dragoman.core.events import IntentApproved, IntentCompleted, IntentRejected
-from dragoman.core.offers import Policy
-from dragoman.core.reading import Decision
-from dragoman.core.rules.governance import POLICY_RULES
-from dragoman.core.states.agent import AgentRecord
+from dragoman.core.handoff.state import ActivateHandoff
+from dragoman.core.intent.governance import POLICY_RULES
+from dragoman.core.intent.state import (
+    CancelIntent,
+    ExpireRequest,
+    IntentApproved,
+    IntentCompleted,
+    IntentRejected,
+    ReceiveResult,
+)
+from dragoman.core.intent.types import Policy
+from dragoman.core.read import Decision
+from dragoman.core.task_state import CreateTask, EditTask, MoveTask, UpdateTask
 from tests.core.handoffs import accept, offer
 from tests.core.intents import (
     CAROL,

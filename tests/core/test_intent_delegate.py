@@ -5,25 +5,30 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AnyCommand,
-    CancelIntent,
-    ClaimTask,
-    CreateTask,
-    DelegateIntent,
+from dragoman.core.actor import Actor
+from dragoman.core.agent import (
+    AgentDescriptor,
+    AgentRecord,
     DescribeAgent,
-    MoveTask,
-    ReceiveResult,
+    Reputation,
+    Trust,
+    reputation_list_keys,
 )
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
-from dragoman.core.events import IntentProposed, IntentRejected
+from dragoman.core.intent.state import (
+    CancelIntent,
+    DelegateIntent,
+    IntentProposed,
+    IntentRejected,
+    ReceiveResult,
+    intent_list_keys,
+)
+from dragoman.core.intent.types import Policy
 from dragoman.core.limits import MAX_SKILLS
-from dragoman.core.offers import Policy, Trust
-from dragoman.core.reading import Decision
-from dragoman.core.states.agent import AgentRecord
-from dragoman.core.states.intent import intent_list_keys
-from dragoman.core.states.standing import AgentDescriptor, Reputation, reputation_list_keys
+from dragoman.core.read import Decision
+from dragoman.core.task_state import CreateTask, MoveTask
 from tests.core.intents import (
     CAROL,
     GOAL,

@@ -6,23 +6,21 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AnyCommand,
-    ClaimTask,
+from dragoman.core.actor import Actor
+from dragoman.core.agent import AgentRated
+from dragoman.core.attempt import ClaimTask, ExpireLease, ReleaseTask, ReportOutcome
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.intent.state import (
+    SETTLED_STATES,
     DelegateIntent,
-    EditTask,
-    ExpireLease,
     ExpireRequest,
-    MoveTask,
+    IntentCompleted,
+    IntentFeedbackApplied,
     ReceiveResult,
-    ReleaseTask,
-    ReportOutcome,
     UpdateIntent,
 )
-from dragoman.core.events import AgentRated, IntentCompleted, IntentFeedbackApplied
-from dragoman.core.reading import Decision
-from dragoman.core.states.intent import SETTLED_STATES
+from dragoman.core.read import Decision
+from dragoman.core.task_state import EditTask, MoveTask
 from tests.core.intents import GOAL, HOUR, delegate_intent, rank_candidates, registry
 from tests.core.world import HUB, HUMAN, NOW, World
 from tests.requirements import proves

@@ -5,26 +5,24 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    ClaimTask,
-    CreateTask,
+from dragoman.core.actor import Actor
+from dragoman.core.agent import AgentRecord, DescribeAgent
+from dragoman.core.attempt import ClaimTask, ExpireLease, ReportOutcome
+from dragoman.core.attempt_state import TaskClaimed, TaskRequeued
+from dragoman.core.errors import Refusal
+from dragoman.core.intent.state import (
+    ANOMALIES_PER_MINUTE,
+    MAX_UPDATE_RANGES,
     DelegateIntent,
-    DescribeAgent,
-    EditTask,
-    ExpireLease,
     ExpireRequest,
-    MoveTask,
+    IntentAnomaly,
+    IntentCompleted,
     ReceiveResult,
-    ReportOutcome,
     UpdateIntent,
 )
-from dragoman.core.errors import Refusal
-from dragoman.core.events import IntentAnomaly, IntentCompleted, TaskClaimed, TaskRequeued
 from dragoman.core.limits import MAX_UPDATES
-from dragoman.core.reading import Decision
-from dragoman.core.states.agent import AgentRecord
-from dragoman.core.states.intent import ANOMALIES_PER_MINUTE, MAX_UPDATE_RANGES
+from dragoman.core.read import Decision
+from dragoman.core.task_state import CreateTask, EditTask, MoveTask
 from tests.core.intents import (
     GOAL,
     HOUR,

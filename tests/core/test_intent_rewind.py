@@ -2,18 +2,11 @@
 
 import pytest
 
-from dragoman.core.commands import (
-    ClaimTask,
-    CreateTask,
-    LinkTask,
-    MoveTask,
-    PauseAgent,
-    ReceiveResult,
-    RewindTask,
-)
-from dragoman.core.reading import Decision
-from dragoman.core.states.intent import IntentState
-from dragoman.core.states.task import Task
+from dragoman.core.agent import PauseAgent
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.intent.state import IntentState, ReceiveResult
+from dragoman.core.read import Decision
+from dragoman.core.task_state import CreateTask, LinkTask, MoveTask, RewindTask, Task
 from tests.core.intents import (
     anomaly_detail,
     delegate_intent,

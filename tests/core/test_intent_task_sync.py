@@ -5,30 +5,30 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    ActivateHandoff,
-    AliasTask,
-    AnyCommand,
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import (
     CheckpointTask,
     ClaimTask,
-    CompleteHandoff,
-    CreateTask,
-    DelegateIntent,
-    EditTask,
     EndAttempt,
     ExpireLease,
+    ReleaseTask,
+    ReportOutcome,
+)
+from dragoman.core.base import Outcome
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.handoff.state import ActivateHandoff, CompleteHandoff
+from dragoman.core.intent.state import DelegateIntent, IntentCompleted, ReceiveResult
+from dragoman.core.limits import MAX_UPDATES
+from dragoman.core.read import Decision
+from dragoman.core.task_state import (
+    AliasTask,
+    CreateTask,
+    EditTask,
     LinkTask,
     MoveTask,
     NoteTask,
-    ReceiveResult,
-    ReleaseTask,
-    ReportOutcome,
     UpdateTask,
 )
-from dragoman.core.events import IntentCompleted, Outcome
-from dragoman.core.limits import MAX_UPDATES
-from dragoman.core.reading import Decision
 from tests.core.handoffs import accept, offer, package
 from tests.core.intents import (
     CAROL,

@@ -7,73 +7,71 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.authority import MAY_HOLD
-from dragoman.core.commands import (
-    AcceptDelegation,
-    AckMail,
-    AddWorkItem,
-    AdoptTask,
-    AdvanceWave,
-    AliasTask,
-    AnswerMail,
-    AnyCommand,
-    CancelIntent,
+from dragoman.core.actor import Actor, RejectMessage
+from dragoman.core.agent import (
+    DescribeAgent,
+    IssueToken,
+    PauseAgent,
+    RegisterAgent,
+    ResumeAgent,
+    RevokeToken,
+    SetAgentKey,
+)
+from dragoman.core.attempt import (
     CheckpointTask,
     ClaimTask,
-    ClaimWorkItem,
-    CreateTask,
-    DelegateIntent,
-    DescribeAgent,
-    DiscardDraft,
-    DraftHandoff,
-    EditTask,
     EndAttempt,
-    EscalateDelegation,
-    EscalateEntropy,
-    EscalateMail,
     ExpireLease,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+    SetLeaseDuration,
+)
+from dragoman.core.attempt_state import Lease, TaskReported, TaskRequeued, grant_lease, renew_lease
+from dragoman.core.authority import MAY_HOLD
+from dragoman.core.base import Role, Status
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.delegation import (
+    AcceptDelegation,
+    EscalateDelegation,
+    RejectDelegation,
+    RequestDelegation,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import DiscardDraft, DraftHandoff, HandoffCommand, ProposeHandoff
+from dragoman.core.intent.state import (
+    CancelIntent,
+    DelegateIntent,
     ExpireRequest,
-    HandoffCommand,
-    IssueToken,
+    ReceiveResult,
+    UpdateIntent,
+)
+from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
+from dragoman.core.registry import renewal_by_activity
+from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
+from dragoman.core.task_state import (
+    ActiveHandoff,
+    AdoptTask,
+    AliasTask,
+    CreateTask,
+    EditTask,
     LinkTask,
     MoveTask,
     NoteTask,
-    PauseAgent,
-    PostMail,
-    ProposeHandoff,
-    ReadMail,
-    ReceiveResult,
-    RecordTrace,
-    RecordTurn,
-    RegisterAgent,
-    RejectDelegation,
-    RejectMessage,
-    ReleaseReservations,
-    ReleaseTask,
-    ReleaseWorkItem,
-    RenewLease,
-    RenewReservations,
-    ReportOutcome,
-    RequestDelegation,
-    RequestTransition,
-    ReserveFiles,
-    ResumeAgent,
-    RevokeToken,
     RewindTask,
-    SetAgentKey,
-    SetLeaseDuration,
-    SettleEntropy,
-    StartWave,
-    UpdateIntent,
+    Task,
     UpdateTask,
     WarnTask,
 )
-from dragoman.core.decide import renewal_by_activity
-from dragoman.core.errors import Refusal
-from dragoman.core.events import Role, Status, TaskReported, TaskRequeued
-from dragoman.core.states.lease import Lease, grant_lease, renew_lease
-from dragoman.core.states.task import ActiveHandoff, Task
+from dragoman.core.trace import (
+    EscalateEntropy,
+    RecordTrace,
+    RecordTurn,
+    RequestTransition,
+    SettleEntropy,
+)
+from dragoman.core.wave import AdvanceWave, StartWave
+from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
 from tests.core.world import (
     ALICE,
     BOB,

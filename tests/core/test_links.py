@@ -5,10 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask, LinkTask, MoveTask
-from dragoman.core.deciding.tasks import links
-from dragoman.core.events import LinkKind, Status, TaskBacklinked, TaskLinked, TaskUnblocked
+from dragoman.core import task as links
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.base import LinkKind, Status
+from dragoman.core.task_state import (
+    CreateTask,
+    LinkTask,
+    MoveTask,
+    TaskBacklinked,
+    TaskLinked,
+    TaskUnblocked,
+)
 from tests.core.world import (
     ALICE,
     COORDINATOR,

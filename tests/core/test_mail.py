@@ -5,28 +5,27 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.mail import (
+    LATE_KIND,
     AckMail,
     AnswerMail,
-    AnyCommand,
-    CreateTask,
     EscalateMail,
-    PostMail,
-    ReadMail,
-    RegisterAgent,
-)
-from dragoman.core.deciding.mail.mailing import LATE_KIND
-from dragoman.core.errors import Refusal
-from dragoman.core.events import (
+    Mail,
     MailAcked,
     MailAnswered,
     MailEscalated,
     MailPosted,
     MailRead,
+    PostMail,
+    ReadMail,
+    mail_list_keys,
 )
-from dragoman.core.moments import TIMESTAMP_RANGE
-from dragoman.core.states.letter import Mail, mail_list_keys
+from dragoman.core.task_state import CreateTask
+from dragoman.core.timestamps import TIMESTAMP_RANGE
 from tests.core.world import (
     ALICE,
     BOB,

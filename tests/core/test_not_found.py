@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dragoman
-from dragoman.core import missing
+from dragoman.core import not_found
 from dragoman.core.errors import REFUSALS, Refusal
 from dragoman.surfaces.cli.commands import GROUPS, TOP_LEVEL
 from tests.requirements import proves
@@ -19,8 +19,8 @@ SOURCE = Path(dragoman.__file__).parent
 CODES = frozenset(code for code in REFUSALS if code.endswith("_not_found"))
 SENTENCES: dict[str, Callable[..., Refusal]] = {
     name: made
-    for name, made in inspect.getmembers(missing, inspect.isfunction)
-    if made.__module__ == missing.__name__
+    for name, made in inspect.getmembers(not_found, inspect.isfunction)
+    if made.__module__ == not_found.__name__
 }
 BEGIN_WITH_EXISTING_NAME = {"token", "task_then", "intent_of", "reservations_of"}
 """Sentences that begin with a name that exists."""

@@ -8,26 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    ClaimTask,
-    EndAttempt,
-    ExpireLease,
-    MoveTask,
-    RenewLease,
-    ReportOutcome,
-)
-from dragoman.core.deadlines import Backoff, backoff_delay
-from dragoman.core.events import (
-    Outcome,
-    Status,
-    TaskReported,
-    TaskRequeued,
-    TaskTransitioned,
-    TaskUnblocked,
-)
-from dragoman.core.reading import Decision
-from dragoman.core.states.task import OUTCOME_STATUSES
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, EndAttempt, ExpireLease, RenewLease, ReportOutcome
+from dragoman.core.attempt_state import OUTCOME_STATUSES, TaskReported, TaskRequeued
+from dragoman.core.backoff import Backoff, backoff_delay
+from dragoman.core.base import Outcome, Status
+from dragoman.core.read import Decision
+from dragoman.core.task_state import MoveTask, TaskTransitioned, TaskUnblocked
 from tests.core.world import (
     ALICE,
     BOB,

@@ -8,38 +8,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from dragoman.core.actors import Actor, ActorRecord
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor, ActorRecord, RejectMessage
+from dragoman.core.agent import (
+    AgentDescriptor,
+    AgentRecord,
+    Evidence,
+    RegisterAgent,
+    Reputation,
+    TokenRecord,
+)
+from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
+from dragoman.core.attempt_state import Checkpoint, Lease, Report
+from dragoman.core.backoff import Backoff
+from dragoman.core.command_table import AnyCommand, command_name
+from dragoman.core.delegation import RequestDelegation
+from dragoman.core.event_table import EVENT_NAMES, AnyEvent
+from dragoman.core.intent.state import ClosedRequest, Intent, OpenRequest
+from dragoman.core.intent.types import Candidate, Policy, Requirements, ScoreParts
+from dragoman.core.mail import Mail, PostMail
+from dragoman.core.read import Decision, LeaseChange, Receipt
+from dragoman.core.registry import DECIDERS
+from dragoman.core.reservation import Reservations
+from dragoman.core.task_state import (
+    PRIORITY_RANK,
     AdoptTask,
-    AnyCommand,
-    ClaimTask,
     CreateTask,
+    Delegation,
     EditTask,
     LinkTask,
     MoveTask,
     NoteTask,
-    PostMail,
-    RegisterAgent,
-    RejectMessage,
-    RenewLease,
-    ReportOutcome,
-    RequestDelegation,
+    Task,
     UpdateTask,
-    command_name,
 )
-from dragoman.core.deadlines import Backoff
-from dragoman.core.decide import DECIDERS
-from dragoman.core.events import EVENT_NAMES, AnyEvent
-from dragoman.core.offers import Candidate, Policy, Requirements, ScoreParts
-from dragoman.core.reading import Decision, LeaseChange, Receipt
-from dragoman.core.states.agent import AgentRecord, TokenRecord
-from dragoman.core.states.intent import ClosedRequest, Intent, OpenRequest
-from dragoman.core.states.lease import Lease
-from dragoman.core.states.letter import Mail
-from dragoman.core.states.reservations import Reservations
-from dragoman.core.states.standing import AgentDescriptor, Evidence, Reputation
-from dragoman.core.states.task import PRIORITY_RANK, Checkpoint, Delegation, Report, Task
-from dragoman.core.states.wave import Wave
+from dragoman.core.wave import Wave
 from tests.core.world import ALICE, HUMAN, World, held, task
 from tests.requirements import proves
 

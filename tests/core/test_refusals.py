@@ -9,19 +9,21 @@ from msgspec.structs import replace
 
 import dragoman
 from dragoman.core import errors
-from dragoman.core.actors import (
+from dragoman.core.actor import (
     HUB_ACTOR,
     RECEIVED_PER_MINUTE,
     REFUSALS_PER_MINUTE,
     REMEMBERED_REFUSALS,
     Actor,
     ActorRecord,
+    CommandRefused,
+    MessageReceived,
+    RejectMessage,
     fold_received,
     fold_refused,
     record_received_message,
     record_refusal,
 )
-from dragoman.core.commands import RejectMessage
 from dragoman.core.errors import (
     FAULTS,
     REFUSALS,
@@ -33,7 +35,6 @@ from dragoman.core.errors import (
     StoreLost,
     StoreUnavailable,
 )
-from dragoman.core.events import CommandRefused, MessageReceived
 from tests.core.world import ALICE, HUMAN, NOW, OBSERVER, World, held, task
 from tests.requirements import proves
 

@@ -3,13 +3,23 @@
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, RewindTask
-from dragoman.core.deciding.tasks.rewinding import restorable_state, without_attempt
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.attempt_state import Checkpoint, Report
+from dragoman.core.base import Status
 from dragoman.core.errors import Refusal
-from dragoman.core.events import RestoredState, Status, TaskLinked, TaskRewound, TaskUnblocked
-from dragoman.core.states.moves import STATUS_CHANGES, StatusChange, status_change_of
-from dragoman.core.states.task import Checkpoint, Report, Task
+from dragoman.core.task import restorable_state, without_attempt
+from dragoman.core.task_state import (
+    STATUS_CHANGES,
+    RestoredState,
+    RewindTask,
+    StatusChange,
+    Task,
+    TaskLinked,
+    TaskRewound,
+    TaskUnblocked,
+    status_change_of,
+)
 from tests.core.handoffs import accepted, activated, offered
 from tests.core.world import (
     ALICE,

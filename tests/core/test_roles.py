@@ -15,90 +15,99 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AcceptDelegation,
-    AcceptHandoff,
-    AckMail,
-    ActivateHandoff,
-    AddWorkItem,
-    AdoptTask,
-    AdvanceWave,
-    AliasTask,
-    AnswerMail,
-    AnyCommand,
-    ApproveHandoff,
-    CancelIntent,
-    CheckpointTask,
-    ClaimTask,
-    ClaimWorkItem,
-    CloseHandoff,
-    CompleteHandoff,
-    CreateTask,
-    DelegateIntent,
+from dragoman.core.actor import Actor, RejectMessage
+from dragoman.core.agent import (
+    AgentRecord,
     DescribeAgent,
-    DiscardDraft,
-    DraftHandoff,
-    EditTask,
-    EndAttempt,
-    EscalateDelegation,
-    EscalateEntropy,
-    EscalateHandoff,
-    EscalateMail,
-    ExpireLease,
-    ExpireRequest,
-    ExtendHandoff,
     IssueToken,
-    LinkTask,
-    MoveTask,
-    NoteHandoff,
-    NoteTask,
+    Pause,
     PauseAgent,
-    PostMail,
-    ProposeHandoff,
-    ReadMail,
-    ReassignHandoff,
-    ReceiveResult,
-    RecordTrace,
-    RecordTurn,
     RegisterAgent,
-    RejectDelegation,
-    RejectHandoff,
-    RejectMessage,
-    ReleaseReservations,
-    ReleaseTask,
-    ReleaseWorkItem,
-    RenewLease,
-    RenewReservations,
-    ReportOutcome,
-    RequestDelegation,
-    RequestTransition,
-    ReserveFiles,
+    Reputation,
     ResumeAgent,
     RevokeToken,
-    RewindTask,
     SetAgentKey,
+    TokenRecord,
+)
+from dragoman.core.attempt import (
+    CheckpointTask,
+    ClaimTask,
+    EndAttempt,
+    ExpireLease,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
     SetLeaseDuration,
-    SettleEntropy,
-    StartWave,
-    UpdateIntent,
-    UpdateTask,
-    WarnTask,
-    WithdrawHandoff,
-    command_name,
+)
+from dragoman.core.attempt_state import Report
+from dragoman.core.base import Status
+from dragoman.core.command_table import AnyCommand, command_name
+from dragoman.core.delegation import (
+    AcceptDelegation,
+    EscalateDelegation,
+    RejectDelegation,
+    RequestDelegation,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.events import HandoffStatus, Status, WaveBead
-from dragoman.core.states.agent import AgentRecord, Pause, TokenRecord
-from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.intent import Intent, OpenRequest
-from dragoman.core.states.letter import Mail
-from dragoman.core.states.reservations import Reservation, Reservations
-from dragoman.core.states.standing import Reputation
-from dragoman.core.states.task import ActiveHandoff, Delegation, Report
-from dragoman.core.states.trace import TurnLog
-from dragoman.core.states.wave import Wave
-from dragoman.core.states.work_item import WorkItem
+from dragoman.core.handoff.state import (
+    AcceptHandoff,
+    ActivateHandoff,
+    ApproveHandoff,
+    CloseHandoff,
+    CompleteHandoff,
+    DiscardDraft,
+    DraftHandoff,
+    EscalateHandoff,
+    ExtendHandoff,
+    Handoff,
+    HandoffStatus,
+    NoteHandoff,
+    ProposeHandoff,
+    ReassignHandoff,
+    RejectHandoff,
+    WithdrawHandoff,
+)
+from dragoman.core.intent.state import (
+    CancelIntent,
+    DelegateIntent,
+    ExpireRequest,
+    Intent,
+    OpenRequest,
+    ReceiveResult,
+    UpdateIntent,
+)
+from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, Mail, PostMail, ReadMail
+from dragoman.core.reservation import (
+    ReleaseReservations,
+    RenewReservations,
+    Reservation,
+    Reservations,
+    ReserveFiles,
+)
+from dragoman.core.task_state import (
+    ActiveHandoff,
+    AdoptTask,
+    AliasTask,
+    CreateTask,
+    Delegation,
+    EditTask,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    RewindTask,
+    UpdateTask,
+    WarnTask,
+)
+from dragoman.core.trace import (
+    EscalateEntropy,
+    RecordTrace,
+    RecordTurn,
+    RequestTransition,
+    SettleEntropy,
+    TurnLog,
+)
+from dragoman.core.wave import AdvanceWave, StartWave, Wave, WaveBead
+from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem, WorkItem
 from tests.core.handoffs import package
 from tests.core.world import (
     COORDINATOR,

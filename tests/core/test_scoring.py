@@ -7,20 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
-from dragoman.core.offers import Candidate, Requirements, Trust
-from dragoman.core.rules.scoring import NEWCOMER_INTERVAL, TURN_BONUS, AgentRanker
-from dragoman.core.rules.threshold import (
+from dragoman.core.agent import EVIDENCE_HALF_LIFE_MS, AgentDescriptor, Evidence, Reputation, Trust
+from dragoman.core.intent.scoring import (
     BASE_THRESHOLD,
     MAX_THRESHOLD,
     MIN_THRESHOLD,
+    NEWCOMER_INTERVAL,
+    TURN_BONUS,
+    AgentRanker,
     compute_threshold,
 )
-from dragoman.core.states.standing import (
-    EVIDENCE_HALF_LIFE_MS,
-    AgentDescriptor,
-    Evidence,
-    Reputation,
-)
+from dragoman.core.intent.types import Candidate, Requirements
 from tests.core.world import NOW
 from tests.requirements import proves
 

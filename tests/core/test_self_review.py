@@ -2,9 +2,10 @@
 
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, MoveTask, ReportOutcome
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, ReportOutcome
 from dragoman.core.errors import Refusal
+from dragoman.core.task_state import MoveTask
 from tests.core.world import ALICE, HUMAN, ORCHESTRATOR, World, task
 from tests.requirements import proves
 

@@ -3,20 +3,23 @@
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.read import Decision, Receipt
+from dragoman.core.task_state import (
     AdoptTask,
     AliasTask,
-    AnyCommand,
-    ClaimTask,
     CreateTask,
     LinkTask,
     NoteTask,
+    Task,
+    TaskAliased,
+    TaskBacklinked,
+    TaskCreated,
+    TaskNoted,
 )
-from dragoman.core.errors import Refusal
-from dragoman.core.events import TaskAliased, TaskBacklinked, TaskCreated, TaskNoted
-from dragoman.core.reading import Decision, Receipt
-from dragoman.core.states.task import Task
 from tests.core.world import (
     ALICE,
     BOB,

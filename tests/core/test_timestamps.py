@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.core.moments import (
+from dragoman.core.timestamps import (
     format_duration,
     format_hours,
     format_rough_duration,

@@ -3,20 +3,22 @@
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.task_state import CreateTask
+from dragoman.core.trace import (
+    MAX_OPEN_CALLS,
+    MAX_REMEMBERED,
     EscalateEntropy,
     RecordTrace,
     RecordTurn,
     RequestTransition,
     SettleEntropy,
+    Trace,
 )
-from dragoman.core.states.trace import MAX_OPEN_CALLS, MAX_REMEMBERED, Trace
-from dragoman.engine.reads.traces import ScanLimit, trace_page
-from dragoman.engine.verifying.logs import wrong_log_rows
+from dragoman.engine.queries.traces import ScanLimit, trace_page
+from dragoman.engine.verify import wrong_log_rows
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves
 

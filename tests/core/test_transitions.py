@@ -4,13 +4,13 @@ from typing import get_args
 
 import pytest
 
-from dragoman.core.actors import Actor, Role
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
 from dragoman.core.authority import MAY_DISPATCH, MAY_MOVE, MAY_WRITE
-from dragoman.core.commands import ClaimTask, MoveTask
+from dragoman.core.base import Role, Status
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Status, TaskTransitioned
-from dragoman.core.reading import Decision
-from dragoman.core.states.task import FINAL_STATUSES, TASK_TRANSITIONS
+from dragoman.core.read import Decision
+from dragoman.core.task_state import FINAL_STATUSES, TASK_TRANSITIONS, MoveTask, TaskTransitioned
 from tests.core.expected_transitions import EXPECTED_TRANSITIONS
 from tests.core.world import (
     ALICE,

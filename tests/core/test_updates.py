@@ -4,12 +4,22 @@ from typing import get_args
 
 import pytest
 
-from dragoman.core.actors import Actor, Role
+from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_EDIT
-from dragoman.core.commands import CreateTask, EditTask, MoveTask, UpdateTask, WarnTask
+from dragoman.core.base import Role, Status
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Status, TaskEdited, TaskProgressed, TaskTransitioned, TaskWarned
-from dragoman.core.reading import Decision
+from dragoman.core.read import Decision
+from dragoman.core.task_state import (
+    CreateTask,
+    EditTask,
+    MoveTask,
+    TaskEdited,
+    TaskProgressed,
+    TaskTransitioned,
+    TaskWarned,
+    UpdateTask,
+    WarnTask,
+)
 from tests.core.expected_transitions import EXPECTED_TRANSITIONS
 from tests.core.world import (
     ALICE,

@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from dragoman.core.base import Status
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Status, WaveBead
 from dragoman.core.limits import MAX_RESERVED_PATTERNS
-from dragoman.core.states.reservations import FindTask, Reservation
-from dragoman.core.states.task import Task
-from dragoman.core.states.wave import (
+from dragoman.core.reservation import FindTask, Reservation
+from dragoman.core.task_state import Task
+from dragoman.core.wave import (
     ENDED_STATUSES,
     Wave,
+    WaveBead,
     WavePlan,
     format_closing_report,
     plan_wave,

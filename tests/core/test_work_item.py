@@ -2,9 +2,15 @@
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AddWorkItem, AnyCommand, ClaimWorkItem, ReleaseWorkItem
-from dragoman.core.events import WorkItemAdded, WorkItemOwnerChanged
+from dragoman.core.actor import Actor
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.work_item import (
+    AddWorkItem,
+    ClaimWorkItem,
+    ReleaseWorkItem,
+    WorkItemAdded,
+    WorkItemOwnerChanged,
+)
 from tests.core.world import ALICE, BOB, HUB, HUMAN, OBSERVER, World, events_of
 from tests.requirements import proves
 

@@ -5,31 +5,26 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand, ClaimTask
-from dragoman.core.decide import decide
+from dragoman.core.actor import Actor, CommandRefused, MessageReceived
+from dragoman.core.agent import AgentRecord, Reputation
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.attempt_state import Lease
+from dragoman.core.base import Status
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
-from dragoman.core.events import (
-    AnyEvent,
-    CommandRefused,
-    IntentDispatched,
-    MessageReceived,
-    Status,
-)
+from dragoman.core.event_table import AnyEvent
+from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import check_alias, check_task_id
-from dragoman.core.reading import Decision
-from dragoman.core.states.agent import AgentRecord
-from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.intent import Intent
-from dragoman.core.states.lease import Lease
-from dragoman.core.states.letter import Mail
-from dragoman.core.states.reservations import Reservations
-from dragoman.core.states.standing import Reputation
-from dragoman.core.states.task import Task
-from dragoman.core.states.trace import RecordedEntry, Trace, TurnLog
-from dragoman.core.states.wave import TimedEvent, Wave
-from dragoman.core.states.work_item import WorkItem
-from dragoman.ledger.views import fold
+from dragoman.core.intent.state import Intent, IntentDispatched
+from dragoman.core.mail import Mail
+from dragoman.core.read import Decision, TimedEvent
+from dragoman.core.registry import decide
+from dragoman.core.reservation import Reservations
+from dragoman.core.task_state import Task
+from dragoman.core.trace import RecordedEntry, Trace, TurnLog
+from dragoman.core.wave import Wave
+from dragoman.core.work_item import WorkItem
+from dragoman.ledger.stream_state import fold
 
 NOW = 1_770_647_400_000
 """2026-02-09T14:30:00.000Z."""

@@ -11,10 +11,11 @@ from typing import Any
 import apsw
 
 from dragoman.bootstrap import open_directory
-from dragoman.core.actors import Actor
-from dragoman.engine.verifying.verify import Finding, check_ledger, check_stored_states
+from dragoman.core.actor import Actor
+from dragoman.engine.ledger_slices import Finding
+from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.ledger.checkpoint import Checkpoint, read_checkpoint_lines
-from dragoman.surfaces.cli.place import DataDirectory
+from dragoman.surfaces.cli.data_directory import DataDirectory
 from tests.forked import fork
 
 PERSON = Actor("human", "lea")

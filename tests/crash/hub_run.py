@@ -16,23 +16,23 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from dragoman.bootstrap.places import EngineParts, open_on_store
+from dragoman.bootstrap.data_directory import EngineParts, open_on_store
 from dragoman.bootstrap.stores import open_store
 from dragoman.config import Settings
 from dragoman.core.errors import Refusal
-from dragoman.core.reading import Receipt
-from dragoman.engine.handle import Engine, Failpoint
-from dragoman.engine.hints import CommitHints, DirtyStreams
-from dragoman.engine.reads.ask import all_entries
+from dragoman.core.read import Receipt
+from dragoman.engine.engine import Engine, Failpoint
+from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.request import Outcome, Request
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.engine.subscribe import CommitHints, DirtyStreams
+from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.notify.notice import Notice, NoticeBuilder
 from dragoman.services.notifier import Notifier
-from dragoman.surfaces.cli.place import DataDirectory
+from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id
 from dragoman.system.keys import load_or_create_keys
-from dragoman.system.outbox import OutboxFiles
+from dragoman.system.state_files import OutboxFiles
 from tests.crash.data_directories import valid_checkpoints
 from tests.crash.kill_points import Kill, KillPoints
 from tests.crash.scenario import SCENARIO, START

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.bootstrap.places import import_archive
+from dragoman.bootstrap.archives import import_archive
 from tests.crash.hub_run import Report, Reporter
 from tests.crash.kill_points import Kill, KillPoints
 

@@ -9,30 +9,21 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.handoff.package import add_hub_fields, seal_package
+from dragoman.core.handoff.state import (
     AcceptHandoff,
-    AckMail,
     ActivateHandoff,
-    AnyCommand,
-    ClaimTask,
     CloseHandoff,
     CompleteHandoff,
-    CreateTask,
-    LinkTask,
-    MoveTask,
-    NoteTask,
-    PostMail,
     ProposeHandoff,
-    ReadMail,
-    RecordTrace,
-    RecordTurn,
-    ReleaseReservations,
-    RenewLease,
-    ReportOutcome,
-    ReserveFiles,
 )
-from dragoman.core.states.handoff_package import add_hub_fields, seal_package
+from dragoman.core.mail import AckMail, PostMail, ReadMail
+from dragoman.core.reservation import ReleaseReservations, ReserveFiles
+from dragoman.core.task_state import CreateTask, LinkTask, MoveTask, NoteTask
+from dragoman.core.trace import RecordTrace, RecordTurn
 
 START: Final = 1_770_670_500_000
 """2026-02-09T20:55:00Z."""

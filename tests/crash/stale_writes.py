@@ -3,29 +3,31 @@
 from collections.abc import Mapping
 from typing import Final
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AliasTask,
-    AnyCommand,
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import (
     CheckpointTask,
     ClaimTask,
-    CreateTask,
-    EditTask,
     EndAttempt,
-    LinkTask,
-    MoveTask,
-    NoteTask,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
+)
+from dragoman.core.backoff import Backoff
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.task_state import (
+    AliasTask,
+    CreateTask,
+    EditTask,
+    LinkTask,
+    MoveTask,
+    NoteTask,
     UpdateTask,
 )
-from dragoman.core.deadlines import Backoff
-from dragoman.core.errors import Refusal
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import TaskView, find_task
-from dragoman.services.promotion import RetryPromotion
-from dragoman.services.recovery import LeaseExpiry
+from dragoman.engine.queries.tasks import TaskView, find_task
+from dragoman.services.lease_expiry import LeaseExpiry
+from dragoman.services.retry_promotion import RetryPromotion
 from dragoman.system.clock import ManualClock
 
 LEA: Final = Actor("human", "lea")

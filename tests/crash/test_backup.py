@@ -10,16 +10,17 @@ from typing import Self
 
 import pytest
 
-from dragoman.bootstrap.backups import restore_backup
+from dragoman.bootstrap.archives import restore_backup
 from dragoman.bootstrap.stores import open_store
-from dragoman.core.commands import ClaimTask, CreateTask, NoteTask
+from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import Refusal
+from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.request import Committed
 from dragoman.files.archives.backup import check_backup
-from dragoman.files.problems import TargetTaken
+from dragoman.files.errors import TargetTaken
 from dragoman.ledger.entry import read_line
-from dragoman.surfaces.cli.place import DataDirectory
-from dragoman.system.token_file import load_or_create_token
+from dragoman.surfaces.cli.data_directory import DataDirectory
+from dragoman.system.tokens import load_or_create_token
 from tests.conftest import LONG_RUN
 from tests.crash.data_directories import (
     ADA,

@@ -6,16 +6,17 @@ from typing import Final
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RenewLease, ReportOutcome
-from dragoman.core.deadlines import Backoff
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
+from dragoman.core.backoff import Backoff
 from dragoman.core.errors import Refusal
-from dragoman.engine.handle import Engine
+from dragoman.core.task_state import CreateTask, NoteTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import TaskView, find_task
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
-from dragoman.services.promotion import RetryPromotion
-from dragoman.services.recovery import LeaseExpiry
+from dragoman.engine.queries.tasks import TaskView, find_task
+from dragoman.engine.verify import check_ledger, check_stored_states
+from dragoman.services.lease_expiry import LeaseExpiry
+from dragoman.services.retry_promotion import RetryPromotion
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id

@@ -16,8 +16,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dragoman.bootstrap.places import open_directory
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.bootstrap.data_directory import open_directory
+from dragoman.engine.verify import check_ledger, check_stored_states
 from tests.conftest import LONG_RUN
 from tests.crash.campaign import (
     KILLED,

@@ -11,13 +11,13 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.bus.local import LocalBus
-from dragoman.core.commands import CreateTask, RecordTrace
-from dragoman.engine.handle import Engine
-from dragoman.engine.hints import CommitHints
+from dragoman.core.task_state import CreateTask
+from dragoman.core.trace import RecordTrace
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Outcome, Request
-from dragoman.engine.subscribe import follow
+from dragoman.engine.subscribe import CommitHints, follow
 from dragoman.ledger.entry import Entry
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock

@@ -12,24 +12,23 @@ from typing import Final, TypeVar
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask, MoveTask, RegisterAgent, RevokeToken
-from dragoman.core.deadlines import Backoff
+from dragoman.core.actor import Actor
+from dragoman.core.agent import RegisterAgent, RevokeToken
+from dragoman.core.backoff import Backoff
 from dragoman.core.errors import Refusal
-from dragoman.engine.handle import Engine
-from dragoman.engine.hints import CommitHints
+from dragoman.core.task_state import CreateTask, MoveTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import StreamRow, Transaction
-from dragoman.engine.runner import Assignment, OnMessage, RunExit
-from dragoman.engine.tail import RecentEntries
+from dragoman.engine.ports import Assignment, OnMessage, RunExit, StreamRow, Transaction
+from dragoman.engine.subscribe import CommitHints, RecentEntries
 from dragoman.ledger.entry import Entry
-from dragoman.services.attempt import RunPolicy
-from dragoman.services.clockwork import GroupWorker, ServiceGroup
-from dragoman.services.desk import AgentSpec
-from dragoman.services.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
+from dragoman.services.dispatch.agent_run import RunPolicy
+from dragoman.services.dispatch.agent_slots import AgentSpec
+from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
+from dragoman.services.scheduler import GroupWorker, ServiceGroup
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http.feed import Feed
-from dragoman.surfaces.http.stays import StreamLimits
+from dragoman.surfaces.http.limits import StreamLimits
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds
 from tests.crash.scenario import START

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.bootstrap.house import CLI_WIRING
+from dragoman.bootstrap.cli_wiring import CLI_WIRING
 from dragoman.surfaces.cli.app import main
 
 _OF_THE_SHELL = re.compile(r" [<>|] | && ")

@@ -8,8 +8,9 @@ from typing import Any, get_args
 import pytest
 
 from docs.generate import DOCS
-from dragoman.bootstrap.house import CLI_WIRING
-from dragoman.core.events import (
+from dragoman.bootstrap.cli_wiring import CLI_WIRING
+from dragoman.core.handoff.state import (
+    Handoff,
     HandoffApproved,
     HandoffEscalated,
     HandoffEvent,
@@ -19,10 +20,9 @@ from dragoman.core.events import (
     HandoffVerified,
     RejectReason,
 )
-from dragoman.core.states.handoff import Handoff
 from dragoman.engine.operation import lint_text
-from dragoman.files.handoffs.lines import EventContext, render_keys
-from dragoman.protocols.acp.actions import ACTION_NAMES
+from dragoman.files.handoff_log import EventContext, render_keys
+from dragoman.protocols.acp.wire import ACTION_NAMES
 from tests.docs.pages import commands_of, run
 from tests.requirements import proves
 

@@ -18,7 +18,8 @@ import pytest
 from msgspec import Struct
 
 from docs.generate import DOCS
-from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.task_state import CreateTask
 from tests.docs.pages import commands_of, run
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from dragoman.bootstrap import open_directory
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask
-from dragoman.files.tasks.task_file import parse_task_file
+from dragoman.core.actor import Actor
+from dragoman.core.task_state import CreateTask
+from dragoman.files.task_file import parse_task_file
 from tests.e2e.aof_hub import BACKEND, QA, AofHub
 from tests.e2e.program import COMMAND, Program, wait_for_exit
 from tests.e2e.test_faults import NOBODY_UID, run_as_nobody

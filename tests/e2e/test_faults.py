@@ -12,9 +12,9 @@ from textwrap import dedent
 
 import pytest
 
-from dragoman.bootstrap.house import CLI_WIRING
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask
+from dragoman.bootstrap.cli_wiring import CLI_WIRING
+from dragoman.core.actor import Actor
+from dragoman.core.task_state import CreateTask
 from dragoman.store.sqlite.connect import open_reader
 from tests.e2e.program import ProcessResult, Program
 from tests.requirements import proves
@@ -23,12 +23,13 @@ NOBODY_UID = 65_534
 
 NOBODY_PROGRAM = dedent("""
     import os, sys
-    from dragoman.bootstrap.house import HOUSE
+    from dragoman.bootstrap.cli_wiring import HOUSE
     from dragoman.surfaces.cli.app import main
     from dragoman.surfaces.cli.commands import FILES, GROUPS, verbs_of
-    import dragoman.bootstrap.looks, dragoman.bootstrap.places, dragoman.bootstrap.verifying
-    import dragoman.engine.verifying.verify, dragoman.store.sqlite, dragoman.system.hub_lock
-    import dragoman.bootstrap.backups, dragoman.files.archives.backup, dragoman.surfaces.http
+    import dragoman.bootstrap.stores, dragoman.bootstrap.data_directory
+    import dragoman.bootstrap.verify_workers
+    import dragoman.engine.verify, dragoman.store.sqlite, dragoman.system.hub_lock
+    import dragoman.bootstrap.archives, dragoman.files.archives.backup, dragoman.surfaces.http
 
     for file in (*FILES, *(file for group in GROUPS.values() for file in group.files)):
         verbs_of(file)

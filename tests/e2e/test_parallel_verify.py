@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from dragoman.bootstrap import open_store
-from dragoman.bootstrap.verifying import slice_checker
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask
-from dragoman.engine.handle import Engine
+from dragoman.bootstrap.verify_workers import slice_checker
+from dragoman.core.actor import Actor
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.verifying.slices import check_slice, slice_spans
-from dragoman.engine.verifying.verify import check_ledger
+from dragoman.engine.ledger_slices import check_slice, slice_spans
+from dragoman.engine.verify import check_ledger
 from dragoman.store.sqlite.driver import open_database
 from dragoman.system.clock import FixedClock
 from dragoman.system.ids import new_id

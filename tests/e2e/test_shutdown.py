@@ -94,7 +94,14 @@ def test_stop_names_the_pending_service_and_a_second_signal_does_not_wait(
 @proves("HUB-UP")
 @pytest.mark.parametrize(
     "module",
-    ["dragoman.bootstrap.house", "typer", "msgspec", "uvloop", "dragoman.bootstrap.hubs", "apsw"],
+    [
+        "dragoman.bootstrap.cli_wiring",
+        "typer",
+        "msgspec",
+        "uvloop",
+        "dragoman.bootstrap.open_hub",
+        "apsw",
+    ],
 )
 def test_ctrl_c_during_startup_ends_silently(program: Program, module: str) -> None:
     ended = subprocess.run(

@@ -2,20 +2,20 @@
 
 from typing import Any, Protocol
 
-from dragoman.core.actors import HUB_ACTOR, Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import HUB_ACTOR, Actor
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
-    AnyCommand,
     CloseHandoff,
     CompleteHandoff,
-    CreateTask,
     EscalateHandoff,
+    Handoff,
     ProposeHandoff,
 )
-from dragoman.core.errors import Refusal
-from dragoman.core.states.handoff import Handoff
-from dragoman.engine.reads.handoffs import find_handoff
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.queries.handoffs import find_handoff
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 
 

@@ -8,19 +8,20 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import Raw
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand
+from dragoman.core.actor import Actor
+from dragoman.core.attempt_state import Lease
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal, StoreLost
-from dragoman.core.reading import Receipt
-from dragoman.core.states.lease import Lease
-from dragoman.core.states.task import Task
-from dragoman.engine.handle import Engine, Failpoint
-from dragoman.engine.hints import CommitHints
+from dragoman.core.read import Receipt
+from dragoman.core.task_state import Task
+from dragoman.engine.engine import Engine, Failpoint
 from dragoman.engine.hub import Hub
+from dragoman.engine.ledger_slices import Finding
 from dragoman.engine.ports import Transaction
-from dragoman.engine.reads.ask import find_task
+from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Committed, Outcome, Request
-from dragoman.engine.verifying.verify import Finding, check_ledger, check_stored_states
+from dragoman.engine.subscribe import CommitHints
+from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import read_line
 from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root

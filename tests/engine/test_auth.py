@@ -8,27 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    DEFAULT_LEASE_MS,
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    IssueToken,
-    MoveTask,
-    NoteTask,
-    RegisterAgent,
-    ReleaseTask,
-    ReportOutcome,
-    RevokeToken,
-)
+from dragoman.core.actor import Actor
+from dragoman.core.agent import IssueToken, RegisterAgent, RevokeToken, digest_token, format_token
+from dragoman.core.attempt import ClaimTask, ReleaseTask, ReportOutcome
+from dragoman.core.base import DEFAULT_LEASE_MS, Role
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal, Refused
-from dragoman.core.events import Role
-from dragoman.core.tokens import digest_token, format_token
-from dragoman.engine import identity
-from dragoman.engine.handle import Engine
-from dragoman.engine.hub import Hub
-from dragoman.engine.identity import (
+from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
+from dragoman.engine import auth
+from dragoman.engine.auth import (
     ATTEMPT_GRACE_MS,
     CACHE_TTL_MS,
     MAX_CACHED,
@@ -36,6 +24,8 @@ from dragoman.engine.identity import (
     Authenticator,
     Principal,
 )
+from dragoman.engine.engine import Engine
+from dragoman.engine.hub import Hub
 from dragoman.engine.ports import StreamRow
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds
@@ -447,7 +437,7 @@ def test_agent_registered_during_a_lookup_is_not_cached_as_unknown() -> None:
 
 @proves("IDENTITY-LOOK")
 def test_cache_of_unknown_names_is_bounded(hub: AuthHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "MAX_CACHED", 2)
+    monkeypatch.setattr(auth, "MAX_CACHED", 2)
     strangers = [format_token(f"stranger-{n}", f"{n:012x}", f"{n:043x}") for n in range(3)]
     for token in strangers:
         assert hub.code(token) == "unauthenticated"

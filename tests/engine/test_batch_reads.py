@@ -3,30 +3,24 @@
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.agent import DescribeAgent, RegisterAgent
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import StoreUnavailable
+from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
-    AdoptTask,
-    AnyCommand,
-    ClaimTask,
     CompleteHandoff,
-    CreateTask,
-    DelegateIntent,
-    DescribeAgent,
-    LinkTask,
-    MoveTask,
-    NoteTask,
-    PostMail,
     ProposeHandoff,
-    ReceiveResult,
-    RegisterAgent,
 )
-from dragoman.core.errors import StoreUnavailable
-from dragoman.core.offers import Policy, Requirements
-from dragoman.engine import snapshots
-from dragoman.engine.reads.roster import CandidateIndex
-from dragoman.ledger.views import FOLD_VERSION
+from dragoman.core.intent.state import DelegateIntent, ReceiveResult
+from dragoman.core.intent.types import Policy, Requirements
+from dragoman.core.mail import PostMail
+from dragoman.core.task_state import AdoptTask, CreateTask, LinkTask, MoveTask, NoteTask
+from dragoman.engine import batch_reads
+from dragoman.engine.candidate_index import CandidateIndex
+from dragoman.ledger.stream_state import FOLD_VERSION
 from tests.engine.handoffs import CHECKS, package, state
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, assert_accepted
 from tests.requirements import proves
@@ -145,7 +139,7 @@ def test_missing_stream_is_read_again_after_another_process_wrote(lab: Lab) -> N
 def test_cache_is_bounded_and_keeps_the_newest_streams(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshots, "MAX_CACHED", 20)
+    monkeypatch.setattr(batch_reads, "MAX_CACHED", 20)
     for number in range(100):
         lab.do(HUMAN, CreateTask("t", f"T{number}"))
     streams_read(lab)

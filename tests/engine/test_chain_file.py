@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from dragoman.core.commands import CreateTask, NoteTask
-from dragoman.core.states.task import Task
-from dragoman.engine.verifying.chain_file import check_chain_file, write_chain
-from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.core.task_state import CreateTask, NoteTask, Task
+from dragoman.engine.chain_file import check_chain_file, write_chain
 from dragoman.ledger.checkpoint import key_id, make_checkpoint, sign_checkpoint
+from dragoman.ledger.entry import GENESIS, link_hash
 from dragoman.ledger.tree import EMPTY_TREE, extend_tree
 from tests.engine.lab import HUMAN, START, Lab
 from tests.requirements import proves

@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from threading import Thread
 
-from dragoman.core.commands import CreateTask
-from dragoman.engine.handle import Engine
-from dragoman.engine.hints import CommitHints, DirtyStreams
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
+from dragoman.engine.subscribe import CommitHints, DirtyStreams
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds

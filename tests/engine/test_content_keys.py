@@ -3,22 +3,14 @@
 import msgspec
 import pytest
 
-from dragoman.core.actors import RECEIVED_PER_MINUTE
-from dragoman.core.commands import (
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    NoteTask,
-    ReleaseTask,
-    RenewLease,
-    ReportOutcome,
-    WarnTask,
-)
-from dragoman.core.events import MessageReceived
-from dragoman.engine.handle import Engine
+from dragoman.core.actor import RECEIVED_PER_MINUTE, MessageReceived
+from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.task_state import CreateTask, NoteTask, WarnTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.request import Committed
-from dragoman.engine.verifying.verify import check_stored_states
+from dragoman.engine.verify import check_stored_states
 from dragoman.system.ids import SequentialIds
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 from tests.requirements import proves

@@ -1,8 +1,8 @@
 """Queries for drafts of handoffs."""
 
-from dragoman.core.commands import DraftHandoff
 from dragoman.core.errors import Refusal
-from dragoman.engine.reads.handoffs import HandoffFilter, HandoffPage, handoff_page
+from dragoman.core.handoff.state import DraftHandoff
+from dragoman.engine.queries.handoffs import HandoffFilter, HandoffPage, handoff_page
 from tests.engine.lab import ALICE, Lab
 from tests.requirements import proves
 

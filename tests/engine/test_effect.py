@@ -5,21 +5,12 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import REFUSALS_PER_MINUTE
-from dragoman.core.commands import (
-    AdoptTask,
-    AliasTask,
-    AnswerMail,
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    NoteTask,
-    PostMail,
-    RejectMessage,
-    ReportOutcome,
-    UpdateTask,
-)
-from dragoman.engine.reads.mailbox import find_letter
+from dragoman.core.actor import REFUSALS_PER_MINUTE, RejectMessage
+from dragoman.core.attempt import ClaimTask, ReportOutcome
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.mail import AnswerMail, PostMail
+from dragoman.core.task_state import AdoptTask, AliasTask, CreateTask, NoteTask, UpdateTask
+from dragoman.engine.queries.mail import find_letter
 from dragoman.engine.request import Committed, Request
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, assert_accepted, findings
 from tests.requirements import proves

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, NoteTask, RenewLease
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, RenewLease
 from dragoman.core.errors import Refusal, Refused
-from dragoman.engine import handle
-from dragoman.engine.handle import Engine
+from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
+from dragoman.engine import engine as handle
+from dragoman.engine.engine import Engine
 from dragoman.engine.request import Committed
 from tests.engine.lab import ALICE, HUMAN, Lab, OpenStore, assert_accepted, code, findings
 from tests.requirements import proves

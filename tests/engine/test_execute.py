@@ -5,22 +5,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.task_state import (
     AdoptTask,
     AliasTask,
-    AnyCommand,
-    ClaimTask,
     CreateTask,
     LinkTask,
     MoveTask,
     NoteTask,
-    ReleaseTask,
-    RenewLease,
-    ReportOutcome,
     WarnTask,
 )
-from dragoman.core.errors import Refusal
 from dragoman.ledger.entry import read_line
 from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, assert_accepted, code
 from tests.requirements import proves

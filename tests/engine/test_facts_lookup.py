@@ -3,10 +3,11 @@
 import asyncio
 import threading
 
-from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.task_state import CreateTask
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted, Reply
+from dragoman.engine.request import Accepted, Reply
+from dragoman.engine.router import Router
 from dragoman.protocols import aof
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves

@@ -5,35 +5,32 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.attempt import CheckpointTask, ReportOutcome
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
-    AnyCommand,
     ApproveHandoff,
-    CheckpointTask,
     CloseHandoff,
     CompleteHandoff,
     DiscardDraft,
     DraftHandoff,
-    EditTask,
     ExtendHandoff,
-    MoveTask,
     ReassignHandoff,
-    RegisterAgent,
     RejectHandoff,
-    ReportOutcome,
     WithdrawHandoff,
 )
-from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.task import Delegation
+from dragoman.core.task_state import Delegation, EditTask, MoveTask
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.handoff_diagnosis import (
+    HandoffContext,
     HandoffDiagnosis,
     NextStep,
     diagnose_handoff,
     diagnose_in_context,
 )
-from dragoman.engine.handoff_surroundings import HandoffContext
 from dragoman.engine.operation import HandoffFindings
 from tests.engine.handoffs import COORDINATOR, accept, activate, make, offer, package, state
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, START, Lab

@@ -6,41 +6,41 @@ import pytest
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.agent import PauseAgent, RegisterAgent
+from dragoman.core.attempt_state import Lease
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import (
     ActivateHandoff,
-    AliasTask,
     ApproveHandoff,
     CompleteHandoff,
     DraftHandoff,
+    HandoffNote,
     NoteHandoff,
-    PauseAgent,
-    RegisterAgent,
     RejectHandoff,
 )
-from dragoman.core.errors import Refusal
-from dragoman.core.states.handoff import HandoffNote
-from dragoman.core.states.lease import Lease
-from dragoman.core.states.task import ActiveHandoff
+from dragoman.core.task_state import ActiveHandoff, AliasTask
 from dragoman.engine.handoff_diagnosis import (
+    HandoffContext,
     HandoffDiagnosis,
     diagnose_handoff,
     diagnose_in_context,
 )
-from dragoman.engine.handoff_surroundings import HandoffContext
-from dragoman.engine.reads import handoffs
-from dragoman.engine.reads.handoffs import (
-    END_OF_LIST,
+from dragoman.engine.queries import handoffs
+from dragoman.engine.queries.handoffs import (
     HandoffFilter,
     HandoffPage,
     escalation_recipients,
+    find_coordinators,
     find_handoff,
     handoff_held_by,
     handoff_page,
+    hidden_teamspaces,
+    is_member,
     needed_artifact_hashes,
 )
-from dragoman.engine.reads.teamspaces import find_coordinators, hidden_teamspaces, is_member
-from dragoman.engine.shown.handoffs import handoff_detail, handoff_summary
+from dragoman.engine.queries.streams import END_OF_LIST
+from dragoman.engine.schemas.handoffs import handoff_detail, handoff_summary
 from tests.engine.handoffs import (
     CHECKS,
     COORDINATOR,

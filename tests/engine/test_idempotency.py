@@ -4,19 +4,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import (
-    AliasTask,
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    MoveTask,
-    NoteTask,
-    RegisterAgent,
-    ReleaseTask,
-    RenewLease,
-    ReportOutcome,
-)
-from dragoman.engine.reads.ask import TaskView, find_task
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.task_state import AliasTask, CreateTask, MoveTask, NoteTask
+from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.engine.request import Committed, Request
 from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, assert_accepted, code, findings
 from tests.requirements import proves

@@ -3,29 +3,20 @@
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AdvanceWave,
-    ClaimTask,
-    CreateTask,
-    DelegateIntent,
-    DescribeAgent,
-    EditTask,
-    MoveTask,
-    NoteTask,
-    ReceiveResult,
-    RegisterAgent,
-    StartWave,
-)
+from dragoman.core.actor import Actor
+from dragoman.core.agent import DescribeAgent, RegisterAgent
+from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import Refusal, StoreUnavailable
-from dragoman.core.events import WaveBead
-from dragoman.core.offers import Policy, Requirements
-from dragoman.core.states.intent import Intent
-from dragoman.engine.handle import Engine
+from dragoman.core.intent.state import DelegateIntent, Intent, ReceiveResult
+from dragoman.core.intent.types import Policy, Requirements
+from dragoman.core.task_state import CreateTask, EditTask, MoveTask, NoteTask
+from dragoman.core.wave import AdvanceWave, StartWave, WaveBead
+from dragoman.engine.candidate_index import CandidateIndex
+from dragoman.engine.engine import Engine
 from dragoman.engine.ports import ListQuery
-from dragoman.engine.reads.ask import TaskView, find_task, stream_state
-from dragoman.engine.reads.intents import awaited_agent, find_intent_of_task
-from dragoman.engine.reads.roster import CandidateIndex
+from dragoman.engine.queries.intents import awaited_agent, find_intent_of_task
+from dragoman.engine.queries.streams import stream_state
+from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.engine.request import Request
 from dragoman.ledger.entry import read_line
 from tests.engine.lab import ALICE, BOB, HUMAN, START, Lab, assert_accepted, code, findings

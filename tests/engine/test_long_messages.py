@@ -9,30 +9,36 @@ import pytest
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask, DescribeAgent, NoteTask, RegisterAgent
+from dragoman.core.actor import Actor
+from dragoman.core.agent import DescribeAgent, RegisterAgent
+from dragoman.core.base import Role
 from dragoman.core.errors import REFUSALS, Refusal
-from dragoman.core.events import Role
+from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.faults import Fault, validate_shape
-from dragoman.engine.incoming import UNREADABLE_CHARS_KEPT, RawMessage, stored_text, truncated_text
-from dragoman.engine.interpreter import Router
 from dragoman.engine.operation import (
     DEFAULT_LIMITS,
-    Commands,
     Dialect,
     Facts,
+    Fault,
     LintResult,
     MessageLimits,
     Operation,
     ParsedMessage,
     max_message_bytes,
+    validate_shape,
 )
-from dragoman.engine.plan import Accepted, Rejected
 from dragoman.engine.ports import ListQuery
-from dragoman.engine.reads.ask import all_entries
-from dragoman.engine.reads.intents import find_intent, find_standing, list_intents
-from dragoman.engine.request import Committed
+from dragoman.engine.queries.agents import find_standing
+from dragoman.engine.queries.intents import find_intent, list_intents
+from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.raw_message import (
+    UNREADABLE_CHARS_KEPT,
+    RawMessage,
+    stored_text,
+    truncated_text,
+)
+from dragoman.engine.request import Accepted, Commands, Committed, Rejected
+from dragoman.engine.router import Router
 from dragoman.ledger.entry import read_line
 from dragoman.text.strict_cbor import encode_cbor
 from dragoman.text.strict_json import MAX_BYTES, StrictJsonError

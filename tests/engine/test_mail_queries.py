@@ -2,19 +2,20 @@
 
 import pytest
 
-from dragoman.core.commands import PostMail, RegisterAgent
+from dragoman.core.agent import RegisterAgent
 from dragoman.core.errors import Refusal
-from dragoman.engine.reads import mailbox
-from dragoman.engine.reads.ask import all_entries
-from dragoman.engine.reads.mailbox import all_mail, find_letter
-from dragoman.engine.shown.tasks import addressees
+from dragoman.core.mail import PostMail
+from dragoman.engine.queries import streams
+from dragoman.engine.queries.mail import all_mail, find_letter
+from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.schemas.tasks import addressees
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves
 
 
 @proves("MAIL-PAGES")
 def test_whole_list_is_read_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mailbox, "_LIST_PAGE", 2)
+    monkeypatch.setattr(streams, "LIST_PAGE", 2)
     lab = Lab()
     for number in range(5):
         lab.do(ALICE, PostMail(("bob",), "x", "y", id=f"m-{number}"))

@@ -1,12 +1,10 @@
 """Visibility of letters in teamspaces with members."""
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import PostMail
+from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal
-from dragoman.core.states.letter import Mail
-from dragoman.engine.reads.closed_letters import mail_visible_to
-from dragoman.engine.reads.mailbox import find_letter, last_in_thread
-from dragoman.engine.reads.teamspaces import NO_TEAMS
+from dragoman.core.mail import Mail, PostMail
+from dragoman.engine.queries.handoffs import NO_TEAMS
+from dragoman.engine.queries.mail import find_letter, last_in_thread, mail_visible_to
 from dragoman.protocols.acp import Teamspace
 from tests.engine.handoffs import make, offer
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, Lab

@@ -6,19 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    LinkTask,
-    MoveTask,
-    NoteTask,
-    ReleaseTask,
-    ReportOutcome,
-)
-from dragoman.core.deadlines import Backoff
-from dragoman.core.events import Priority
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, ReleaseTask, ReportOutcome
+from dragoman.core.backoff import Backoff
+from dragoman.core.base import Priority
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.task_state import CreateTask, LinkTask, MoveTask, NoteTask
 from dragoman.engine.request import Request
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, code
 from tests.requirements import proves

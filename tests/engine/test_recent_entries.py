@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from dragoman.core.commands import CreateTask, NoteTask
-from dragoman.engine.handle import Engine
+from dragoman.core.task_state import CreateTask, NoteTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.tail import MAX_RECENT, MAX_RECENT_BYTES
+from dragoman.engine.subscribe import MAX_RECENT, MAX_RECENT_BYTES
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import ManualClock

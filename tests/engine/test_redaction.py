@@ -7,28 +7,18 @@ import msgspec
 import pytest
 from msgspec import UNSET, Raw, inspect
 
-from dragoman.core.actors import HUB_ACTOR, Actor
-from dragoman.core.commands import (
-    AdoptTask,
-    AnyCommand,
-    CreateTask,
-    ExpireLease,
-    NoteTask,
-    PostMail,
-    RecordTrace,
-    RecordTurn,
-    RejectMessage,
-    ReportOutcome,
-    RequestDelegation,
-    ReserveFiles,
-    StartWave,
-)
+from dragoman.core.actor import HUB_ACTOR, Actor, MessageReceived, RejectMessage
+from dragoman.core.attempt import ExpireLease, ReportOutcome
+from dragoman.core.command_table import FREE_TEXT_FIELDS, OTHER_TEXT_FIELDS, AnyCommand
+from dragoman.core.delegation import RequestDelegation
 from dragoman.core.errors import Refusal, Refused
-from dragoman.core.events import MessageReceived, WaveBead
-from dragoman.core.free_text import FREE_TEXT_FIELDS, OTHER_TEXT_FIELDS
 from dragoman.core.ids import check_session
-from dragoman.engine.names_with_secrets import SecretName, SecretNameFinder
-from dragoman.engine.redaction import RequestRedactor
+from dragoman.core.mail import PostMail
+from dragoman.core.reservation import ReserveFiles
+from dragoman.core.task_state import AdoptTask, CreateTask, NoteTask
+from dragoman.core.trace import RecordTrace, RecordTurn
+from dragoman.core.wave import StartWave, WaveBead
+from dragoman.engine.redaction import RequestRedactor, SecretName, SecretNameFinder
 from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor, Secret
 from tests.core.world import HUMAN

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Struct
 
-from dragoman.engine.faults import Fault, require_id
+from dragoman.engine.operation import Fault, require_id
 from tests.requirements import proves
 
 

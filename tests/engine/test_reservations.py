@@ -2,19 +2,17 @@
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    CheckpointTask,
-    ClaimTask,
-    CreateTask,
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import CheckpointTask, ClaimTask, ReportOutcome
+from dragoman.core.errors import Refusal
+from dragoman.core.reservation import (
     ReleaseReservations,
     RenewReservations,
-    ReportOutcome,
+    Reservation,
     ReserveFiles,
 )
-from dragoman.core.errors import Refusal
-from dragoman.core.states.reservations import Reservation
-from dragoman.engine.reads.waves import active_reservations
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.queries.waves import active_reservations
 from tests.engine.lab import ALICE, BOB, HUMAN, TTL, Lab, findings
 from tests.requirements import proves
 

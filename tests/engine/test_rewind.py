@@ -2,17 +2,11 @@
 
 import pytest
 
-from dragoman.core.commands import (
-    ClaimTask,
-    CreateTask,
-    EditTask,
-    MoveTask,
-    NoteTask,
-    RequestTransition,
-    RewindTask,
-)
+from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import Refusal
-from dragoman.engine.reads.rewind import RewindPreview, list_transitions, preview_rewind
+from dragoman.core.task_state import CreateTask, EditTask, MoveTask, NoteTask, RewindTask
+from dragoman.core.trace import RequestTransition
+from dragoman.engine.queries.tasks import RewindPreview, list_transitions, preview_rewind
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves
 

@@ -10,27 +10,28 @@ import pytest
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RegisterAgent, WarnTask
+from dragoman.core.actor import Actor
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.base import Role
 from dragoman.core.errors import REFUSALS
-from dragoman.core.events import Role
-from dragoman.engine.errand import ForwardedOperation
+from dragoman.core.task_state import CreateTask, NoteTask, WarnTask
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.faults import Fault, validate_shape
-from dragoman.engine.incoming import RawMessage
-from dragoman.engine.interpreter import Router
+from dragoman.engine.forwarding import ForwardedOperation
 from dragoman.engine.operation import (
-    Commands,
     Dialect,
     Facts,
+    Fault,
     LintResult,
     MessageLimits,
     Operation,
     ParsedMessage,
     lint_text,
+    validate_shape,
 )
-from dragoman.engine.plan import Accepted, Rejected, Reply
-from dragoman.engine.request import Committed
+from dragoman.engine.raw_message import RawMessage
+from dragoman.engine.request import Accepted, Commands, Committed, Rejected, Reply
+from dragoman.engine.router import Router
 from dragoman.ledger.entry import read_line
 from dragoman.text.strict_json import MAX_BYTES, StrictJsonError
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from dragoman.core.commands import CreateTask, NoteTask
 from dragoman.core.errors import LedgerError, Refusal, StoreUnavailable
-from dragoman.core.events import MailPosted
+from dragoman.core.mail import MailPosted
+from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.ports import ListItem
-from dragoman.engine.reads.search import search_mail, update_index
+from dragoman.engine.queries.search import search_mail, update_index
 from dragoman.ledger.entry import Entry
-from dragoman.text.words import Words
+from dragoman.text.search_terms import Words
 from tests.engine.lab import HUMAN, Lab, OpenStore
 from tests.engine.letters import post, read, record
 from tests.requirements import proves

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from docs.generate import DOCS
-from dragoman.core.actors import Actor
-from dragoman.core.commands import RegisterAgent, SetAgentKey
+from dragoman.core.actor import Actor
+from dragoman.core.agent import RegisterAgent, SetAgentKey
 from dragoman.core.errors import Refusal
-from dragoman.core.moments import to_rfc3339
-from dragoman.engine.signed import (
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.signed_requests import (
     MAX_VALIDITY_MS,
     SignedMessageVerifier,
     VerifiedMessage,
@@ -155,7 +155,7 @@ def test_clock_jump_forward_and_back_keeps_no_nonce_for_long(verifier: Verifier)
 def test_too_many_open_nonces_are_refused_as_overload(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.engine.signed.MAX_NONCES", 1)
+    monkeypatch.setattr("dragoman.engine.signed_requests.MAX_NONCES", 1)
     assert verifier.code(signed_message()) == ""
     assert verifier.code(signed_message(nonce="d" * 16)) == "overloaded"
 

@@ -6,16 +6,10 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    MoveTask,
-    NoteTask,
-    RenewLease,
-)
-from dragoman.core.commands.base import Command
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, RenewLease
+from dragoman.core.base import Command
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import (
     StoreConflict,
     StoreCorrupt,
@@ -23,6 +17,7 @@ from dragoman.core.errors import (
     StoreLost,
     StoreUnavailable,
 )
+from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
 from dragoman.engine.ports import Changes, ReadyKey, Transaction
 from dragoman.engine.request import Committed
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, assert_accepted, code, findings

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from itertools import count
 
-from dragoman.core.commands import CreateTask
-from dragoman.engine.rests import (
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.carry_over import (
     BatchCarryOvers,
     CarryOver,
     CarryOverTracker,

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine import subscribe
 from dragoman.engine.subscribe import follow
 from tests.engine.lab import HUMAN, Lab

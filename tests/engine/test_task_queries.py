@@ -4,31 +4,23 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.commands import (
-    AliasTask,
-    ClaimTask,
-    CreateTask,
-    MoveTask,
-    NoteTask,
-    RegisterAgent,
-)
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import Refusal
-from dragoman.core.states.task import Task
+from dragoman.core.task_state import AliasTask, CreateTask, MoveTask, NoteTask, Task
 from dragoman.engine.ports import StreamRow, TaskQuery
-from dragoman.engine.reads import ask
-from dragoman.engine.reads.ask import (
+from dragoman.engine.queries import streams
+from dragoman.engine.queries.agents import names_in_role
+from dragoman.engine.queries.streams import all_entries, decode_event, stream_entries
+from dragoman.engine.queries.tasks import (
     TaskView,
-    all_entries,
-    decode_event,
     find_task,
     find_task_stream,
     list_tasks,
-    names_in_role,
-    stream_entries,
     task_as_of,
     tasks_as_of,
 )
-from dragoman.ledger.views import decode_state
+from dragoman.ledger.stream_state import decode_state
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore
 from tests.ledger.released import Play, play
 from tests.requirements import proves
@@ -210,7 +202,7 @@ def test_task_list_is_paged_newest_first_and_filtered(lab: Lab) -> None:
 def test_page_size_does_not_change_entries_and_history(
     history_store: SnapshottingStore, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ask, "_ENTRY_PAGE", size)
+    monkeypatch.setattr(streams, "ENTRY_PAGE", size)
     head = history_store.head()
     assert [entry.position for entry in all_entries(history_store)] == list(range(1, head + 1))
     assert [entry.position for entry in all_entries(history_store, 5, until=9)] == [6, 7, 8, 9]
@@ -251,7 +243,7 @@ class NoAgentScanStore(OpenStore):
 def test_names_in_role_reads_no_list_of_all_agents(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ask, "_ENTRY_PAGE", 2)
+    monkeypatch.setattr(streams, "ENTRY_PAGE", 2)
     lab = Lab(NoAgentScanStore())
     for name in ("zoe", "ann", "olga"):
         lab.do(HUMAN, RegisterAgent(name, "orchestrator"))

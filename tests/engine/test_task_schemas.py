@@ -5,21 +5,15 @@ import json
 import pytest
 from msgspec import Raw
 
-from dragoman.core.commands import (
-    AnyCommand,
-    CheckpointTask,
-    ClaimTask,
-    CreateTask,
-    MoveTask,
-    ReportOutcome,
-    RequestDelegation,
-    UpdateTask,
-)
-from dragoman.engine.handle import Engine
+from dragoman.core.attempt import CheckpointTask, ClaimTask, ReportOutcome
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.delegation import RequestDelegation
+from dragoman.core.task_state import CreateTask, MoveTask, UpdateTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import TaskView, all_entries, find_task
-from dragoman.engine.reads.pages import TaskFilter, page_of_tasks
-from dragoman.engine.shown.tasks import encode, entry_resource, task_detail, task_summary
+from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.tasks import TaskFilter, TaskView, find_task, page_of_tasks
+from dragoman.engine.schemas.tasks import encode, entry_resource, task_detail, task_summary
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds

@@ -6,7 +6,7 @@ from time import thread_time
 
 import pytest
 
-from dragoman.engine.aside import ThreadBatcher
+from dragoman.engine.thread_batcher import ThreadBatcher
 from tests.requirements import proves
 
 MANY = 40

@@ -6,23 +6,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import ClaimTask, CreateTask, NoteTask
-from dragoman.core.states.lease import Lease
-from dragoman.core.states.task import Task
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.attempt_state import Lease
+from dragoman.core.task_state import CreateTask, NoteTask, Task
+from dragoman.engine import verify
+from dragoman.engine.ledger_slices import CheckedSlice, Finding, SliceSpan, check_slice, slice_spans
 from dragoman.engine.ports import StreamRow
-from dragoman.engine.verifying import verify
-from dragoman.engine.verifying.slices import CheckedSlice, SliceSpan, check_slice, slice_spans
-from dragoman.engine.verifying.verify import (
-    CheckpointRoots,
-    Finding,
-    check_ledger,
-    check_stored_states,
-    check_tail,
-)
-from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.engine.verify import CheckpointRoots, check_ledger, check_stored_states, check_tail
 from dragoman.ledger.checkpoint import Checkpoint
-from dragoman.ledger.entry import Entry, line_prefix
-from dragoman.ledger.views import FOLD_VERSION, IndexRow, decode_state, encode_state, replay
+from dragoman.ledger.entry import GENESIS, Entry, line_prefix, link_hash
+from dragoman.ledger.indexes import IndexRow
+from dragoman.ledger.stream_state import FOLD_VERSION, decode_state, encode_state, replay
 from tests.engine.lab import ALICE, HUMAN, Lab, OpenStore, checkpoint, findings
 from tests.ledger.released import play
 from tests.requirements import proves

@@ -5,11 +5,12 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import CreateTask, DraftHandoff, RejectHandoff
 from dragoman.core.errors import ActiveHandoffConflict, Refusal, StoreConflict, StoreLost
-from dragoman.engine.verifying import verify
-from dragoman.engine.verifying.verify import Finding
-from dragoman.ledger.records import HandoffRow
+from dragoman.core.handoff.state import DraftHandoff, RejectHandoff
+from dragoman.core.task_state import CreateTask
+from dragoman.engine import verify
+from dragoman.engine.ledger_slices import Finding
+from dragoman.ledger.indexes import HandoffRow
 from tests.core.handoffs import offer
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, findings
 from tests.requirements import proves

@@ -10,7 +10,7 @@ import apsw
 from msgspec import Struct
 
 from dragoman.core.errors import StoreError
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.engine.verify import check_ledger, check_stored_states
 from tests.faults.memory_disk import MemoryDisk
 from tests.faults.recording import NAME, ObservableStore, Recording, restore_files
 from tests.faults.simulated_disk import (

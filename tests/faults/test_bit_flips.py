@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import DragomanError
 from dragoman.engine.ports import Store
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.engine.verify import check_ledger, check_stored_states
 from tests.conformance.store.changes import everything
 from tests.conftest import LONG_RUN
 from tests.ledger.released import play

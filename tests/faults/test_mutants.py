@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store.sqlite import connect, log
+from dragoman.store.sqlite import connect, wal_copier
 from dragoman.store.sqlite.driver import Connection
 from tests.conformance.store.scripts import SCRIPT
 from tests.faults.power_cuts import CutChecker
@@ -54,8 +54,8 @@ def test_unsynced_wal_copy_is_detected(
         copier.pragma("synchronous", "off")
         return copier
 
-    monkeypatch.setattr(log, "_COPY_EVERY_PAGES", 5)
-    monkeypatch.setattr(log, "open_wal_copier", open_unsynced)
+    monkeypatch.setattr(wal_copier, "_COPY_EVERY_PAGES", 5)
+    monkeypatch.setattr(wal_copier, "open_wal_copier", open_unsynced)
     assert "lost" in find_verdicts(
         checker, record(tmp_path, store_type=SideCopiedStore), outcomes=3
     )

@@ -8,26 +8,18 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AckMail,
-    AnyCommand,
-    ClaimTask,
-    CloseHandoff,
-    CompleteHandoff,
-    CreateTask,
-    NoteTask,
-    PostMail,
-    ReadMail,
-    RecordTrace,
-    RecordTurn,
-    RenewLease,
-    ReserveFiles,
-)
-from dragoman.core.reading import Receipt
-from dragoman.engine.handle import Engine, Failpoint
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, RenewLease
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.handoff.state import CloseHandoff, CompleteHandoff
+from dragoman.core.mail import AckMail, PostMail, ReadMail
+from dragoman.core.read import Receipt
+from dragoman.core.reservation import ReserveFiles
+from dragoman.core.task_state import CreateTask, NoteTask
+from dragoman.core.trace import RecordTrace, RecordTurn
+from dragoman.engine.engine import Engine, Failpoint
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.search import update_index
+from dragoman.engine.queries.search import update_index
 from dragoman.engine.request import Committed, Outcome, Request, committed_or_raise
 from dragoman.system.clock import ManualClock
 from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, SECRET, no_failure

@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.task_state import CreateTask
 from dragoman.files.projector import Projector
 from dragoman.ledger.entry import Entry, read_line
-from dragoman.system.beneath import SafeDisk
+from dragoman.system.safe_fs import SafeDisk
 from tests.engine.lab import ALICE, HUMAN, Lab
 
 

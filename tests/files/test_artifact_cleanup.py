@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.commands import RejectHandoff
-from dragoman.engine.artifacts import ExpectedArtifact, StoredArtifact
-from dragoman.engine.reads.handoffs import needed_artifact_hashes
-from dragoman.files.handoffs.artifacts import FileArtifactStore
-from dragoman.files.handoffs.audit import check_handoff
-from dragoman.files.handoffs.copies import ArtifactCleanup
-from dragoman.system.beneath import SafeDisk
+from dragoman.core.handoff.state import RejectHandoff
+from dragoman.engine.ports import ExpectedArtifact, StoredArtifact
+from dragoman.engine.queries.handoffs import needed_artifact_hashes
+from dragoman.files.artifacts import ArtifactCleanup, FileArtifactStore
+from dragoman.files.handoff_audit import check_handoff
 from dragoman.system.ids import SequentialIds
+from dragoman.system.safe_fs import SafeDisk
 from tests.engine.handoffs import accept, make, offer, state
 from tests.engine.lab import BOB, Lab
 from tests.requirements import proves

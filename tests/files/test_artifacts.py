@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.engine.artifacts import ArtifactMismatch, ExpectedArtifact, StoredArtifact
-from dragoman.files.handoffs.artifacts import FileArtifactStore
-from dragoman.system.beneath import SafeDisk
+from dragoman.engine.ports import ArtifactMismatch, ExpectedArtifact, StoredArtifact
+from dragoman.files.artifacts import FileArtifactStore
 from dragoman.system.ids import SequentialIds
-from dragoman.system.openat import FileStat
+from dragoman.system.safe_fs import FileStat, SafeDisk
 from tests.requirements import proves
 
 pytestmark = proves("ACP-ARTIFACTS")

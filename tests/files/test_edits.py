@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dragoman.core.commands import EditTask, EndAttempt, MoveTask, NoteTask, ReportOutcome
-from dragoman.core.states.task import Task
+from dragoman.core.attempt import EndAttempt, ReportOutcome
+from dragoman.core.task_state import EditTask, MoveTask, NoteTask, Task
 from dragoman.files.disk import FileInfo
-from dragoman.files.tasks.task_file import parse_task_file
+from dragoman.files.task_file import parse_task_file
 from dragoman.ledger.entry import read_line
-from dragoman.system.beneath import SafeDisk
+from dragoman.system.safe_fs import SafeDisk
 from tests.engine.lab import ALICE, HUMAN
 from tests.files.lab import CrashingDisk, FilesLab, Killed, list_statuses, read_tree
 from tests.requirements import proves

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core.commands import MoveTask, NoteTask, RequestDelegation
+from dragoman.core.delegation import RequestDelegation
+from dragoman.core.task_state import MoveTask, NoteTask
 from dragoman.files.layout import numbered_path, shorten_name
-from dragoman.system.beneath import SafeDisk
+from dragoman.system.safe_fs import SafeDisk
 from tests.engine.lab import ALICE, HUMAN, START
 from tests.files.lab import FilesLab, list_statuses, read_tree
 from tests.requirements import proves

@@ -14,19 +14,21 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from msgspec.structs import replace
 
 from dragoman.config import parse_settings
-from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, NoteTask, RenewLease
+from dragoman.core.attempt import ClaimTask, RenewLease
 from dragoman.core.errors import LedgerError
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store, StreamRow
 from dragoman.files.archives.archive_format import Manifest, ManifestMember
 from dragoman.files.archives.export import export_archive
-from dragoman.files.archives.importing import ImportTools, check_archive, import_archive
-from dragoman.files.problems import BadArchive, TargetTaken
+from dragoman.files.archives.import_ import ImportTools, import_archive
+from dragoman.files.archives.tar_archive import check_archive
+from dragoman.files.errors import BadArchive, TargetTaken
 from dragoman.ledger.tree import EMPTY_TREE, extend_tree
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.beneath import SafeDisk
-from dragoman.system.checkpoints import CheckpointFile
+from dragoman.system.checkpoint_file import CheckpointFile
 from dragoman.system.keys import load_or_create_keys
+from dragoman.system.safe_fs import SafeDisk
 from tests.engine.lab import ALICE, HUMAN, START, OpenStore, findings
 from tests.files.lab import FilesLab
 from tests.requirements import proves
@@ -165,7 +167,7 @@ def test_import_into_another_kind_of_store(tmp_path: Path) -> None:
 def test_export_splits_entries_into_members(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.files.archives.packing.IN_ONE_MEMBER", 2)
+    monkeypatch.setattr("dragoman.files.archives.tar_archive.IN_ONE_MEMBER", 2)
     lab = ExportLab(tmp_path)
     lab.fill()
     manifest = lab.export()
@@ -614,9 +616,9 @@ def test_import_into_current_directory_is_refused(
 def test_long_files_and_entries_are_copied_in_chunks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.files.archives.packing.PIECE", 7)
-    monkeypatch.setattr("dragoman.files.archives.unpacking.PIECE", 5)
-    monkeypatch.setattr("dragoman.files.archives.packing.BYTES_IN_ONE_MEMBER", 1_000)
+    monkeypatch.setattr("dragoman.files.archives.tar_archive.PIECE", 7)
+    monkeypatch.setattr("dragoman.files.archives.tar_archive.PIECE", 5)
+    monkeypatch.setattr("dragoman.files.archives.tar_archive.BYTES_IN_ONE_MEMBER", 1_000)
     lab = ExportLab(tmp_path)
     task = lab.fill()
     (lab.data / "tasks" / "in-progress" / task / "work" / "empty").write_bytes(b"")
@@ -643,7 +645,7 @@ def test_sparse_or_oversized_member_is_refused(
         tar.addfile(info)
     with pytest.raises(BadArchive, match="plain files"):
         lab.run_import(holes)
-    monkeypatch.setattr("dragoman.files.archives.unpacking.MOST_AT_ONCE", 10)
+    monkeypatch.setattr("dragoman.files.archives.tar_archive.MOST_AT_ONCE", 10)
     with pytest.raises(BadArchive, match="it is longer than 10 bytes"):
         lab.run_import()
     assert lab.is_target_untouched()

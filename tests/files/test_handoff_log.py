@@ -11,45 +11,41 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import (
+from dragoman.core.attempt import EndAttempt, ReportOutcome
+from dragoman.core.handoff.state import (
+    HANDOFF_FOLDS,
     ActivateHandoff,
     ApproveHandoff,
     CloseHandoff,
-    CreateTask,
     DraftHandoff,
-    EditTask,
-    EndAttempt,
     ExtendHandoff,
-    MoveTask,
+    Handoff,
     NoteHandoff,
     ReassignHandoff,
     RejectHandoff,
-    ReportOutcome,
-    RewindTask,
     WithdrawHandoff,
 )
 from dragoman.core.ids import handoff_stream
-from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.handoff_fold import HANDOFF_FOLDS
+from dragoman.core.task_state import CreateTask, EditTask, MoveTask, RewindTask
+from dragoman.engine.batch_reads import StreamCache
 from dragoman.engine.ports import Store, Transaction
-from dragoman.engine.reads.handoffs import find_handoff
+from dragoman.engine.queries.handoffs import find_handoff
 from dragoman.engine.request import Request
-from dragoman.engine.unit import StreamCache, Unit
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
-from dragoman.files.handoffs.audit import check_handoff
-from dragoman.files.handoffs.lines import render_lines
-from dragoman.files.handoffs.replay import (
+from dragoman.engine.unit import Unit
+from dragoman.engine.verify import check_ledger, check_stored_states
+from dragoman.files.errors import BadFile
+from dragoman.files.handoff_audit import (
     ReplayedLog,
+    check_handoff,
     comparable_part,
     compare_with_ledger,
     replay_lines,
 )
+from dragoman.files.handoff_log import render_lines
 from dragoman.files.layout import artifact_path
-from dragoman.files.problems import BadFile
-from dragoman.ledger.codec import CODEC
-from dragoman.ledger.entry import read_line
+from dragoman.ledger.entry import CODEC, read_line
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.beneath import SafeDisk
+from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.safe_text import HARMFUL
 from tests.engine.handoffs import (
     COORDINATOR,

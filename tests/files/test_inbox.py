@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from dragoman.core.errors import LedgerError, Refusal, StoreUnavailable
-from dragoman.engine.trouble import HealthProblem
+from dragoman.engine.health import HealthProblem
 from dragoman.files.inbox import Inbox, SendResult
-from dragoman.services.projector import FileService
-from dragoman.system.beneath import SafeDisk
-from dragoman.system.openat import FileStat
+from dragoman.services.file_service import FileService
+from dragoman.system.safe_fs import FileStat, SafeDisk
 from tests.files.lab import CrashingDisk, Killed, read_tree
 from tests.requirements import proves
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.bootstrap.stores import open_store
 from dragoman.engine.ports import Store, StreamRow
-from dragoman.files.archives.transplant import LedgerLoader
+from dragoman.files.archives.ledger_loader import LedgerLoader
 from tests.ledger.released import START, golden_entries
 from tests.requirements import proves
 from tests.store.upgrades import problems

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.commands import AckMail, PostMail, ReadMail
-from dragoman.files.tasks.front_matter import parse_fields
-from dragoman.system.beneath import SafeDisk
+from dragoman.core.mail import AckMail, PostMail, ReadMail
+from dragoman.files.markdown import parse_fields
+from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.safe_text import HARMFUL
 from tests.engine.lab import ALICE, BOB
 from tests.files.lab import CrashingDisk, FilesLab, Killed, read_tree

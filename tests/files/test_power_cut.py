@@ -10,8 +10,8 @@ from typing import Self
 
 import pytest
 
-from dragoman.core.commands import MoveTask, NoteTask
-from dragoman.system.beneath import SafeDisk
+from dragoman.core.task_state import MoveTask, NoteTask
+from dragoman.system.safe_fs import SafeDisk
 from tests.engine.lab import ALICE
 from tests.files.lab import CrashingDisk, FilesLab, Killed, read_tree
 from tests.requirements import proves

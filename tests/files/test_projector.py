@@ -11,24 +11,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import HUB_ACTOR
-from dragoman.core.commands import (
-    CreateTask,
-    DelegateIntent,
-    EndAttempt,
-    ExpireLease,
-    MoveTask,
-    NoteTask,
-    RenewLease,
-    ReportOutcome,
-    RequestDelegation,
-    UpdateTask,
-)
-from dragoman.core.moments import parse_rfc3339
+from dragoman.core.actor import HUB_ACTOR
+from dragoman.core.attempt import EndAttempt, ExpireLease, RenewLease, ReportOutcome
+from dragoman.core.delegation import RequestDelegation
+from dragoman.core.intent.state import DelegateIntent
+from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, UpdateTask
+from dragoman.core.timestamps import parse_rfc3339
 from dragoman.files import projector
 from dragoman.files.layout import has_mtime_stamp, mtime_stamp
-from dragoman.files.tasks.task_file import parse_task_file
-from dragoman.system.beneath import SafeDisk
+from dragoman.files.task_file import parse_task_file
+from dragoman.system.safe_fs import SafeDisk
 from tests.engine.lab import ALICE, HUMAN, START, TTL
 from tests.files.lab import CrashingDisk, FilesLab, Killed, list_statuses, read_tree
 from tests.requirements import proves

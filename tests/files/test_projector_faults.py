@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import CreateTask, NoteTask, RenewLease
+from dragoman.core.attempt import RenewLease
 from dragoman.core.limits import MAX_TEXT
+from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.files.layout import mtime_stamp
 from dragoman.files.projector import StaleFiles
-from dragoman.files.tasks.lookup import has_task_file
-from dragoman.files.tasks.task_file import parse_task_file
-from dragoman.system.beneath import SafeDisk
-from dragoman.system.openat import FileStat
+from dragoman.files.task_file import parse_task_file
+from dragoman.files.task_folder import has_task_file
+from dragoman.system.safe_fs import FileStat, SafeDisk
 from tests.engine.lab import ALICE, HUMAN
 from tests.files.lab import FilesLab, read_tree
 from tests.requirements import proves

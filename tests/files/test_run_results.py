@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core.commands import EndAttempt, MoveTask, ReportOutcome
-from dragoman.core.events import Outcome
-from dragoman.files.tasks.documents import format_json
+from dragoman.core.attempt import EndAttempt, ReportOutcome
+from dragoman.core.base import Outcome
+from dragoman.core.task_state import MoveTask
+from dragoman.files.task_snapshot import format_json
 from tests.engine.lab import ALICE, HUMAN
 from tests.files.lab import FilesLab, read_tree
 from tests.files.spec_examples import RESULT

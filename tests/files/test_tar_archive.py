@@ -11,10 +11,9 @@ import pytest
 
 from dragoman.bootstrap.stores import open_store
 from dragoman.files.archives.backup import BackupSource, make_backup
-from dragoman.files.archives.packing import ArchiveWriter
+from dragoman.files.archives.tar_archive import ArchiveWriter
 from dragoman.files.layout import FOLDERS_LOCK
-from dragoman.system.beneath import SafeDisk
-from dragoman.system.openat import FileStat
+from dragoman.system.safe_fs import FileStat, SafeDisk
 from tests.crash.data_directories import no_progress
 from tests.engine.lab import START
 from tests.requirements import proves

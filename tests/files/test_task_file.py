@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dragoman.core.events import Priority, Status
-from dragoman.files.problems import BadFile
-from dragoman.files.tasks.task_file import (
+from dragoman.core.base import Priority, Status
+from dragoman.files.errors import BadFile
+from dragoman.files.task_file import (
     TaskFile,
     TaskFileLease,
     format_task_file,
     is_unedited,
     parse_task_file,
 )
-from dragoman.files.tasks.work_log import LogEntry
+from dragoman.files.work_log import LogEntry
 from tests.requirements import proves
 
 MOMENTS = st.integers(0, 253_402_300_799_999)

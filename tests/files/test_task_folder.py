@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core.commands import EditTask
+from dragoman.core.task_state import EditTask
 from dragoman.files.layout import PROJECTION_LOCK
-from dragoman.files.tasks.workplace import WorkingFolders
-from dragoman.system.beneath import SafeDisk
+from dragoman.files.task_folder import WorkingFolders
+from dragoman.system.safe_fs import SafeDisk
 from tests.engine.lab import HUMAN
 from tests.files.lab import FilesLab
 from tests.requirements import proves

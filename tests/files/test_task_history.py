@@ -2,19 +2,17 @@
 
 import pytest
 
-from dragoman.core.events import (
-    AnyEvent,
+from dragoman.core.attempt_state import TaskClaimed, TaskReported, TaskRequeued
+from dragoman.core.event_table import AnyEvent
+from dragoman.core.task_state import (
     RestoredState,
-    TaskClaimed,
     TaskNoted,
     TaskProgressed,
-    TaskReported,
-    TaskRequeued,
     TaskRewound,
     TaskTransitioned,
 )
-from dragoman.files.tasks.story import RunStatus, build_history
-from dragoman.files.tasks.work_log import LogEntry, format_entry
+from dragoman.files.task_history import RunStatus, build_history
+from dragoman.files.work_log import LogEntry, format_entry
 from tests.requirements import proves
 
 CLAIMED = TaskClaimed("ready", 1, 1, "ada", 300_000)

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dragoman.core.moments import parse_rfc3339
-from dragoman.core.states.lease import Lease
-from dragoman.core.states.task import Delegation, Report
-from dragoman.files.tasks.documents import (
+from dragoman.core.attempt_state import Lease, Report
+from dragoman.core.task_state import Delegation
+from dragoman.core.timestamps import parse_rfc3339
+from dragoman.files.task_history import Attempt
+from dragoman.files.task_snapshot import (
     format_json,
     render_delegation,
     render_delegation_page,
@@ -18,7 +19,6 @@ from dragoman.files.tasks.documents import (
     render_result,
     render_run,
 )
-from dragoman.files.tasks.story import Attempt
 from tests.files.spec_examples import RESULT
 from tests.requirements import proves
 

@@ -7,23 +7,19 @@ from typing import Final
 
 import pytest
 
-from dragoman.core.actors import HUB_ACTOR, Actor
-from dragoman.core.commands import (
-    ClaimTask,
-    CreateTask,
-    ExpireLease,
-    RenewLease,
-    ReportOutcome,
-    ReserveFiles,
-)
-from dragoman.core.deadlines import Backoff
+from dragoman.core.actor import HUB_ACTOR, Actor
+from dragoman.core.attempt import ClaimTask, ExpireLease, RenewLease, ReportOutcome
+from dragoman.core.backoff import Backoff
 from dragoman.core.errors import Refusal, Refused
-from dragoman.engine.handle import Engine
+from dragoman.core.reservation import ReserveFiles
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import TaskView, all_entries, find_task
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
-from dragoman.services.promotion import RetryPromotion
-from dragoman.services.recovery import LeaseExpiry
+from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.tasks import TaskView, find_task
+from dragoman.engine.verify import check_ledger, check_stored_states
+from dragoman.services.lease_expiry import LeaseExpiry
+from dragoman.services.retry_promotion import RetryPromotion
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock
 from dragoman.system.hub_lock import HubLock, find_lock_holder
@@ -42,8 +38,8 @@ BOB: Final = Actor("agent", "bob")
 HOLDER = """
 import sys
 from pathlib import Path
-from dragoman.core.commands import ReserveFiles
-from dragoman.engine.handle import Engine
+from dragoman.core.command_table import ReserveFiles
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import HandClock
@@ -62,10 +58,10 @@ sys.stdin.readline()
 CLAIMER = """
 import sys
 from pathlib import Path
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask
+from dragoman.core.actor import Actor
+from dragoman.core.command_table import ClaimTask
 from dragoman.core.errors import Refusal
-from dragoman.engine.handle import Engine
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import HandClock

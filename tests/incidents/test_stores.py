@@ -13,34 +13,28 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from dragoman.bootstrap.places import open_directory
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AdoptTask,
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    EditTask,
-    IssueToken,
-    LinkTask,
-    NoteTask,
-    RegisterAgent,
-)
-from dragoman.core.deadlines import Backoff
+from dragoman.bootstrap.data_directory import open_directory
+from dragoman.core.actor import Actor
+from dragoman.core.agent import IssueToken, RegisterAgent
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.backoff import Backoff
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal, StoreUnavailable
-from dragoman.engine.handle import Engine
+from dragoman.core.task_state import AdoptTask, CreateTask, EditTask, LinkTask, NoteTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Changes, IntegrityReport, TaskQuery, Transaction
-from dragoman.engine.reads.ask import TaskView, all_entries, find_task, list_tasks
-from dragoman.engine.reads.search import search_mail
+from dragoman.engine.queries.search import search_mail
+from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.tasks import TaskView, find_task, list_tasks
 from dragoman.engine.request import Committed
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
-from dragoman.services.promotion import RetryPromotion
-from dragoman.services.recovery import LeaseExpiry
+from dragoman.engine.verify import check_ledger, check_stored_states
+from dragoman.services.lease_expiry import LeaseExpiry
+from dragoman.services.retry_promotion import RetryPromotion
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.migrate import MIGRATIONS
-from dragoman.surfaces.cli.place import DataDirectory
+from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.system.clock import ManualClock
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.ids import new_id

@@ -15,85 +15,81 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import asdict, replace
 
-from dragoman.core.actors import HUB_ACTOR, Actor
-from dragoman.core.commands import (
-    AcceptDelegation,
-    AcceptHandoff,
-    AckMail,
-    ActivateHandoff,
-    AddWorkItem,
-    AdoptTask,
-    AdvanceWave,
-    AliasTask,
-    AnswerMail,
-    AnyCommand,
-    ApproveHandoff,
-    CheckpointTask,
-    ClaimTask,
-    ClaimWorkItem,
-    CloseHandoff,
-    CompleteHandoff,
-    CreateTask,
-    DelegateIntent,
+from dragoman.core.actor import HUB_ACTOR, Actor, MessageReceived, RejectMessage
+from dragoman.core.agent import (
     DescribeAgent,
-    DiscardDraft,
-    DraftHandoff,
-    EditTask,
-    EndAttempt,
-    EscalateDelegation,
-    EscalateEntropy,
-    EscalateHandoff,
-    EscalateMail,
-    ExpireLease,
-    ExpireRequest,
-    ExtendHandoff,
     IssueToken,
-    LinkTask,
-    MoveTask,
-    NoteHandoff,
-    NoteTask,
     PauseAgent,
-    PostMail,
-    ProposeHandoff,
-    ReadMail,
-    ReassignHandoff,
-    ReceiveResult,
-    RecordTrace,
-    RecordTurn,
     RegisterAgent,
-    RejectDelegation,
-    RejectHandoff,
-    RejectMessage,
-    ReleaseReservations,
-    ReleaseTask,
-    ReleaseWorkItem,
-    RenewLease,
-    RenewReservations,
-    ReportOutcome,
-    RequestDelegation,
-    RequestTransition,
-    ReserveFiles,
     ResumeAgent,
     RevokeToken,
-    RewindTask,
     SetAgentKey,
-    SettleEntropy,
-    StartWave,
-    UpdateIntent,
-    UpdateTask,
-    WarnTask,
+)
+from dragoman.core.attempt import (
+    CheckpointTask,
+    ClaimTask,
+    EndAttempt,
+    ExpireLease,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+)
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.delegation import (
+    AcceptDelegation,
+    EscalateDelegation,
+    RejectDelegation,
+    RequestDelegation,
+)
+from dragoman.core.handoff.state import (
+    AcceptHandoff,
+    ActivateHandoff,
+    ApproveHandoff,
+    CloseHandoff,
+    CompleteHandoff,
+    DiscardDraft,
+    DraftHandoff,
+    EscalateHandoff,
+    ExtendHandoff,
+    Handoff,
+    NoteHandoff,
+    ProposeHandoff,
+    ReassignHandoff,
+    RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.events import MessageReceived, WaveBead
 from dragoman.core.ids import handoff_stream
-from dragoman.core.offers import Candidate, Policy, ScoreParts
-from dragoman.core.states.handoff import Handoff
-from dragoman.engine.handle import Engine
+from dragoman.core.intent.state import DelegateIntent, ExpireRequest, ReceiveResult, UpdateIntent
+from dragoman.core.intent.types import Candidate, Policy, ScoreParts
+from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
+from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
+from dragoman.core.task_state import (
+    AdoptTask,
+    AliasTask,
+    CreateTask,
+    EditTask,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    RewindTask,
+    UpdateTask,
+    WarnTask,
+)
+from dragoman.core.trace import (
+    EscalateEntropy,
+    RecordTrace,
+    RecordTurn,
+    RequestTransition,
+    SettleEntropy,
+)
+from dragoman.core.wave import AdvanceWave, StartWave, WaveBead
+from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Outcome
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.views import decode_state, replay
+from dragoman.ledger.stream_state import decode_state, replay
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.core.base import Event
 from dragoman.core.errors import LedgerError
-from dragoman.core.events import EVENT_NAMES, Event, TaskNoted, TaskTransitioned
-from dragoman.ledger.codec import CODEC, UPCASTERS, WRITTEN_AS, Codec
+from dragoman.core.event_table import EVENT_NAMES
+from dragoman.core.task_state import TaskNoted, TaskTransitioned
+from dragoman.ledger.entry import CODEC, UPCASTERS, WRITTEN_AS, Codec
 from tests.ledger.type_strategies import values_of_type
 from tests.requirements import proves
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from dragoman.core.errors import LedgerError
-from dragoman.core.events import TaskNoted
-from dragoman.ledger.chain import GENESIS, link_hash
-from dragoman.ledger.entry import Line, read_line, write_line
+from dragoman.core.task_state import TaskNoted
+from dragoman.ledger.entry import GENESIS, Line, link_hash, read_line, write_line
 from tests.requirements import proves
 
 LINE = Line("task:T", 3, "task.noted", 1, 17, "agent:alice", "r-1", TaskNoted("hello"))

@@ -6,9 +6,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import CompleteHandoff, EscalateHandoff, RejectHandoff
-from dragoman.core.states.handoff import DEFAULT_SLA_MS, HandoffStatus
-from dragoman.ledger.records import HandoffRow, handoff_row, order_handoff_rows
+from dragoman.core.handoff.state import (
+    DEFAULT_SLA_MS,
+    CompleteHandoff,
+    EscalateHandoff,
+    HandoffStatus,
+    RejectHandoff,
+)
+from dragoman.ledger.indexes import HandoffRow, handoff_row, order_handoff_rows
 from tests.core.handoffs import activated, again, at, handoff, offered
 from tests.core.world import BOB, HUB, NOW, World, held
 from tests.requirements import proves

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.ledger.proof import inclusion_path, root_from_path
+from dragoman.ledger.inclusion_proof import inclusion_path, root_from_path
 from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 from tests.requirements import proves
 

@@ -1,8 +1,9 @@
 """Rows of the agent logs: which events have one, and their keys."""
 
-from dragoman.core.events import TaskNoted, TraceRecorded, TurnRecorded
-from dragoman.ledger.logs import LogRow, log_row, parse_log_key
-from dragoman.ledger.transitions import transition_id
+from dragoman.core.task_state import TaskNoted
+from dragoman.core.trace import TraceRecorded, TurnRecorded
+from dragoman.ledger.entry import transition_id
+from dragoman.ledger.indexes import LogRow, log_row, parse_log_key
 from tests.requirements import proves
 
 pytestmark = proves("SAOP-TABLES")

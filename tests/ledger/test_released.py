@@ -8,24 +8,20 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from dragoman.core.events import EVENT_NAMES, AnyEvent
+from dragoman.core.event_table import EVENT_NAMES, AnyEvent
 from dragoman.engine.ports import Changes, NewEntry, NewLogRow, StreamRow, Transaction
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.ledger.checkpoint import Checkpoint
-from dragoman.ledger.codec import CODEC
-from dragoman.ledger.entry import read_line
-from dragoman.ledger.logs import log_row
-from dragoman.ledger.records import order_handoff_rows
-from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
-from dragoman.ledger.views import (
-    FOLD_VERSION,
+from dragoman.ledger.entry import CODEC, read_line
+from dragoman.ledger.indexes import (
     aliases_bound_by,
-    decode_state,
-    encode_state,
     index_row,
     lists_of,
-    replay,
+    log_row,
+    order_handoff_rows,
 )
+from dragoman.ledger.stream_state import FOLD_VERSION, decode_state, encode_state, replay
+from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 from dragoman.store.memory import MemoryStore
 from tests.ledger.released import (
     KEPT,

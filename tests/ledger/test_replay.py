@@ -7,12 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.core.events import AnyEvent
-from dragoman.core.events.tasks import TaskCreated
-from dragoman.core.states.task import Task
-from dragoman.core.states.trace import TurnLog
-from dragoman.ledger.codec import CODEC, WRITTEN_AS
-from dragoman.ledger.views import ALLOWED_STATES, FOLDS, encode_state, fold, is_same_state
+from dragoman.core.event_table import AnyEvent
+from dragoman.core.task_state import Task, TaskCreated
+from dragoman.core.trace import TurnLog
+from dragoman.ledger.entry import CODEC, WRITTEN_AS
+from dragoman.ledger.stream_state import ALLOWED_STATES, FOLDS, encode_state, fold, is_same_state
 from tests.ledger.type_strategies import values_of_type
 from tests.requirements import proves
 

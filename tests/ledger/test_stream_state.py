@@ -5,48 +5,40 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import ActorRecord
-from dragoman.core.errors import LedgerError
-from dragoman.core.events import (
+from dragoman.core.actor import ActorRecord, CommandRefused, MessageReceived
+from dragoman.core.agent import (
     AgentKeySet,
     AgentPaused,
+    AgentRecord,
     AgentRegistered,
     AgentResumed,
-    AnyEvent,
-    CommandRefused,
+    TokenIssued,
+    TokenRevoked,
+)
+from dragoman.core.attempt_state import Checkpoint, TaskCheckpointed
+from dragoman.core.base import Priority, Status
+from dragoman.core.errors import LedgerError
+from dragoman.core.event_table import AnyEvent
+from dragoman.core.mail import (
+    Mail,
     MailAcked,
     MailAnswered,
     MailEscalated,
     MailPosted,
     MailRead,
-    MessageReceived,
-    Priority,
-    Status,
-    TaskAliased,
-    TaskCheckpointed,
-    TaskCreated,
-    TaskNoted,
-    TokenIssued,
-    TokenRevoked,
+    mail_list_keys,
 )
-from dragoman.core.states.agent import AgentRecord
-from dragoman.core.states.letter import Mail, mail_list_keys
-from dragoman.core.states.task import Checkpoint, Delegation, Task
-from dragoman.ledger.codec import WRITTEN_AS
-from dragoman.ledger.entry import Line, write_line
-from dragoman.ledger.views import (
+from dragoman.core.task_state import Delegation, Task, TaskAliased, TaskCreated, TaskNoted
+from dragoman.ledger.entry import WRITTEN_AS, Line, write_line
+from dragoman.ledger.indexes import IndexRow, aliases_bound_by, index_row, lists_of, split_alias
+from dragoman.ledger.stream_state import (
     FOLD_VERSION,
-    IndexRow,
     State,
-    aliases_bound_by,
     decode_state,
     encode_state,
     fold,
-    index_row,
-    lists_of,
     load_state,
     replay,
-    split_alias,
 )
 from tests.requirements import proves
 

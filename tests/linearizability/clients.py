@@ -4,20 +4,13 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from random import Random
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    MoveTask,
-    NoteTask,
-    ReleaseTask,
-    RenewLease,
-    ReportOutcome,
-)
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
+from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import find_task
+from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Outcome
 from tests.conformance.store.threads import run_concurrently
 from tests.linearizability.checker import MAX_OPERATIONS, Operation

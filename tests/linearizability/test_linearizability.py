@@ -13,10 +13,11 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand, ClaimTask
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
-from dragoman.engine.handle import Engine
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store, StreamRow
 from dragoman.engine.request import Outcome

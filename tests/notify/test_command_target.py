@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from dragoman.core.errors import SettingsError
-from dragoman.notify.command import CommandTarget
+from dragoman.notify.command_target import CommandTarget
 from dragoman.notify.notice import Notice
-from dragoman.system.spawn import Timeouts, run_program
+from dragoman.system.process import Timeouts, run_program
 from tests.engine.lab import START
 from tests.requirements import proves
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from docs.generate import DOCS
-from dragoman.core.deadlines import backoff_delay
+from dragoman.core.backoff import backoff_delay
 from dragoman.notify.notice import Notice
 from dragoman.notify.webhook import WebhookTarget
 from dragoman.services.notifier import MAX_TRIES, RETRY_BACKOFF

@@ -3,18 +3,11 @@
 import msgspec
 import pytest
 
-from dragoman.core.actors import HUB_ACTOR
-from dragoman.core.commands import (
-    ClaimTask,
-    CreateTask,
-    EndAttempt,
-    ExpireLease,
-    MoveTask,
-    NoteTask,
-    ReportOutcome,
-)
+from dragoman.core.actor import HUB_ACTOR
+from dragoman.core.attempt import ClaimTask, EndAttempt, ExpireLease, ReportOutcome
+from dragoman.core.base import Status
 from dragoman.core.errors import LedgerError
-from dragoman.core.events import Status
+from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
 from dragoman.ledger.entry import Entry
 from dragoman.notify.notice import Notice, NoticeBuilder
 from tests.engine.lab import ALICE, HUMAN, Lab

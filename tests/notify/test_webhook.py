@@ -10,7 +10,7 @@ import pytest
 from dragoman.core.errors import SettingsError
 from dragoman.notify.notice import Notice
 from dragoman.notify.webhook import WebhookTarget, sign_notice
-from dragoman.system.fetch import SafeHttpClient
+from dragoman.system.http_client import SafeHttpClient
 from tests.engine.lab import START
 from tests.notify.receiver import Receiver, hang, receiving, status
 from tests.requirements import proves

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dragoman.core.ids import check_agent, check_id
 from dragoman.protocols.agentmail.wire import InboxQuery, LetterRef, SummaryQuery, ThreadQuery
-from dragoman.protocols.ccos import arguments
+from dragoman.protocols.ccos import wire
 from tests.requirements import proves
 
 NAMES = ("ol-527.1", "a", "x" * 128, "x" * 129, "-a", "a b", "a/b", "ada@host", "@host", "naïve")
@@ -32,12 +32,12 @@ def pattern(shape: type[Struct], field: str) -> re.Pattern[str]:
         (LetterRef, "id", False),
         (ThreadQuery, "thread_id", False),
         (SummaryQuery, "thread_id", False),
-        (arguments.WhyQuery, "intent_id", False),
-        (arguments.Cancel, "intent_id", False),
-        (arguments.IntentQuery, "intent_id", False),
-        (arguments.Delegate, "intent_id", False),
-        (arguments.Delegate, "plan_id", True),
-        (arguments.Delegate, "follows", True),
+        (wire.WhyQuery, "intent_id", False),
+        (wire.Cancel, "intent_id", False),
+        (wire.IntentQuery, "intent_id", False),
+        (wire.Delegate, "intent_id", False),
+        (wire.Delegate, "plan_id", True),
+        (wire.Delegate, "follows", True),
     ],
 )
 def test_published_id_patterns_match_the_check(
@@ -54,9 +54,9 @@ def test_published_id_patterns_match_the_check(
     ("shape", "field", "is_optional"),
     [
         (InboxQuery, "agent", True),
-        (arguments.Register, "agent_id", False),
-        (arguments.RequestsQuery, "agent_id", True),
-        (arguments.Discover, "agent_id", True),
+        (wire.Register, "agent_id", False),
+        (wire.RequestsQuery, "agent_id", True),
+        (wire.Discover, "agent_id", True),
     ],
 )
 def test_published_agent_name_patterns_match_the_check(

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import CreateTask
 from dragoman.core.errors import LedgerError
-from dragoman.engine.verifying.verify import check_ledger, check_tail
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.verify import check_ledger, check_tail
 from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint, read_checkpoint_lines
 from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 from dragoman.services.checkpointer import Checkpointer
-from dragoman.system.checkpoints import CheckpointFile
+from dragoman.system.checkpoint_file import CheckpointFile
 from dragoman.system.keys import load_or_create_keys
 from tests.engine.lab import HUMAN, START, Lab, OpenStore, findings
 from tests.requirements import proves

@@ -4,9 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from dragoman.bootstrap import open_directory
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask
-from dragoman.engine.plan import Accepted
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.request import Accepted
 from tests.requirements import proves
 
 ADA = Actor("agent", "ada")

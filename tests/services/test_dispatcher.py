@@ -13,33 +13,26 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.bootstrap import open_directory
-from dragoman.core.actors import HUB_ACTOR, Actor
-from dragoman.core.commands import (
-    AnyCommand,
-    CheckpointTask,
-    ClaimTask,
-    CreateTask,
-    MoveTask,
-    PauseAgent,
-    RegisterAgent,
-    ReleaseTask,
-    ReportOutcome,
-    ResumeAgent,
-)
-from dragoman.core.deadlines import Backoff
+from dragoman.core.actor import HUB_ACTOR, Actor
+from dragoman.core.agent import PauseAgent, RegisterAgent, ResumeAgent
+from dragoman.core.attempt import CheckpointTask, ClaimTask, ReleaseTask, ReportOutcome
+from dragoman.core.attempt_state import TaskClaimed
+from dragoman.core.backoff import Backoff
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import LedgerError, StoreUnavailable
-from dragoman.core.events import TaskClaimed
-from dragoman.core.states.task import Task
-from dragoman.engine.handle import Engine
+from dragoman.core.task_state import CreateTask, MoveTask, Task
+from dragoman.engine.auth import Principal
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.identity import Principal
-from dragoman.engine.reads.ask import all_entries, decode_event, find_agent, stream_entries
-from dragoman.engine.runner import Assignment, OnMessage, RunExit
+from dragoman.engine.ports import Assignment, OnMessage, RunExit
+from dragoman.engine.queries.agents import find_agent
+from dragoman.engine.queries.streams import all_entries, decode_event, stream_entries
 from dragoman.ledger.entry import read_line
-from dragoman.services.attempt import OnStop, RunPolicy
-from dragoman.services.booking import BudgetEnforcer
-from dragoman.services.budgets import (
+from dragoman.services.dispatch.agent_run import OnStop, RunPolicy
+from dragoman.services.dispatch.agent_slots import AgentSpec
+from dragoman.services.dispatch.budget_enforcer import (
     Budget,
+    BudgetEnforcer,
     FairShare,
     OpenAttempt,
     Usage,
@@ -56,11 +49,10 @@ from dragoman.services.budgets import (
     undo_start,
     usage_today,
 )
-from dragoman.services.desk import AgentSpec
-from dragoman.services.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
-from dragoman.services.recovery import LeaseExpiry
-from dragoman.services.rests import Cooldown, CooldownTable, ReleaseEvent
-from dragoman.services.taking_over import ForgetSession, StopOrphans
+from dragoman.services.dispatch.cooldown import Cooldown, CooldownTable, ReleaseEvent
+from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
+from dragoman.services.dispatch.orphan_recovery import ForgetSession, StopOrphans
+from dragoman.services.lease_expiry import LeaseExpiry
 from dragoman.system.ids import SequentialIds
 from tests.agents.running_hub import FAST, PERSON, RunningHub, agent_section, run, running_hub
 from tests.engine.lab import HUMAN, Lab

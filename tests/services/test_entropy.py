@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from dragoman.core.commands import ClaimTask, MoveTask, ReportOutcome
-from dragoman.core.rules.entropy import Thresholds
+from dragoman.core.attempt import ClaimTask, ReportOutcome
+from dragoman.core.entropy import Thresholds
+from dragoman.core.task_state import MoveTask
 from dragoman.ledger.entry import read_line
 from dragoman.protocols.aof.render import render_lines
 from dragoman.services.entropy import EntropyService

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core.commands import CreateTask
-from dragoman.engine.trouble import HealthProblem
-from dragoman.services.projector import FileService
-from dragoman.system.beneath import SafeDisk
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.health import HealthProblem
+from dragoman.services.file_service import FileService
+from dragoman.system.safe_fs import SafeDisk
 from tests.engine.lab import HUMAN
 from tests.files.lab import FilesLab
 from tests.requirements import proves

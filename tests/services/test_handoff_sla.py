@@ -7,21 +7,22 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from dragoman.core.commands import (
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.backoff import Backoff
+from dragoman.core.handoff.state import (
+    DEFAULT_SLA_MS,
     AcceptHandoff,
     ActivateHandoff,
-    CreateTask,
     ExtendHandoff,
-    RegisterAgent,
+    Handoff,
 )
-from dragoman.core.deadlines import Backoff
-from dragoman.core.states.handoff import DEFAULT_SLA_MS, Handoff
-from dragoman.core.states.letter import Mail
-from dragoman.engine.handle import Engine
+from dragoman.core.mail import Mail
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import stream_state
-from dragoman.services.recovery import LeaseExpiry
+from dragoman.engine.queries.streams import stream_state
+from dragoman.services.lease_expiry import LeaseExpiry
 from dragoman.services.sla import SlaService
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock

@@ -2,10 +2,11 @@
 
 import pytest
 
-from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RenewLease, ReportOutcome
-from dragoman.core.deadlines import Backoff
-from dragoman.services import recovery
-from dragoman.services.recovery import LeaseExpiry
+from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
+from dragoman.core.backoff import Backoff
+from dragoman.core.task_state import CreateTask, NoteTask
+from dragoman.services import lease_expiry
+from dragoman.services.lease_expiry import LeaseExpiry
 from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, OpenStore, findings
 from tests.requirements import proves
 
@@ -63,7 +64,7 @@ def test_holder_that_sent_a_heartbeat_or_note_keeps_the_task() -> None:
 
 @proves("LEASE-RECOVERY")
 def test_any_number_of_leases_is_expired_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "_PAGE", 10)
+    monkeypatch.setattr(lease_expiry, "_PAGE", 10)
     lab = Lab()
     names = claim_tasks(lab, 25)
     lab.clock.advance(TTL)

@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.core.commands import CreateTask, MoveTask
+from dragoman.core.base import Status
 from dragoman.core.errors import StoreCorrupt
-from dragoman.core.events import Status
-from dragoman.engine.trouble import HealthProblem
-from dragoman.notify.command import CommandTarget
+from dragoman.core.task_state import CreateTask, MoveTask
+from dragoman.engine.health import HealthProblem
+from dragoman.notify.command_target import CommandTarget
 from dragoman.notify.notice import Notice, NoticeBuilder
 from dragoman.notify.webhook import WebhookTarget
-from dragoman.services.clockwork import ReportsProblem
 from dragoman.services.notifier import MAX_TRIES, RETRY_BACKOFF, RUN_SECONDS, Notifier, Target
-from dragoman.system.fetch import SafeHttpClient
-from dragoman.system.outbox import OutboxFiles
-from dragoman.system.spawn import run_program
+from dragoman.services.scheduler import ReportsProblem
+from dragoman.system.http_client import SafeHttpClient
+from dragoman.system.process import run_program
+from dragoman.system.state_files import OutboxFiles
 from tests.engine.lab import HUMAN, Lab, OpenStore
 from tests.notify.receiver import receiving, status
 from tests.requirements import proves

@@ -4,8 +4,8 @@ from queue import SimpleQueue
 from threading import Event
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.trouble import HEALTHY, HealthProblem
-from dragoman.services.clockwork import GroupWorker, Scheduler, ServiceGroup, idle_seconds
+from dragoman.engine.health import HEALTHY, HealthProblem
+from dragoman.services.scheduler import GroupWorker, Scheduler, ServiceGroup, idle_seconds
 from tests.requirements import proves
 
 pytestmark = proves("HUB-DUTIES")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dragoman.services import indexer
-from dragoman.services.indexer import SearchIndexer
+from dragoman.services import search_indexer
+from dragoman.services.search_indexer import SearchIndexer
 from tests.engine.lab import Lab
 from tests.engine.letters import post, read
 from tests.requirements import proves
@@ -12,7 +12,7 @@ pytestmark = proves("STORE-SEARCH")
 
 
 def test_letters_are_indexed_in_batches_before_any_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexer, "_BATCH", 3)
+    monkeypatch.setattr(search_indexer, "_BATCH", 3)
     lab = Lab()
     service, now = SearchIndexer(lab.hub), lab.clock.now()
     assert (service.name, service.run_once(now)) == ("search", 0)

@@ -3,21 +3,15 @@
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import (
-    ClaimTask,
-    CreateTask,
-    DelegateIntent,
-    DescribeAgent,
-    MoveTask,
-    RegisterAgent,
-    RejectDelegation,
-    ReportOutcome,
-    RequestDelegation,
-)
-from dragoman.core.offers import Requirements
-from dragoman.engine.reads.ask import stream_entries
-from dragoman.engine.reads.intents import find_standing
-from dragoman.engine.reads.roster import CandidateIndex
+from dragoman.core.agent import DescribeAgent, RegisterAgent
+from dragoman.core.attempt import ClaimTask, ReportOutcome
+from dragoman.core.delegation import RejectDelegation, RequestDelegation
+from dragoman.core.intent.state import DelegateIntent
+from dragoman.core.intent.types import Requirements
+from dragoman.core.task_state import CreateTask, MoveTask
+from dragoman.engine.candidate_index import CandidateIndex
+from dragoman.engine.queries.agents import find_standing
+from dragoman.engine.queries.streams import stream_entries
 from dragoman.services import sla
 from dragoman.services.sla import SlaService
 from tests.engine.lab import BOB, HUMAN, START, Lab, findings

@@ -6,26 +6,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.bootstrap.places import open_directory
+from dragoman.bootstrap.data_directory import open_directory
 from dragoman.config import AgentSettings, Settings
 from dragoman.config.sections import StoreSettings
-from dragoman.core.actors import HUB_ACTOR, Actor
-from dragoman.core.commands import (
-    ClaimTask,
-    CreateTask,
-    EditTask,
-    ExpireLease,
-    MoveTask,
-    RegisterAgent,
-    ReleaseTask,
-    RenewLease,
-    ReportOutcome,
-    UpdateTask,
-)
+from dragoman.core.actor import HUB_ACTOR, Actor
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.attempt import ClaimTask, ExpireLease, ReleaseTask, RenewLease, ReportOutcome
+from dragoman.core.base import Status
 from dragoman.core.errors import Refused
-from dragoman.core.events import Status
-from dragoman.core.states.letter import Mail
-from dragoman.engine.plan import Accepted
+from dragoman.core.mail import Mail
+from dragoman.core.task_state import CreateTask, EditTask, MoveTask, UpdateTask
+from dragoman.engine.request import Accepted
 from dragoman.services.spawner import Spawner, SpawnPolicy, SpawnResult, spawn_requested_at
 from tests.engine.lab import ALICE, HUMAN, findings
 from tests.protocols.agentmail.hub import BEAD, OLGA, SPAWNER, MailHub, letter

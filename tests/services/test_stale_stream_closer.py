@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.commands import RecordTrace
 from dragoman.core.errors import StoreUnavailable
+from dragoman.core.trace import RecordTrace
 from dragoman.protocols import saop
-from dragoman.services.thoughts import StaleStreamCloser
-from dragoman.system.chunk_tails import STALE_SECONDS, CarryOverFile
+from dragoman.services.stale_stream_closer import StaleStreamCloser
+from dragoman.system.carry_over_file import STALE_SECONDS, CarryOverFile
 from dragoman.text.digest import keyed_digest
 from dragoman.text.redact import Redactor
 from tests.protocols.saop.hub import SECRET, SaopHub, pulse, thought

@@ -8,32 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dragoman.core.actors import HUB_ACTOR, Actor
-from dragoman.core.commands import (
-    AdvanceWave,
-    AnyCommand,
-    CheckpointTask,
-    ClaimTask,
-    CreateTask,
-    LinkTask,
-    MoveTask,
-    ReportOutcome,
-    ReserveFiles,
-    StartWave,
-)
-from dragoman.core.deciding.mail.waving import wave_start_commands
+from dragoman.core.actor import HUB_ACTOR, Actor
+from dragoman.core.attempt import CheckpointTask, ClaimTask, ReportOutcome
+from dragoman.core.base import Role
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Role, WaveBead
-from dragoman.core.states.wave import Wave
-from dragoman.engine.reads.ask import stream_entries
-from dragoman.engine.reads.mailbox import all_mail
-from dragoman.engine.reads.waves import (
-    active_reservations,
-    find_wave,
-    open_wave_ids,
-    wave_status,
-)
-from dragoman.engine.shown.waves import wave_resource
+from dragoman.core.reservation import ReserveFiles
+from dragoman.core.task_state import CreateTask, LinkTask, MoveTask
+from dragoman.core.wave import AdvanceWave, StartWave, Wave, WaveBead, wave_start_commands
+from dragoman.engine.queries.mail import all_mail
+from dragoman.engine.queries.streams import stream_entries
+from dragoman.engine.queries.waves import active_reservations, find_wave, open_wave_ids, wave_status
+from dragoman.engine.schemas.waves import wave_resource
 from dragoman.services.waves import WaveService
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing import HandHub

@@ -2,18 +2,13 @@
 
 from collections.abc import Sequence
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    NoteTask,
-    ReleaseReservations,
-    RenewLease,
-    ReportOutcome,
-    ReserveFiles,
-)
-from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.task import Task
-from dragoman.engine.plan import Accepted
-from dragoman.ledger.records import HandoffRow
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import RenewLease, ReportOutcome
+from dragoman.core.reservation import ReleaseReservations, ReserveFiles
+from dragoman.core.task_state import NoteTask, Task
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.request import Accepted
+from dragoman.ledger.indexes import HandoffRow
 from dragoman.protocols.agentmail import compose
 from tests.simulation import messages
 from tests.simulation.participant import Participant, Worker

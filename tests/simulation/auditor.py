@@ -10,20 +10,15 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from dragoman.core.actors import HUB_NAME
-from dragoman.core.events import (
-    EVENT_NAMES,
-    MailPosted,
-    TaskCheckpointed,
-    TaskClaimed,
-    TaskReported,
-)
-from dragoman.core.states.lease import Lease
-from dragoman.core.states.moves import STATUS_CHANGE_NAMES
-from dragoman.core.states.task import Task
+from dragoman.core.actor import HUB_NAME
+from dragoman.core.attempt_state import Lease, TaskCheckpointed, TaskClaimed, TaskReported
+from dragoman.core.event_table import EVENT_NAMES, STATUS_CHANGE_NAMES
+from dragoman.core.mail import MailPosted
+from dragoman.core.task_state import Task
 from dragoman.engine.ports import Store, TaskQuery
-from dragoman.engine.reads.ask import decode_event, find_task, list_tasks, stream_state
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.engine.queries.streams import decode_event, stream_state
+from dragoman.engine.queries.tasks import find_task, list_tasks
+from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root

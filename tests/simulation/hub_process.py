@@ -13,24 +13,22 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.bootstrap.handoffs import HandoffPorts
-from dragoman.bootstrap.speaking import build_dialects
-from dragoman.bootstrap.traces import trace_choices
+from dragoman.bootstrap.dialects import HandoffPorts, build_dialects, trace_choices
 from dragoman.config import Settings
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
 from dragoman.core.errors import DragomanError
+from dragoman.engine.engine import Engine, QueuedRequest
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.handle import Engine, QueuedRequest
-from dragoman.engine.hints import CommitHints
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Rejected
 from dragoman.engine.ports import Store
+from dragoman.engine.request import Rejected
+from dragoman.engine.router import Router
+from dragoman.engine.subscribe import CommitHints
 from dragoman.notify.notice import Notice, NoticeBuilder
-from dragoman.services.attempt import RunPolicy
-from dragoman.services.budgets import Budget
-from dragoman.services.desk import AgentSpec
-from dragoman.services.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
+from dragoman.services.dispatch.agent_run import RunPolicy
+from dragoman.services.dispatch.agent_slots import AgentSpec
+from dragoman.services.dispatch.budget_enforcer import Budget
+from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
 from dragoman.services.notifier import Notifier
 from dragoman.services.workq import HubWorkq
 from dragoman.system.ids import SequentialIds

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.protocols.agentmail import Checks, compose
 
 Message = dict[str, Any]

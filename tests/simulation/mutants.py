@@ -5,7 +5,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 
-from dragoman.core.states.lease import Lease
+from dragoman.core.attempt_state import Lease
 from dragoman.engine.ports import Changes, Store, Transaction
 from dragoman.store.memory import MemoryStore
 

@@ -8,12 +8,12 @@ import asyncio
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask
-from dragoman.core.events import Role, Status
-from dragoman.core.states.task import Task
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.base import Role, Status
+from dragoman.core.task_state import Task
 from dragoman.engine.ports import TaskQuery
-from dragoman.engine.reads.ask import list_tasks
+from dragoman.engine.queries.tasks import list_tasks
 from dragoman.engine.request import Committed
 from tests.simulation.world import NO_ANSWER, Answer, Call, World, command_call, is_accepted
 

@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from dragoman.core.commands import CreateTask, DescribeAgent, MoveTask, RegisterAgent
-from dragoman.core.events import Role, Status
-from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.task import Task
+from dragoman.core.agent import DescribeAgent, RegisterAgent
+from dragoman.core.base import Role, Status
+from dragoman.core.task_state import CreateTask, MoveTask, Task
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.ports import Assignment, OnMessage
 from dragoman.engine.request import Committed
-from dragoman.engine.runner import Assignment, OnMessage
 from dragoman.protocols.agentmail import compose
 from tests.simulation import agents, messages
 from tests.simulation.faulty_store import HubDied

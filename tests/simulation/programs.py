@@ -7,7 +7,7 @@ A new hub ends the programs whose marks it finds.
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from dragoman.engine.runner import Assignment, OnMessage, RunExit
+from dragoman.engine.ports import Assignment, OnMessage, RunExit
 from tests.simulation.faulty_store import HubDied
 
 Script = Callable[[Assignment, OnMessage], Awaitable[str]]

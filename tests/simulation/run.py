@@ -6,7 +6,7 @@ from random import Random
 
 from msgspec import Struct
 
-from dragoman.core.states.task import Task
+from dragoman.core.task_state import Task
 from dragoman.engine.ports import Store
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore

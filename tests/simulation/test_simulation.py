@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.bootstrap import open_directory
-from dragoman.services.projector import FileService
+from dragoman.services.file_service import FileService
 from tests.conftest import LONG_RUN
 from tests.requirements import proves
 from tests.simulation.__main__ import read_seeds

@@ -13,12 +13,11 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand
+from dragoman.core.actor import Actor
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import StoreError
-from dragoman.engine.plan import Accepted
 from dragoman.engine.ports import Store
-from dragoman.engine.request import Committed
+from dragoman.engine.request import Accepted, Committed
 from dragoman.system.ids import SequentialIds
 from tests.hub_services import Disk
 from tests.simulation.auditor import Auditor

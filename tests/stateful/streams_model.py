@@ -3,15 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AckMail,
-    PostMail,
-    ReadMail,
-    ReleaseReservations,
-    RenewReservations,
-    ReserveFiles,
-)
+from dragoman.core.actor import Actor
+from dragoman.core.mail import AckMail, PostMail, ReadMail
+from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
 from tests.stateful.task_model import Applied, Model, ModelRefusal, Rules, check_may_write
 
 PATTERNS = {"a/": "a/**", "b/": "b/**", "a/x": "a/x"}

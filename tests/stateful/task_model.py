@@ -9,27 +9,31 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AcceptDelegation,
-    AdoptTask,
-    AliasTask,
-    AnyCommand,
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import (
     ClaimTask,
-    CreateTask,
-    EditTask,
     EndAttempt,
-    EscalateDelegation,
     ExpireLease,
-    LinkTask,
-    MoveTask,
-    NoteTask,
-    PostMail,
-    RejectDelegation,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
+)
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.delegation import (
+    AcceptDelegation,
+    EscalateDelegation,
+    RejectDelegation,
     RequestDelegation,
+)
+from dragoman.core.mail import PostMail
+from dragoman.core.task_state import (
+    AdoptTask,
+    AliasTask,
+    CreateTask,
+    EditTask,
+    LinkTask,
+    MoveTask,
+    NoteTask,
     UpdateTask,
 )
 from tests.core.expected_transitions import EXPECTED_TRANSITIONS

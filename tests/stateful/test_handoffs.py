@@ -8,32 +8,30 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, ReportOutcome
+from dragoman.core.backoff import Backoff
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
-    AnyCommand,
-    ClaimTask,
     CloseHandoff,
     CompleteHandoff,
-    CreateTask,
-    EditTask,
-    MoveTask,
+    Handoff,
     ReassignHandoff,
     RejectHandoff,
-    ReportOutcome,
     WithdrawHandoff,
 )
-from dragoman.core.deadlines import Backoff
-from dragoman.core.errors import Refusal
-from dragoman.core.states.handoff import Handoff
-from dragoman.engine.handle import Engine
+from dragoman.core.task_state import CreateTask, EditTask, MoveTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import find_task, stream_entries, stream_state
+from dragoman.engine.queries.streams import stream_entries, stream_state
+from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Outcome
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
-from dragoman.ledger.views import decode_state, replay
-from dragoman.services.recovery import LeaseExpiry
+from dragoman.engine.verify import check_ledger, check_stored_states
+from dragoman.ledger.stream_state import decode_state, replay
+from dragoman.services.lease_expiry import LeaseExpiry
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds

@@ -8,21 +8,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AckMail,
-    AnyCommand,
-    PostMail,
-    ReadMail,
+from dragoman.core.actor import Actor
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.ids import RESERVATIONS_STREAM
+from dragoman.core.mail import AckMail, Mail, PostMail, ReadMail
+from dragoman.core.reservation import (
     ReleaseReservations,
     RenewReservations,
+    Reservations,
     ReserveFiles,
 )
-from dragoman.core.ids import RESERVATIONS_STREAM
-from dragoman.core.states.letter import Mail
-from dragoman.core.states.reservations import Reservations
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import stream_state
+from dragoman.engine.queries.streams import stream_state
 from dragoman.store.memory import MemoryStore
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore

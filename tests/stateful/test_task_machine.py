@@ -17,40 +17,45 @@ from hypothesis.stateful import (
 )
 from msgspec.structs import replace
 
-from dragoman.core.actors import HUB_ACTOR, Actor
-from dragoman.core.commands import (
-    AcceptDelegation,
-    AdoptTask,
-    AliasTask,
-    AnyCommand,
+from dragoman.core.actor import HUB_ACTOR, Actor
+from dragoman.core.attempt import (
     ClaimTask,
-    CreateTask,
-    EditTask,
     EndAttempt,
-    EscalateDelegation,
     ExpireLease,
-    LinkTask,
-    MoveTask,
-    NoteTask,
-    RejectDelegation,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
+)
+from dragoman.core.backoff import Backoff
+from dragoman.core.base import Outcome, Priority, Status
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.delegation import (
+    AcceptDelegation,
+    EscalateDelegation,
+    RejectDelegation,
     RequestDelegation,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.task_state import (
+    AdoptTask,
+    AliasTask,
+    CreateTask,
+    EditTask,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    Task,
     UpdateTask,
 )
-from dragoman.core.deadlines import Backoff
-from dragoman.core.errors import Refusal
-from dragoman.core.events import Outcome, Priority, Status
-from dragoman.core.states.task import Task
-from dragoman.engine.handle import Engine
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import find_task, stream_entries
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
-from dragoman.ledger.views import decode_state, replay
-from dragoman.services.promotion import RetryPromotion
-from dragoman.services.recovery import LeaseExpiry
+from dragoman.engine.queries.streams import stream_entries
+from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.verify import check_ledger, check_stored_states
+from dragoman.ledger.stream_state import decode_state, replay
+from dragoman.services.lease_expiry import LeaseExpiry
+from dragoman.services.retry_promotion import RetryPromotion
 from dragoman.services.sla import SlaService
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore

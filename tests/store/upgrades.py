@@ -1,12 +1,13 @@
 """Stores of earlier versions: their tables, filled with a ledger of that time."""
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import PostMail
-from dragoman.engine.handle import Engine
+from dragoman.core.actor import Actor
+from dragoman.core.mail import PostMail
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
+from dragoman.engine.ledger_slices import Finding
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.verifying.verify import Finding, check_ledger, check_stored_states
-from dragoman.files.archives.transplant import LedgerLoader
+from dragoman.engine.verify import check_ledger, check_stored_states
+from dragoman.files.archives.ledger_loader import LedgerLoader
 from dragoman.store.sqlite.migrate import MIGRATIONS
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds

@@ -13,11 +13,10 @@ from msgspec.structs import fields
 from dragoman.config import parse_settings
 from dragoman.config.sections import TABLE_SECTIONS, section_keys
 from dragoman.core.errors import SettingsError
-from dragoman.engine.faults import Fault
-from dragoman.engine.operation import Dialect, Operation
-from dragoman.protocols.acp.actions import ACTION_SHAPES
+from dragoman.engine.operation import Dialect, Fault, Operation
+from dragoman.protocols.acp.wire import ACTION_SHAPES
 from dragoman.surfaces.http.endpoint import parse_body, parse_query
-from dragoman.surfaces.http.problems import HttpProblem
+from dragoman.surfaces.http.errors import HttpProblem
 from dragoman.surfaces.mcp.tool import ToolCall, ToolError
 from dragoman.surfaces.mcp.tools import build_tools
 from tests.requirements import proves

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.eager_file import EarlyWritebackFile
+from dragoman.system.safe_fs import EarlyWritebackFile
 from tests.requirements import proves
 
 pytestmark = proves("ACP-ARTIFACTS")

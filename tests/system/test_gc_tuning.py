@@ -7,7 +7,7 @@ from tests.requirements import proves
 
 _PROGRAM = """
 import gc
-from dragoman.system.garbage import leave_what_is_there, look_seldom
+from dragoman.system.process_tuning import leave_what_is_there, look_seldom
 
 look_seldom()
 ring = []

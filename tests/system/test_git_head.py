@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from dragoman.system.git_head import GitHead
+from dragoman.system.git import GitHead
 from tests.requirements import proves
 
 pytestmark = proves("SAOP-COMMIT")

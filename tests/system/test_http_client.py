@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from dragoman.core.errors import SettingsError
-from dragoman.system.fetch import ForbiddenAddress, SafeHttpClient, non_public_kind
+from dragoman.system.http_client import ForbiddenAddress, SafeHttpClient, non_public_kind
 from tests.certificate import make_certificate
 from tests.notify.receiver import Answer, Receiver, drip, hang, receiving, status, text
 from tests.requirements import proves

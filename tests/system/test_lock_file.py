@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.system.beneath import SafeDisk
+from dragoman.system.safe_fs import SafeDisk
 from tests.requirements import proves
 
 pytestmark = proves("STORE-READ-STILL")

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from dragoman.system.log_lines import redact_log
+from dragoman.system.log_redaction import redact_log
 from tests.requirements import proves
 
 

@@ -9,7 +9,7 @@ from tests.requirements import proves
 
 _PROGRAM = """
 import resource
-from dragoman.system.open_files import raise_limit
+from dragoman.system.process_tuning import raise_limit
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
 print(raise_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
 """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.spawn import Timeouts, run_program
+from dragoman.system.process import Timeouts, run_program
 from tests.requirements import proves
 from tests.traces import Trace
 

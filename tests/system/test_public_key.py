@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from dragoman.system.keys import read_public_key
 from dragoman.system.private_file import BadKey
-from dragoman.system.public_key import read_public_key
 from tests.requirements import proves
 
 pytestmark = proves("IDENTITY-SIGNED")

@@ -5,9 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.files import append_line, read_lines, read_lines_reversed
+from dragoman.system.durable_files import (
+    append_line,
+    open_regular,
+    read_lines,
+    read_lines_reversed,
+    read_regular,
+)
 from dragoman.system.hub_lock import HubLock, find_lock_holder
-from dragoman.system.plain_file import open_regular, read_regular
 from tests.requirements import proves
 
 pytestmark = proves("STORE-CORRUPT")

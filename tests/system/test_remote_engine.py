@@ -12,23 +12,23 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask, NoteTask, PostMail, RenewLease
+from dragoman.core.actor import Actor, MessageReceived
+from dragoman.core.attempt import RenewLease
 from dragoman.core.errors import Refusal, Refused, StoreUnavailable
-from dragoman.core.events import MessageReceived
-from dragoman.engine.errand import ForwardedOperation
+from dragoman.core.mail import PostMail
+from dragoman.core.task_state import CreateTask, NoteTask
+from dragoman.engine.forwarding import ForwardedOperation
 from dragoman.engine.hub import Hub, RequestOptions
-from dragoman.engine.plan import Accepted, Rejected
-from dragoman.engine.shown.agents import AgentActivity
+from dragoman.engine.request import Accepted, Rejected
+from dragoman.engine.schemas.agents import AgentActivity
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import FixedClock
-from dragoman.system.hub_address import HubAddress, find_hub
-from dragoman.system.hub_at_work import HubConnection, RemoteEngine
-from dragoman.system.hub_call import get_from_hub
-from dragoman.system.hub_lock import HubLock
+from dragoman.system.forwarding_engine import HubConnection, RemoteEngine
+from dragoman.system.hub_client import get_from_hub
+from dragoman.system.hub_lock import HubAddress, HubLock, find_hub
 from dragoman.system.ids import SequentialIds
 from dragoman.system.private_file import BadKey
-from dragoman.system.token_file import load_or_create_token
+from dragoman.system.tokens import load_or_create_token
 from tests.requirements import proves
 
 pytestmark = proves("HUB-CLI")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.system import renames
-from dragoman.system.beneath import SafeDisk
+from dragoman.system import safe_fs
+from dragoman.system.safe_fs import SafeDisk
 from tests.files.lab import read_tree
 from tests.requirements import proves
 from tests.system.child_processes import child, next_line
@@ -150,7 +150,7 @@ def test_swap_keeps_file_written_during_sync(
 ) -> None:
     sync = os.fsync
     if not knows_exchange:
-        monkeypatch.setattr(renames, "_renameat2", lambda: None)
+        monkeypatch.setattr(safe_fs, "_renameat2", lambda: None)
 
     def write_during_sync(descriptor: int) -> None:
         (root / "a").write_text("typed meanwhile")
@@ -193,7 +193,7 @@ def test_discard_removes_only_the_expected_file(
     root: Path, monkeypatch: pytest.MonkeyPatch, knows_exchange: bool
 ) -> None:
     if not knows_exchange:
-        monkeypatch.setattr(renames, "_renameat2", lambda: None)
+        monkeypatch.setattr(safe_fs, "_renameat2", lambda: None)
     disk = SafeDisk(root)
     (root / "a").write_text("old")
     seen = disk.stat("a")
@@ -236,7 +236,7 @@ def test_file_is_read_in_chunks(root: Path) -> None:
 FEW_FILES = """
 import resource, sys
 from pathlib import Path
-from dragoman.system.beneath import Beneath
+from dragoman.system.safe_fs import Beneath
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 disk = Beneath(Path(sys.argv[1]))
 for number in range(1_000):
@@ -328,7 +328,7 @@ def test_many_files_are_synced_together(root: Path) -> None:
 
 @proves("FILES-BENEATH")
 def test_move_and_swap_work_without_renameat2(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renames, "_renameat2", lambda: None)
+    monkeypatch.setattr(safe_fs, "_renameat2", lambda: None)
     disk = SafeDisk(root)
     (root / "a").write_text("a")
     (root / "b").write_text("b")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.bootstrap.places import open_directory
-from dragoman.bootstrap.summaries import open_summary_model
+from dragoman.bootstrap.data_directory import open_directory
+from dragoman.bootstrap.dialects import open_summary_model
 from dragoman.config import AgentMailSettings, Settings
-from dragoman.core.actors import Actor
-from dragoman.engine.plan import Accepted, Rejected, Reply
+from dragoman.core.actor import Actor
+from dragoman.engine.request import Accepted, Rejected, Reply
 from dragoman.protocols.agentmail import ModelSummary
 from tests.engine.lab import ALICE, HUMAN
 from tests.requirements import proves

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.engine.workq import ItemState, TransferResult
-from dragoman.system.fetch import SafeHttpClient
-from dragoman.system.workq_rpc import WorkqClient
+from dragoman.system.http_client import SafeHttpClient
+from dragoman.system.workq_client import WorkqClient
 from tests.notify.receiver import Answer, Receiver, hang, receiving, status, text
 from tests.requirements import proves
 

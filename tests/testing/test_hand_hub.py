@@ -4,7 +4,8 @@ from typing import Any, Literal, cast
 
 import pytest
 
-from dragoman.core.commands import CreateTask, RecordTurn
+from dragoman.core.task_state import CreateTask
+from dragoman.core.trace import RecordTurn
 from dragoman.testing import Refused, hand_hub
 from tests.requirements import proves
 

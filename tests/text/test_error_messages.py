@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.text.fault_words import describe_exception
+from dragoman.text.error_messages import describe_exception
 from tests.requirements import proves
 
 pytestmark = proves("CLI-PROMISES")

@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from docs.generate import DOCS
-from dragoman.text.linear import AnyRegex, LinearRegex, Match
+from dragoman.text.linear_regex import AnyRegex, LinearRegex, Match
 from dragoman.text.redact import Redactor, Secret
-from dragoman.text.redact.commands import PROGRAMS
+from dragoman.text.redact.command_lines import PROGRAMS
 from dragoman.text.redact.rules import RULES
 from tests.requirements import proves
 from tests.text import secrets_corpus as corpus

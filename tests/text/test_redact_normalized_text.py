@@ -14,10 +14,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman.text.linear import LinearRegex
+from dragoman.text.linear_regex import LinearRegex
 from dragoman.text.redact import Redactor, Secret
-from dragoman.text.redact.escaped import unescape, unescape_with_positions
-from dragoman.text.redact.reading import NormalizedText, normalize_lines
+from dragoman.text.redact.normalized_text import (
+    NormalizedText,
+    normalize_lines,
+    unescape,
+    unescape_with_positions,
+)
 from tests.requirements import proves
 from tests.text import secrets_corpus as corpus
 from tests.text.test_redact import ALL, GITHUB, KEY, WorkMeter, redact_without_digests

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.text.words import (
+from dragoman.text.search_terms import (
     MAX_OCCURRENCES,
     MAX_QUERY_WORDS,
     MAX_WORD_BYTES,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dragoman.text.shape_words import ShapeFault, join_path, shape_fault
+from dragoman.text.error_messages import ShapeFault, join_path, shape_fault
 from tests.requirements import proves
 
 pytestmark = proves("SHAPE-WORDS")
@@ -61,7 +61,7 @@ class Outer(Struct):
     kind: Cat | Dog | None = None
     tier: Literal["T0", "T1"] | UnsetType = UNSET
     version: Literal[1] = 1
-    either: Literal["a", "b"] | int = 0
+    priority: Literal["a", "b"] | int = 0
     outcome: Literal["a", "b", ""] = ""
     day: Day | UnsetType = UNSET
     days: tuple[Day, ...] = ()
@@ -100,9 +100,9 @@ GOOD = {"inner": {"count": 1}}
         ({"tier": 9}, "it must be one of: T0, T1", "tier"),
         ({"version": 2}, "it must be 1, not 2", "version"),
         ({"version": "1"}, "it must be 1", "version"),
-        ({"either": "c"}, "'c' is not one of: a, b", "either"),
+        ({"priority": "c"}, "'c' is not one of: a, b", "either"),
         ({"outcome": "c"}, "'c' is not one of: a, b", "outcome"),
-        ({"either": []}, "it must be a whole number or a text, not a list", "either"),
+        ({"priority": []}, "it must be a whole number or a text, not a list", "either"),
         ({"kind": {"type": "cow"}}, "'cow' is not one of: cat, dog", "kind.type"),
         ({"kind": {"type": "cat", "way": "up"}}, "'up' is not one of: in, out", "kind.way"),
         (

@@ -1,1 +1,1 @@
-"""How work reaches an agent: a program that is started for it, or a URL that it is posted to."""
+"""Runners: start agents as programs, at URLs, or as functions of this process."""

@@ -1,27 +1,40 @@
-"""What an agent prints: cut into lines, kept up to a limit, and heard where it is a message."""
+"""Output of an agent: split into lines, redacted, logged up to a limit, and recorded in its trace.
 
-from collections.abc import Callable, Iterator, Sequence
+Lines that are messages of a dialect are returned to the runner. The program never waits for the
+trace, and a hub that cannot write just now loses lines of it, not the program its work: lost lines
+are counted, and the count is recorded as soon as something can be written again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.errors import DragomanError
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.text.redact import Redactor
 from dragoman.text.safe_text import safe_text
+
+# --- lines and log ----------------------------------------------------------------------------
 
 Stream = Literal["out", "err", "hub"]
 """Source of a line: the program's standard output or error, or the hub."""
 
 Write = Callable[[bytes], object]
+
 OnLines = Callable[[Sequence["Pulse"]], object]
 
 _MAX_LINE: Final = 16_384
 """Longest logged part of a line, in characters."""
+
 _EXTRA_SCANNED: Final = 4_096
 """Part of a longer line that is scanned, too: the cut must not hide a secret."""
+
 _MAX_REPLIES: Final = 1_000
+
 _PLACEHOLDER_START: Final = "[REDACTED:"
 
 
@@ -227,3 +240,52 @@ class Output:
 def _format_log_line(stream: Stream, pulse: Pulse) -> bytes:
     """Format a line of the log."""
     return f"{pulse.timestamp} {stream} {pulse.line}\n".encode()
+
+
+# --- recording in the trace -------------------------------------------------------------------
+
+RecordLines = Callable[[Sequence[Pulse]], Awaitable[object]]
+"""Records lines in the trace, all or none; DragomanError: not possible now."""
+
+_BATCH_LINES: Final = 100
+
+_LIMIT_MESSAGE: Final = "the line limit is reached (trace_lines): the rest is in output.log"
+
+
+class LineRecorder:
+    """Records lines in order, in batches, up to a limit; new lines wait for the batch before."""
+
+    def __init__(self, record: RecordLines, limit: int) -> None:
+        self._record = record
+        self._remaining = limit
+        self._pending: list[Pulse] = []
+        self._lost = 0
+        self._recording: asyncio.Task[None] | None = None
+
+    def add(self, pulses: Iterable[Pulse]) -> None:
+        """Add printed lines; the last recorded one says that the limit is reached."""
+        for pulse in pulses:
+            if self._remaining <= 0:
+                break
+            self._remaining -= 1
+            self._pending.append(pulse if self._remaining else hub_line(pulse, _LIMIT_MESSAGE))
+        if self._pending and self._recording is None:
+            self._recording = asyncio.get_running_loop().create_task(self._record_all())
+
+    async def flush(self) -> None:
+        """Wait until all lines are recorded."""
+        if self._recording is not None:
+            await self._recording
+
+    async def _record_all(self) -> None:
+        while self._pending:
+            batch, self._pending = self._pending[:_BATCH_LINES], self._pending[_BATCH_LINES:]
+            missing = f"{self._lost} lines are missing here: the hub could not write them"
+            loss_notice = [hub_line(batch[0], missing)] if self._lost else []
+            try:
+                await self._record((*loss_notice, *batch))
+            except DragomanError:  # a full disk: the log has them, if it has room
+                self._lost += len(batch)
+            else:
+                self._lost = 0
+        self._recording = None

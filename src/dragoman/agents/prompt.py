@@ -1,14 +1,15 @@
-"""What an agent is told: the task in its own words, what is expected, and how to report."""
+"""Prompts of started agents: the task in its own words, the expectations, and how to report."""
 
 import re
 from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.intent import Intent
-from dragoman.core.states.task import Checkpoint, Task
+from dragoman.core.attempt_state import Checkpoint
+from dragoman.core.handoff.state import Handoff
+from dragoman.core.intent.state import Intent
+from dragoman.core.task_state import Task
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.text.safe_text import harmless_json, safe_text
 
 _HOW_TO_REPORT = """\

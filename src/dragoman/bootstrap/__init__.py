@@ -1,15 +1,15 @@
-"""The only place where all parts meet: a data directory and its store become a hub with duties."""
+"""Composition root: the only place where all parts meet."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dragoman.bootstrap.hubs import build_hub
-    from dragoman.bootstrap.looks import open_readonly
-    from dragoman.bootstrap.places import import_archive, open_demo_directory, open_directory
-    from dragoman.bootstrap.speaking import build_dialects
-    from dragoman.bootstrap.starters import open_dispatcher
-    from dragoman.bootstrap.stores import open_store
+    from dragoman.bootstrap.archives import import_archive
+    from dragoman.bootstrap.data_directory import open_demo_directory, open_directory
+    from dragoman.bootstrap.dialects import build_dialects
+    from dragoman.bootstrap.open_hub import build_hub
+    from dragoman.bootstrap.runners import open_dispatcher
+    from dragoman.bootstrap.stores import open_readonly, open_store
 
 __all__ = [
     "build_dialects",
@@ -23,13 +23,13 @@ __all__ = [
 ]
 
 _FILES = {
-    "dialects": "speaking",
-    "import_archive": "places",
-    "open_dispatcher": "starters",
-    "open_hub": "hubs",
-    "open_look": "looks",
-    "open_place": "places",
-    "open_stage": "places",
+    "build_dialects": "dialects",
+    "build_hub": "open_hub",
+    "import_archive": "archives",
+    "open_demo_directory": "data_directory",
+    "open_directory": "data_directory",
+    "open_dispatcher": "runners",
+    "open_readonly": "stores",
     "open_store": "stores",
 }
 

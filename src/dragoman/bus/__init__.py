@@ -1,1 +1,1 @@
-"""The bus: who is told live what happens in traces; hints and copies, never the truth."""
+"""Live distribution of trace events to subscribers; hints and copies, never the truth."""

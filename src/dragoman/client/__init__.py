@@ -1,4 +1,4 @@
-"""The SDK: what an agent's program imports to get work from a hub, and to say what came of it.
+"""SDK for agents: get work from a hub and report its outcome.
 
 from dragoman.client import connect
 
@@ -11,14 +11,14 @@ async with connect() as hub:
 
 from dragoman.client.errors import BadAnswer, HubUnreachable, LeaseLost
 from dragoman.client.hub import Hub, Works, connect
+from dragoman.client.models import Event, NotSent, Problem, Sent, Task
 from dragoman.client.requests import Message
-from dragoman.client.shapes import Event, NotSent, Problem, Sent, Task
 from dragoman.client.signing import Signer
 from dragoman.client.sync import SyncHub, SyncWork, connect_sync
 from dragoman.client.work import Work
 from dragoman.core.errors import DragomanError, Refused, SettingsError
-from dragoman.engine.shown.tasks import TaskSummary
-from dragoman.engine.subscribe import Gap
+from dragoman.engine.ports import Gap
+from dragoman.engine.schemas.tasks import TaskSummary
 
 __all__ = [
     "BadAnswer",

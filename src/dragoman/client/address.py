@@ -1,4 +1,4 @@
-"""Where the hub is, and what it is shown: said by the caller, the environment, or the disk."""
+"""Address of the hub and its credentials: as passed, from the environment or the data directory."""
 
 import ssl
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from dragoman.client.errors import HubUnreachable
 from dragoman.config import DEFAULT_DATA
 from dragoman.core.errors import SettingsError
-from dragoman.system.hub_address import HubAddress, find_hub
-from dragoman.system.trust import pinned_context, unverified_context
+from dragoman.system.hub_client import pinned_context, unverified_context
+from dragoman.system.hub_lock import HubAddress, find_hub
 
 
 class Address(Struct, frozen=True):

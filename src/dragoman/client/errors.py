@@ -1,11 +1,11 @@
-"""What can go wrong between an agent and its hub, beside the hub's own refusals.
+"""Errors between an agent and its hub, besides the hub's own refusals.
 
 DragomanError (core)
-- Refused (core): the hub understood and says no; `code` and `detail` are its words
+- Refused (core): the hub understood and refuses; `code` and `detail` are its words
   - LeaseLost: the task is not the agent's any more, and its work on it must end
-- HubUnreachable: nobody answers, or only to put it off, for longer than the caller's patience
-- SettingsError (core): what should lead to the hub does not: an address, a token, a key, a variable
-- BadAnswer: what answers is no hub, or one that this client does not understand
+- HubUnreachable: no hub answers, or it keeps putting the request off, for longer than the patience
+- SettingsError (core): what should lead to the hub does not: an address, token, key or variable
+- BadAnswer: the server is no hub, or one that this client does not understand
 """
 
 from dragoman.core.errors import DragomanError, Refusal, Refused

@@ -1,4 +1,4 @@
-"""The hub as an agent's program sees it."""
+"""Hub: the connection as an agent's program sees it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
@@ -11,20 +11,16 @@ from msgspec import Struct
 
 from dragoman.client import requests
 from dragoman.client.address import find_address
-from dragoman.client.answers import parse_batch
-from dragoman.client.calling import ApiClient
-from dragoman.client.follow import OnGap, follow_events, log_gap
-from dragoman.client.lease import DEFAULT_HEARTBEAT_MS, HeldClaim, LeaseTiming
+from dragoman.client.event_stream import OnGap, follow_events, log_gap
+from dragoman.client.models import Claim, Event, NotSent, Problem, Sent, Task, TaskPage
 from dragoman.client.requests import EventFilter, Message, TaskFields
-from dragoman.client.shapes import Claim, Event, NotSent, Problem, Sent, Task, TaskPage
 from dragoman.client.signing import Signer, find_signer
-from dragoman.client.wire import Transport
-from dragoman.client.work import Work
+from dragoman.client.transport import ApiClient, Transport, parse_batch
+from dragoman.client.work import DEFAULT_HEARTBEAT_MS, HeldClaim, LeaseTiming, Work
 from dragoman.config import environment
-from dragoman.core.commands import DEFAULT_LEASE_MS
+from dragoman.core.base import DEFAULT_LEASE_MS, Status
 from dragoman.core.errors import Refused, SettingsError
-from dragoman.core.events import Status
-from dragoman.engine.shown.tasks import TaskSummary
+from dragoman.engine.schemas.tasks import TaskSummary
 from dragoman.system.ids import new_id
 
 DEFAULT_PATIENCE_S: Final = 60.0

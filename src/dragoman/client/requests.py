@@ -1,4 +1,4 @@
-"""Everything that the hub can be asked for, as values: pure, whoever sends them, and how.
+"""Requests to the hub as values: pure, whoever sends them.
 
 A write has an idempotency key before it is sent for the first time, so that it can be sent again.
 """
@@ -11,10 +11,10 @@ from typing import Any, Final, TypedDict
 import msgspec
 from msgspec import Struct
 
-from dragoman.client.shapes import Claim, EventPage, Sent, Task, TaskPage
-from dragoman.core import missing
+from dragoman.client.models import Claim, EventPage, Sent, Task, TaskPage
+from dragoman.core import not_found
+from dragoman.core.base import Outcome, Priority, Status
 from dragoman.core.errors import Refused
-from dragoman.core.events import Outcome, Priority, Status
 from dragoman.core.ids import is_task_name
 from dragoman.core.limits import MAX_SAFE_INTEGER
 from dragoman.text.strict_json import encode_json
@@ -289,7 +289,7 @@ def open_stream(event_filter: EventFilter) -> Request:
 def _task_path(name: str, action: str = "") -> str:
     if not is_task_name(name):
         # Not sent: as a part of a path it could mean something else.
-        raise Refused(missing.task(name))
+        raise Refused(not_found.task(name))
     return f"/v1/tasks/{name}/{action}" if action else f"/v1/tasks/{name}"
 
 

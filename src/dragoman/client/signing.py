@@ -1,4 +1,4 @@
-"""Messages that prove by themselves whose they are, for a hub that knows the agent's key."""
+"""Signed messages: they prove their sender to a hub that knows the agent's public key."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,20 +6,17 @@ from typing import Any, Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    load_pem_private_key,
-    load_ssh_private_key,
-)
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
 
 from dragoman.client.requests import Message
 from dragoman.core.errors import SettingsError
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Clock
-from dragoman.engine.signed import sign_message
+from dragoman.engine.signed_requests import sign_message
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
 from dragoman.system.private_file import read_private_file
-from dragoman.text.fault_words import describe_exception
+from dragoman.text.error_messages import describe_exception
 from dragoman.text.strict_json import StrictJsonError, encode_json, parse_json
 
 VALID_MS: Final = 60_000

@@ -1,8 +1,7 @@
-"""The same for programs without an event loop: one runs in a thread, and is waited for.
+"""Synchronous SDK: the same hub for programs without an event loop; one runs in a thread.
 
 A lease needs a heartbeat in the background, hence a thread, in any case. A thread cannot be
-cancelled: a program without a loop is told of a lost lease by the next thing that it says, or asks
-with `work.check()`.
+cancelled: a synchronous program learns of a lost lease from its next call, or from `work.check()`.
 """
 
 import asyncio
@@ -14,16 +13,14 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack
 
-from dragoman.client.follow import OnGap, log_gap
+from dragoman.client.event_stream import OnGap, log_gap
 from dragoman.client.hub import DEFAULT_PATIENCE_S, Hub
-from dragoman.client.lease import DEFAULT_HEARTBEAT_MS
+from dragoman.client.models import Event, NotSent, Sent, Task
 from dragoman.client.requests import Message, SubtaskFields, TaskFields
-from dragoman.client.shapes import Event, NotSent, Sent, Task
 from dragoman.client.signing import Signer
-from dragoman.client.work import Work
-from dragoman.core.commands import DEFAULT_LEASE_MS
-from dragoman.core.events import Outcome, Status
-from dragoman.engine.shown.tasks import TaskSummary
+from dragoman.client.work import DEFAULT_HEARTBEAT_MS, Work
+from dragoman.core.base import DEFAULT_LEASE_MS, Outcome, Status
+from dragoman.engine.schemas.tasks import TaskSummary
 
 T = TypeVar("T")
 _CANCEL_WAIT_S: Final = 5.0

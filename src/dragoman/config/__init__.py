@@ -1,34 +1,32 @@
 """Settings: one `dragoman.toml` plus the environment, read once and passed down as values."""
 
 from dragoman.config.checks import VariableError
-from dragoman.config.of_dialects import (
-    AgentMailSettings,
-    AofSettings,
-    CcosSettings,
-    EntropySettings,
-    GitSettings,
-    GroupSettings,
-    HandoffSettings,
-    RedactionSettings,
-    SaopSettings,
-    TeamspaceSettings,
-    WorkqSettings,
-)
-from dragoman.config.reading import environment, load_settings, parse_settings, setting_variables
+from dragoman.config.load import environment, load_settings, parse_settings, setting_variables
 from dragoman.config.sections import (
     DEFAULT_DATA,
     TABLE_SECTIONS,
+    AgentMailSettings,
     AgentSettings,
+    AofSettings,
+    CcosSettings,
     DispatchSettings,
+    EntropySettings,
     FilesSettings,
+    GitSettings,
+    GroupSettings,
+    HandoffSettings,
     HttpSettings,
     HubSettings,
     LeaseSettings,
     NotifySettings,
     ProfileSettings,
+    RedactionSettings,
+    SaopSettings,
     Settings,
     StoreSettings,
     TaskSettings,
+    TeamspaceSettings,
+    WorkqSettings,
     iter_sections,
 )
 

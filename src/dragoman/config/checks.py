@@ -1,22 +1,111 @@
-"""What may be wrong with settings, told where it stands and with what would be right."""
+"""Checks of the settings: unknown keys, types, ranges and names, each with its place and a fix."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
-from dragoman.config.ranges import RANGES
 from dragoman.config.sections import TABLE_SECTIONS, Settings
-from dragoman.config.variables import RESERVED_VARIABLES
 from dragoman.core.errors import SettingsError
 from dragoman.core.ids import check_agent
-from dragoman.core.limits import MAX_POLICY_RULES, check_count
-from dragoman.core.moments import format_duration
-from dragoman.text.nearest import nearest_name, suggest
-from dragoman.text.shape_words import join_path, shape_fault
+from dragoman.core.limits import (
+    LEASE_RANGE_MS,
+    MAX_ATTEMPTS,
+    MAX_POLICY_RULES,
+    MAX_PRICE,
+    MAX_STORED_OUTPUT_BYTES,
+    MAX_TRIES,
+    WAIT_RANGE_MS,
+    check_count,
+)
+from dragoman.core.timestamps import format_duration
+from dragoman.text.error_messages import join_path, shape_fault
+from dragoman.text.suggest import nearest_name, suggest
+
+# --- ranges of numbers ------------------------------------------------------------------------
+
+_MAX_DELAY_MS = 365 * 86_400_000
+
+_DAY_MS = 86_400_000
+
+_UNLIMITED = 10**12
+
+RANGES: dict[tuple[str, str], tuple[float, float]] = {
+    ("tasks", "max_attempts"): (1, MAX_ATTEMPTS),
+    ("leases", "ttl_ms"): LEASE_RANGE_MS,
+    ("agentmail", "ttl_ms"): LEASE_RANGE_MS,
+    ("agentmail", "ack_within_ms"): WAIT_RANGE_MS,
+    ("agentmail", "spawn_within_ms"): WAIT_RANGE_MS,
+    ("handoffs", "ttl_ms"): LEASE_RANGE_MS,
+    ("handoffs", "proposed_ms"): WAIT_RANGE_MS,
+    ("handoffs", "validating_ms"): WAIT_RANGE_MS,
+    ("handoffs", "accepted_ms"): WAIT_RANGE_MS,
+    ("handoffs", "activated_ms"): WAIT_RANGE_MS,
+    ("handoffs", "artifact_bytes"): (0, _UNLIMITED),
+    ("handoffs", "artifacts_bytes"): (0, _UNLIMITED),
+    ("ccos", "tries"): (1, MAX_TRIES),
+    ("ccos", "request_ms"): WAIT_RANGE_MS,
+    ("ccos", "payload_bytes"): (0, MAX_STORED_OUTPUT_BYTES),
+    ("ccos.policy", "cost_ceiling"): (0, MAX_PRICE),
+    ("saop", "ttl_ms"): LEASE_RANGE_MS,
+    ("saop", "turn_bytes"): (1_024, 2**30),
+    ("entropy", "window"): (2, 1_000),
+    ("entropy", "least"): (2, 1_000),
+    ("entropy", "fall"): (0, 1),
+    ("entropy", "settle"): (-1, 1),
+    ("entropy", "repeats"): (2, 1_000),
+    ("entropy", "cycles"): (2, 100),
+    ("retry", "base_ms"): (0, _MAX_DELAY_MS),
+    ("retry", "cap_ms"): (0, _MAX_DELAY_MS),
+    ("http", "port"): (0, 65_535),
+    ("http", "rate_per_second"): (0, _UNLIMITED),
+    ("http", "burst"): (1, _UNLIMITED),
+    ("http", "max_body"): (1_024, 2**31),
+    ("hub", "grace_ms"): (0, _DAY_MS),
+    ("hub", "keep_ms"): LEASE_RANGE_MS,
+    ("dispatch", "concurrency"): (1, 10_000),
+    ("dispatch", "poll_ms"): (10, _DAY_MS),
+    ("dispatch", "stop_ms"): (0, _DAY_MS),
+    ("dispatch", "leave_ms"): (0, _DAY_MS),
+    ("agents", "concurrency"): (1, 10_000),
+    ("agents", "attempt_ms"): (0, _MAX_DELAY_MS),
+    ("agents", "output_bytes"): (0, _UNLIMITED),
+    ("agents", "trace_lines"): (0, 1_000_000),
+    ("agents", "attempts_per_day"): (0, _UNLIMITED),
+    ("agents", "minutes_per_day"): (0, _UNLIMITED),
+    ("agents", "output_per_day"): (0, _UNLIMITED),
+    ("agents", "cost_per_day"): (0, _UNLIMITED),
+}
+"""Section (or kind of table) and key -> smallest and largest value of a number."""
+
+
+# --- variables that are no settings -----------------------------------------------------------
+
+RESERVED_VARIABLES: Final = {
+    "DRAGOMAN_DATA": "the data directory",
+    "DRAGOMAN_URL": "the address of the hub",
+    "DRAGOMAN_TOKEN": "the token for the hub",
+    "DRAGOMAN_CERT": "the certificate that the hub is trusted by",
+    "DRAGOMAN_AGENT": "the name of the caller",
+    "DRAGOMAN_KEY": "the file of the signing key",
+    "DRAGOMAN_AUDIENCE": "the hub that a signature is for",
+    "DRAGOMAN_TASK": "the task of a program that a hub has started",
+    "DRAGOMAN_SESSION": "the session of that program",
+    "DRAGOMAN_FOLDER": "the folder of that task",
+    "DRAGOMAN_PROMPT": "the file of its prompt",
+    "DRAGOMAN_NOTICE_ID": "the notice of a command that a hub has called",
+    "DRAGOMAN_TASK_ID": "the task of that notice",
+    "DRAGOMAN_LONG_TESTS": "for the tests of this project",
+    "DRAGOMAN_SEED": "the seed of their random choices",
+}
+"""Name -> meaning."""
+
+
+# --- checks -----------------------------------------------------------------------------------
 
 _PREFIX = "DRAGOMAN_"
+
 _NO_SECTIONS: Mapping[str, Iterable[str]] = {}
 
 

@@ -1,4 +1,4 @@
-"""The address of a store: which kinds there are, and what cannot be one."""
+"""URLs of stores: the kinds, and the checks."""
 
 from pathlib import Path
 from typing import Final

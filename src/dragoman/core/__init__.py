@@ -1,1 +1,1 @@
-"""What is decided: pure rules over frozen commands, events, states. No I/O, clock or chance."""
+"""Decisions: pure rules over frozen commands, events and states. No I/O, clock or randomness."""

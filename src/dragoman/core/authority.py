@@ -1,26 +1,32 @@
-"""Who may do what: one table of roles and relations, and the check that a caller holds a task."""
+"""Permissions: one table of roles and relations, and the checks that a caller holds a task."""
 
 from typing import TYPE_CHECKING
 
-from dragoman.core.actors import HUB_NAME, HUB_NAME_TAKEN, Actor, Role
+from dragoman.core.actor import HUB_NAME, HUB_NAME_TAKEN, Actor
+from dragoman.core.base import Role, Status
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Status
-from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.task import CLAIMABLE_STATUSES, TASK_TRANSITIONS, Task
+from dragoman.core.read import Read
+from dragoman.core.task_state import CLAIMABLE_STATUSES, TASK_TRANSITIONS, Task
+from dragoman.core.timestamps import to_rfc3339
 
 if TYPE_CHECKING:
-    from dragoman.core.states.agent import AgentRecord
-    from dragoman.core.states.lease import Lease
+    from dragoman.core.agent import AgentRecord
+    from dragoman.core.attempt_state import Lease
+
+# --- tables -----------------------------------------------------------------------------------
 
 Transition = tuple[Status, Status]
 
 _ALL_TRANSITIONS: frozenset[Transition] = frozenset(
     (a, b) for a, targets in TASK_TRANSITIONS.items() for b in targets
 )
+
 _OWNER_TRANSITIONS: frozenset[Transition] = frozenset(
     {("ready", "blocked"), ("blocked", "ready"), ("blocked", "review")}
 )
+
 _APPROVAL_TRANSITIONS: frozenset[Transition] = frozenset({("review", "done")})
+
 _REVIEW_TRANSITIONS: frozenset[Transition] = _APPROVAL_TRANSITIONS | frozenset[Transition](
     {("review", "ready")}
 )
@@ -68,6 +74,7 @@ MAY_DELEGATE: frozenset[Role] = frozenset({"human", "orchestrator", "coordinator
 """Roles that may delegate a part of any task; an agent may where it holds the task."""
 
 _CONTENT_FIELDS = frozenset({"title", "body", "priority"})
+
 _EDITABLE_FIELDS = _CONTENT_FIELDS | {"review_required", "assignee"}
 
 MAY_EDIT: dict[Role, frozenset[str]] = {
@@ -83,6 +90,7 @@ MAY_EDIT: dict[Role, frozenset[str]] = {
 """Role -> the fields that it may edit; an agent only those of a task that is its own."""
 
 _AGENT_ROLES: frozenset[Role] = frozenset({"agent", "observer", "coordinator", "orchestrator"})
+
 _REGISTRABLE_ROLES: frozenset[Role] = _AGENT_ROLES | frozenset[Role]({"human"})
 
 MAY_REGISTER: dict[Role, frozenset[Role]] = {
@@ -121,6 +129,9 @@ MAY_RESUME: frozenset[Role] = MAY_PAUSE - frozenset[Role]({"system"})
 
 MAY_REWIND: frozenset[Role] = frozenset({"human", "orchestrator"})
 """Roles that may restore an earlier state of a task."""
+
+
+# --- relations --------------------------------------------------------------------------------
 
 
 def dispatch_objection(label: str) -> str:
@@ -181,6 +192,9 @@ def is_own_review(actor: Actor, task: Task) -> bool:
     # An assignee that got the task after the work was done has done none of it.
     authors = (task.assignee,) if task.assignee in task.agents else (*task.agents, task.assignee)
     return approves and actor.name in (*authors, task.dispatched_by)
+
+
+# --- checks -----------------------------------------------------------------------------------
 
 
 def check_write(actor: Actor) -> Refusal | None:
@@ -260,6 +274,27 @@ def check_holds(
         "unauthorized_agent",
         f"{task.id} belongs to {task.assignee or 'nobody'}, not to {actor.name}",
     )
+
+
+def check_attempt_valid(task: Task, read: Read, now: int) -> Refusal | None:
+    """Refuse a caller whose credential belongs to an attempt on this task that has ended."""
+    actor, lease = read.actor, read.lease(task)
+    is_alive = lease is not None and lease.fence == actor.fence and lease.is_valid(now)
+    if is_alive or not actor.task:
+        return None
+    return attempt_ended_refusal(actor.name, actor.fence, task.id)
+
+
+def attempt_ended_refusal(agent: str, fence: int, task: str) -> Refusal:
+    """Refusal for the bearer of a credential whose attempt has ended."""
+    return Refusal(
+        "lease_lost",
+        f"this credential of {agent} belongs to attempt {fence} on {task}, which is over: stop "
+        "working on it",
+    )
+
+
+# --- wording ----------------------------------------------------------------------------------
 
 
 def _is_current_fence(lease: "Lease | None", fence: int, now: int) -> bool:

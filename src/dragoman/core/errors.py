@@ -1,18 +1,18 @@
-"""Everything that can go wrong, as one tree with stable codes.
+"""Errors and refusals as one tree with stable codes.
 
-Refusal (a value): the hub understood the request and says no; its codes are in REFUSALS.
+Refusal (a value): the hub understood the request and refuses it; its codes are in REFUSALS.
 DragomanError (an exception): the hub could not do its work; its codes are in FAULTS.
 - Refused: a refusal, raised where a caller wants exceptions
 - StoreError: the store did not answer as it must
   - StoreUnavailable: not reachable, not writable, full; nothing was changed
     - StoreLost: the connection broke during a commit; the engine finds out what became of it
   - StoreConflict: another writer was faster; the engine runs the request again
-    - TaskOnItsWay: by a second handoff of a task; a refusal, if it is so at every run
+    - ActiveHandoffConflict: a second handoff of a task; a refusal, if every run ends in it
   - StoreCorrupt: the file is damaged or is not ours; nothing was written
 - SettingsError: a setting cannot be understood
 - LedgerError: an entry cannot be read or does not fit its chain
 - BadCheckpoint (ledger), BadKey, BadRepository, HubRunning (system), BadFile, BadArchive,
-  PlaceTaken (files), HubUnreachable, BadAnswer (client), NotDelivered (cli): named where they are
+  PlaceTaken (files), HubUnreachable, BadAnswer (client), NotDelivered (cli): defined there
 """
 
 from dataclasses import dataclass, field, replace

@@ -1,38 +1,58 @@
-"""The grammar of names: task ids, aliases, agents, streams (S-NAME)."""
+"""Grammar of names: task ids, aliases, agents, sessions, streams (S-NAME)."""
 
 import re
 
 from dragoman.core.errors import Refusal
 
+# --- patterns ---------------------------------------------------------------------------------
+
 _ALIAS_KIND_PATTERN = "[a-z][a-z0-9]{0,15}"
 
 ID_PATTERN = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 """Pattern of an id, as a regular expression; published in descriptions of the surfaces."""
+
 AGENT_PATTERN = f"{ID_PATTERN}(?:@{ID_PATTERN})?"
+
 ALIAS_PATTERN = f"{_ALIAS_KIND_PATTERN}:{ID_PATTERN}"
+
 TASK_NAME_PATTERN = f"(?:{_ALIAS_KIND_PATTERN}:)?{ID_PATTERN}"
+
 SESSION_PATTERN = "[A-Za-z0-9][A-Za-z0-9._:@/-]{0,255}"
+
 AOF_ID_PATTERN = "TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-(?:[0-9]{3}|[A-Za-z0-9_-]{8})"
 
 _ID_RE = re.compile(ID_PATTERN, re.ASCII)
+
 _AGENT_RE = re.compile(AGENT_PATTERN, re.ASCII)
+
 _ALIAS_KIND_RE = re.compile(_ALIAS_KIND_PATTERN, re.ASCII)
+
 _TASK_NAME_RE = re.compile(TASK_NAME_PATTERN, re.ASCII)
+
 MAX_KEY_LENGTH = 256
+
 _SESSION_RE = re.compile(SESSION_PATTERN, re.ASCII)
+
 _AOF_ID_RE = re.compile(AOF_ID_PATTERN, re.ASCII)
+
 _NUMBERED_AOF_ID_RE = re.compile("TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{3}(?:[0-9]{5})?", re.ASCII)
+
 EVENT_ID_PATTERN = (
     "(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}"
     "|0{8}-0{4}-0{4}-0{4}-0{12}|[fF]{8}-[fF]{4}-[fF]{4}-[fF]{4}-[fF]{12})"
 )
 """Pattern of a UUID as in RFC 9562, the nil and the max UUID included."""
+
 _EVENT_ID_RE = re.compile(EVENT_ID_PATTERN, re.ASCII)
 
 _MAX_QUOTED = 140
 """Characters shown of an invalid name: enough for any valid one."""
+
 MAX_THREE_DIGIT_NUMBER = 999
 """A day's AOF ids are numbered up to here; after that their tail has eight characters."""
+
+
+# --- checks -----------------------------------------------------------------------------------
 
 
 def _check_pattern(
@@ -98,6 +118,9 @@ def check_key(text: str) -> Refusal | None:
     return _invalid_id("key", text, f"1 to {MAX_KEY_LENGTH} printable characters")
 
 
+# --- names ------------------------------------------------------------------------------------
+
+
 def is_task_name(text: str) -> bool:
     """True if `text` can be a task's id, an alias or a bare alias name."""
     return _TASK_NAME_RE.fullmatch(text) is not None
@@ -138,6 +161,9 @@ def format_aof_id(day: str, number: int) -> str:
 def is_numbered_aof_id(text: str) -> bool:
     """True if `text` is an AOF id as the hub assigns them: a day and a number."""
     return _NUMBERED_AOF_ID_RE.fullmatch(text) is not None
+
+
+# --- streams ----------------------------------------------------------------------------------
 
 
 def handoff_stream(handoff_id: str) -> str:

@@ -1,11 +1,11 @@
-"""Bounds of what a command may carry (S-LIMIT): beyond them a clear refusal, never a silent cut."""
+"""Limits of what a command may carry (S-LIMIT): a clear refusal, never a silent cut."""
 
 from collections.abc import Iterator, Sequence, Sized
 from math import isfinite
 from typing import cast
 
 from dragoman.core.errors import Refusal
-from dragoman.core.moments import format_duration
+from dragoman.core.timestamps import format_duration
 
 MAX_TITLE = 500
 MAX_BODY = 200_000

@@ -1,1 +1,1 @@
-"""What happens to a command: queued, decided, recorded, answered; and how the record is read."""
+"""Request handling: routing, batches, queries, verification, and the ports to the outside."""

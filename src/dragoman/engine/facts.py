@@ -1,16 +1,17 @@
-"""What operations look up before their transaction: tasks and agents in the store, files beside."""
+"""Facts that operations look up before their transaction: tasks and agents in the store, files."""
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from msgspec import Struct
 
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal
-from dragoman.core.states.task import Task
+from dragoman.core.task_state import Task
+from dragoman.engine.candidate_index import CandidateIndex
 from dragoman.engine.ports import Store, TaskQuery
-from dragoman.engine.reads.ask import find_agent, find_task, list_tasks
-from dragoman.engine.reads.roster import CandidateIndex
+from dragoman.engine.queries.agents import find_agent
+from dragoman.engine.queries.tasks import find_task, list_tasks
 
 _PAGE = 500
 

@@ -1,4 +1,4 @@
-"""A hub in one hand: its engine, its clock and its ids. What doors and duties are given."""
+"""The hub: an engine with its clock, ids and redaction. Surfaces and services are given one."""
 
 from collections.abc import Callable
 from typing import TypedDict, Unpack
@@ -6,14 +6,13 @@ from typing import TypedDict, Unpack
 import msgspec
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand
-from dragoman.core.events import MessageReceived
-from dragoman.engine.handle import Engine
+from dragoman.core.actor import Actor, MessageReceived
+from dragoman.core.command_table import AnyCommand
+from dragoman.engine.carry_over import CarryOver
+from dragoman.engine.engine import Engine
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.redaction import RequestRedactor
 from dragoman.engine.request import Committed, Outcome, Request, committed_or_raise
-from dragoman.engine.rests import CarryOver
 from dragoman.text.redact import Redactor
 
 

@@ -1,7 +1,7 @@
-"""What a dialect is to a door: a table of operations, and how its messages are recognised.
+"""Operations and dialects: the tables that every surface serves, and how a message is recognised.
 
-A door iterates over the dialects that it is handed and names none of them. Everything here is pure;
-`engine.interpreter` brings it to the hub.
+A surface iterates over the dialects that it is handed and names none of them. Everything here is
+pure; `engine.router` connects it to the hub.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,22 +11,71 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand
+from dragoman.core.actor import Actor
+from dragoman.core.agent import Reputation
+from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
-from dragoman.core.events import AnyEvent, Role
-from dragoman.core.offers import Candidate, Policy, Requirements
-from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.standing import Reputation
-from dragoman.engine.faults import Fault
-from dragoman.engine.incoming import RawMessage
+from dragoman.core.event_table import AnyEvent
+from dragoman.core.handoff.state import Handoff
+from dragoman.core.ids import check_id
+from dragoman.core.intent.types import Candidate, Policy, Requirements
+from dragoman.engine.carry_over import CarryOver
 from dragoman.engine.ports import Store
-from dragoman.engine.request import Committed
-from dragoman.engine.rests import CarryOver
-from dragoman.text.loose_json import parse_loosely
+from dragoman.engine.raw_message import RawMessage
+from dragoman.engine.request import Commands, Committed
+from dragoman.text.error_messages import shape_fault
+from dragoman.text.lenient_json import parse_loosely
 from dragoman.text.strict_json import MAX_BYTES, StrictJsonError
 
-Commands = tuple[AnyCommand, ...]
+# --- faults of a message ----------------------------------------------------------------------
+
+
+class Fault(Struct, frozen=True):
+    """The reason why a message is not accepted: one of our refusal codes, and the field that is
+    wrong."""
+
+    code: str
+    reason: str
+    path: str = ""
+    is_sentence: bool = False
+    """True if the reason names its subject itself, so that the path is not put before it."""
+
+    @property
+    def detail(self) -> str:
+        """The sentence for a person."""
+        return self.reason if self.is_sentence or not self.path else f"{self.path}: {self.reason}"
+
+
+def fault_from_refusal(refusal: Refusal, path: str = "") -> Fault:
+    """The fault that a refusal of the core stands for, perhaps of one field."""
+    return Fault(refusal.code, refusal.detail, path, is_sentence=True)
+
+
+def validate_shape(value: Any, shape: Any, code: str = "invalid_field") -> Any:
+    """Convert a parsed JSON value to its shape, or return the fault of it."""
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        fault = shape_fault(error, shape)
+        return Fault(code, fault.reason, fault.path)
+
+
+def require_id(read: Any, field: str, kind: str) -> Any:
+    """The parsed message, unless its id is empty: to have an id assigned, leave the field out."""
+    if isinstance(read, Fault) or getattr(read, field) != "":
+        return read
+    malformed = check_id("", kind)
+    assert malformed is not None, "an empty id is malformed"
+    return fault_from_refusal(malformed, field)
+
+
+def fault_from_json_error(error: StrictJsonError) -> Fault:
+    """The fault of a message that is not valid JSON."""
+    code = "message_too_large" if error.too_large else "invalid_json"
+    return Fault(code, error.reason, error.path)
+
+
+# --- facts from outside of the transaction ----------------------------------------------------
 
 
 class CandidateRegistry(Protocol):
@@ -107,6 +156,9 @@ class Facts(Protocol):
     def reported_tasks(self) -> Sequence[str]:
         """The AOF ids of all tasks in progress whose attempt has reported an outcome."""
         ...
+
+
+# --- operations -------------------------------------------------------------------------------
 
 
 def no_task(_message: Any) -> str:
@@ -213,6 +265,9 @@ def same_field_names(shape: type[Struct]) -> dict[str, str]:
     return {name: name for name in shape.__struct_fields__}
 
 
+# --- dialects ---------------------------------------------------------------------------------
+
+
 class ParsedMessage(Struct, frozen=True):
     """A message that a dialect has recognised, valid or not."""
 
@@ -251,7 +306,9 @@ class LintResult(Struct, frozen=True):
 
 Linter = Callable[[Any, str, bool], LintResult]
 """Takes a parsed JSON value, its required type (empty: any), and whether to be strict."""
+
 Parser = Callable[[RawMessage], ParsedMessage | None]
+
 Renderer = Callable[..., Any]
 """Takes an event, and what its dialect needs beside it."""
 
@@ -301,6 +358,9 @@ class Dialect(Struct, frozen=True):
     diagnose: Callable[[Handoff, Facts], HandoffFindings] = lambda _, __: HandoffFindings()
     """Findings about a handoff from outside of the ledger, for its diagnosis: files are read and
     external queues are asked."""
+
+
+# --- lookups ----------------------------------------------------------------------------------
 
 
 def find_operation(dialects: Sequence[Dialect], name: str) -> tuple[Dialect, Operation] | None:

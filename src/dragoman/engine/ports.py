@@ -1,24 +1,22 @@
-"""What the engine needs from the outside: one contract, in domain verbs, for every store.
+"""Contracts of what the engine needs from outside: clock, store, artifact store and runners.
 
-A store is the only truth. It has one writing transaction at a time per engine (`transact`) and any
-number of readers beside it; every read sees only what was committed.
+A store is the only truth, and speaks domain verbs. It has one writing transaction at a time per
+engine (`transact`) and any number of readers beside it; every read sees only what was committed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Final, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
-from dragoman.core.events import Status
-from dragoman.core.states.lease import Lease
+from dragoman.core.attempt_state import Lease
+from dragoman.core.base import Status
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.logs import LogRow
-from dragoman.ledger.records import HandoffRow, HandoffUpdate
-from dragoman.ledger.views import IndexRow
-from dragoman.text.words import SearchQuery, Words
+from dragoman.ledger.indexes import HandoffRow, HandoffUpdate, IndexRow, LogRow
+from dragoman.text.search_terms import SearchQuery, Words
 
-T = TypeVar("T")
+# --- clock ------------------------------------------------------------------------------------
 
 
 class Clock(Protocol):
@@ -27,6 +25,9 @@ class Clock(Protocol):
     def now(self) -> int:
         """The current time."""
         ...
+
+
+# --- rows of a store --------------------------------------------------------------------------
 
 
 class StreamRow(Struct, frozen=True, gc=False):
@@ -114,6 +115,9 @@ class Changes(Struct):
     """Turns and events of traces, each beside its entry."""
 
 
+# --- a writing transaction --------------------------------------------------------------------
+
+
 class Transaction(Protocol):
     """One open writing transaction. It reads the state at its start, not yet what it will write."""
 
@@ -176,6 +180,9 @@ class Transaction(Protocol):
     def first_position(self) -> int:
         """The position of the first entry that was written, after the commit; 0: none was."""
         ...
+
+
+# --- reads ------------------------------------------------------------------------------------
 
 
 class TaskQuery(Struct, frozen=True):
@@ -244,6 +251,11 @@ class StoreSnapshot(Protocol):
     def answers(self, after: tuple[int, str], limit: int) -> list[NamedIdempotencyRecord]:
         """All stored answers, by scope and key."""
         ...
+
+
+# --- the store --------------------------------------------------------------------------------
+
+T = TypeVar("T")
 
 
 class Store(Protocol):
@@ -396,3 +408,143 @@ class DurableStore(Store, Protocol):
     def snapshot(self) -> AbstractContextManager[StoreSnapshot]:
         """The store as it is now, until the context ends; writers do not wait for it."""
         ...
+
+
+# --- artifacts of handoffs --------------------------------------------------------------------
+
+ArtifactProblem = Literal["missing", "different", "too_large", "passing"]
+
+
+class ExpectedArtifact(Struct, frozen=True):
+    """Expected properties of an artifact; one that is not given may be anything."""
+
+    sha256: str = ""
+    size: int | None = None
+
+
+class StoredArtifact(Struct, frozen=True):
+    """An artifact of which a verified copy is stored."""
+
+    sha256: str
+    size: int
+
+
+class ArtifactMismatch(Struct, frozen=True):
+    """The reason why an artifact is not as expected; `passing`: a later try may succeed."""
+
+    problem: ArtifactProblem
+    detail: str
+
+
+class ArtifactStore(Protocol):
+    """Store for copies of artifacts, under the hash of their content (S-ACP-8)."""
+
+    def file_size(self, teamspace: str, path: str) -> int | ArtifactMismatch:
+        """Size in bytes of a file beneath the roots of a teamspace, without reading it."""
+        ...
+
+    def verify_file(
+        self, teamspace: str, path: str, expected: ExpectedArtifact
+    ) -> ArtifactMismatch | None:
+        """Check a file, which is read but not stored; None if it is as expected."""
+        ...
+
+    def store_file(
+        self, teamspace: str, path: str, expected: ExpectedArtifact
+    ) -> StoredArtifact | ArtifactMismatch:
+        """Check a file beneath the roots of a teamspace, and store a copy of it."""
+        ...
+
+    def verify_copy(self, sha256: str) -> ArtifactMismatch | None:
+        """Check a stored copy; None if it is unchanged."""
+        ...
+
+
+# --- runners of agents ------------------------------------------------------------------------
+
+SESSION_VARIABLE: Final = "DRAGOMAN_SESSION"
+"""The environment variable with the session of the attempt, for every program that is started."""
+
+OnMessage = Callable[[bytes], Awaitable[str]]
+"""Takes a message of the agent; returns a note about it, or an empty text."""
+
+
+class Assignment(Struct, frozen=True):
+    """One attempt of one agent on one task."""
+
+    agent: str
+    task: str
+    """The task's own id; messages and files use its AOF id."""
+    aof_id: str
+    title: str
+    attempt: int
+    fence: int
+    session: str
+    """Unique and stable: a runner that gets the same one twice drops the repeat."""
+    ttl_ms: int
+    """The longest time without a heartbeat."""
+    prompt: str
+    must_report: bool = False
+    """True if an end without a report is a failure, even with a good exit status."""
+    resume_commit: str = ""
+    """The commit at which an earlier attempt stopped, as that one stated; empty: none."""
+
+
+class RunExit(Struct, frozen=True):
+    """The end of a run."""
+
+    problem: str = ""
+    """The error, for a person; empty: none."""
+
+
+class Run(Protocol):
+    """An agent that is running."""
+
+    @property
+    def renews_lease(self) -> bool:
+        """True if its being alive renews the lease; if not, it has to send heartbeats."""
+        ...
+
+    @property
+    def output_bytes(self) -> int:
+        """Size of its output so far, in bytes."""
+        ...
+
+    async def wait(self) -> RunExit:
+        """Wait until it has ended, by itself or by `stop`, and all its messages were handled."""
+        ...
+
+    async def stop(self, grace: float, reason: str = "") -> None:
+        """Ask it and all it has started to end, and kill them after so many seconds.
+
+        `reason` goes to the log of the run.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Forget the run: its attempt is settled, and needs no recovery after a crash."""
+        ...
+
+
+class Runner(Protocol):
+    """Starts agents of one kind."""
+
+    async def start(self, assignment: Assignment, on_message: OnMessage) -> Run:
+        """Start the agent."""
+        ...
+
+
+class Gap(Struct, frozen=True):
+    """A cursor beyond the ledger's end, and the position from which its reader goes on."""
+
+    after: int
+    until: int
+
+
+def find_gap(store: Store, after: int) -> Gap | None:
+    """The gap of a cursor beyond the ledger's end, as after the restore of a backup.
+
+    A reader that kept such a cursor would miss every entry up to it.
+    """
+    end = store.head()
+    return Gap(after, end) if after > end else None

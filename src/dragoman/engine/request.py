@@ -1,16 +1,20 @@
-"""A request to the hub: who asks, for what (all or none), under which key; and the answer."""
+"""A request to the engine (who asks, for which commands, under which key), and the replies to it.
 
-from typing import Final
+The engine answers with an `Outcome`; a dialect turns that into a `Reply` for its caller.
+"""
+
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand
+from dragoman.core.actor import Actor, MessageReceived
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal, Refused
-from dragoman.core.events import MessageReceived
-from dragoman.core.reading import Receipt
-from dragoman.engine.rests import CarryOver
+from dragoman.core.read import Receipt
+from dragoman.engine.carry_over import CarryOver
+
+# --- request ----------------------------------------------------------------------------------
 
 
 class Request(Struct, frozen=True):
@@ -48,6 +52,11 @@ SIGNED_KEY_PREFIX: Final = "signed:"
 """Prefix of every key of a signed message, so that it differs from that of a message with a token.
 """
 
+Commands = tuple[AnyCommand, ...]
+
+
+# --- outcome: the engine's answer -------------------------------------------------------------
+
 
 class Committed(Struct, frozen=True):
     """The outcome of a request that was committed: a receipt for each command."""
@@ -80,3 +89,50 @@ def committed_or_raise(outcome: Outcome) -> Committed:
     if isinstance(outcome, Refusal):
         raise Refused(outcome)
     return outcome
+
+
+# --- reply: the dialect's answer --------------------------------------------------------------
+
+MAX_KIND_SHOWN = 64
+"""A message type is shown up to this length."""
+
+
+class Accepted(Struct, frozen=True):
+    """An accepted message or call: receipts, reply and warnings."""
+
+    dialect: str
+    kind: str
+    """The type of the message, or the name of the operation."""
+    actor: str
+    receipts: tuple[Receipt, ...]
+    reply: Any
+    """In the dialect's own form."""
+    warnings: tuple[str, ...] = ()
+    repeated: bool = False
+    """Answered before: nothing was recorded this time."""
+    commands: Commands = ()
+    """The submitted commands: a receipt for each."""
+
+
+class Rejected(Struct, frozen=True):
+    """A rejected message or call, with the dialect's own error code."""
+
+    dialect: str
+    kind: str
+    code: str
+    detail: str
+    path: str = ""
+    """The field of the message that it is about, if any."""
+    actor: str = ""
+    reply: Any = None
+    """The same in the dialect's own form, if it has one."""
+    ours: str = ""
+    """The hub's refusal code: a dialect may map several to one; empty: the same as `code`."""
+
+    @property
+    def refusal(self) -> Refusal:
+        """The refusal under the hub's code, for a surface that knows no dialect."""
+        return Refusal(self.ours or self.code, self.detail)
+
+
+Reply = Accepted | Rejected

@@ -1,42 +1,45 @@
-"""A unit of work: what a batch of requests will write, on top of one store transaction.
+"""Unit of work: what a batch of requests will write, on top of one store transaction.
 
-What the requests name is read in a few strokes at the start; states evolve in memory; the store
-writes each table once, at the end. A refusal leaves nothing behind: what a request changed is put
-back when one of its commands is refused.
+Rows that the requests name are read in bulk at the start; states change in memory; the store writes
+each table once, at the end. A refusal leaves nothing behind: what a request changed is undone when
+one of its commands is refused.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dragoman.core.attempt_state import Lease
 from dragoman.core.errors import Refusal
-from dragoman.core.events import AnyEvent, TaskCreated
-from dragoman.core.reading import Decision, LeaseChange
-from dragoman.core.states.handoff import ALL_HANDOFFS, Handoff
-from dragoman.core.states.lease import Lease
-from dragoman.core.states.moves import STATUS_CHANGES
-from dragoman.core.states.trace import RecordedEntry
-from dragoman.core.states.wave import TimedEvent
-from dragoman.engine.journal import PendingEntries
-from dragoman.engine.ports import Changes, IdempotencyRecord, NewLogRow, StreamRow, Transaction
+from dragoman.core.event_table import AnyEvent
+from dragoman.core.handoff.state import ALL_HANDOFFS, Handoff
+from dragoman.core.read import Decision, LeaseChange, TimedEvent
+from dragoman.core.task_state import STATUS_CHANGES, TaskCreated
+from dragoman.core.trace import RecordedEntry
+from dragoman.engine.batch_reads import BatchReads, CachedStream, StreamCache
+from dragoman.engine.idempotency import AnswerKey
+from dragoman.engine.ports import (
+    Changes,
+    IdempotencyRecord,
+    NewEntry,
+    NewLogRow,
+    StreamRow,
+    Transaction,
+)
 from dragoman.engine.request import Committed, Request
-from dragoman.engine.snapshots import AnswerKey, CachedStream, StreamCache
-from dragoman.engine.view import BatchReads
-from dragoman.ledger.codec import CODEC, WRITTEN_AS
-from dragoman.ledger.entry import Line, read_line
-from dragoman.ledger.logs import LOG_ROWS
-from dragoman.ledger.records import handoff_update, order_handoff_rows
-from dragoman.ledger.views import (
+from dragoman.ledger.entry import CODEC, WRITTEN_AS, Line, link_hash, read_line, write_line
+from dragoman.ledger.indexes import (
     ALIASES_BOUND_BY,
-    FOLD_VERSION,
-    FOLDS,
-    encode_state,
+    LOG_ROWS,
+    handoff_update,
     index_row,
     lists_of,
+    order_handoff_rows,
 )
+from dragoman.ledger.stream_state import FOLD_VERSION, FOLDS, encode_state
 
 
 class _UndoPoint(Struct):
@@ -56,6 +59,28 @@ class EarlierAnswer(Struct, frozen=True):
     attempt: int
     current_attempt: int
     answer: IdempotencyRecord
+
+
+class PendingEntries(list[Line[AnyEvent]]):
+    """The new entries of a batch, in order.
+
+    They are encoded and hashed at the end of the batch, all in one go: between two decisions that
+    would take twice as long, because the short steps evict each other from the processor's caches.
+    """
+
+    def chain(self, known: Mapping[str, CachedStream]) -> tuple[list[NewEntry], dict[str, bytes]]:
+        """Chain the entries: the rows to write, and the last hash of each stream; `known` has the
+        hashes from before the batch."""
+        entries: list[NewEntry] = []
+        hashes: dict[str, bytes] = {}
+        for line, data in zip(self, list(map(write_line, self)), strict=True):
+            stream = known[line.stream]
+            previous = hashes.get(line.stream, stream.hash)
+            digest = hashes[line.stream] = link_hash(previous, data)
+            entries.append(
+                NewEntry(stream.number, line.version, line.event, data, previous, digest)
+            )
+        return entries, hashes
 
 
 class Unit(BatchReads):

@@ -1,13 +1,23 @@
-"""A work queue as handoffs see it, the hub's own or one outside; and reading items of ours."""
+"""Work queues: the contract of one, and its items as they move with a handoff.
 
-from typing import Literal, Protocol
+Items go to the recipient when the work begins, and back when it is rejected. Until that is on
+record the handoff stands on a list, so that a crash in between loses nothing.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Final, Literal, Protocol, cast
 
 from msgspec import Struct
 
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
-from dragoman.core.states.work_item import WorkItem
+from dragoman.core.handoff.state import WORKQ_NOTE_KIND, Handoff, NoteHandoff, work_items_of
+from dragoman.core.ids import check_id
+from dragoman.core.work_item import ReleaseWorkItem, WorkItem
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import find_by_id
+from dragoman.engine.queries.streams import find_by_id
+
+# --- contract ---------------------------------------------------------------------------------
 
 
 class ItemState(Struct, frozen=True):
@@ -44,3 +54,134 @@ class WorkQueue(Protocol):
 def find_work_item(store: Store, id: str) -> WorkItem | Refusal:
     """The item of our own queue with this id."""
     return find_by_id(store, id, WorkItem)
+
+
+# --- items of a handoff -----------------------------------------------------------------------
+
+TransferOutcome = Literal["transferred", "degraded", "not_applicable", "returned", "not_returned"]
+
+_Items = Mapping[str, Mapping[str, str]]
+"""Item -> `outcome` and `detail` of its transfer."""
+
+_FAILED: Final = frozenset({"refused", "unavailable"})
+
+
+class ItemTransfer(Struct, frozen=True):
+    """Result of transferring all items of a handoff."""
+
+    outcome: TransferOutcome
+    details: tuple[str, ...] = ()
+    """Sentences about single items."""
+    commands: tuple[AnyCommand, ...] = ()
+    """Commands that record the transfer."""
+
+
+def transfer_items(handoff: Handoff, workq: WorkQueue, owner: str) -> ItemTransfer:
+    """Transfer the items to one side of the handoff, from the other; failures are noted."""
+    items, is_back = work_items_of(handoff.package), owner == handoff.sender
+    if not items:
+        return ItemTransfer("not_applicable")
+    former = handoff.recipient if is_back else handoff.sender
+    to_transfer = (
+        tuple(item for item in items if item not in _items_never_transferred(handoff))
+        if is_back
+        else items
+    )
+    results = _transfer_all(to_transfer, workq, former, owner)
+    outcome = _overall_outcome(results, is_back=is_back)
+    noted_items: _Items = {
+        item: {"outcome": one.outcome, "detail": one.detail} for item, one in results.items()
+    }
+    orphaned: list[AnyCommand] = [
+        ReleaseWorkItem(item, is_orphaned=True, sender=former)
+        for item, one in results.items()
+        if one.outcome == "unavailable"
+    ]
+    note = NoteHandoff(handoff.id, WORKQ_NOTE_KIND, outcome, {"items": dict(noted_items)})
+    return ItemTransfer(outcome, _describe_failures(noted_items), (*orphaned, note))
+
+
+def protocol_status(outcome: str) -> str:
+    """The outcome in the protocol's words, which do not tell a transfer back from one there."""
+    return {"returned": "transferred", "not_returned": "degraded"}.get(outcome, outcome)
+
+
+def describe_failed_items(handoff: Handoff, except_items: Collection[str] = ()) -> tuple[str, ...]:
+    """Sentences about items whose transfer failed, from the last note; except for these."""
+    return _describe_failures(
+        {item: one for item, one in _noted_transfers(handoff).items() if item not in except_items}
+    )
+
+
+def items_in_place(store: Store, handoff: Handoff) -> frozenset[str]:
+    """The items that are where the work is by now, whoever has moved them, by our own queue."""
+    owner = handoff.recipient if handoff.rejection is None else handoff.sender
+    return frozenset(item for item in _noted_transfers(handoff) if _is_owned_by(store, item, owner))
+
+
+def items_in_place_outside(workq: WorkQueue, handoff: Handoff) -> Mapping[str, bool]:
+    """True or false for each item that an external queue answers for: is it where the work is? A
+    queue that does not answer is not asked again."""
+    owner = handoff.recipient if handoff.rejection is None else handoff.sender
+    answers = dict[str, bool]()
+    for item, one in _noted_transfers(handoff).items():
+        if one["outcome"] != "transferred":
+            state = workq.item_status(item)
+            if state is None and workq.item_exists(item) is None:
+                break
+            answers[item] = state is not None and state.owner == owner
+    return answers
+
+
+def _is_owned_by(store: Store, item: str, owner: str) -> bool:
+    found = find_work_item(store, item)
+    return not isinstance(found, Refusal) and found.owner == owner
+
+
+def _noted_transfers(handoff: Handoff) -> _Items:
+    """The result of the last transfer of each item."""
+    notes = [note for note in handoff.notes if note.kind == WORKQ_NOTE_KIND]
+    items = notes[-1].data.get("items") if notes else None
+    return cast(_Items, items) if isinstance(items, dict) else {}
+
+
+def _items_never_transferred(handoff: Handoff) -> frozenset[str]:
+    """The items that were never transferred: there is nothing to give back."""
+    noted = _noted_transfers(handoff).items()
+    return frozenset(item for item, one in noted if one["outcome"] in ("refused", "missing"))
+
+
+def _describe_failures(items: _Items) -> tuple[str, ...]:
+    """Each item that was not transferred, and the reason."""
+    return tuple(
+        f"{item}: {one['outcome']}" + (f", {one['detail']}" if one["detail"] else "")
+        for item, one in items.items()
+        if one["outcome"] != "transferred"
+    )
+
+
+def _transfer_all(
+    items: tuple[str, ...], workq: WorkQueue, former: str, owner: str
+) -> Mapping[str, TransferResult]:
+    """Transfer the items; a queue that once gives no answer is not tried again: every try may take
+    seconds."""
+    results, unavailable = dict[str, TransferResult](), None
+    for item in items:
+        malformed = check_id(item, "item id")
+        if malformed is not None:
+            results[item] = TransferResult("missing", malformed.detail)
+        elif unavailable is not None:
+            results[item] = unavailable
+        else:
+            results[item] = workq.transfer_ownership(item, former, owner)
+            unavailable = results[item] if results[item].outcome == "unavailable" else None
+    return results
+
+
+def _overall_outcome(results: Mapping[str, TransferResult], *, is_back: bool) -> TransferOutcome:
+    outcomes = {one.outcome for one in results.values()}
+    if outcomes & _FAILED:
+        return "not_returned" if is_back else "degraded"
+    if "transferred" not in outcomes:
+        return "not_applicable"
+    return "returned" if is_back else "transferred"

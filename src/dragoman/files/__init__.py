@@ -1,1 +1,1 @@
-"""The plain-files face: the ledger as files that people read and edit, and the drop-in inbox."""
+"""Files: the ledger as files that people read and edit, the inbox folder, and archives."""

@@ -1,4 +1,4 @@
-"""What the files face needs of a disk: small operations beneath one root, handed in.
+"""Disk port: the file operations that the projection needs, beneath one root.
 
 Every path is relative, of plain parts separated by `/`; no link on the way is followed. An
 operation raises OSError when the disk cannot do it.

@@ -1,10 +1,10 @@
-"""The inbox: messages of agents that have only a file system (S-AOF-14).
+"""Inbox folder: messages of agents that have only a file system (S-AOF-14).
 
-`inbox/AGENT/FILE` speaks as that agent, `inbox/FILE` as the `fromAgent` that it names. Each file
-ends in `processed/` or `rejected/` beside it, with a note where there is something to say. It is
-renamed before it is read, so that its name is free for the next message; and it is sent before it
-is filed, so that a crash between the two sends it again: a repeat is answered as before and changes
-nothing.
+`inbox/AGENT/FILE` is sent as that agent, `inbox/FILE` as the `fromAgent` that it names. Each
+file ends in `processed/` or `rejected/` beside it, with a note where there is something to say.
+It is renamed before it is read, so that its name is free for the next message; and it is sent
+before it is moved away, so that a crash between the two sends it again: a repeat is answered as
+before and changes nothing.
 """
 
 import re
@@ -16,10 +16,10 @@ from msgspec import Struct
 
 from dragoman.core.errors import DragomanError, Refusal
 from dragoman.core.ids import check_agent
+from dragoman.files.atomic_write import find_free_name, force_folder, move_aside, write_if_changed
 from dragoman.files.disk import Disk, FileInfo
-from dragoman.files.guarding import Warn, is_systemic
+from dragoman.files.error_isolation import Warn, is_systemic
 from dragoman.files.layout import INBOX, INBOX_LOCK, REASON_SUFFIX, WARNING_SUFFIX, shorten_name
-from dragoman.files.putting import find_free_name, force_folder, move_aside, write_if_changed
 from dragoman.text.safe_text import safe_text
 
 PROCESSED: Final = "processed"

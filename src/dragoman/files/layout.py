@@ -1,10 +1,10 @@
-"""Where everything lies beneath the data directory, as relative paths, and how it is recognised."""
+"""Layout of the data directory: relative paths, and which file name stands for what."""
 
 import re
 from hashlib import blake2b
 from typing import Final, get_args
 
-from dragoman.core.events import Status
+from dragoman.core.base import Status
 from dragoman.core.ids import is_aof_id
 
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)

@@ -1,8 +1,8 @@
-"""Files of lines that follow the ledger: every line of an entry once, whatever happens.
+"""Append-only line files that follow the ledger (JSONL): every line of an entry exactly once.
 
-How far a file has come is read from the file itself: its lines are numbered, and the numbers rise
-with the ledger. That it still is as it was left is seen by its stamp; one that is not may lack
-lines that were written, so it is completed from the ledger before anything is added. So is one that
+How far a file has come is read from the file itself: its lines are numbered, and the numbers
+rise with the ledger. Its modification stamp shows whether it is as it was left; if not, lines
+may be missing, so it is backfilled from the ledger before anything is appended. So is one that
 is gone, or in whose place something else stands, where the ledger can say that it was there.
 """
 
@@ -13,11 +13,11 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.errors import LedgerError
-from dragoman.core.moments import parse_rfc3339
+from dragoman.core.timestamps import parse_rfc3339
+from dragoman.files.atomic_write import force_folder, move_aside
 from dragoman.files.disk import Disk, Tail
-from dragoman.files.guarding import Warn, is_systemic
+from dragoman.files.error_isolation import Warn, is_systemic
 from dragoman.files.layout import has_mtime_stamp, mtime_stamp, staged_path
-from dragoman.files.putting import force_folder, move_aside
 from dragoman.ledger.entry import Entry
 
 LINES_PER_ENTRY: Final = 10

@@ -1,29 +1,32 @@
-"""The projector: follows the ledger from a cursor and brings the files level with it.
+"""Projector: follows the ledger from a cursor and writes the files that show it.
 
 It works from the present state and may be run again at any point, so a crash between any two
-operations leaves nothing that the next run does not put right. The cursor moves only when
-everything before it is durable. One process projects at a time; the others wait and find it done.
+operations leaves nothing that the next run does not repair. The cursor moves only when
+everything before it is durable. One process projects at a time; the others wait and find it
+done.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
+import msgspec
 from msgspec import Struct
 
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
+from dragoman.core.attempt_state import Lease
+from dragoman.core.base import Status
 from dragoman.core.errors import DragomanError, LedgerError, Refusal
-from dragoman.core.events import Status
 from dragoman.core.ids import is_aof_id, task_stream
+from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import StreamRow, TaskQuery
-from dragoman.engine.reads.ask import find_task_stream
-from dragoman.files.bookmark import CursorRecord, ProjectionCursor
-from dragoman.files.comparison import ComparisonSources, Difference, compare_files
+from dragoman.engine.ports import Store, StreamRow, TaskQuery
+from dragoman.engine.queries.tasks import find_task_stream
+from dragoman.files.atomic_write import move_aside, remove_if_unchanged, write_if_changed
 from dragoman.files.disk import Disk, FileInfo
-from dragoman.files.event_log import RenderLines, open_event_log
-from dragoman.files.guarding import ErrorIsolator, Warn
-from dragoman.files.handoffs.log import open_handoff_log
+from dragoman.files.error_isolation import ErrorIsolator, Warn
+from dragoman.files.handoff_log import open_handoff_log
 from dragoman.files.layout import (
     CURSOR_FILE,
     EVENTS,
@@ -33,30 +36,309 @@ from dragoman.files.layout import (
     RUNS,
     STATUSES,
     TASKS,
+    event_log_path,
     has_mtime_stamp,
     is_staged_task,
     task_id_of_discarded,
     task_id_of_file,
+    task_path,
 )
-from dragoman.files.mail.letter_files import MailProjector
-from dragoman.files.putting import move_aside, remove_if_unchanged, write_if_changed
-from dragoman.files.tasks.leftovers import recover_discarded
-from dragoman.files.tasks.streams import TaskSnapshots
-from dragoman.files.tasks.task_file import is_unedited
-from dragoman.files.tasks.task_files import MAX_FILE_BYTES, TaskProjector
-from dragoman.ledger.entry import Entry
+from dragoman.files.line_log import LineLog, LogFiles, RenderedLines, number_decoder
+from dragoman.files.mail_files import MailProjector, expected_letters, has_changed_since
+from dragoman.files.task_file import format_task_file, is_unedited
+from dragoman.files.task_projector import MAX_FILE_BYTES, TaskProjector, recover_discarded
+from dragoman.files.task_snapshot import TaskSnapshot, TaskSnapshots, heartbeat_path, result_path
+from dragoman.ledger.entry import Entry, read_line
+
+_COMPARISON_PAGE: Final = 1_000
+
+_ANYWHERE: Final = ""
+
+
+class Difference(Struct, frozen=True):
+    """A file that differs from the ledger; `left over`: its removal was interrupted by a crash."""
+
+    path: str
+    problem: Literal["missing", "changed", "surplus", "left over"]
+
+
+class ComparisonSources(Struct, frozen=True):
+    """The ledger and the files to compare."""
+
+    store: Store
+    disk: Disk
+    snapshots: TaskSnapshots
+    logs: tuple[LineLog, ...]
+
+
+class _Heartbeat(Struct, rename="camel"):
+    task_id: str
+    agent_id: str
+    last_heartbeat: str
+    beat_count: int
+
+
+_heartbeat_decoder: Final = msgspec.json.Decoder(_Heartbeat)
+
+
+def compare_files(
+    sources: ComparisonSources, position: int, progress: Callable[[int], None]
+) -> Iterator[Difference]:
+    """Yield every difference: by task, by letter, then by day of the event log.
+
+    The files show the ledger up to `position`, and nobody writes them meanwhile: a task that has
+    changed since then is not compared.
+    """
+    expected_paths: dict[str, str] = {}
+    after = 0
+    while rows := sources.store.rows(after, _COMPARISON_PAGE):
+        for row in rows:
+            snapshot = sources.snapshots.of_row(row)
+            if snapshot is None:
+                continue
+            found = [*_compare_task(sources.disk, snapshot, row.lease)]
+            is_later = bool(found) and has_changed_since(sources.store, row, position)
+            home = task_path(snapshot.task.status, snapshot.task.aof_id)
+            expected_paths[snapshot.task.aof_id] = _ANYWHERE if is_later else home
+            if not is_later:
+                yield from found
+        after = rows[-1].number
+        progress(len(rows))
+    yield from _find_surplus(sources.disk, expected_paths)
+    yield from _compare_mail(sources, position)
+    for log in sources.logs:
+        yield from _compare_log(sources, log, position)
+
+
+def _compare_task(disk: Disk, snapshot: TaskSnapshot, lease: Lease | None) -> Iterator[Difference]:
+    task_id = snapshot.task.aof_id
+    yield from _compare_file(
+        disk, task_path(snapshot.task.status, task_id), format_task_file(snapshot.file)
+    )
+    for path, data in snapshot.current.items():
+        if path != heartbeat_path(task_id) or not _is_older_heartbeat(disk, path, task_id, lease):
+            yield from _compare_file(disk, path, data)
+    for path in snapshot.write_once:
+        if path not in snapshot.current and disk.stat(path) is None:
+            yield Difference(path, "missing")
+    result = result_path(task_id)
+    if result not in snapshot.current and disk.stat(result) is not None:
+        yield Difference(result, "surplus")
+
+
+def _is_older_heartbeat(disk: Disk, path: str, task_id: str, lease: Lease | None) -> bool:
+    """True for an earlier heartbeat of this lease: a later one leaves no entry in the ledger."""
+    try:
+        heartbeat = _heartbeat_decoder.decode(disk.read(path, MAX_FILE_BYTES) or b"")
+        at = parse_rfc3339(heartbeat.last_heartbeat)
+    except (msgspec.MsgspecError, ValueError):
+        return False
+    return (
+        lease is not None
+        and (heartbeat.task_id, heartbeat.agent_id) == (task_id, lease.holder)
+        and heartbeat.beat_count < lease.beats
+        and at <= lease.beat_at
+    )
+
+
+def _compare_file(disk: Disk, path: str, expected: bytes) -> Iterator[Difference]:
+    data = disk.read(path, MAX_FILE_BYTES)
+    if data is None:
+        yield Difference(path, "missing" if disk.stat(path) is None else "changed")
+    elif data != expected:
+        yield Difference(path, "changed")
+
+
+def _find_surplus(disk: Disk, expected_paths: dict[str, str]) -> Iterator[Difference]:
+    """Task files in a folder that is not their task's; files with other names are ignored."""
+    for status in STATUSES:
+        for info in disk.list(f"{TASKS}/{status}"):
+            path, task_id = f"{TASKS}/{status}/{info.name}", task_id_of_file(info.name)
+            if task_id is not None and expected_paths.get(task_id) not in (path, _ANYWHERE):
+                yield Difference(path, "surplus")
+            elif info.kind == "file" and task_id_of_discarded(info.name):
+                yield Difference(path, "left over")
+
+
+def _compare_mail(sources: ComparisonSources, position: int) -> Iterator[Difference]:
+    for path, data in expected_letters(sources.store, sources.disk, position):
+        if data is not None:
+            yield from _compare_file(sources.disk, path, data)
+        else:
+            yield Difference(path, "surplus")
+
+
+def _compare_log(sources: ComparisonSources, log: LineLog, position: int) -> Iterator[Difference]:
+    known: dict[str, _ComparedFile] = {}
+    # The projector may have been stopped between writing the lines and saving the cursor.
+    for until, may_be_missing in ((position, False), (sources.store.head(), True)):
+        after = position if may_be_missing else 0
+        while page := sources.store.entries(after, _COMPARISON_PAGE, until=until):
+            for path, lines in log.render_by_path(page).items():
+                file = known.setdefault(path, _ComparedFile(sources.disk, path))
+                file.compare_next(b"".join(line + b"\n" for line in lines), may_be_missing)
+            after = page[-1].position
+    for path, file in known.items():
+        if problem := file.problem():
+            yield Difference(path, problem)
+    for path in log.existing():
+        if path not in known:
+            yield Difference(path, "surplus")
+
+
+class _ComparedFile:
+    """Line file that is compared chunk by chunk with its expected content."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+        self._offset = 0
+        self._is_same = True
+        self._is_required = False
+
+    def compare_next(self, expected: bytes, may_be_missing: bool) -> None:
+        """Compare the next chunk; of lines that may be missing the file has a prefix."""
+        self._is_required = self._is_required or not may_be_missing
+        if self._is_same:
+            found = self._disk.read_at(self._path, self._offset, len(expected))
+            is_begun = may_be_missing and expected.startswith(found)
+            self._is_same = is_begun or found == expected
+            self._offset += len(found) if is_begun else len(expected)
+
+    def problem(self) -> Literal["missing", "changed"] | None:
+        found = self._disk.stat(self._path)
+        if found is None:
+            return "missing" if self._is_required else None
+        return None if self._is_same and found.size == self._offset else "changed"
+
+
+# --- cursor -----------------------------------------------------------------------------------
+
+
+class CursorRecord(Struct, frozen=True, omit_defaults=True):
+    """Content of the cursor file: a position in a ledger."""
+
+    ledger: str = ""
+    position: int = 0
+    behind: dict[str, str] = {}
+    """Streams before the position whose files could not be written and are retried -> problem."""
+
+
+_cursor_decoder: Final = msgspec.json.Decoder(CursorRecord)
+
+
+class ProjectionCursor:
+    """Position in the ledger up to which the files are written, saved in `projection.json`."""
+
+    def __init__(self, store: Store, disk: Disk) -> None:
+        self._store = store
+        self._disk = disk
+
+    def load(self) -> CursorRecord | None:
+        """Load the cursor, of whichever ledger; None when it is missing or cannot be decoded."""
+        data = self._disk.read(CURSOR_FILE, MAX_FILE_BYTES)
+        try:
+            return _cursor_decoder.decode(data) if data else None
+        except msgspec.MsgspecError:
+            return None
+
+    def load_if_matching(self) -> CursorRecord | None:
+        """Load the cursor, if it belongs to this ledger."""
+        record = self.load()
+        return record if record is not None and self.matches(record) else None
+
+    def matches(self, record: CursorRecord) -> bool:
+        """True when it belongs to this ledger, and not to a longer copy of it."""
+        return record.ledger == self._store.ledger_id() and record.position <= self._store.head()
+
+    def save(self, position: int, failed: dict[str, str]) -> None:
+        """Save the cursor after making everything before its position durable."""
+        self._disk.sync()
+        record = CursorRecord(self._store.ledger_id(), position, failed)
+        write_if_changed(self._disk, CURSOR_FILE, msgspec.json.encode(record) + b"\n")
+        self._disk.sync()
+
+    def last_projected(self) -> Entry | None:
+        """Last entry that the files show."""
+        record = self.load_if_matching()
+        if record is None or not record.position:
+            return None
+        (entry,) = self._store.entries(record.position - 1, 1) or (None,)
+        return entry
+
+
+# --- event log --------------------------------------------------------------------------------
+
+RenderLines = Callable[[Entry, Callable[[str], str]], list[bytes]]
+"""Renders an entry as lines, each with an `eventId` that rises; gets a function that finds AOF
+ids."""
+
+_event_id_of: Final = number_decoder("eventId")
+
+_DAY_FILE: Final = event_log_path(r"\d{4}-\d\d-\d\d")
+
+
+def open_event_log(
+    disk: Disk,
+    render: RenderLines,
+    aof_id_of: Callable[[str], str],
+    last_projected: Callable[[], Entry | None],
+    warn: Warn,
+) -> LineLog:
+    """Open the log of all events; `last_projected` returns the newest entry that the files show."""
+
+    def render_entry(entry: Entry) -> RenderedLines:
+        lines = render(entry, aof_id_of)
+        return event_log_path(to_rfc3339(read_line(entry.line).at)[:10]), lines
+
+    def list_existing() -> list[str]:
+        names = (look.name for look in disk.list(EVENTS))
+        return [f"{EVENTS}/{name}" for name in names if name.endswith(".jsonl")]
+
+    def newest_paths() -> list[str]:
+        """File of the newest line."""
+        try:
+            written = [render_entry(entry)] if (entry := last_projected()) else []
+        except LedgerError:
+            return []
+        return [path for path, lines in written if lines]
+
+    def first_position(path: str) -> int | None:
+        # Clocks go back: only the whole ledger can say which entries belong to a day whose file is
+        # gone, or replaced by something else.
+        if disk.stat(path) is None:
+            return 1 if path in newest_paths() else None
+        return 1 if re.fullmatch(_DAY_FILE, path) else None
+
+    def list_growing() -> list[str]:
+        # Only the last day grows: damage to the others is reported by `verify`.
+        return sorted({*list_existing()[-1:], *newest_paths()})
+
+    return LineLog(
+        disk,
+        render_entry,
+        _event_id_of,
+        LogFiles(list_existing, list_growing, first_position),
+        warn,
+    )
+
+
+# --- projector --------------------------------------------------------------------------------
 
 FILE_EDITOR: Final = Actor("file", "files", via="files")
+
 TRUSTED_FILE_EDITOR: Final = Actor("trusted-file", "files", via="files")
 """Actor of edited or moved task files; trusted if `files.trust_moves` is set."""
 
 _PAGE: Final = 1_000
+
 _FOLDERS: Final = (RUNS, EVENTS, INBOX, *(f"{TASKS}/{status}" for status in STATUSES))
 
 _EXPECTED_KINDS: Final = {**dict.fromkeys((TASKS, *_FOLDERS), "folder"), CURSOR_FILE: "file"}
 """Path -> expected kind."""
 
 Progress = Callable[[int], None]
+
 _StatusFiles = Mapping[Status, Sequence[FileInfo]]
 """Files in the folder of each status."""
 

@@ -1,1 +1,1 @@
-"""How it is written down: entries, their names and versions, their chain, their folds."""
+"""The format of the ledger: entries, their codec and hash chain, the tree, checkpoints, folds."""

@@ -15,9 +15,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from dragoman.core.errors import DragomanError
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.ledger.tree import Tree, tree_root
-from dragoman.text.shape_words import shape_fault
+from dragoman.text.error_messages import shape_fault
 
 _DOMAIN: Final = b"dragoman checkpoint v1\n"
 _KEY_ID_LENGTH: Final = 16

@@ -1,15 +1,25 @@
-"""A ledger entry: one JSON line, and what the store keeps beside it.
+"""Entries of the ledger: one line each, chained by SHA-256, decoded with upcasters on read."""
 
-The line is what is hashed: everything that was said is in it, and nothing that the store could
-assign later (the position is the leaf number in the tree instead).
-"""
-
-from typing import Generic, TypeVar
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
 
+from dragoman.core.base import Event
 from dragoman.core.errors import LedgerError
+from dragoman.core.event_table import EVENT_NAMES, AnyEvent
+from dragoman.text.digest import uuid8
+
+GENESIS = bytes(32)
+"""The hash before the first entry of a stream."""
+
+
+def link_hash(previous: bytes, line: bytes) -> bytes:
+    """SHA-256 of the previous hash of the stream, followed by the line."""
+    return sha256(previous + line).digest()
+
 
 Body = TypeVar("Body")
 
@@ -64,3 +74,53 @@ def read_line(data: bytes) -> Line[msgspec.Raw]:
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LedgerError(f"a stored line is not an entry: {error}") from error
+
+
+def transition_id(digest: bytes) -> str:
+    """The id of a task's move as a trace event: a UUID made of its entry's hash, the same in every
+    copy of the ledger."""
+    return uuid8(digest)
+
+
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+
+UPCASTERS: dict[tuple[str, int], Upcaster] = {}
+"""(event name, old version) -> upcasts the body to the next version."""
+
+
+class Codec(Struct, frozen=True):
+    """Event names, the version of each, and how older versions are read."""
+
+    types: Mapping[str, type[Event]]
+    upcasters: Mapping[tuple[str, int], Upcaster]
+
+    def version(self, name: str) -> int:
+        """The version that is written today: one more than the newest that is upcast."""
+        return 1 + max((old for event, old in self.upcasters if event == name), default=0)
+
+    def decode(self, name: str, version: int, body: bytes) -> AnyEvent:
+        """The event of a stored body, upcast to today's shape."""
+        event_type, newest = self.types.get(name), self.version(name)
+        if event_type is None or not 1 <= version <= newest:
+            raise LedgerError(
+                f"event {name} version {version} is not known to this release: "
+                "it was written by a newer one, or changed"
+            )
+        try:
+            if version == newest:
+                return cast(AnyEvent, msgspec.json.decode(body, type=event_type))
+            fields = msgspec.json.decode(body, type=dict[str, Any])
+            for old in range(version, newest):
+                fields = self.upcasters[name, old](fields)
+            return cast(AnyEvent, msgspec.convert(fields, event_type))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise LedgerError(f"the body of event {name} cannot be read: {error}") from error
+
+
+CODEC = Codec({name: event_type for event_type, name in EVENT_NAMES.items()}, UPCASTERS)
+"""The codec of this release."""
+
+WRITTEN_AS: dict[type[Event], tuple[str, int]] = {
+    event_type: (name, CODEC.version(name)) for event_type, name in EVENT_NAMES.items()
+}
+"""Event type -> the name and version under which it is written."""

@@ -1,1 +1,1 @@
-"""Who is told that a task has moved, and how: a signed webhook, a command."""
+"""Notification targets: signed webhooks and commands."""

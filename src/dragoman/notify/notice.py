@@ -1,4 +1,4 @@
-"""What is told: one notice for each transition into a status that somebody wants to hear of.
+"""Notices: one for each transition into a status that the settings name.
 
 A notice is made from the ledger alone, so that making it again gives the same bytes.
 """
@@ -8,16 +8,14 @@ from collections.abc import Collection
 import msgspec
 from msgspec import Struct
 
+from dragoman.core.base import Status
 from dragoman.core.errors import LedgerError, Refusal
-from dragoman.core.events import Status
-from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.moves import (
-    REPORTED_BLOCKED_REASONS,
-    STATUS_CHANGE_NAMES,
-    status_change_of,
-)
+from dragoman.core.event_table import STATUS_CHANGE_NAMES
+from dragoman.core.task_state import REPORTED_BLOCKED_REASONS, status_change_of
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import decode_event, task_as_of
+from dragoman.engine.queries.streams import decode_event
+from dragoman.engine.queries.tasks import task_as_of
 from dragoman.ledger.entry import Entry, read_line
 
 

@@ -1,4 +1,4 @@
-"""The webhook: a notice as a signed POST, by the rules of Standard Webhooks."""
+"""Webhook target: a notice as a signed POST, by the rules of Standard Webhooks."""
 
 import hmac
 from base64 import b64decode, b64encode

@@ -1,1 +1,1 @@
-"""What the words mean: one folder per dialect, the same file names in each."""
+"""Dialects: one folder each, with the same file names in all of them."""

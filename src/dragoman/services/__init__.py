@@ -1,1 +1,1 @@
-"""What happens when time passes: one duty in each file, each with `run_once(now)`."""
+"""Background services: one file each, with `run_once(now)`; `scheduler` runs them in threads."""

@@ -1,11 +1,11 @@
-"""Checkpoints: signs how far the ledger has come, outside of the database and of any commit."""
+"""The checkpointer: signs the Merkle tree of the ledger, outside of the database and any commit."""
 
 from typing import Protocol
 
 from dragoman.core.errors import LedgerError
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import all_entries
-from dragoman.engine.verifying.verify import check_tail
+from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.verify import check_tail
 from dragoman.ledger.checkpoint import Checkpoint, checkpoint_tree
 from dragoman.ledger.tree import EMPTY_TREE, Tree, extend_tree
 

@@ -1,4 +1,4 @@
-"""The entropy duty: looks at the last turns of all work in progress, and tells what they look like.
+"""Entropy detection: escalates tasks whose last turns show signs of a lost agent.
 
 It moves nothing and asks nobody: an escalation is an entry that people and orchestrators can see.
 """
@@ -6,17 +6,17 @@ It moves nothing and asks nobody: an escalation is an entry that people and orch
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dragoman.core.actors import HUB_ACTOR
-from dragoman.core.commands import EscalateEntropy, SettleEntropy
-from dragoman.core.events import EVENT_NAMES, TurnRecorded
+from dragoman.core.actor import HUB_ACTOR
+from dragoman.core.entropy import Finding, ObservedTurn, Thresholds, detect_signs
+from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.ids import turns_stream
-from dragoman.core.rules.entropy import Finding, ObservedTurn, Thresholds, detect_signs
-from dragoman.core.states.task import Task
-from dragoman.core.states.trace import TurnLog
+from dragoman.core.task_state import Task
+from dragoman.core.trace import EscalateEntropy, SettleEntropy, TurnLog, TurnRecorded
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import TaskQuery
-from dragoman.engine.reads.ask import list_tasks, stream_state
-from dragoman.engine.reads.turns import TurnView, last_turns
+from dragoman.engine.queries.streams import stream_state
+from dragoman.engine.queries.tasks import list_tasks
+from dragoman.engine.queries.traces import TurnView, last_turns
 from dragoman.ledger.entry import Entry
 
 _PAGE = 200

@@ -1,8 +1,8 @@
-"""Notifications: follows the ledger for each target, and tells it in order, at least once (S-OUT).
+"""The notifier: delivers notices of ledger entries to each target, at least once (S-OUT).
 
-The ledger and a cursor are the outbox. A target that fails is asked again after a rest that
-doubles; after TRIES the notice is written down as given up and the target goes on with the next.
-Every target has a cursor of its own, so that none waits for another.
+The ledger plus a cursor is the outbox. A target that fails is retried with a backoff that doubles;
+after MAX_TRIES the notice is written to the file of failed notices and the target goes on with the
+next. Every target has a cursor of its own, so that none waits for another.
 """
 
 from collections import Counter
@@ -14,13 +14,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core.deadlines import Backoff, backoff_delay
+from dragoman.core.backoff import Backoff, backoff_delay
 from dragoman.core.errors import DragomanError
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.health import HEALTHY, HealthProblem
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import all_entries
-from dragoman.engine.trouble import HEALTHY, HealthProblem
+from dragoman.engine.queries.streams import all_entries
 from dragoman.ledger.entry import Entry
+
+# --- limits -----------------------------------------------------------------------------------
 
 MAX_TRIES = 10
 """A notice is given up after this many failures."""
@@ -30,6 +32,9 @@ RETRY_BACKOFF = Backoff(base_ms=5_000, cap_ms=3_600_000)
 
 RUN_SECONDS = 5.0
 """After this time a run begins no further delivery, beyond the first to each target."""
+
+
+# --- ports ------------------------------------------------------------------------------------
 
 
 class Notice(Protocol):
@@ -47,6 +52,7 @@ class Notice(Protocol):
 
 
 N = TypeVar("N", bound=Notice)
+
 N_contra = TypeVar("N_contra", bound=Notice, contravariant=True)
 
 
@@ -89,6 +95,9 @@ class Outbox(Protocol):
     def read_failed(self) -> Iterable[bytes]:
         """All notices that could not be delivered."""
         ...
+
+
+# --- saved state ------------------------------------------------------------------------------
 
 
 class Progress(Struct, frozen=True, omit_defaults=True):
@@ -144,6 +153,9 @@ class DeliveryStatus(Struct, frozen=True):
             "1 notice was" if self.failed_notices == 1 else f"{self.failed_notices} notices were"
         )
         return f"{self.target}: {notices} given up" if self.failed_notices else ""
+
+
+# --- service ----------------------------------------------------------------------------------
 
 
 class Notifier(Generic[N]):

@@ -1,25 +1,25 @@
-"""SLA: what has not come by its deadline is seen to, once: work, mail, handoffs, results."""
+"""SLA enforcement: escalates work, mail and handoffs past their deadline, once each.
+
+Requests for a result whose time is over expire.
+"""
 
 from collections.abc import Callable, Container, Mapping
 from functools import partial
 
-from dragoman.core.actors import HUB_ACTOR
-from dragoman.core.commands import (
-    AnyCommand,
-    EscalateDelegation,
-    EscalateHandoff,
-    EscalateMail,
-    ExpireRequest,
-)
-from dragoman.core.deciding.handoffs.common import COORDINATOR
+from dragoman.core.actor import HUB_ACTOR
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.delegation import EscalateDelegation
 from dragoman.core.errors import LedgerError
-from dragoman.core.states.intent import INTENT_ALIAS_KIND as INTENT
+from dragoman.core.handoff.common import COORDINATOR
+from dragoman.core.handoff.state import EscalateHandoff
+from dragoman.core.intent.state import ExpireRequest
+from dragoman.core.mail import EscalateMail
+from dragoman.core.task_state import INTENT_ALIAS_KIND as INTENT
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import names_in_role
-from dragoman.engine.reads.handoffs import escalation_recipients
-from dragoman.engine.reads.intents import awaited_agent
-from dragoman.engine.reads.teamspaces import NO_TEAMS, Team
+from dragoman.engine.queries.agents import names_in_role
+from dragoman.engine.queries.handoffs import NO_TEAMS, Team, escalation_recipients
+from dragoman.engine.queries.intents import awaited_agent
 
 _PAGE = 100
 

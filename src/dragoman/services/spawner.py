@@ -1,8 +1,8 @@
-"""The spawner: answers requests for a worker with its session, or with why it has none (S-MAIL-9).
+"""The spawner: answers requests for a worker with its session, or with a reason (S-MAIL-9).
 
-The request itself has put the task into the queue; whoever claims it is the worker, and an agent
-for which the hub claims it is one as soon as it has begun. All that this duty goes by is in the
-store, so that a request is answered once, whenever the hub comes to it.
+The request itself has put the task into the queue; the agent that claims it is the worker. One for
+which the hub claims the task is the worker as soon as it has begun. All facts are in the store, so
+a request is answered once, whenever the hub comes to it.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,34 +10,27 @@ from typing import Final
 
 from msgspec import Struct
 
+from dragoman.core.attempt_state import TaskClaimed, TaskReported, TaskRequeued
 from dragoman.core.authority import holder_objection
+from dragoman.core.base import Status
 from dragoman.core.errors import Refusal
-from dragoman.core.events import (
-    Status,
-    TaskClaimed,
-    TaskReported,
-    TaskRequeued,
-    TaskTransitioned,
-)
 from dragoman.core.ids import task_stream
-from dragoman.core.moments import format_duration
-from dragoman.core.states.letter import Mail
-from dragoman.core.states.task import Task
+from dragoman.core.mail import Mail
+from dragoman.core.task_state import Task, TaskTransitioned
+from dragoman.core.timestamps import format_duration
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import (
-    TaskView,
-    decode_event,
-    find_agent,
-    find_task,
-    names_in_role,
-    stream_entries,
-)
-from dragoman.engine.reads.mailbox import Letter, all_mail, find_refusal
+from dragoman.engine.queries.agents import find_agent, names_in_role
+from dragoman.engine.queries.mail import Letter, all_mail, find_refusal
+from dragoman.engine.queries.streams import decode_event, stream_entries
+from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.ledger.entry import read_line
+
+# --- policy and result ------------------------------------------------------------------------
 
 _CLAIMABLE: Final[frozenset[Status]] = frozenset({"backlog", "ready"})
 """Statuses in which a task may still be claimed."""
+
 _SYSTEM_ACTOR: Final = "system:"
 """Actor of claims that precede the agent: the hub claims a task, and then starts an agent."""
 
@@ -66,6 +59,9 @@ class SpawnResult(Struct, frozen=True):
     """Reason why there is none."""
 
 
+# --- claims since a request -------------------------------------------------------------------
+
+
 class _Claims(Struct, frozen=True):
     """Claims of a task since the request; at most one field is set."""
 
@@ -90,6 +86,9 @@ def _fold_event(claims: _Claims, event: object, *, is_hub_claim: bool) -> _Claim
         return _Claims(start_problem=event.reason)
     has_begun = isinstance(event, TaskTransitioned | TaskReported)
     return _Claims(claims.starting) if has_begun else claims
+
+
+# --- service ----------------------------------------------------------------------------------
 
 
 def spawn_requested_at(store: Store, policy: SpawnPolicy, task: Task) -> int:

@@ -1,14 +1,14 @@
-"""Waves: beads are let go as places and files become free, and a finished wave is closed.
+"""Wave progress: starts the next beads as slots and files become free, closes finished waves.
 
-All that matters is in the ledger: each round looks at it anew, so that a wave goes on wherever the
-hub or its orchestrator stopped.
+All state is in the ledger and read anew in each run, so a wave goes on wherever the hub or its
+orchestrator stopped.
 """
 
-from dragoman.core.actors import HUB_ACTOR
-from dragoman.core.commands import AdvanceWave
+from dragoman.core.actor import HUB_ACTOR
 from dragoman.core.errors import LedgerError, Refusal, Refused
+from dragoman.core.wave import AdvanceWave
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.waves import find_wave, open_wave_ids, wave_status
+from dragoman.engine.queries.waves import find_wave, open_wave_ids, wave_status
 
 
 class WaveService:

@@ -1,1 +1,1 @@
-"""Where it is kept: one contract (`engine.ports.Store`), one folder for each kind of store."""
+"""Stores: one contract (`engine.ports.Store`), one package for each database."""

@@ -1,1 +1,1 @@
-"""The doors: each serves whatever it is handed."""
+"""Surfaces: HTTP, MCP and the command line. They serve any operations and name no dialect."""

@@ -1,1 +1,1 @@
-"""The outside, handed in: clock, ids, keys, files, the hub's lock."""
+"""Adapters to the operating system: clock, ids, keys, files, locks, processes, git, HTTP."""

@@ -1,4 +1,4 @@
-"""The hub's clock: milliseconds since the epoch (UTC), handed in wherever time matters."""
+"""Clocks: milliseconds since the epoch (UTC), handed in wherever time matters."""
 
 import time
 

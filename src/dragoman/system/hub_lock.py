@@ -1,7 +1,8 @@
-"""One hub for a data directory: a lock that dies with its process and says who holds it.
+"""The hub lock: one hub per data directory, who holds the lock, and where it can be called.
 
-The lock is on the open file, not on its existence: the file is never removed, because a second hub
-could then lock a new file of the same name while the first still holds the old one.
+The lock is on the open file, not on its existence: the file is never removed, because a second
+hub could then lock a new file of the same name while the first still holds the old one. The
+lock ends with its process.
 """
 
 import fcntl
@@ -16,15 +17,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.errors import DragomanError
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Clock
 from dragoman.system.clock import SystemClock
-from dragoman.system.plain_file import open_regular
+from dragoman.system.durable_files import open_regular
+from dragoman.system.private_file import BadKey
+from dragoman.system.tokens import CREDENTIAL_FILE as TOKEN
+from dragoman.system.tokens import load_token
 from dragoman.text.safe_text import safe_text
 
+# --- lock -------------------------------------------------------------------------------------
+
 _LOCK_FILE: Final = "hub.lock"
+
 _MAX_BYTES: Final = 65_536
+
 _MAX_TRIES: Final = 1_000
+
 _PAUSE_SECONDS: Final = 0.001
 
 
@@ -173,3 +182,37 @@ def _hub_running_error(data: Path, holder: LockHolder) -> HubRunning:
         f"The data directory {data} already has a hub: {description} holds its {_LOCK_FILE}. "
         "Stop that hub first, or choose another directory with --data."
     )
+
+
+# --- address of the running hub ---------------------------------------------------------------
+
+
+class HubAddress(Struct, frozen=True):
+    """URL of a running hub, the token for it, and the configuration it runs with."""
+
+    url: str
+    token: str
+    config: HubConfig = HubConfig()
+
+
+def clock_override_error(address: HubAddress) -> HubRunning:
+    """Error for `--now` while a hub runs."""
+    return HubRunning(
+        f"a hub runs at {address.url}, and its clock decides: leave out --now, or stop it"
+    )
+
+
+def find_hub(data: Path) -> HubAddress | None:
+    """Address of the hub that runs for this data directory; None when there is none."""
+    lock_holder = find_lock_holder(data)
+    if lock_holder is None or not lock_holder.url:
+        return None
+    try:
+        token = load_token(data).decode()
+    except FileNotFoundError:
+        raise BadKey(
+            f"The file {data / TOKEN} is gone, and a hub runs at {lock_holder.url} that is "
+            "called with "
+            "the token in it. Put it back, or start the hub again, which makes a new one."
+        ) from None
+    return HubAddress(lock_holder.url, token, lock_holder.works)

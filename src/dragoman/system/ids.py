@@ -1,4 +1,4 @@
-"""Fresh names: time-ordered UUIDs, or counted ones where a run must repeat exactly."""
+"""Id generators: time-ordered UUIDs, or counted ones where a run must repeat exactly."""
 
 from itertools import count
 

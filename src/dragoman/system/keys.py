@@ -1,4 +1,4 @@
-"""The ledger's signing key and the hub's secret, made once beneath the data directory."""
+"""Keys: the ledger's signing key, the hub's secret, and public keys of agents."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -15,14 +15,18 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
     load_pem_public_key,
+    load_ssh_public_key,
 )
 
 from dragoman.ledger.checkpoint import key_id
-from dragoman.system.files import create_atomically, sync_folder
-from dragoman.system.plain_file import read_regular
+from dragoman.system.durable_files import create_atomically, read_regular, sync_folder
 from dragoman.system.private_file import OWNER_ONLY, BadKey, read_private_file
+from dragoman.text.base64url import encode_base64url
+
+# --- keys of the data directory ---------------------------------------------------------------
 
 _KEY_FILES: Final = ("secret", "ledger.key", "ledger.pub")
+
 _SECRET_BYTES: Final = 32
 
 
@@ -219,3 +223,34 @@ def _new_private_pem() -> bytes:
 
 def _public_pem(public: Ed25519PublicKey) -> bytes:
     return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+# --- public keys of agents --------------------------------------------------------------------
+
+_MAX_BYTES: Final = 65_536
+
+
+def read_public_key(path: Path) -> str:
+    """Public key as 32 bytes in base64url, from PEM or OpenSSH format."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES)
+    except OSError as error:
+        raise BadKey(
+            f"The file {path} cannot be read: {error.strerror}. {_HOW_TO_MAKE_ONE}"
+        ) from error
+    load = load_ssh_public_key if data.startswith(b"ssh-") else load_pem_public_key
+    try:
+        key = load(data)
+    except (ValueError, UnsupportedAlgorithm):
+        # The content is not quoted: it may be the private key, by mistake.
+        raise BadKey(f"The file {path} does not hold a public key. {_HOW_TO_MAKE_ONE}") from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise BadKey(f"The file {path} holds a key that is not Ed25519. {_HOW_TO_MAKE_ONE}")
+    return encode_base64url(key.public_bytes_raw())
+
+
+_HOW_TO_MAKE_ONE: Final = (
+    "Make one with `openssl genpkey -algorithm ed25519 -out agent.key` and hand over what "
+    "`openssl pkey -in agent.key -pubout` prints."
+)

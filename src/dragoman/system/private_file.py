@@ -1,4 +1,4 @@
-"""Files that hold a secret: read only while nobody else on this machine can use them."""
+"""Files that hold a secret: read only if nobody else on this machine can use them."""
 
 import os
 import stat

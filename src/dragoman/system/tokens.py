@@ -1,12 +1,23 @@
-"""New tokens: the chance that their secrets are made of."""
+"""Bearer tokens: new ones for agents, and the owner's token in the file `token`.
 
+The owner's token is made on first start and readable by its owner only. Whoever can read the
+file is the owner of the hub; on one's own machine nothing more is asked for.
+"""
+
+import re
 import secrets
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
-from dragoman.core.tokens import digest_token, format_token
+from dragoman.core.agent import digest_token, format_token
+from dragoman.system.durable_files import create_atomically
+from dragoman.system.private_file import OWNER_ONLY, BadKey, read_private_file
+
+# --- new tokens -------------------------------------------------------------------------------
 
 _SECRET_BYTES: Final = 32
+
 _ID_BYTES: Final = 6
 
 
@@ -32,3 +43,32 @@ def new_token(agent: str) -> NewToken:
 def new_secret() -> str:
     """256 random bits in base64url."""
     return secrets.token_urlsafe(_SECRET_BYTES)
+
+
+# --- the owner's token ------------------------------------------------------------------------
+
+CREDENTIAL_FILE: Final = "token"
+
+_TOKEN_PATTERN: Final = re.compile(rb"(drgo_[A-Za-z0-9_-]{43})\n?")
+
+
+def load_token(data: Path) -> bytes:
+    """Load the token of a data directory; FileNotFoundError where no hub has started before."""
+    path = data / CREDENTIAL_FILE
+    found = _TOKEN_PATTERN.fullmatch(read_private_file(path, _token_remedy(path)))
+    if found is None:
+        # The content is not quoted: most of it may be right.
+        raise BadKey(f"The file {path} does not hold a token. {_token_remedy(path)}")
+    return found[1]
+
+
+def load_or_create_token(data: Path) -> bytes:
+    """Load the token; created on first use, the same for concurrent callers."""
+    path = data / CREDENTIAL_FILE
+    if not path.exists():
+        create_atomically(path, f"drgo_{new_secret()}\n".encode(), mode=OWNER_ONLY)
+    return load_token(data)
+
+
+def _token_remedy(path: Path) -> str:
+    return f"Move {path} away, and the next start makes a new one."

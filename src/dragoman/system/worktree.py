@@ -1,4 +1,4 @@
-"""Git worktrees and branches for tasks: made beside what is checked out, which is never touched."""
+"""Git worktrees and branches for tasks; the checked-out files are never touched."""
 
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.errors import DragomanError
-from dragoman.system.spawn import Timeouts, run_program
+from dragoman.system.process import Timeouts, run_program
 
 _TIMEOUTS: Final = Timeouts(120.0)
 _REPOSITORY_VARIABLES: Final = frozenset(

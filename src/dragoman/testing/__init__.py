@@ -1,4 +1,4 @@
-"""A hub under a clock moved by hand, for people who test their agents.
+"""A hub with a manual clock, for people who test their agents.
 
 from dragoman.testing import hand_hub
 
@@ -13,4 +13,10 @@ with hand_hub() as hub:
 from dragoman.core.errors import Refused
 from dragoman.testing.hand_hub import START, HandHub, Work, hand_hub
 
-__all__ = ["START", "HandHub", "Refused", "Work", "hand_hub"]
+__all__ = [
+    "START",
+    "HandHub",
+    "Refused",
+    "Work",
+    "hand_hub",
+]

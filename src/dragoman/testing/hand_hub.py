@@ -1,4 +1,4 @@
-"""The hand-moved hub: real core, ledger and store; only time and ids are scripted."""
+"""The test hub: real core, ledger and store; only time and ids are scripted."""
 
 import tempfile
 from collections.abc import Callable, Generator, Mapping
@@ -6,44 +6,90 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.config import Settings
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    DEFAULT_LEASE_MS,
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    EndAttempt,
-    MoveTask,
-    NoteTask,
-    ReleaseTask,
-    RenewLease,
-    ReportOutcome,
-)
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, EndAttempt, ReleaseTask, RenewLease, ReportOutcome
+from dragoman.core.base import DEFAULT_LEASE_MS, Outcome, Status
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal, Refused
-from dragoman.core.events import Outcome, Status
-from dragoman.core.reading import Receipt
-from dragoman.core.states.task import Task
-from dragoman.engine.handle import Engine
+from dragoman.core.read import Receipt
+from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, Task
+from dragoman.engine.engine import Engine
+from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import all_entries, find_task
-from dragoman.engine.verifying.verify import Finding, check_ledger, check_stored_states
+from dragoman.engine.ledger_slices import Finding
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.queries.intents import list_intents
+from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.request import Rejected
+from dragoman.engine.router import Router
+from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.ledger.entry import Line, read_line
 from dragoman.protocols import ccos
-from dragoman.services.timely import time_driven_services
+from dragoman.services.schedule import time_driven_services
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds
-from dragoman.testing.dispatch import AgentFunction, CcosOperations
+
+# --- CCOS requests, dispatched synchronously --------------------------------------------------
+
+AgentFunction = Callable[[ccos.TaskRequest], ccos.TaskResult]
+"""An agent: takes a request, returns its result."""
+
+
+class CcosOperations:
+    """Calls CCOS operations on a hub, and dispatches its requests to functions."""
+
+    def __init__(self, hub: Hub, choices: ccos.Choices) -> None:
+        facts = StoreFacts(hub.store, _has_no_file, now=hub.clock.now)
+        self._hub = hub
+        self._router = Router(hub, (ccos.dialect(choices),), facts)
+
+    def call(self, operation: str, arguments: Mapping[str, Any], actor: Actor) -> Any:
+        """Call an operation; a refusal is raised as Refused."""
+        answer = self._router.call(operation, arguments, actor)
+        if isinstance(answer, Rejected):
+            raise Refused(Refusal(answer.code, answer.detail, path=answer.path))
+        return answer.reply
+
+    def dispatch(self, workers: Mapping[str, AgentFunction]) -> int:
+        """Dispatch every open request of these agents; their number."""
+        requests = [
+            request
+            for agent in workers
+            for placed in list_intents(self._hub.store, ListQuery(f"requests:{agent}", limit=1_000))
+            if (request := self._find_request(placed.intent.id)) is not None
+        ]
+        for request in requests:
+            result = workers[request.agent_id](request)
+            arguments = msgspec.to_builtins(result)
+            self.call("ccos.result", arguments, Actor("agent", request.agent_id, "testing"))
+        return len(requests)
+
+    def _find_request(self, intent: str) -> ccos.TaskRequest | None:
+        shown = self.call("ccos.intent", {"intent_id": intent}, Actor("observer", "testing"))
+        request = shown.get("request")
+        return None if request is None else msgspec.convert(request, ccos.TaskRequest)
+
+
+def _has_no_file(task: str, ref: str) -> bool:
+    """Return False: without a data directory no task has files."""
+    del task, ref
+    return False
+
+
+# --- hub --------------------------------------------------------------------------------------
 
 START = 1_770_670_500_000
 """Start time of the manual clock: 2026-02-09T20:55:00Z."""
 
 _TESTER = Actor("human", "tester", "testing")
+
 _DEFAULTS = ccos.Choices()
 
 

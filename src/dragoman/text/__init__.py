@@ -2,4 +2,6 @@
 
 from dragoman.text.safe_text import safe_text
 
-__all__ = ["safe_text"]
+__all__ = [
+    "safe_text",
+]

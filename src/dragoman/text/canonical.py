@@ -1,7 +1,7 @@
-"""Canonical JSON (RFC 8785), where a hash must be recomputed from parsed JSON.
+"""Canonical JSON (RFC 8785), for hashes that must be recomputed from parsed JSON.
 
-Nearly everything that is hashed here holds no fraction, no key beyond ASCII and no huge number.
-That is written by the standard library, about three times as fast, in the same bytes.
+Nearly everything that is hashed here has no fraction, no key beyond ASCII and no huge number. The
+standard library writes that about three times as fast, in the same bytes.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""Paths and globs in a repository: could two of them mean the same file?
+"""Globs of paths in a repository: matching, and whether two could mean the same file.
 
 `*` and `?` stand for characters within one part of a path, `**` as a whole part for any number of
 parts; every other character stands for itself. `src/` means all that is in it, like `src/**`. A
 path without a wildcard may be a folder: it also means all that is in it. Only when its name has an
-ending, like `a.py`, it is taken for a file, unless what it is compared with begins in it.
+ending, like `a.py`, it counts as a file, unless the path that it is compared with begins in it.
 """
 
 from collections import defaultdict

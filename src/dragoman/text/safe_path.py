@@ -1,4 +1,4 @@
-"""Paths from strangers: relative, downwards, and the same file to every reader."""
+"""Checks untrusted paths: relative, downwards, and the same file to every reader."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""Untrusted text made harmless for terminals and logs (CWE-150).
+"""Makes untrusted text harmless for terminals and logs (CWE-150).
 
 The rule, in this order:
 

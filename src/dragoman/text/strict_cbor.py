@@ -1,8 +1,8 @@
-"""CBOR (RFC 8949) from strangers, as strict as our JSON: the same values within the same bounds.
+"""Strict CBOR (RFC 8949) for untrusted bytes: the same values and limits as our JSON.
 
-Only what JSON can say is taken: no byte strings, tags, undefined or lengths that are told at the
-end, and no key twice. Written values are in the deterministic form of RFC 8949, section 4.2.1, so
-that equal values are equal bytes.
+Only values that JSON has are accepted: no byte strings, tags, undefined or indefinite lengths, and
+no duplicate keys. The encoder writes the deterministic form of RFC 8949, section 4.2.1, so that
+equal values are equal bytes.
 """
 
 import math

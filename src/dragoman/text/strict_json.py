@@ -1,9 +1,9 @@
-"""JSON from strangers: bytes in; out comes a value that everyone reads alike, or a clean error.
+"""Strict JSON parser for untrusted bytes: a value that every reader parses alike, or an error.
 
 Every message passes here, so the usual case costs one decoding by msgspec and one walk by levels.
-msgspec refuses bad UTF-8, NaN and half surrogate pairs by itself; it keeps the last of two equal
-keys without a word, so keys are counted: in the text a colon follows each, and all other colons
-stand inside strings. What is found wrong is looked for a second time, slowly, to name its place.
+msgspec refuses bad UTF-8, NaN and half surrogate pairs by itself. It silently keeps the last of two
+equal keys, so keys are counted: in the text a colon follows each, and all other colons are inside
+strings. An error is located by a second, slow pass.
 """
 
 import json
@@ -15,36 +15,56 @@ from typing import Any, Final, cast
 
 import msgspec
 
+# --- limits and patterns ----------------------------------------------------------------------
+
 MAX_BYTES: Final = 256 * 1024
+
 MAX_DEPTH: Final = 32
+
 MAX_NODES: Final = 10_000
+
 MAX_KEY_LENGTH: Final = 64
+
 MAX_SAFE_INTEGER: Final = 2**53 - 1
 """Every JSON reader keeps whole numbers exactly up to here."""
+
 _MAX_COUNTED: Final = 10 * MAX_NODES
 """A text of far more values is not parsed, not even to locate the error: that would take a hundred
 times the memory of the text, and seconds."""
 
 _ESCAPED_COLON: Final = re.compile(rb"\\u003[aA]")
+
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+
 _STRUCTURE: Final = re.compile(rb'[,{\[]|"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 """A value has at most three of these: its key, itself or its start, and a comma behind it."""
+
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]')
+
 ESCAPED_SURROGATE: Final = re.compile(
     rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F]\w\w)"
 )
 """An escaped backslash, a whole surrogate pair, or (group 1) half of one."""
+
 _SURROGATE_IN_UTF8: Final = re.compile(rb"\xed[\xa0-\xbf]")
+
 _DECODER_MESSAGES: Final = {"Input data was truncated": "it ends before it is complete"}
 """Message of the decoder -> our message."""
+
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
 _INTEGER_MESSAGE: Final = (
     f"the whole number is beyond ±{MAX_SAFE_INTEGER}, where not every reader is exact"
 )
+
 _MAX_SHOWN: Final = 40
 
 _decode = msgspec.json.Decoder().decode
+
 _write = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
+# --- parse and encode -------------------------------------------------------------------------
 
 
 class StrictJsonError(ValueError):
@@ -101,6 +121,14 @@ def check_encodable(value: Any) -> None:
         if reason:
             raise StrictJsonError(reason, path)
         pending += [(child_path(path, name), part) for name, part in reversed(_children(item))]
+
+
+def get_field(value: Any, name: str) -> Any:
+    """Value of an object's field; None if it is missing, or if this is no object."""
+    return cast(dict[str, Any], value).get(name) if isinstance(value, dict) else None
+
+
+# --- checks -----------------------------------------------------------------------------------
 
 
 def _encoding_problem(item: Any) -> str:
@@ -286,8 +314,3 @@ def _find_duplicate_key(text: str) -> str:
             open_ones.pop()
         previous = mark
     return child_path(open_ones[-1].path, open_ones[-1].next_key)
-
-
-def get_field(value: Any, name: str) -> Any:
-    """Value of an object's field; None if it is missing, or if this is no object."""
-    return cast(dict[str, Any], value).get(name) if isinstance(value, dict) else None

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.task_state import CreateTask
 from tests.conformance.surface.surfaces import Action, Operation, Step
 from tests.protocols.acp.hub import offer
 from tests.protocols.saop.hub import event, thought, turn

@@ -8,10 +8,10 @@ import pytest
 
 from dragoman.bootstrap import build_dialects
 from dragoman.core.errors import REFUSALS
-from dragoman.core.events import EVENT_NAMES
-from dragoman.core.offers import DialectName
+from dragoman.core.event_table import EVENT_NAMES
+from dragoman.core.intent.types import DialectName
 from dragoman.engine.operation import Dialect
-from dragoman.engine.plan import Accepted, Rejected
+from dragoman.engine.request import Accepted, Rejected
 from tests.conformance.protocol.cases import CASES
 from tests.conformance.surface.surfaces import AGENTS, HubDirect, Operation
 from tests.engine.lab import HUMAN

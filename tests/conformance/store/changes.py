@@ -2,14 +2,14 @@
 
 from msgspec.structs import replace
 
-from dragoman.core.states.agent import AgentRecord
-from dragoman.core.states.lease import Lease
-from dragoman.core.states.letter import Mail
-from dragoman.core.states.task import Delegation, Task
+from dragoman.core.agent import AgentRecord
+from dragoman.core.attempt_state import Lease
+from dragoman.core.mail import Mail
+from dragoman.core.task_state import Delegation, Task
 from dragoman.engine.ports import Changes, NewEntry, Store, StreamRow, Transaction
-from dragoman.ledger.chain import GENESIS, link_hash
-from dragoman.ledger.entry import Entry
-from dragoman.ledger.views import FOLD_VERSION, IndexRow, State, encode_state, index_row
+from dragoman.ledger.entry import GENESIS, Entry, link_hash
+from dragoman.ledger.indexes import IndexRow, index_row
+from dragoman.ledger.stream_state import FOLD_VERSION, State, encode_state
 
 Shown = tuple[
     int,

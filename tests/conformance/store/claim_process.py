@@ -2,8 +2,8 @@
 
 import sys
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
 from dragoman.engine.request import Committed
 from dragoman.system.clock import ManualClock
 from tests.conformance.store.hubs import NOW, Hub

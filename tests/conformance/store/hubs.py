@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand
-from dragoman.core.reading import Receipt
-from dragoman.engine.handle import Engine, Failpoint
+from dragoman.core.actor import Actor
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.read import Receipt
+from dragoman.engine.engine import Engine, Failpoint
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Outcome, Request, committed_or_raise
 from dragoman.system.clock import ManualClock

@@ -6,7 +6,7 @@ from typing import TypeVar, get_args
 
 from msgspec.structs import astuple, replace
 
-from dragoman.core.events import Status
+from dragoman.core.base import Status
 from dragoman.engine.ports import (
     ListItem,
     ListQuery,

@@ -5,35 +5,35 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AcceptDelegation,
-    AdoptTask,
-    AliasTask,
-    AnyCommand,
+from dragoman.core.actor import Actor, RejectMessage
+from dragoman.core.agent import IssueToken, RegisterAgent, RevokeToken, SetAgentKey
+from dragoman.core.attempt import (
     ClaimTask,
-    CreateTask,
-    EditTask,
     EndAttempt,
-    EscalateDelegation,
     ExpireLease,
-    IssueToken,
-    LinkTask,
-    MoveTask,
-    NoteTask,
-    RegisterAgent,
-    RejectDelegation,
-    RejectMessage,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
+)
+from dragoman.core.base import LinkKind, Outcome, Priority, Status
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.delegation import (
+    AcceptDelegation,
+    EscalateDelegation,
+    RejectDelegation,
     RequestDelegation,
-    RevokeToken,
-    SetAgentKey,
+)
+from dragoman.core.task_state import (
+    AdoptTask,
+    AliasTask,
+    CreateTask,
+    EditTask,
+    LinkTask,
+    MoveTask,
+    NoteTask,
     UpdateTask,
     WarnTask,
 )
-from dragoman.core.events import LinkKind, Outcome, Priority, Status
 from tests.conformance.store.hubs import ALICE, ANN, BOB, EVE, HUB, NOW
 
 AGENTS = ("alice", "bob")

@@ -6,9 +6,9 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from dragoman.core.commands import CreateTask, NoteTask
 from dragoman.core.errors import StoreLost
-from dragoman.engine.handle import Engine
+from dragoman.core.task_state import CreateTask, NoteTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.ports import Changes, Store, Transaction
 from dragoman.engine.request import Committed, Outcome, Request, committed_or_raise
 from dragoman.system.clock import ManualClock

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.task_state import CreateTask
 from dragoman.engine.request import Committed, Outcome
 from tests.conformance.store.hubs import ANN, Hub, Hubs
 from tests.conformance.store.storages import Storage

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.core.task_state import CreateTask, NoteTask
 from tests.conformance.store.hubs import ANN, Hub, Hubs
 from tests.conformance.store.tails import Tail
 from tests.conformance.store.threads import (

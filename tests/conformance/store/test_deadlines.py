@@ -3,23 +3,14 @@
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import (
-    ClaimTask,
-    CreateTask,
-    EscalateDelegation,
-    ExpireLease,
-    MoveTask,
-    NoteTask,
-    RejectDelegation,
-    RenewLease,
-    ReportOutcome,
-    RequestDelegation,
-)
-from dragoman.core.deadlines import Backoff
+from dragoman.core.attempt import ClaimTask, ExpireLease, RenewLease, ReportOutcome
+from dragoman.core.backoff import Backoff
+from dragoman.core.delegation import EscalateDelegation, RejectDelegation, RequestDelegation
 from dragoman.core.errors import Refusal, Refused
+from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
 from dragoman.engine.ports import Changes, Store, StreamRow, Transaction
-from dragoman.engine.reads.ask import find_task
-from dragoman.ledger.views import FOLD_VERSION
+from dragoman.engine.queries.tasks import find_task
+from dragoman.ledger.stream_state import FOLD_VERSION
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, Hubs
 from tests.requirements import proves
 

@@ -7,23 +7,22 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import Actor
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import ActiveHandoffConflict, Refusal
+from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
-    AdoptTask,
-    AnyCommand,
-    CreateTask,
     DraftHandoff,
+    Handoff,
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.errors import ActiveHandoffConflict, Refusal
-from dragoman.core.states.handoff import Handoff
+from dragoman.core.task_state import AdoptTask, CreateTask
 from dragoman.engine.ports import Changes, Store
-from dragoman.engine.reads.ask import stream_state
+from dragoman.engine.queries.streams import stream_state
 from dragoman.engine.request import Committed, Outcome
-from dragoman.ledger.records import HandoffRow, handoff_row
+from dragoman.ledger.indexes import HandoffRow, handoff_row
 from tests.conformance.store.changes import write
 from tests.conformance.store.hubs import ALICE, ANN, BOB, Hub, Hubs, no_failure
 from tests.conformance.store.storages import Storage

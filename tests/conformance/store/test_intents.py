@@ -2,19 +2,13 @@
 
 from msgspec.structs import replace
 
-from dragoman.core.commands import (
-    DelegateIntent,
-    DescribeAgent,
-    ExpireRequest,
-    ReceiveResult,
-    RegisterAgent,
-)
+from dragoman.core.agent import DescribeAgent, RegisterAgent
 from dragoman.core.errors import Refusal
-from dragoman.core.offers import Policy, Requirements
-from dragoman.core.states.intent import Intent
+from dragoman.core.intent.state import DelegateIntent, ExpireRequest, Intent, ReceiveResult
+from dragoman.core.intent.types import Policy, Requirements
+from dragoman.engine.candidate_index import CandidateIndex
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.reads.ask import stream_state
-from dragoman.engine.reads.roster import CandidateIndex
+from dragoman.engine.queries.streams import stream_state
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, NOW, Hub, Hubs
 from tests.requirements import proves
 

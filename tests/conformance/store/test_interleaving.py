@@ -7,23 +7,15 @@ from concurrent.futures import Future
 import pytest
 from msgspec import Struct
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AliasTask,
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    LinkTask,
-    MoveTask,
-    RejectDelegation,
-    RenewLease,
-    ReportOutcome,
-    RequestDelegation,
-)
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.delegation import RejectDelegation, RequestDelegation
 from dragoman.core.errors import Refusal, StoreConflict
+from dragoman.core.task_state import AliasTask, CreateTask, LinkTask, MoveTask
 from dragoman.engine.ports import Changes, Store, Transaction
 from dragoman.engine.request import Committed, Outcome, committed_or_raise
-from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.ledger.entry import GENESIS, link_hash
 from tests.conformance.store.changes import begin_stream, make_entry, make_row
 from tests.conformance.store.conftest import OpenStore
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, Hub, Hubs, no_failure

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dragoman.core.errors import StoreConflict
 from dragoman.engine.ports import Changes, ListItem, ListQuery, Store, StreamRow, Transaction
 from dragoman.store.memory import MemoryStore
-from dragoman.store.readers import MAX_POSITION
+from dragoman.store.sql import MAX_POSITION
 from tests.conformance.store.changes import begin_stream, make_entry, make_lease, make_row, write
 from tests.conformance.store.conftest import OpenStore
 from tests.conformance.store.storages import Storages

@@ -8,23 +8,18 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    ClaimTask,
-    MoveTask,
-    RecordTrace,
-    RecordTurn,
-    ReportOutcome,
-    RequestTransition,
-)
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, ReportOutcome
+from dragoman.core.base import Status
 from dragoman.core.errors import StoreConflict
-from dragoman.core.events import Status
+from dragoman.core.task_state import MoveTask
+from dragoman.core.trace import RecordTrace, RecordTurn, RequestTransition
 from dragoman.engine.ports import Changes, NewEntry, NewLogRow, Store, StreamRow, Transaction
-from dragoman.engine.reads.traces import trace_page
+from dragoman.engine.queries.traces import trace_page
 from dragoman.engine.request import committed_or_raise
-from dragoman.ledger.chain import GENESIS
-from dragoman.ledger.logs import LogRow
-from dragoman.ledger.views import FOLD_VERSION
+from dragoman.ledger.entry import GENESIS
+from dragoman.ledger.indexes import LogRow
+from dragoman.ledger.stream_state import FOLD_VERSION
 from dragoman.store.postgres.connect import connect, parse_url
 from dragoman.store.sqlite.driver import open_database
 from tests.conformance.store.conftest import OpenStore

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from dragoman.engine.ports import IntegrityReport, Store
 from dragoman.engine.request import Outcome
-from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.ledger.entry import GENESIS, link_hash
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds

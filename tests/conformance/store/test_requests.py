@@ -1,17 +1,10 @@
 """Requests through the engine on every store: repeats, keys, atomicity, refusals."""
 
-from dragoman.core.actors import REFUSALS_PER_MINUTE
-from dragoman.core.commands import (
-    ClaimTask,
-    CreateTask,
-    LinkTask,
-    MoveTask,
-    NoteTask,
-    RenewLease,
-    ReportOutcome,
-)
+from dragoman.core.actor import REFUSALS_PER_MINUTE
+from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
 from dragoman.core.errors import Refusal
-from dragoman.engine.reads.ask import find_task
+from dragoman.core.task_state import CreateTask, LinkTask, MoveTask, NoteTask
+from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Committed, Outcome, committed_or_raise
 from tests.conformance.store.changes import EMPTY, everything
 from tests.conformance.store.hubs import ALICE, ANN, BOB, EVE, Hub, Hubs

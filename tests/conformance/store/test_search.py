@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman.engine.ports import Changes, ListItem, Store
 from dragoman.store.memory import MemoryStore
-from dragoman.text.words import (
+from dragoman.text.search_terms import (
     MAX_OCCURRENCES,
     MAX_WORD_LENGTH,
     MAX_WORDS,

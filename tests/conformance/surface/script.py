@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, ReleaseTask, RenewLease
-from dragoman.core.events import Status
+from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease
+from dragoman.core.base import Status
+from dragoman.core.task_state import CreateTask, MoveTask
 from tests.conformance.surface.surfaces import Action, Operation, Query, Step
 from tests.protocols.acp.hub import offer
 

@@ -15,16 +15,15 @@ from typing import Any, Protocol
 from mcp.client import Client
 from msgspec import Struct, to_builtins
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand
+from dragoman.core.actor import Actor
+from dragoman.core.base import Role
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal, Refused
-from dragoman.core.events import Role
 from dragoman.engine.operation import find_operation
-from dragoman.engine.plan import Rejected
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.pages import TaskFilter, page_of_tasks
-from dragoman.engine.shown.tasks import encode, entry_resource, task_detail, task_summary
+from dragoman.engine.queries.tasks import TaskFilter, find_task, page_of_tasks
+from dragoman.engine.request import Rejected
+from dragoman.engine.schemas.tasks import encode, entry_resource, task_detail, task_summary
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 from tests.surfaces.cli.console import Console

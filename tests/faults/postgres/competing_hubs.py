@@ -12,8 +12,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand, ClaimTask, NoteTask
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.task_state import NoteTask
 from dragoman.engine.request import Committed
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import Address, connect
-from dragoman.store.postgres.store import QUERIES
-from dragoman.store.postgres.wire import Pipeline
+from dragoman.store.postgres.pipeline import Pipeline
+from dragoman.store.postgres.reads import QUERIES
 
 WITHOUT_ANSWERS = {
     "put_answers": "SELECT FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::bytea[]) LIMIT 0"

@@ -6,7 +6,8 @@ import sys
 
 from msgspec.structs import replace
 
-from dragoman.core.commands import NoteTask, ReportOutcome
+from dragoman.core.attempt import ReportOutcome
+from dragoman.core.task_state import NoteTask
 from dragoman.engine.request import Committed
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url

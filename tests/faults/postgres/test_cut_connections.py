@@ -6,7 +6,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import CreateTask
+from dragoman.core.task_state import CreateTask
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url
 from dragoman.system.clock import ManualClock

@@ -7,12 +7,13 @@ from concurrent.futures import Future
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask
-from dragoman.core.deadlines import Backoff
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.backoff import Backoff
 from dragoman.core.errors import StoreError
+from dragoman.core.task_state import CreateTask
 from dragoman.engine.hub import Hub as WholeHub
-from dragoman.services.recovery import LeaseExpiry
+from dragoman.services.lease_expiry import LeaseExpiry
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url
 from dragoman.system.clock import ManualClock

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import CreateTask
+from dragoman.core.task_state import CreateTask
 from dragoman.engine.ports import Store
 from dragoman.engine.subscribe import follow
 from dragoman.store.postgres import PostgresStore

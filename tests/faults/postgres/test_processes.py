@@ -8,9 +8,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from dragoman.core.commands import ClaimTask, CreateTask, ExpireLease, NoteTask
-from dragoman.core.deadlines import Backoff
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.core.attempt import ClaimTask, ExpireLease
+from dragoman.core.backoff import Backoff
+from dragoman.core.task_state import CreateTask, NoteTask
+from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.store.postgres import PostgresStore
 from dragoman.system.clock import ManualClock
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, NOW, Hub

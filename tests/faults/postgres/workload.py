@@ -8,22 +8,16 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    MoveTask,
-    NoteTask,
-    RenewLease,
-    ReportOutcome,
-)
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import StoreLost, StoreUnavailable
-from dragoman.engine.handle import Engine
+from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import all_entries
+from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.request import Committed, Outcome, Request
-from dragoman.engine.verifying.verify import check_ledger, check_stored_states
+from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.ledger.entry import read_line
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id

@@ -6,21 +6,21 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import handoff_stream, task_stream
-from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.task import Task
+from dragoman.core.task_state import Task
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted, Reply
-from dragoman.engine.reads.handoffs import find_handoff
-from dragoman.files.handoffs.artifacts import FileArtifactStore
-from dragoman.ledger.views import encode_state
+from dragoman.engine.queries.handoffs import find_handoff
+from dragoman.engine.request import Accepted, Reply
+from dragoman.engine.router import Router
+from dragoman.files.artifacts import FileArtifactStore
+from dragoman.ledger.stream_state import encode_state
 from dragoman.protocols import acp
 from dragoman.services.workq import HubWorkq
-from dragoman.system.beneath import SafeDisk
 from dragoman.system.ids import SequentialIds
+from dragoman.system.safe_fs import SafeDisk
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, Lab
 
 COORDINATOR = Actor("coordinator", "cora")

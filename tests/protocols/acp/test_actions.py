@@ -5,10 +5,11 @@ from typing import Any, cast
 
 import pytest
 
-from dragoman.core.commands import CreateTask, MoveTask, RegisterAgent
-from dragoman.core.states.handoff_package import compute_package_hash
-from dragoman.engine.plan import Rejected
-from dragoman.protocols.acp.actions import CALL_DEFAULTS
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.handoff.package import compute_package_hash
+from dragoman.core.task_state import CreateTask, MoveTask
+from dragoman.engine.request import Rejected
+from dragoman.protocols.acp.wire import CALL_DEFAULTS
 from tests.protocols.acp.hub import (
     ALICE,
     BOB,

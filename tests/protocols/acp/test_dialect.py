@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from dragoman.core.errors import Refusal
-from dragoman.core.events import HandoffEvent, HandoffProposed, TaskHandedOver
-from dragoman.engine.plan import Accepted, Rejected
+from dragoman.core.handoff.state import HandoffEvent, HandoffProposed
+from dragoman.core.task_state import TaskHandedOver
+from dragoman.engine.request import Accepted, Rejected
 from dragoman.protocols.acp import dialect
-from dragoman.protocols.acp.actions import ACTION_NAMES, ACTION_SHAPES, HandoffCall
+from dragoman.protocols.acp.wire import ACTION_NAMES, ACTION_SHAPES, HandoffCall
 from tests.protocols.acp.hub import ALICE, BOB, AcpHub, offer
 from tests.requirements import proves
 

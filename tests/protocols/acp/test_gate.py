@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.artifacts import ArtifactMismatch, ExpectedArtifact, StoredArtifact
+from dragoman.engine.ports import ArtifactMismatch, ExpectedArtifact, StoredArtifact
 from dragoman.engine.redaction import RequestRedactor
 from dragoman.text.redact import Redactor
 from tests.protocols.acp.hub import (

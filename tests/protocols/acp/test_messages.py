@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AliasTask, CreateTask, PostMail, RegisterAgent
-from dragoman.protocols.acp.messages import MESSAGE_TYPES
+from dragoman.core.actor import Actor
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.mail import PostMail
+from dragoman.core.task_state import AliasTask, CreateTask
+from dragoman.protocols.acp.wire import MESSAGE_TYPES
 from tests.protocols.acp.hub import ALICE, BOB, CAROL, HUMAN, OBSERVER, AcpHub
 from tests.requirements import proves
 

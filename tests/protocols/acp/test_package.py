@@ -8,21 +8,19 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from dragoman.core.commands import CreateTask, EditTask
 from dragoman.core.errors import Refusal
-from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.handoff_package import compute_package_hash
+from dragoman.core.handoff.package import compute_package_hash
+from dragoman.core.task_state import CreateTask, EditTask
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.faults import Fault
-from dragoman.engine.verifying.verify import check_stored_states
-from dragoman.ledger.records import handoff_row
+from dragoman.engine.operation import Fault
+from dragoman.engine.verify import check_stored_states
+from dragoman.ledger.indexes import handoff_row
 from dragoman.protocols.acp import Choices
 from dragoman.protocols.acp.lint import lint
-from dragoman.protocols.acp.package import hash_as_sent
-from dragoman.protocols.acp.read import parse_action
-from dragoman.protocols.acp.schema import package_schema
-from dragoman.protocols.acp.translate import action_commands
-from dragoman.protocols.acp.wire import Package
+from dragoman.protocols.acp.parse import parse_action
+from dragoman.protocols.acp.translate import action_commands, hash_as_sent
+from dragoman.protocols.acp.wire import Package, package_schema
 from tests.protocols.acp.hub import ALICE, BOB, COORDINATOR, HUMAN, AcpHub, artifact, offer
 from tests.requirements import proves
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask
+from dragoman.core.actor import Actor
+from dragoman.core.task_state import CreateTask
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Rejected
+from dragoman.engine.request import Rejected
+from dragoman.engine.router import Router
 from dragoman.protocols import agentmail
 from dragoman.protocols.acp import Teamspace
 from tests.protocols.acp.hub import ALICE, BOB, CAROL, COORDINATOR, HUMAN, AcpHub, offer

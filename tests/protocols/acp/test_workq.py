@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
 from dragoman.core.errors import StoreUnavailable
-from dragoman.core.states.handoff_items import work_items_of
+from dragoman.core.handoff.state import work_items_of
 from dragoman.engine.handoff_diagnosis import diagnose_handoff
 from dragoman.engine.workq import ItemState, TransferResult
-from dragoman.services.handing_on import GRACE_MS, WorkqSync
-from dragoman.services.workq import HubWorkq
+from dragoman.services.workq import GRACE_MS, HubWorkq, WorkqSync
 from tests.protocols.acp.hub import ALICE, BOB, CAROL, COORDINATOR, OBSERVER, AcpHub, offer
 from tests.requirements import proves
 

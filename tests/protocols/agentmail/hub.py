@@ -6,17 +6,18 @@ from typing import Any
 import msgspec
 
 from dragoman.config import Settings
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand, RegisterAgent
+from dragoman.core.actor import Actor
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.base import Role
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Role
-from dragoman.core.states.letter import Mail
-from dragoman.core.states.task import Task
+from dragoman.core.mail import Mail
+from dragoman.core.task_state import Task
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted, Rejected, Reply
-from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.mailbox import find_letter
+from dragoman.engine.queries.mail import find_letter
+from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.request import Accepted, Rejected, Reply
+from dragoman.engine.router import Router
 from dragoman.notify.notice import Notice, NoticeBuilder
 from dragoman.protocols import agentmail, aof
 from dragoman.protocols.aof.render import render_lines

@@ -8,9 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.protocols.agentmail import Checks, Draft, Parser, compose
-from dragoman.protocols.agentmail.escape import escape_text, unescape_text
-from dragoman.protocols.agentmail.lines import join_list, split_list
-from dragoman.protocols.agentmail.words import (
+from dragoman.protocols.agentmail.grammar import escape_text, join_list, split_list, unescape_text
+from dragoman.protocols.agentmail.wire import (
     CHECKPOINT_REASONS,
     FAILURE_TYPES,
     ISSUE_TYPES,

@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import pytest
 
-from dragoman.core.events import MailEvent, MailPosted
+from dragoman.core.mail import MailEvent, MailPosted
 from dragoman.protocols.agentmail import MessageType, dialect
 from tests.engine.lab import BOB
 from tests.protocols.agentmail.hub import OLGA, MailHub, letter

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, ReleaseTask
-from dragoman.core.deadlines import Backoff
-from dragoman.core.events import Status
-from dragoman.engine.plan import Accepted, Rejected
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, ReleaseTask
+from dragoman.core.backoff import Backoff
+from dragoman.core.base import Status
+from dragoman.core.task_state import CreateTask, MoveTask
+from dragoman.engine.request import Accepted, Rejected
 from dragoman.protocols import agentmail
 from tests.engine.lab import ALICE, BOB, HUMAN, findings
 from tests.protocols.agentmail.hub import (

@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.protocols import agentmail
 from dragoman.protocols.agentmail import Message, MessageType, Parser
-from dragoman.protocols.agentmail.words import MESSAGE_TYPES
+from dragoman.protocols.agentmail.wire import MESSAGE_TYPES
 from tests.protocols.agentmail.letters import parse
 from tests.requirements import proves
 

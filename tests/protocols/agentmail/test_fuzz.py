@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.protocols.agentmail import MailError, Message, Parser
-from dragoman.protocols.agentmail.lines import continuation_lines
-from dragoman.protocols.agentmail.problems import PROBLEM_NAMES
-from dragoman.protocols.agentmail.words import MESSAGE_TYPES
+from dragoman.protocols.agentmail.errors import PROBLEM_NAMES
+from dragoman.protocols.agentmail.grammar import continuation_lines
+from dragoman.protocols.agentmail.wire import MESSAGE_TYPES
 from tests.conftest import LONG_RUN
 from tests.protocols.agentmail.letters import row
 from tests.requirements import proves

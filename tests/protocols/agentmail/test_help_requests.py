@@ -2,9 +2,9 @@
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask, MoveTask
-from dragoman.core.events import Role
+from dragoman.core.actor import Actor
+from dragoman.core.base import Role
+from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.protocols.agentmail import Parser, filter_pending
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings
 from tests.protocols.agentmail.hub import (

@@ -7,8 +7,8 @@ from typing import Any
 
 from bench.mail import rows
 from dragoman.protocols.agentmail import Parser, compose
-from dragoman.protocols.agentmail.problems import PROBLEM_NAMES
-from dragoman.protocols.agentmail.words import MESSAGE_TYPES
+from dragoman.protocols.agentmail.errors import PROBLEM_NAMES
+from dragoman.protocols.agentmail.wire import MESSAGE_TYPES
 from tests.protocols.agentmail.letters import row
 from tests.requirements import proves
 

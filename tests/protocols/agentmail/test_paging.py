@@ -7,10 +7,11 @@ import pytest
 
 from dragoman.engine.operation import Operation
 from dragoman.engine.ports import ListItem, ListQuery
-from dragoman.engine.reads import mailbox
-from dragoman.engine.reads.mailbox import MAX_PAGE_BYTES, mail_page
+from dragoman.engine.queries import streams
+from dragoman.engine.queries.mail import mail_page
+from dragoman.engine.queries.streams import MAX_PAGE_BYTES
 from dragoman.protocols import agentmail
-from dragoman.protocols.agentmail import reading
+from dragoman.protocols.agentmail import queries
 from tests.engine.lab import ALICE, BOB, OpenStore
 from tests.engine.letters import post
 from tests.protocols.agentmail.hub import BEAD, MailHub, letter
@@ -40,7 +41,7 @@ def iter_pages(
 
 
 def test_page_without_matches_is_not_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mailbox, "MAX_SCANNED", 3)
+    monkeypatch.setattr(streams, "MAX_SCANNED", 3)
     hub = MailHub()
     for _ in range(4):
         hub.send(ALICE, NOTE)
@@ -118,7 +119,7 @@ def test_page_is_limited_in_bytes(operation: str, arguments: dict[str, Any]) -> 
 
 
 def test_summary_covers_the_latest_letters_and_has_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_MAX_SUMMARIZED", 2)
+    monkeypatch.setattr(queries, "_MAX_SUMMARIZED", 2)
     hub = MailHub()
     hub.send(ALICE, letter("PROGRESS", "Step: one", to=["bob"]))
     whole = hub.ask("mail.summary", {"thread_id": BEAD}, BOB)

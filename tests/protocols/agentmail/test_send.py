@@ -6,11 +6,13 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask, PostMail
+from dragoman.core.actor import Actor
+from dragoman.core.mail import PostMail
+from dragoman.core.task_state import CreateTask
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.incoming import RawMessage
-from dragoman.engine.plan import Accepted, Rejected, make_plan, needs_lookup
+from dragoman.engine.raw_message import RawMessage
+from dragoman.engine.request import Accepted, Rejected
+from dragoman.engine.router import make_plan, needs_lookup
 from dragoman.protocols import agentmail
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings
 from tests.protocols.agentmail.hub import (

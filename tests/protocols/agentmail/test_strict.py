@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from dragoman.protocols.agentmail import MailError, MessageType, Parser, Problem
-from dragoman.protocols.agentmail.problems import PROBLEM_NAMES
-from dragoman.protocols.agentmail.words import MESSAGE_TYPES
+from dragoman.protocols.agentmail.errors import PROBLEM_NAMES
+from dragoman.protocols.agentmail.wire import MESSAGE_TYPES
 from tests.protocols.agentmail.letters import DRAFTS, row
 from tests.requirements import proves
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask, MoveTask
+from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal
+from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted, Rejected, Reply
-from dragoman.engine.reads.ask import find_task
+from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.request import Accepted, Rejected, Reply
+from dragoman.engine.router import Router
 from dragoman.protocols.agentmail import dialect
 from dragoman.services.waves import WaveService
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab

@@ -6,14 +6,15 @@ from typing import Any
 
 import msgspec
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand, ClaimTask, CreateTask, MoveTask
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
-from dragoman.core.states.task import Task
+from dragoman.core.task_state import CreateTask, MoveTask, Task
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted, Rejected, Reply
-from dragoman.engine.reads.ask import find_task
+from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.request import Accepted, Rejected, Reply
+from dragoman.engine.router import Router
 from dragoman.protocols.aof import dialect, render_lines
 from tests.engine.lab import Lab
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import MoveTask, RegisterAgent
-from dragoman.engine.plan import Accepted, Rejected
+from dragoman.core.actor import Actor
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.task_state import MoveTask
+from dragoman.engine.request import Accepted, Rejected
 from tests.protocols.aof.hub import (
     BACKEND,
     BOSS,

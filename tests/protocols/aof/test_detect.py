@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.engine.plan import Rejected
+from dragoman.engine.request import Rejected
 from tests.protocols.aof.hub import PARENT, AofHub, report, update
 from tests.requirements import proves
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from dragoman.core.limits import MAX_LINKS, MAX_REASON, MAX_TEXT
-from dragoman.core.moments import parse_rfc3339
-from dragoman.protocols.aof.check import message_faults
-from dragoman.protocols.aof.read import ShapedMessage, parse_envelope
+from dragoman.core.timestamps import parse_rfc3339
+from dragoman.protocols.aof.parse import ShapedMessage, parse_envelope
+from dragoman.protocols.aof.validation import message_faults
 from tests.protocols.aof.hub import (
     CHILD,
     MESSAGES,

@@ -5,24 +5,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.core.actors import HUB_ACTOR, Actor
-from dragoman.core.commands import (
+from dragoman.core.actor import HUB_ACTOR, Actor
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.attempt import ReleaseTask, ReportOutcome
+from dragoman.core.delegation import EscalateDelegation
+from dragoman.core.errors import Refused
+from dragoman.core.task_state import (
     AliasTask,
     CreateTask,
     EditTask,
-    EscalateDelegation,
     LinkTask,
     MoveTask,
     NoteTask,
-    RegisterAgent,
-    ReleaseTask,
-    ReportOutcome,
     RewindTask,
+    TaskNoted,
 )
-from dragoman.core.errors import Refused
-from dragoman.core.events import TaskNoted
-from dragoman.ledger.chain import GENESIS
-from dragoman.ledger.entry import Entry, Line, write_line
+from dragoman.ledger.entry import GENESIS, Entry, Line, write_line
 from dragoman.protocols.aof.render import LINES_PER_ENTRY, render_lines
 from tests.protocols.aof.hub import (
     BACKEND,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.deadlines import Backoff
-from dragoman.services.recovery import LeaseExpiry
+from dragoman.core.actor import Actor
+from dragoman.core.backoff import Backoff
+from dragoman.services.lease_expiry import LeaseExpiry
 from tests.protocols.aof.hub import CHILD, PARENT, AofHub, example, report
 from tests.requirements import proves
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.core.errors import REFUSALS
-from dragoman.engine.incoming import RawMessage
-from dragoman.engine.plan import Rejected
+from dragoman.engine.raw_message import RawMessage
+from dragoman.engine.request import Rejected
 from dragoman.protocols.aof import dialect
-from dragoman.protocols.aof.read import ShapedMessage, fast_parse, parse_envelope
+from dragoman.protocols.aof.parse import ShapedMessage, fast_parse, parse_envelope
 from dragoman.text.strict_json import parse_json
 from tests.conftest import LONG_RUN
 from tests.protocols.aof.hub import MESSAGES, AofHub

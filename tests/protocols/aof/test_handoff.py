@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import LinkTask, RegisterAgent
+from dragoman.core.actor import Actor
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.task_state import LinkTask
 from tests.protocols.aof.hub import (
     BACKEND,
     CHILD,

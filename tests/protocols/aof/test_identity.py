@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
 from tests.protocols.aof.hub import MESSAGES, AofHub, request
 from tests.requirements import proves
 

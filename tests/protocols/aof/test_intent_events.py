@@ -3,18 +3,13 @@
 import json
 from typing import Any
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    DelegateIntent,
-    DescribeAgent,
-    MoveTask,
-    ReceiveResult,
-    RegisterAgent,
-    UpdateIntent,
-)
-from dragoman.core.offers import Policy, Requirements
-from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.roster import CandidateIndex
+from dragoman.core.actor import Actor
+from dragoman.core.agent import DescribeAgent, RegisterAgent
+from dragoman.core.intent.state import DelegateIntent, ReceiveResult, UpdateIntent
+from dragoman.core.intent.types import Policy, Requirements
+from dragoman.core.task_state import MoveTask
+from dragoman.engine.candidate_index import CandidateIndex
+from dragoman.engine.queries.tasks import find_task
 from dragoman.protocols.aof.render import render_lines
 from tests.engine.lab import ALICE, HUMAN, START, Lab
 from tests.requirements import proves

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.commands import MoveTask
+from dragoman.core.task_state import MoveTask
+from dragoman.engine.engine import Engine
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted
+from dragoman.engine.request import Accepted
+from dragoman.engine.router import Router
 from dragoman.protocols.aof import dialect
 from dragoman.system.ids import SequentialIds
 from tests.protocols.aof.hub import (

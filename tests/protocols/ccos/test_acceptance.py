@@ -10,15 +10,15 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from dragoman.agents.request import (
+from dragoman.agents.request_runner import (
     AgentFunction,
     FunctionRunner,
     HttpRequestRunner,
     RunningFunction,
     WriteRequest,
 )
-from dragoman.core.offers import Policy
-from dragoman.engine.runner import Assignment, Runner
+from dragoman.core.intent.types import Policy
+from dragoman.engine.ports import Assignment, Runner
 from dragoman.protocols import ccos
 from dragoman.protocols.ccos import TaskRequest, TaskResult, failed, succeeded
 from dragoman.testing import HandHub, Refused, hand_hub

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.commands import ClaimTask, EditTask, MoveTask, PauseAgent, RewindTask
+from dragoman.core.agent import PauseAgent
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.task_state import EditTask, MoveTask, RewindTask
 from dragoman.protocols.ccos import failed, succeeded
-from dragoman.protocols.ccos.actions import ACTION_TYPES, parse_action_id, render_entry
+from dragoman.protocols.ccos.render import ACTION_TYPES, parse_action_id, render_entry
 from dragoman.testing import HandHub, Refused, hand_hub
 from tests.engine.lab import HUMAN, Lab
 from tests.protocols.ccos.test_dialect import CcosHub

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.protocols.ccos.cards import CardAgent, InvalidCard, parse_card
+from dragoman.protocols.ccos.translate import CardAgent, InvalidCard, parse_card
 from dragoman.testing import Refused, hand_hub
 from tests.requirements import proves
 

@@ -7,18 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CheckpointTask
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import CheckpointTask
 from dragoman.core.errors import StoreUnavailable
-from dragoman.core.moments import parse_rfc3339
-from dragoman.core.offers import Policy
-from dragoman.core.rules.threshold import BASE_THRESHOLD
+from dragoman.core.intent.scoring import BASE_THRESHOLD
+from dragoman.core.intent.types import Policy
+from dragoman.core.timestamps import parse_rfc3339
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted, Rejected
+from dragoman.engine.request import Accepted, Rejected
+from dragoman.engine.router import Router
 from dragoman.protocols import ccos
-from dragoman.protocols.ccos import Choices, TaskRequest, TaskResult, failed, query, succeeded
-from dragoman.protocols.ccos.requests import CheckpointInfo, TaskParams
+from dragoman.protocols.ccos import Choices, TaskRequest, TaskResult, failed, queries, succeeded
+from dragoman.protocols.ccos.task_request import CheckpointInfo, TaskParams
 from dragoman.testing import HandHub, Refused, hand_hub
 from dragoman.text.strict_cbor import encode_cbor
 from tests.engine.lab import HUMAN, Lab
@@ -287,7 +287,7 @@ def test_page_of_intents_ends_at_the_scan_limit(
     for number in range(3):
         delegate(hub, f"i-{number}", plan_id="p")
     delegate(hub, "i-3")
-    monkeypatch.setattr(query, "_MAX_SCANNED", 2)
+    monkeypatch.setattr(queries, "_MAX_SCANNED", 2)
     first = hub.call("ccos.intents", plan_id="p", agent_id="nobody")
     assert first["intents"] == []
     assert (

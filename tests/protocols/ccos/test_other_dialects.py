@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, EndAttempt, UpdateTask
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, EndAttempt
+from dragoman.core.task_state import UpdateTask
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted
+from dragoman.engine.request import Accepted
+from dragoman.engine.router import Router
 from dragoman.protocols import agentmail, aof, ccos
 from tests.engine.lab import HUMAN, Lab
 from tests.protocols.agentmail.hub import Row, failed, letter, offering

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask, MoveTask
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import Refusal
+from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted, Rejected
+from dragoman.engine.request import Accepted, Rejected
+from dragoman.engine.router import Router
 from dragoman.protocols import ccos
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves

@@ -4,11 +4,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted, Rejected
+from dragoman.engine.request import Accepted, Rejected
+from dragoman.engine.router import Router
 from dragoman.protocols import saop
 from dragoman.text.digest import keyed_digest
 from dragoman.text.redact import Redactor

@@ -7,9 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.core.moments import parse_rfc3339
-from dragoman.protocols.saop.capture.scribe import CapturedMessage, CaptureTarget
-from dragoman.protocols.saop.capture.transcript import READERS, Transcript
+from dragoman.core.timestamps import parse_rfc3339
+from dragoman.protocols.saop.capture.transcript import (
+    READERS,
+    CapturedMessage,
+    CaptureTarget,
+    Transcript,
+)
 from tests.requirements import proves
 
 pytestmark = proves("CAPTURE-TRANSCRIPT")

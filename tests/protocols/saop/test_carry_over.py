@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.plan import Accepted, Rejected
-from dragoman.engine.rests import BatchCarryOvers
+from dragoman.engine.carry_over import BatchCarryOvers
+from dragoman.engine.request import Accepted, Rejected
 from dragoman.protocols import saop
-from dragoman.system.chunk_tails import CarryOverFile
+from dragoman.system.carry_over_file import CarryOverFile
 from tests.protocols.saop.hub import DEVELOPER, SECRET, SaopHub, event, invoked, pulse, thought
 from tests.requirements import proves
 from tests.services.test_stale_stream_closer import ThoughtStreams

@@ -8,14 +8,14 @@ from typing import Any
 import apsw
 
 from dragoman.bus.local import LocalBus, Subscription
-from dragoman.core.commands import ReportOutcome
+from dragoman.core.attempt import ReportOutcome
+from dragoman.engine.engine import Engine
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.handle import Engine
-from dragoman.engine.hints import CommitHints
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Router
-from dragoman.engine.plan import Accepted
-from dragoman.engine.reads.traces import TraceEvent
+from dragoman.engine.queries.traces import TraceEvent
+from dragoman.engine.request import Accepted
+from dragoman.engine.router import Router
+from dragoman.engine.subscribe import CommitHints
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.driver import open_database

@@ -18,7 +18,7 @@ from dragoman.protocols.saop import (
     parse,
     safe_parse,
 )
-from dragoman.protocols.saop.shapes import Content, SaopRole, ThoughtStream, TurnEnvelope, TurnIndex
+from dragoman.protocols.saop.wire import Content, SaopRole, ThoughtStream, TurnEnvelope, TurnIndex
 from tests.protocols.saop.hub import event, thought, turn
 from tests.requirements import proves
 

@@ -6,17 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import (
-    ClaimTask,
-    CreateTask,
-    MoveTask,
-    NoteTask,
-    RegisterAgent,
-    ReportOutcome,
-)
-from dragoman.engine.plan import Accepted, Rejected
-from dragoman.engine.rests import StoredCarryOver
+from dragoman.core.actor import Actor
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.attempt import ClaimTask, ReportOutcome
+from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
+from dragoman.engine.carry_over import StoredCarryOver
+from dragoman.engine.request import Accepted, Rejected
 from dragoman.protocols import saop
 from tests.engine.lab import HUMAN, findings
 from tests.protocols.saop.hub import (

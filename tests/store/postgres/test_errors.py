@@ -5,7 +5,6 @@ import threading
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import CreateTask, NoteTask
 from dragoman.core.errors import (
     StoreConflict,
     StoreCorrupt,
@@ -13,6 +12,7 @@ from dragoman.core.errors import (
     StoreLost,
     StoreUnavailable,
 )
+from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.ports import Changes, IdempotencyRecord, Transaction
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core.commands import CreateTask
 from dragoman.core.errors import StoreCorrupt
+from dragoman.core.task_state import CreateTask
 from dragoman.store.postgres import PostgresStore
 from dragoman.system.clock import ManualClock
 from tests.conformance.store.hubs import ANN, NOW, Hub

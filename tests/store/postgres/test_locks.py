@@ -8,23 +8,18 @@ import psycopg
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import (
-    AdoptTask,
-    AnyCommand,
-    ClaimTask,
-    CreateTask,
-    StartWave,
-)
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import StoreConflict
-from dragoman.core.events import WaveBead
+from dragoman.core.task_state import AdoptTask, CreateTask
+from dragoman.core.wave import StartWave, WaveBead
+from dragoman.engine.batch_reads import BatchReads, StreamCache
 from dragoman.engine.ports import Changes, StreamRow, Transaction
-from dragoman.engine.snapshots import StreamCache
-from dragoman.engine.view import BatchReads
 from dragoman.store.postgres import PostgresStore
-from dragoman.store.postgres.session import NUMBERS_PER_RESERVATION, PostgresTransaction
+from dragoman.store.postgres.transaction import NUMBERS_PER_RESERVATION, PostgresTransaction
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id
-from dragoman.text.words import SearchTerm
+from dragoman.text.search_terms import SearchTerm
 from tests.conformance.store.changes import begin_stream, make_entry, make_row
 from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, Hub
 from tests.conformance.store.threads import BLOCKED_AFTER_S, TIMEOUT_S, start_thread

@@ -10,7 +10,7 @@ from dragoman.engine.ports import Changes, ListItem
 from dragoman.store.postgres import PostgresStore, migrate
 from dragoman.store.postgres.migrate import MIGRATIONS
 from dragoman.system.ids import new_id
-from dragoman.text.words import SearchTerm
+from dragoman.text.search_terms import SearchTerm
 from tests.conformance.store.changes import BEFORE_LISTS, begin_stream, fill_before_lists
 from tests.conformance.store.threads import run_concurrently
 from tests.requirements import proves

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from dragoman.store.postgres.binary import (
+from dragoman.store.postgres.connect import connect, parse_url
+from dragoman.store.postgres.pipeline import (
+    Call,
+    Pipeline,
     Scalar,
     blobs,
     nullable_numbers,
@@ -17,8 +20,6 @@ from dragoman.store.postgres.binary import (
     scalar,
     texts,
 )
-from dragoman.store.postgres.connect import connect, parse_url
-from dragoman.store.postgres.wire import Call, Pipeline
 from tests.requirements import proves
 
 pytestmark = proves("STORE-CONTRACT")

@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import connect, parse_url
-from dragoman.store.postgres.store import QUERIES
+from dragoman.store.postgres.reads import QUERIES
 from tests.requirements import proves
 
 pytestmark = proves("CLI-PAGED", "STORE-CONTRACT")

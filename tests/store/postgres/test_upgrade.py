@@ -14,7 +14,7 @@ from dragoman.engine.ports import Transaction
 from dragoman.store.postgres import PostgresStore, migrate
 from dragoman.store.postgres.migrate import MIGRATIONS
 from dragoman.system.ids import new_id
-from dragoman.text.words import SearchTerm
+from dragoman.text.search_terms import SearchTerm
 from tests.conformance.store.changes import begin_stream
 from tests.ledger.released import golden_entries
 from tests.requirements import proves

@@ -5,11 +5,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import FAULTS, StoreError, StoreLost, StoreUnavailable
+from dragoman.core.task_state import CreateTask
 from dragoman.engine.ports import Transaction
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.sqlite.faults import commit_error, store_error
+from dragoman.store.sqlite.errors import commit_error, store_error
 from tests.conformance.store.changes import everything
 from tests.conformance.store.hubs import ALICE, ANN, Hubs
 from tests.requirements import proves

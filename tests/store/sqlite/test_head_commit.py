@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from dragoman.core.commands import CreateTask, MoveTask
-from dragoman.core.events import TaskTransitioned
-from dragoman.engine.handle import Engine
+from dragoman.core.task_state import CreateTask, MoveTask, TaskTransitioned
+from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import all_entries, decode_event
+from dragoman.engine.queries.streams import all_entries, decode_event
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds
 from tests.engine.lab import HUMAN, START

@@ -10,7 +10,7 @@ from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Changes, ListItem
 from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.migrate import MIGRATIONS
-from dragoman.text.words import SearchTerm
+from dragoman.text.search_terms import SearchTerm
 from tests.conformance.store.changes import BEFORE_LISTS, everything, fill_before_lists
 from tests.requirements import proves
 from tests.store.sqlite.files import Database, connect, create_filled, files_in, open_store

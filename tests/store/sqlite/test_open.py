@@ -11,7 +11,7 @@ from dragoman.core.errors import DragomanError, StoreCorrupt, StoreUnavailable
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.connect import check_sqlite_version
 from dragoman.store.sqlite.migrate import APPLICATION_ID
-from dragoman.store.sqlite.still import open_readers_read_only
+from dragoman.store.sqlite.read_only import open_readers_read_only
 from tests.conformance.store.changes import EMPTY, begin_stream, everything
 from tests.requirements import proves
 from tests.store.sqlite.files import (

@@ -3,9 +3,10 @@
 from collections import Counter
 from pathlib import Path
 
-from dragoman.core.commands import CreateTask
-from dragoman.engine.reads import ask
-from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.queries import streams
+from dragoman.engine.queries import tasks as tasks_module
+from dragoman.ledger.entry import GENESIS, link_hash
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 from tests.conformance.store.hubs import ANN, Hubs
@@ -16,7 +17,7 @@ from tests.system.child_processes import Child, child, next_line, resume
 CREATOR = """
 import sys
 from pathlib import Path
-from dragoman.core.commands import CreateTask
+from dragoman.core.command_table import CreateTask
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 from tests.conformance.store.hubs import ANN, Hubs
@@ -35,8 +36,8 @@ print("done", flush=True)
 CLAIMER = """
 import sys
 from pathlib import Path
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask
+from dragoman.core.actor import Actor
+from dragoman.core.command_table import ClaimTask
 from dragoman.core.errors import Refusal
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
@@ -66,7 +67,7 @@ def run_together(*children: Child) -> list[str]:
 
 def check_chains(store: SqliteStore) -> None:
     """Check that positions have no gap, and that every stream is one hash chain."""
-    entries = list(ask.all_entries(store))
+    entries = list(streams.all_entries(store))
     assert [entry.position for entry in entries] == list(range(1, len(entries) + 1))
     heads: dict[str, bytes] = {}
     for entry in entries:
@@ -84,7 +85,9 @@ def test_concurrent_writers_wait_and_lose_nothing(tmp_path: Path) -> None:
 
     store = open_store(path)
     check_chains(store)
-    titles = Counter(task.title.partition(" ")[0] for task in ask.tasks_as_of(store, store.head()))
+    titles = Counter(
+        task.title.partition(" ")[0] for task in tasks_module.tasks_as_of(store, store.head())
+    )
     assert titles == {"one": 100, "two": 100}
     store.close()
 

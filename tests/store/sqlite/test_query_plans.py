@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from dragoman.store.sql_files import load_queries
+from dragoman.store.sql import load_queries
 from tests.requirements import proves
 from tests.store.sqlite.files import Database, connect, create_filled
 

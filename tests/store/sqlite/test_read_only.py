@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.core.errors import DragomanError, StoreCorrupt, StoreUnavailable
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.sqlite.faults import store_error
+from dragoman.store.sqlite.errors import store_error
 from tests.requirements import proves
 from tests.store.sqlite.files import (
     add_streams,

@@ -3,17 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.core.commands import (
-    AdoptTask,
-    ClaimTask,
-    CreateTask,
-    EndAttempt,
-    ExpireLease,
-    MoveTask,
-    NoteTask,
-    RenewLease,
-    ReportOutcome,
-)
+from dragoman.core.attempt import ClaimTask, EndAttempt, ExpireLease, RenewLease, ReportOutcome
+from dragoman.core.task_state import AdoptTask, CreateTask, MoveTask, NoteTask
 from dragoman.engine.ports import Store
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store.sql_files import load_migrations, load_queries
+from dragoman.store.sql import load_migrations, load_queries
 from tests.requirements import proves
 
 QUERIES = """-- About this file.

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.ledger.views import FOLD_VERSION
+from dragoman.ledger.stream_state import FOLD_VERSION
 from dragoman.store.postgres.migrate import MIGRATIONS as ON_SERVERS
 from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
-from dragoman.text.words import SearchTerm
+from dragoman.text.search_terms import SearchTerm
 from tests.conformance.store.changes import begin_stream
 from tests.crash.data_directories import run_killed_at
 from tests.forked import fork

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store.sqlite import SqliteStore, connect, log
+from dragoman.store.sqlite import SqliteStore, connect, wal_copier
 from dragoman.store.sqlite.driver import Connection
 from tests.conformance.store.changes import begin_stream
 from tests.requirements import proves
@@ -20,7 +20,7 @@ TIMEOUT_S = 30
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(log, "_COPY_EVERY_PAGES", 20)
+    monkeypatch.setattr(wal_copier, "_COPY_EVERY_PAGES", 20)
     return tmp_path / "hub.db"
 
 
@@ -61,7 +61,7 @@ def test_wal_is_copied_while_the_writer_continues(
     def open_recording(path: Path) -> RecordingConnection:
         return RecordingConnection(connect.open_wal_copier(path), is_copied)
 
-    monkeypatch.setattr(log, "open_wal_copier", open_recording)
+    monkeypatch.setattr(wal_copier, "open_wal_copier", open_recording)
     store = open_store(path)
     others, before = copiers(), path.stat().st_size
     assert copiers() == others, "who writes little needs none"
@@ -86,7 +86,7 @@ def test_copier_ends_with_its_store(path: Path) -> None:
 
 
 def test_wal_size_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (connect, log):
+    for module in (connect, wal_copier):
         monkeypatch.setattr(module, "WAL_PAGES", 100)
     store = open_store(path)
     write(store, 600)  # several pages each
@@ -102,7 +102,7 @@ def test_writer_far_ahead_waits_for_the_copier(path: Path, monkeypatch: pytest.M
         copiers[0].may_copy.clear()
         return copiers[0]
 
-    monkeypatch.setattr(log, "open_wal_copier", open_blocked)
+    monkeypatch.setattr(wal_copier, "open_wal_copier", open_blocked)
     store = open_store(path)
     writing = threading.Thread(target=write, args=(store, 100))
     writing.start()
@@ -133,7 +133,7 @@ def test_writer_continues_when_copying_fails(path: Path, monkeypatch: pytest.Mon
     def open_missing(_: Path) -> Connection:
         return connect.open_wal_copier(path.with_name("none.db"))
 
-    monkeypatch.setattr(log, "open_wal_copier", open_missing)
+    monkeypatch.setattr(wal_copier, "open_wal_copier", open_missing)
     store = open_store(path)
     write(store, 100)
     assert store.head() == 100

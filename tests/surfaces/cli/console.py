@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.bootstrap.house import CLI_WIRING
+from dragoman.bootstrap.cli_wiring import CLI_WIRING
 from dragoman.surfaces.cli.app import main
-from dragoman.surfaces.cli.place import OpenDirectory
+from dragoman.surfaces.cli.data_directory import OpenDirectory
 
 NOON = "2026-02-09T12:00:00Z"
 

@@ -8,13 +8,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from dragoman.core.agent import parse_token
 from dragoman.core.errors import Refusal
-from dragoman.core.tokens import parse_token
-from dragoman.engine.identity import Authenticator
+from dragoman.engine.auth import Authenticator
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
-from dragoman.system.token_file import load_or_create_token
+from dragoman.system.tokens import load_or_create_token
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
 

@@ -3,10 +3,10 @@
 import pytest
 
 from dragoman.bootstrap import open_readonly
-from dragoman.engine.shown.agents import AgentActivity
-from dragoman.surfaces.cli.agent.started import HubAgents
+from dragoman.engine.schemas.agents import AgentActivity
+from dragoman.surfaces.cli.commands.agent import HubAgents
 from dragoman.system.hub_lock import HubLock
-from dragoman.system.token_file import load_or_create_token
+from dragoman.system.tokens import load_or_create_token
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 

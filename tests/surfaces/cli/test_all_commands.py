@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import dragoman as package
-from dragoman.bootstrap.house import CLI_WIRING
+from dragoman.bootstrap.cli_wiring import CLI_WIRING
 from dragoman.core.errors import StoreConflict
 from dragoman.surfaces.cli import commands
 from dragoman.surfaces.cli.app import main
 from dragoman.surfaces.cli.commands import GROUPS, TOP_LEVEL, load_commands
-from dragoman.surfaces.cli.place import DataDirectory
+from dragoman.surfaces.cli.data_directory import DataDirectory
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, CommandResult, Console
 
@@ -124,7 +124,7 @@ def test_index_lists_every_command_of_every_file() -> None:
     files = {
         ".".join(file.relative_to(folder).with_suffix("").parts)
         for file in folder.rglob("*.py")
-        if "\nVERBS = " in file.read_text()
+        if "\nCOMMANDS = " in file.read_text()
     }
     index = {
         **TOP_LEVEL,

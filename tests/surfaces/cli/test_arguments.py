@@ -3,8 +3,13 @@
 import pytest
 
 from dragoman.core.ids import check_agent
-from dragoman.surfaces.cli.person import login_name, sanitize_login
-from dragoman.surfaces.cli.values import parse_clock, parse_text, parse_time_span, parse_timestamp
+from dragoman.surfaces.cli.arguments import (
+    parse_clock,
+    parse_text,
+    parse_time_span,
+    parse_timestamp,
+)
+from dragoman.surfaces.cli.local_user import login_name, sanitize_login
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 

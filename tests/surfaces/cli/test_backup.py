@@ -15,11 +15,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from dragoman.bootstrap.backups import restore_backup
+from dragoman.bootstrap.archives import restore_backup
 from dragoman.files.archives.backup import check_backup
-from dragoman.files.problems import BadArchive
+from dragoman.files.errors import BadArchive
 from dragoman.system.hub_lock import HubLock
-from dragoman.system.token_file import load_or_create_token
+from dragoman.system.tokens import load_or_create_token
 from tests.crash.data_directories import no_progress
 from tests.forked import fork
 from tests.requirements import proves

@@ -11,10 +11,9 @@ import pytest
 
 from dragoman.store.sqlite.connect import open_reader
 from dragoman.store.sqlite.migrate import MIGRATIONS
-from dragoman.surfaces.cli.doctor.checks_outside import check_free_space
-from dragoman.surfaces.cli.doctor.examine import CHECKS
+from dragoman.surfaces.cli.commands.doctor import CHECKS, check_free_space
 from dragoman.system.hub_lock import HubConfig, HubLock
-from dragoman.system.token_file import load_or_create_token
+from dragoman.system.tokens import load_or_create_token
 from tests.requirements import proves
 from tests.store.sqlite.files import hide_from_index
 from tests.store.sqlite.test_upgrade import old_database

@@ -3,29 +3,25 @@
 import msgspec
 import pytest
 
-from dragoman.core.events import (
-    EVENT_NAMES,
-    AnyEvent,
-    CommandRefused,
-    MailEscalated,
+from dragoman.core.actor import CommandRefused
+from dragoman.core.attempt_state import TaskClaimed, TaskReported, TaskRequeued
+from dragoman.core.event_table import EVENT_NAMES, AnyEvent
+from dragoman.core.mail import MailEscalated
+from dragoman.core.task_state import (
     RestoredState,
     TaskAliased,
     TaskBacklinked,
-    TaskClaimed,
     TaskCreated,
     TaskLinked,
     TaskNoted,
-    TaskReported,
-    TaskRequeued,
     TaskRewound,
     TaskTransitioned,
     TaskUnblocked,
-    WorkItemAdded,
-    WorkItemOwnerChanged,
 )
+from dragoman.core.work_item import WorkItemAdded, WorkItemOwnerChanged
 from dragoman.ledger.entry import Entry, Line, write_line
-from dragoman.surfaces.cli.words.phrases import truncate
-from dragoman.surfaces.cli.words.table import EVENT_TEXT, describe_entry
+from dragoman.surfaces.cli.event_text import EVENT_TEXT, describe_entry
+from dragoman.surfaces.cli.render import truncate
 from tests.requirements import proves
 
 pytestmark = proves("CLI-EVENTS")

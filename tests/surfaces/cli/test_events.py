@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.core.events import EVENT_NAMES
+from dragoman.core.event_table import EVENT_NAMES
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.bootstrap.house import CLI_WIRING
+from dragoman.bootstrap.cli_wiring import CLI_WIRING
 from dragoman.core.errors import StoreUnavailable
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.cli.app import main

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from dragoman.core.events import RejectReason
-from dragoman.surfaces.cli.person import login_name
+from dragoman.core.handoff.state import RejectReason
+from dragoman.surfaces.cli.local_user import login_name
 from dragoman.text.safe_text import HARMFUL
 from tests.requirements import proves
 from tests.store.sqlite.files import connect

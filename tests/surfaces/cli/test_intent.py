@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.moments import parse_rfc3339
+from dragoman.core.timestamps import parse_rfc3339
 from tests.notify.receiver import Receiver, receiving, status, text
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console

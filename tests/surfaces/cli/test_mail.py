@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.engine.reads import mailbox
-from dragoman.surfaces.cli.mail.compose import LETTER_TYPES
-from dragoman.surfaces.cli.person import login_name
+from dragoman.engine.queries import streams
+from dragoman.surfaces.cli.commands.mail_compose import LETTER_TYPES
+from dragoman.surfaces.cli.local_user import login_name
 from dragoman.text.safe_text import HARMFUL
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
@@ -324,7 +324,7 @@ def test_hostile_mail_cannot_control_the_terminal(
 def test_filter_finds_messages_that_are_far_apart(
     dragoman: Console, monkeypatch: pytest.MonkeyPatch, order: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(mailbox, "MAX_SCANNED", 2)
+    monkeypatch.setattr(streams, "MAX_SCANNED", 2)
     first = send_untyped(dragoman, thread="t")
     for _ in range(4):
         send_untyped(dragoman)
@@ -341,7 +341,7 @@ def test_filter_finds_messages_that_are_far_apart(
 def test_thread_of_many_pages_is_shown_whole(
     dragoman: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mailbox, "MAX_PAGE_BYTES", 1)
+    monkeypatch.setattr(streams, "MAX_PAGE_BYTES", 1)
     sent = [send_untyped(dragoman, thread="t-1") for _ in range(3)]
     assert message_ids(dragoman, "thread", "t-1") == sent
 

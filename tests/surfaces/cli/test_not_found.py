@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core import missing
+from dragoman.core import not_found
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 
@@ -29,25 +29,25 @@ HANDOFF_COMMANDS = {
     "discard": (),
 }
 OTHER_COMMANDS = (
-    (("intent", "show", "nope"), missing.intent("nope")),
-    (("intent", "cancel", "nope"), missing.intent("nope")),
-    (("why", "nope"), missing.intent("nope")),
-    (("wave", "show", "nope"), missing.wave("nope")),
-    (("wave", "watch", "nope"), missing.wave("nope")),
-    (("mail", "show", "nope"), missing.letter("nope")),
-    (("mail", "read", "nope", "--as", "ada"), missing.letter("nope")),
-    (("mail", "ack", "nope", "--as", "ada"), missing.letter("nope")),
-    (("agent", "show", "nope"), missing.agent("nope")),
-    (("agent", "token", "nope"), missing.agent("nope")),
-    (("agent", "revoke", "nope"), missing.agent("nope")),
-    (("agent", "pause", "nope"), missing.agent("nope")),
-    (("agent", "resume", "nope"), missing.agent("nope")),
-    (("task", "show", "nope"), missing.task("nope")),
-    (("task", "log", "nope"), missing.task("nope")),
-    (("task", "move", "nope", "done"), missing.task("nope")),
-    (("task", "claim", "nope", "--agent", "ada"), missing.task("nope")),
-    (("reserve", "renew", "nope"), missing.reservation("nope")),
-    (("reserve", "release", "nope"), missing.reservation("nope")),
+    (("intent", "show", "nope"), not_found.intent("nope")),
+    (("intent", "cancel", "nope"), not_found.intent("nope")),
+    (("why", "nope"), not_found.intent("nope")),
+    (("wave", "show", "nope"), not_found.wave("nope")),
+    (("wave", "watch", "nope"), not_found.wave("nope")),
+    (("mail", "show", "nope"), not_found.letter("nope")),
+    (("mail", "read", "nope", "--as", "ada"), not_found.letter("nope")),
+    (("mail", "ack", "nope", "--as", "ada"), not_found.letter("nope")),
+    (("agent", "show", "nope"), not_found.agent("nope")),
+    (("agent", "token", "nope"), not_found.agent("nope")),
+    (("agent", "revoke", "nope"), not_found.agent("nope")),
+    (("agent", "pause", "nope"), not_found.agent("nope")),
+    (("agent", "resume", "nope"), not_found.agent("nope")),
+    (("task", "show", "nope"), not_found.task("nope")),
+    (("task", "log", "nope"), not_found.task("nope")),
+    (("task", "move", "nope", "done"), not_found.task("nope")),
+    (("task", "claim", "nope", "--agent", "ada"), not_found.task("nope")),
+    (("reserve", "renew", "nope"), not_found.reservation("nope")),
+    (("reserve", "release", "nope"), not_found.reservation("nope")),
 )
 
 FILE_COMMANDS = (
@@ -78,7 +78,7 @@ def test_handoff_commands_report_a_missing_handoff_alike(
     dragoman: Console,
 ) -> None:
     dragoman("init")
-    refusal = missing.handoff("nope")
+    refusal = not_found.handoff("nope")
     for command, options in HANDOFF_COMMANDS.items():
         assert error_of(dragoman, "handoff", command, "nope", *options) == (
             refusal.code,
@@ -108,7 +108,7 @@ def test_call_answers_with_the_code_of_its_dialect(dragoman: Console) -> None:
 @proves("MISSING-WORDS")
 def test_field_path_is_separate_from_the_detail(dragoman: Console) -> None:
     dragoman("init")
-    refusal = missing.wave("nope")
+    refusal = not_found.wave("nope")
     reply = dragoman.ask("call", "wave.status", '{"wave_id": "nope"}', code=1)
     assert reply == {"ok": False, "code": refusal.code, "detail": refusal.detail, "path": "wave_id"}
 

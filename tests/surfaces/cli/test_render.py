@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.surfaces.cli.screen import Column, Screen, to_ascii_json
+from dragoman.surfaces.cli.render import Column, Screen, to_ascii_json
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console, Terminal
 

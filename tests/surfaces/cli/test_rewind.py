@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.bootstrap.places import open_directory
-from dragoman.core.actors import HUB_ACTOR
-from dragoman.core.commands import ReportOutcome
+from dragoman.bootstrap.data_directory import open_directory
+from dragoman.core.actor import HUB_ACTOR
+from dragoman.core.attempt import ReportOutcome
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 

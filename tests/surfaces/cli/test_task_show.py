@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from dragoman.bootstrap import open_directory
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ReportOutcome
-from dragoman.core.moments import parse_rfc3339
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ReportOutcome
+from dragoman.core.timestamps import parse_rfc3339
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
 

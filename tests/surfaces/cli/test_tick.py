@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.bootstrap import open_directory
-from dragoman.services.clockwork import ServiceGroup
-from dragoman.surfaces.cli.place import DataDirectory
+from dragoman.services.scheduler import ServiceGroup
+from dragoman.surfaces.cli.data_directory import DataDirectory
 from tests.protocols.aof.hub import PARENT, update
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 import pytest
 
-from dragoman.ledger.chain import link_hash
+from dragoman.ledger.entry import link_hash
 from tests.requirements import proves
 from tests.store.sqlite.files import hide_from_index
 from tests.surfaces.cli.console import NOON, Console

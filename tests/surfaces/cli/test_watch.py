@@ -8,18 +8,20 @@ from typing import Any
 import pytest
 from rich.console import Console as RichConsole
 
-from dragoman.bootstrap.house import CLI_WIRING
-from dragoman.core.moments import to_rfc3339
+from dragoman.bootstrap.cli_wiring import CLI_WIRING
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.cli.app import main
-from dragoman.surfaces.cli.screen import OutputClosed
-from dragoman.surfaces.cli.trace.watch_scene import TurnAuthors, WatchedEvent, WatchState
-from dragoman.surfaces.cli.trace.watch_view import (
+from dragoman.surfaces.cli.commands.watch import (
+    TurnAuthors,
+    WatchedEvent,
+    WatchState,
     draw,
     event_to_dict,
     format_line,
     format_milliseconds,
 )
+from dragoman.surfaces.cli.render import OutputClosed
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 from tests.surfaces.http.hub_server import HubServer as Hub

@@ -13,26 +13,26 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.config import HttpSettings, Settings
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand, IssueToken, RegisterAgent
-from dragoman.core.events import Role
-from dragoman.core.tokens import digest_token, format_token
+from dragoman.core.actor import Actor
+from dragoman.core.agent import IssueToken, RegisterAgent, digest_token, format_token
+from dragoman.core.base import Role
+from dragoman.core.command_table import AnyCommand
+from dragoman.engine.auth import Authenticator
+from dragoman.engine.engine import Engine
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.handle import Engine
-from dragoman.engine.hints import CommitHints
+from dragoman.engine.health import HealthProblem
 from dragoman.engine.hub import Hub
-from dragoman.engine.identity import Authenticator
-from dragoman.engine.interpreter import Router
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, Store
-from dragoman.engine.trouble import HealthProblem
+from dragoman.engine.router import Router
+from dragoman.engine.subscribe import CommitHints
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
-from dragoman.services.desk import AgentState
+from dragoman.services.dispatch.agent_slots import AgentState
 from dragoman.services.workq import HubWorkq
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import HttpDeps, HttpServer, Timeouts, build_app
 from dragoman.surfaces.http.app import HttpApp
-from dragoman.surfaces.http.exposure import PeerPolicy
+from dragoman.surfaces.http.host_check import PeerPolicy
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds
 

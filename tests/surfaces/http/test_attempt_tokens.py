@@ -2,8 +2,8 @@
 
 import pytest
 
-from dragoman.core.commands import CreateTask
-from dragoman.core.events import Role
+from dragoman.core.base import Role
+from dragoman.core.task_state import CreateTask
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer
 

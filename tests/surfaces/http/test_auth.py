@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from dragoman.config import HttpSettings
-from dragoman.core.commands import CreateTask, RevokeToken
+from dragoman.core.agent import RevokeToken
 from dragoman.core.errors import SettingsError
+from dragoman.core.task_state import CreateTask
 from dragoman.surfaces.http import check_host_settings
 from dragoman.surfaces.http.endpoint import Endpoint
-from dragoman.surfaces.http.exposure import PeerPolicy
+from dragoman.surfaces.http.host_check import PeerPolicy
 from dragoman.surfaces.http.limits import MAX_BUCKETS, RateLimiter
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import DAY_MS, HubServer, serving

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from dragoman.core.commands import SetAgentKey
+from dragoman.core.agent import SetAgentKey
 from dragoman.text.base64url import encode_base64url
 from dragoman.text.strict_cbor import encode_cbor, parse_cbor
 from tests.requirements import proves

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.ports import Transaction
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore

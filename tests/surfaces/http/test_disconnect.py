@@ -14,11 +14,11 @@ import pytest
 from starlette.types import Message, Scope
 
 from dragoman.config import HttpSettings
-from dragoman.core.commands import CreateTask, NoteTask
 from dragoman.core.ids import task_stream
+from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.ports import StreamRow
 from dragoman.store.memory import MemoryStore
-from dragoman.surfaces.http.hearing import (
+from dragoman.surfaces.http.disconnect import (
     attach_connection_state,
     connection_state,
     receive_until_half_close,

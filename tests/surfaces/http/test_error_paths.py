@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.commands import CreateTask
+from dragoman.core.task_state import CreateTask
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer
 

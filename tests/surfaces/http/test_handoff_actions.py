@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.commands import RegisterAgent
+from dragoman.core.agent import RegisterAgent
 from tests.protocols.acp.hub import offer
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, Response

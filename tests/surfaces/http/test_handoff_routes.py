@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.config import TeamspaceSettings
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand, DraftHandoff
+from dragoman.core.actor import Actor
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.handoff.state import DraftHandoff
 from dragoman.engine.ports import Store
 from dragoman.surfaces.http import build_app
 from tests.engine.handoffs import accept, activate, life, make, offer

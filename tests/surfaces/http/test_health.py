@@ -9,10 +9,10 @@ from typing import TypeVar
 import pytest
 
 from dragoman.config import HttpSettings
-from dragoman.core.commands import CreateTask
 from dragoman.core.errors import StoreUnavailable
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.health import HEALTHY, HealthProblem
 from dragoman.engine.ports import IntegrityReport, Transaction
-from dragoman.engine.trouble import HEALTHY, HealthProblem
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import Timeouts

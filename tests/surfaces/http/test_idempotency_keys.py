@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.timestamps import to_rfc3339
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, Response
 

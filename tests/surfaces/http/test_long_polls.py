@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core.commands import CreateTask
+from dragoman.core.task_state import CreateTask
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore

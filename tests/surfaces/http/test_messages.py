@@ -5,13 +5,13 @@ import json
 import pytest
 from msgspec import Raw
 
-from dragoman.core.commands import CreateTask, MoveTask
 from dragoman.core.errors import REFUSALS, SettingsError, StoreUnavailable
-from dragoman.engine.reads.ask import all_entries
+from dragoman.core.task_state import CreateTask, MoveTask
+from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.redaction import RequestRedactor
 from dragoman.ledger.entry import read_line
 from dragoman.protocols import aof
-from dragoman.surfaces.http.problems import HTTP_CODES, STATUS_BY_CODE, problem, problem_from_error
+from dragoman.surfaces.http.errors import HTTP_CODES, STATUS_BY_CODE, problem, problem_from_error
 from dragoman.text.redact import Redactor, Secret
 from tests.requirements import proves
 from tests.surfaces.http.aof_messages import report, update

@@ -21,8 +21,8 @@ from schemathesis.python import asgi
 from schemathesis.python._constants.orchestrator import make_constants_value_source
 
 from dragoman.config import HttpSettings
-from dragoman.core.commands import CreateTask
-from dragoman.surfaces.http.problems import STATUS_BY_CODE
+from dragoman.core.task_state import CreateTask
+from dragoman.surfaces.http.errors import STATUS_BY_CODE
 from dragoman.text.strict_cbor import encode_cbor
 from tests.conftest import LONG_RUN
 from tests.requirements import proves

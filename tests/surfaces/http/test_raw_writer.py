@@ -16,11 +16,11 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from dragoman.config import HttpSettings
-from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.surfaces.http import Timeouts, build_app
 from dragoman.surfaces.http.app import HttpApp
-from dragoman.surfaces.http.line import RawWriter, encode_chunk, writer_of
-from dragoman.surfaces.http.seat import Waiter
+from dragoman.surfaces.http.raw_writer import RawWriter, encode_chunk, writer_of
+from dragoman.surfaces.http.waiter import Waiter
 from tests.certificate import make_certificate
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from dragoman.core.actors import HUB_ACTOR
-from dragoman.core.commands import CreateTask, NoteTask, PauseAgent, RegisterAgent, ReportOutcome
+from dragoman.core.actor import HUB_ACTOR
+from dragoman.core.agent import PauseAgent, RegisterAgent
+from dragoman.core.attempt import ReportOutcome
 from dragoman.core.limits import MAX_PAGE, MAX_PAGE_BYTES, MAX_TEXT
-from dragoman.services.budgets import Usage
-from dragoman.services.desk import AgentState
-from dragoman.surfaces.http.agents import ShownAgent
+from dragoman.core.task_state import CreateTask, NoteTask
+from dragoman.services.dispatch.agent_slots import AgentState
+from dragoman.services.dispatch.budget_enforcer import Usage
+from dragoman.surfaces.http.routes.agents import ShownAgent
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving
 

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError, StoreUnavailable
-from dragoman.engine.identity import Principal
+from dragoman.engine.auth import Principal
 from dragoman.surfaces.http import HttpServer, build_app
 from tests.certificate import make_certificate
 from tests.requirements import proves

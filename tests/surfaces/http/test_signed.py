@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, SetAgentKey
-from dragoman.core.moments import to_rfc3339
-from dragoman.engine.reads.ask import TaskView, find_task
-from dragoman.engine.signed import signed_bytes
+from dragoman.core.agent import SetAgentKey
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.task_state import CreateTask, MoveTask
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.queries.tasks import TaskView, find_task
+from dragoman.engine.signed_requests import signed_bytes
 from dragoman.text.base64url import encode_base64url
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import START, HubServer, Response

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core.commands import CreateTask, NoteTask, RevokeToken
+from dragoman.core.agent import RevokeToken
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.hints import CommitHints
-from dragoman.engine.tail import RecentEntries
+from dragoman.core.task_state import CreateTask, NoteTask
+from dragoman.engine.subscribe import CommitHints, RecentEntries
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
@@ -21,14 +21,14 @@ from dragoman.surfaces.http import Timeouts
 from dragoman.surfaces.http.feed import (
     KEPT_FRAMES,
     MATCH_ALL,
+    MAX_UNBATCHED,
     MAX_WRITE_BYTES,
     EntryFilter,
     Feed,
     encode_frame,
     join_frames,
 )
-from dragoman.surfaces.http.stays import MAX_STREAMS
-from dragoman.surfaces.http.turns import MAX_UNBATCHED
+from dragoman.surfaces.http.limits import MAX_STREAMS
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import DAY_MS, HubServer, serving
 from tests.surfaces.http.reader import follow_stream

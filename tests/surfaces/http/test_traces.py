@@ -8,9 +8,11 @@ from typing import Any
 import apsw
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask, RecordTrace
-from dragoman.engine.reads.traces import trace_page
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.task_state import CreateTask
+from dragoman.core.trace import RecordTrace
+from dragoman.engine.queries.traces import trace_page
 from dragoman.store.sqlite import SqliteStore
 from tests.protocols.saop.hub import SECRET, event, invoked, pulse, thought, transition, turn
 from tests.requirements import proves

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from dragoman.surfaces.http.seat import Waiter
-from dragoman.surfaces.http.turns import BATCH_SIZE, MAX_UNBATCHED, WakeupBatcher
+from dragoman.surfaces.http.feed import BATCH_SIZE, MAX_UNBATCHED, WakeupBatcher
+from dragoman.surfaces.http.waiter import Waiter
 from tests.requirements import proves
 
 pytestmark = proves("HTTP-STREAM-SLOW")

@@ -8,7 +8,7 @@ from time import monotonic
 
 import pytest
 
-from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.surfaces.http import Timeouts
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving

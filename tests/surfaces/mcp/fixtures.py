@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from mcp.shared.subscriptions import PromptsListChanged, ToolsListChanged
 from msgspec import Struct
 
-from dragoman.surfaces.mcp.desk import HubContext
+from dragoman.surfaces.mcp.context import HubContext
 from dragoman.surfaces.mcp.resources import ResourceKind, UriParameters
 from dragoman.surfaces.mcp.server import McpContext, SdkResult
 from dragoman.surfaces.mcp.tool import Tool, ToolCall

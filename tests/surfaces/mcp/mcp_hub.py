@@ -13,12 +13,11 @@ from starlette.types import Receive, Scope, Send
 from dragoman.config import ProfileSettings
 from dragoman.surfaces.http.app import HttpApp, build_app
 from dragoman.surfaces.mcp import resources
-from dragoman.surfaces.mcp.desk import HubContextProvider
+from dragoman.surfaces.mcp.context import HubContextProvider
 from dragoman.surfaces.mcp.http import McpApp, find_http_caller
 from dragoman.surfaces.mcp.mount import PATH, LazyApp
-from dragoman.surfaces.mcp.profiles import Profiles
 from dragoman.surfaces.mcp.server import Catalog, build_server
-from dragoman.surfaces.mcp.tools import build_tools
+from dragoman.surfaces.mcp.tools import Profiles, build_tools
 from tests.surfaces.http.hub_server import OWNER_TOKEN, HubServer, serving
 from tests.surfaces.mcp import fixtures
 

@@ -3,9 +3,9 @@
 import asyncio
 import threading
 
-from dragoman.core.actors import Actor
-from dragoman.engine.identity import Principal
-from dragoman.surfaces.mcp.desk import HubContext, HubContextProvider
+from dragoman.core.actor import Actor
+from dragoman.engine.auth import Principal
+from dragoman.surfaces.mcp.context import HubContext, HubContextProvider
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer
 

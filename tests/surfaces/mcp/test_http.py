@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.config import HttpSettings
-from dragoman.core.commands import RevokeToken
+from dragoman.core.agent import RevokeToken
 from dragoman.surfaces.mcp.http import MAX_SESSIONS_PER_CALLER
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, Response, serving

@@ -7,7 +7,8 @@ import pytest
 from mcp import types
 from mcp.client import Client
 
-from dragoman.core.commands import CreateTask, PostMail
+from dragoman.core.mail import PostMail
+from dragoman.core.task_state import CreateTask
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer
 from tests.surfaces.mcp.clients import call_once, protocol_error, refusal_of_call, run_with_client

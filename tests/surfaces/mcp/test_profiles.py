@@ -9,12 +9,10 @@ from mcp.client import Client
 
 from dragoman.bootstrap import build_dialects
 from dragoman.config import ProfileSettings, parse_settings
-from dragoman.core.commands import RegisterAgent
+from dragoman.core.agent import AgentRecord, RegisterAgent
 from dragoman.core.errors import SettingsError
-from dragoman.core.states.agent import AgentRecord
-from dragoman.surfaces.mcp.profiles import Profiles
 from dragoman.surfaces.mcp.tool import Tool
-from dragoman.surfaces.mcp.tools import build_tools
+from dragoman.surfaces.mcp.tools import Profiles, build_tools
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import START, HubServer
 from tests.surfaces.mcp.clients import protocol_error, run_with_client

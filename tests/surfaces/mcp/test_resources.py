@@ -6,8 +6,9 @@ import pytest
 from mcp import types
 from mcp.client import Client
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AliasTask, CreateTask, DraftHandoff, ProposeHandoff
+from dragoman.core.actor import Actor
+from dragoman.core.handoff.state import DraftHandoff, ProposeHandoff
+from dragoman.core.task_state import AliasTask, CreateTask
 from tests.engine.handoffs import package
 from tests.engine.lab import ALICE
 from tests.requirements import proves

@@ -17,7 +17,8 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from dragoman.config import HttpSettings
-from dragoman.core.commands import CreateTask, RevokeToken
+from dragoman.core.agent import RevokeToken
+from dragoman.core.task_state import CreateTask
 from tests.e2e.program import COMMAND, Program
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving

@@ -12,14 +12,15 @@ from msgspec.structs import replace
 
 from dragoman.bootstrap import build_dialects
 from dragoman.config import NotifySettings
-from dragoman.core.commands import CreateTask, LinkTask, MoveTask, PostMail, RequestDelegation
+from dragoman.core.delegation import RequestDelegation
+from dragoman.core.mail import PostMail
+from dragoman.core.task_state import CreateTask, LinkTask, MoveTask
 from dragoman.engine.operation import Operation
-from dragoman.engine.reads.ask import all_entries
+from dragoman.engine.queries.streams import all_entries
 from dragoman.ledger.entry import read_line
-from dragoman.services.costs import attempt_cost
-from dragoman.surfaces.mcp.profiles import CORE_GROUP
+from dragoman.services.dispatch.budget_enforcer import attempt_cost
 from dragoman.surfaces.mcp.tool import argument_schema
-from dragoman.surfaces.mcp.tools import build_tools
+from dragoman.surfaces.mcp.tools import CORE_GROUP, build_tools
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import START, HubServer, serving
 from tests.surfaces.mcp import fixtures

@@ -1,1 +1,1 @@
-"""A whole data directory in one file, and back: backup and restore, export and import."""
+"""Archives: a data directory in one file, and back (backup and restore, export and import)."""

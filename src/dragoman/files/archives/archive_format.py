@@ -1,11 +1,18 @@
-"""What an archive is made of: names, members and the manifest that vouches for them.
+"""Formats of exports and backups: members, names, and the manifest that lists them.
 
 An archive is a tar. Its last member is the manifest: the name, size and SHA-256 of every other
-member, and what the ledger was. It carries the ledger entry by entry, the leases of tasks in
-progress, the checkpoints with the public key that they were signed with, the settings without what
-belongs to the place that they were made for, and the files of tasks, runs, the inbox and artifacts
-of handoffs. It carries no private key, no lines of events or handoffs (they are written anew from
-the ledger), and not what earlier requests were answered.
+member, and the id and length of the ledger.
+
+An export carries the ledger entry by entry, the leases of tasks in progress, the checkpoints
+with the public key that they were signed with, the settings without those that belong to one
+installation, and the files of tasks, runs, the inbox and artifacts of handoffs. It carries no
+private key, no lines of events or handoffs (they are projected anew from the ledger), and no
+idempotency answers.
+
+A backup is for its owner only, and its first member is a label. It holds everything that a hub
+needs to go on as if nothing had happened: also the keys and tokens, all settings, the
+notifier's cursor, and the idempotency answers. Projections of the ledger (task files, runs,
+letters, event lines, the search index) are not in it: a restore makes all of them anew.
 """
 
 import re
@@ -13,37 +20,53 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.states.lease import Lease
+from dragoman.core.attempt_state import Lease
 from dragoman.files.layout import ARTIFACTS, INBOX, RUNS, TASK_SUBFOLDERS, TASKS, TEAMSPACES
 
+# --- export -----------------------------------------------------------------------------------
+
 EXPORT_FORMAT_NAME: Final = "dragoman archive 1"
+
 MANIFEST: Final = "manifest.json"
+
 ENTRIES: Final = "ledger/entries/"
+
 LEASES: Final = "ledger/leases.jsonl"
+
 FILES: Final = "files/"
+
 SIGNED: Final = "signed/"
 """The checkpoints and the public key: proof of the ledger as it was where it came from."""
 
 EXPORT_TREES: Final = (TASKS, RUNS, INBOX, TEAMSPACES, ARTIFACTS)
+
 _NOT_EXPORTED: Final = re.compile(f"{TEAMSPACES}/[^/]+/handoffs|{ARTIFACTS}/incoming")
+
 _KEPT_EMPTY_FOLDER: Final = re.compile(
     f"{TASKS}/[^/]+/[^/]+/(?!(?:{'|'.join(TASK_SUBFOLDERS)})\\Z).+", re.DOTALL
 )
+
 SETTINGS: Final = "dragoman.toml"
+
 CHECKPOINTS: Final = "checkpoints.jsonl"
+
 PUBLIC_KEY: Final = "keys/ledger.pub"
 
 ENTRIES_PER_MEMBER: Final = 1_000
+
 BYTES_PER_MEMBER: Final = 16 << 20
 """Limits of entries in one member, so that neither side holds the whole ledger; at least one
 entry."""
 
 MAX_WHOLE_BYTES: Final = 1 << 30
 """Limit of a member that is read as a whole."""
+
 NAME_ERRORS: Final = "surrogateescape"
 """Error handler for names that are not UTF-8, on the disk and in a tar."""
+
 EXECUTE_BITS: Final = 0o111
 """The only mode bits of a file that are carried over."""
+
 CHUNK_BYTES: Final = 1 << 20
 """Files are copied in chunks of so many bytes."""
 
@@ -140,3 +163,73 @@ class StoredLease(Struct, frozen=True):
 
     stream: str
     lease: Lease
+
+
+# --- backup -----------------------------------------------------------------------------------
+
+BACKUP_FORMAT_PREFIX: Final = "dragoman backup"
+
+LABEL: Final = "label.json"
+
+ANSWERS: Final = "ledger/answers/"
+
+KEYS_FOLDER: Final = "keys"
+
+PRIVATE_FILES: Final = (f"{KEYS_FOLDER}/ledger.key", f"{KEYS_FOLDER}/secret", "token", SETTINGS)
+"""Files that only their owner may read."""
+
+BACKUP_FILES: Final = (
+    CHECKPOINTS,
+    PUBLIC_KEY,
+    *PRIVATE_FILES,
+    "hub.id",
+    "notify.cursor",
+    "notify.failed.jsonl",
+    "agent-usage.json",
+)
+
+BACKUP_TREES: Final = (TASKS, TEAMSPACES, ARTIFACTS, "imported")
+"""Copied after the ledger, so that everything is there that it refers to. The inbox is copied
+before: a message that was in it and is in the ledger by now is known there, and not applied
+again."""
+
+_NOT_BACKED_UP: Final = re.compile(
+    f"{TEAMSPACES}/[^/]+/handoffs|{ARTIFACTS}/incoming|{TASKS}/[^/]+/[^/]+[.](?:md|next)"
+)
+
+BACKUP_FORMAT: Final = ArchiveFormat(
+    f"{BACKUP_FORMAT_PREFIX} 1",
+    (
+        re.compile(f"(?:{re.escape(ENTRIES)}|{re.escape(ANSWERS)})[0-9]{{12}}[.]jsonl"),
+        re.compile("|".join(map(re.escape, (LABEL, LEASES, MANIFEST)))),
+        re.compile(re.escape(FILES) + f"(?:{'|'.join(map(re.escape, BACKUP_FILES))})"),
+        re.compile(re.escape(FILES) + f"(?:{'|'.join((*BACKUP_TREES, INBOX))})/.+", re.DOTALL),
+    ),
+    frozenset({SETTINGS, CHECKPOINTS, PUBLIC_KEY}),
+)
+
+
+def is_not_backed_up(path: str) -> bool:
+    """True for paths that are projected anew from the ledger, or that are incomplete."""
+    return _NOT_BACKED_UP.fullmatch(path) is not None
+
+
+class BackupLabel(Struct, frozen=True):
+    """First member of a backup, which identifies it."""
+
+    format: str
+    dragoman: str
+    """Version of dragoman that made it."""
+    ledger: str
+    about: int
+    """Number of entries in the ledger when the backup began."""
+
+
+class StoredAnswer(Struct, frozen=True):
+    """Recorded answer of an idempotency key; bytes are base64 in JSON."""
+
+    stream: str
+    """Stream within which the key is unique."""
+    key: str
+    fingerprint: bytes
+    answer: bytes

@@ -1,7 +1,7 @@
-"""Backup: all that a hub needs to go on elsewhere, in one file, while it works on.
+"""Backup: all that a hub needs to go on elsewhere, in one file, while the hub works.
 
-The file gets its name when it is whole, was read back and was found good. Until then it is
-`.NAME.next` beside it, which the next backup of that name begins anew.
+The file gets its name when it is complete, was read back and checked. Until then it is
+`.NAME.next` beside it, which the next backup of that name overwrites.
 """
 
 import fcntl
@@ -15,39 +15,39 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.errors import LedgerError
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.ledger_slices import Finding
 from dragoman.engine.ports import DurableStore, StoreSnapshot
-from dragoman.engine.verifying.verify import CheckpointRoots, Finding
+from dragoman.engine.verify import CheckpointRoots
 from dragoman.files.archives.archive_format import (
-    CHECKPOINTS,
-    ENTRIES,
-    FILES,
-    PUBLIC_KEY,
-    SETTINGS,
-    Manifest,
-    StoredEntry,
-    StoredLease,
-)
-from dragoman.files.archives.backup_format import (
     ANSWERS,
     BACKUP_FILES,
     BACKUP_FORMAT,
     BACKUP_TREES,
+    CHECKPOINTS,
+    ENTRIES,
+    FILES,
     LABEL,
+    PUBLIC_KEY,
+    SETTINGS,
     BackupLabel,
+    Manifest,
     StoredAnswer,
+    StoredEntry,
+    StoredLease,
     is_not_backed_up,
 )
-from dragoman.files.archives.packing import ArchiveWriter, open_tar
-from dragoman.files.archives.unpacking import (
+from dragoman.files.archives.tar_archive import (
     ArchiveObserver,
+    ArchiveWriter,
     Progress,
     check_archive,
+    open_tar,
     read_checkpoints,
 )
 from dragoman.files.disk import Disk
+from dragoman.files.errors import BadArchive, TargetTaken, explain_no_space
 from dragoman.files.layout import INBOX, INBOX_LOCK, staged_path
-from dragoman.files.problems import BadArchive, TargetTaken, explain_no_space
 
 _PAGE: Final = 1_000
 

@@ -1,11 +1,18 @@
-"""Export: a whole data directory in one file that says of every part what it must be."""
+"""Export: a data directory in one file, with a manifest of every part.
 
+Settings of `[store]` and `[notify]` belong to one installation and are left out: they hold
+passwords, secrets and commands, and a copy that used them would write into the original's
+store.
+"""
+
+import json
 import os
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store, TaskQuery
 from dragoman.files.archives.archive_format import (
     CHECKPOINTS,
@@ -19,12 +26,39 @@ from dragoman.files.archives.archive_format import (
     Manifest,
     StoredLease,
 )
-from dragoman.files.archives.packing import ArchiveWriter, open_tar
-from dragoman.files.archives.settings_copy import portable_settings
+from dragoman.files.archives.tar_archive import ArchiveWriter, open_tar
 from dragoman.files.disk import Disk
 from dragoman.files.layout import staged_path
 
+# --- settings ---------------------------------------------------------------------------------
+
+_LOCAL_SECTIONS: Final = ("store", "notify")
+
+
+def portable_settings(settings: bytes) -> bytes | None:
+    """Settings without those of the installation, as TOML; None when they cannot be parsed."""
+    try:
+        sections = tomllib.loads(settings.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return None
+    written = [
+        _format_section(name, cast(Mapping[str, Any], values))
+        for name, values in sections.items()
+        if name not in _LOCAL_SECTIONS and isinstance(values, Mapping)
+    ]
+    return "\n".join(written).encode()
+
+
+def _format_section(name: str, values: Mapping[str, Any]) -> str:
+    # Numbers, booleans, strings and lists of them are written in TOML as in JSON.
+    lines = [f"{key} = {json.dumps(value)}\n" for key, value in values.items()]
+    return f"[{name}]\n{''.join(lines)}"
+
+
+# --- export -----------------------------------------------------------------------------------
+
 _PAGE: Final = 1_000
+
 _CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 

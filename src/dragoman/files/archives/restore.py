@@ -1,8 +1,9 @@
 """Restore: a backup becomes a data directory and its store, or nothing does.
 
-Everything is built beside its place, in `.NAME.restoring` and in a store under another name, and
-takes its place when it is complete: the store first, then the directory. A restore that was killed
-before that is begun anew by the next one; after the first of the two, the next one does the second.
+Everything is built beside its place, in `.NAME.restoring` and in a store under another name,
+and moved into place when it is complete: the store first, then the directory. A restore that
+was killed before that is started over by the next one; after the first of the two moves, the
+next one does the second.
 """
 
 import fcntl
@@ -21,30 +22,28 @@ from msgspec import Struct
 
 from dragoman.core.errors import DragomanError
 from dragoman.engine.ports import Store
-from dragoman.engine.verifying.verify import check_ledger
+from dragoman.engine.verify import check_ledger
 from dragoman.files.archives.archive_format import (
-    CHECKPOINTS,
-    ENTRIES,
-    FILES,
-    LEASES,
-    MAX_WHOLE_BYTES,
-    PUBLIC_KEY,
-    SETTINGS,
-    Manifest,
-)
-from dragoman.files.archives.backup import CheckedBackup, ProgressBars, check_backup, parse_label
-from dragoman.files.archives.backup_format import (
     ANSWERS,
     BACKUP_FORMAT,
     BACKUP_FORMAT_PREFIX,
+    CHECKPOINTS,
+    ENTRIES,
+    FILES,
     KEYS_FOLDER,
     LABEL,
+    LEASES,
+    MAX_WHOLE_BYTES,
     PRIVATE_FILES,
+    PUBLIC_KEY,
+    SETTINGS,
     BackupLabel,
+    Manifest,
     StoredAnswer,
 )
-from dragoman.files.archives.transplant import LedgerLoader
-from dragoman.files.archives.unpacking import (
+from dragoman.files.archives.backup import CheckedBackup, ProgressBars, check_backup, parse_label
+from dragoman.files.archives.ledger_loader import LedgerLoader
+from dragoman.files.archives.tar_archive import (
     ArchiveMember,
     Progress,
     entry_lines,
@@ -54,8 +53,8 @@ from dragoman.files.archives.unpacking import (
     read_members,
 )
 from dragoman.files.disk import Disk
+from dragoman.files.errors import BadArchive, TargetTaken, explain_no_space
 from dragoman.files.layout import ARTIFACTS, CURSOR_FILE, GITIGNORE, IGNORE_ALL
-from dragoman.files.problems import BadArchive, TargetTaken, explain_no_space
 
 _answer_decoder: Final = msgspec.json.Decoder(StoredAnswer)
 

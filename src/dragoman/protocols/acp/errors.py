@@ -1,8 +1,9 @@
-"""Our refusal codes -> the codes that ACP answers with, complete.
+"""Refusal codes of ACP.
 
-What is wrong in a package or in arguments is `schema_invalid`, whoever finds it; who may not do a
-thing, by role or by relation, is `not_authorized`; what is not there is `not_found`. Every other
-code is one of the protocol's own, or says something that it has no word for and keeps its name.
+What is wrong in a package or in arguments is `schema_invalid`, whoever finds it. A caller that may
+not do something, by role or by relation, gets `not_authorized`. What does not exist is
+`not_found`. Every other code is one of the protocol's own, or says what the protocol has no word
+for and keeps its name.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""The gate of `accept`: everything that is checked before work changes hands, in its order.
+"""The gate of `accept`: schema, policy, artifacts, ownership cycle, package hash, in this order.
 
-A failure is definite: the system rejects the handoff for it. What is passing (a disk that cannot be
-read just now) leaves it where it is, to be tried again (S-ACP-3).
+A failure is definite: the hub rejects the handoff for it. A transient problem, such as a disk that
+cannot be read just now, leaves the handoff where it is, to be accepted again (S-ACP-3).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -9,20 +9,17 @@ from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
-from dragoman.core.commands import GateFailure
-from dragoman.core.events import RejectReason
-from dragoman.core.rules.handoff_chain import check_ownership_cycle
-from dragoman.core.states.handoff import Handoff, package_section
-from dragoman.core.states.handoff_package import compute_package_hash
-from dragoman.engine.artifacts import (
+from dragoman.core.handoff.ownership import check_ownership_cycle
+from dragoman.core.handoff.package import compute_package_hash
+from dragoman.core.handoff.state import GateFailure, Handoff, RejectReason, package_section
+from dragoman.engine.ports import (
     ArtifactMismatch,
     ArtifactProblem,
     ArtifactStore,
     ExpectedArtifact,
     StoredArtifact,
 )
-from dragoman.protocols.acp.package import package_faults
-from dragoman.protocols.acp.read import parse_shape
+from dragoman.protocols.acp.parse import package_faults, parse_shape
 from dragoman.protocols.acp.settings import Choices
 from dragoman.protocols.acp.wire import Artifact, Artifacts
 
@@ -88,6 +85,50 @@ def run_gate(handoff: Handoff, leave_out: Collection[str], choices: Choices) -> 
         artifacts=findings.kept,
         left_out=tuple(findings.left_out),
     )
+
+
+# --- checks of the package --------------------------------------------------------------------
+
+
+def policy_failures(package: Mapping[str, Any], choices: Choices) -> Iterator[GateFailure]:
+    """Values or secrets in a package that are not permitted here."""
+    policy = package_section(package, "policy")
+    permitted = (
+        ("classification", choices.classifications),
+        ("visibility", choices.visibilities),
+        ("sensitivity", choices.sensitivities),
+    )
+    for field, values in permitted:
+        value = policy.get(field)
+        if isinstance(value, str) and value not in values:
+            allowed = ", ".join(sorted(values)) or "nothing"
+            yield "policy_violation", f"policy.{field}: {value!a} is not permitted here: {allowed}"
+    # A hashed document cannot be masked: a package with a secret in it is rejected.
+    secret = choices.find_secret(package)
+    if secret is not None:
+        yield "policy_violation", secret.detail
+
+
+def _cycle_failures(handoff: Handoff) -> Iterator[GateFailure]:
+    cycle = check_ownership_cycle(
+        handoff.chain, handoff.recipient, is_offered_back=handoff.is_offered_back
+    )
+    if cycle is not None:
+        yield "ownership_conflict", cycle.detail
+
+
+def _hash_failures(handoff: Handoff) -> Iterator[GateFailure]:
+    try:
+        actual = compute_package_hash(handoff.package)
+    except ValueError as error:
+        yield "hash_mismatch", f"the package has no hash: {error}"
+        return
+    stated = package_section(handoff.package, "verification").get("package_hash")
+    if actual != handoff.package_hash or stated != handoff.package_hash:
+        yield "hash_mismatch", f"the package is not the one with the hash {handoff.package_hash}"
+
+
+# --- checks of artifacts ----------------------------------------------------------------------
 
 
 def package_artifacts(handoff: Handoff) -> tuple[Artifact, ...]:
@@ -170,44 +211,6 @@ def _still_missing(copy: ArtifactMismatch, file: ArtifactMismatch) -> ArtifactMi
     """Combine the missing copy with the trouble that kept it from being made from the file."""
     trouble = TRANSIENT if file.problem == TRANSIENT else copy.problem
     return ArtifactMismatch(trouble, f"{copy.detail}, and of the artifact itself: {file.detail}")
-
-
-def policy_failures(package: Mapping[str, Any], choices: Choices) -> Iterator[GateFailure]:
-    """Values or secrets in a package that are not permitted here."""
-    policy = package_section(package, "policy")
-    permitted = (
-        ("classification", choices.classifications),
-        ("visibility", choices.visibilities),
-        ("sensitivity", choices.sensitivities),
-    )
-    for field, values in permitted:
-        value = policy.get(field)
-        if isinstance(value, str) and value not in values:
-            allowed = ", ".join(sorted(values)) or "nothing"
-            yield "policy_violation", f"policy.{field}: {value!a} is not permitted here: {allowed}"
-    # A hashed document cannot be masked: a package with a secret in it is rejected.
-    secret = choices.find_secret(package)
-    if secret is not None:
-        yield "policy_violation", secret.detail
-
-
-def _cycle_failures(handoff: Handoff) -> Iterator[GateFailure]:
-    cycle = check_ownership_cycle(
-        handoff.chain, handoff.recipient, is_offered_back=handoff.is_offered_back
-    )
-    if cycle is not None:
-        yield "ownership_conflict", cycle.detail
-
-
-def _hash_failures(handoff: Handoff) -> Iterator[GateFailure]:
-    try:
-        actual = compute_package_hash(handoff.package)
-    except ValueError as error:
-        yield "hash_mismatch", f"the package has no hash: {error}"
-        return
-    stated = package_section(handoff.package, "verification").get("package_hash")
-    if actual != handoff.package_hash or stated != handoff.package_hash:
-        yield "hash_mismatch", f"the package is not the one with the hash {handoff.package_hash}"
 
 
 class _ArtifactFindings(Struct):

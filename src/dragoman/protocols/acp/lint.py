@@ -1,16 +1,21 @@
-"""Is this ACP? For developers of agents and their CI: every finding, with its place."""
+"""Lint ACP documents without sending them, for developers of agents and their CI."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from dragoman.core.states.handoff import package_section
-from dragoman.core.states.handoff_package import compute_package_hash
-from dragoman.engine.faults import Fault
-from dragoman.engine.operation import LintResult
-from dragoman.protocols.acp.detect import HANDOFF, SEND, detect_operation
-from dragoman.protocols.acp.messages import parse_send
-from dragoman.protocols.acp.package import argument_faults, offer_faults, package_faults
-from dragoman.protocols.acp.read import parse_action
+from dragoman.core.handoff.package import compute_package_hash
+from dragoman.core.handoff.state import package_section
+from dragoman.engine.operation import Fault, LintResult
+from dragoman.protocols.acp.parse import (
+    HANDOFF,
+    SEND,
+    argument_faults,
+    detect_operation,
+    offer_faults,
+    package_faults,
+    parse_action,
+    parse_send,
+)
 
 PACKAGE: Final = "package"
 OFFER: Final = "offer"

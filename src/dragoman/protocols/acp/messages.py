@@ -1,110 +1,49 @@
-"""Messages beside handoffs: send one, look into the own box, look messages up (S-ACP-14).
+"""Operations of ACP messages: send, query the inbox, query by thread or task (S-ACP-14).
 
-They are letters like all others of the hub, of a kind of their own, with a payload as their body.
+They are letters of the hub with a kind of their own and a payload as their body.
 """
 
 from collections.abc import Iterator, Mapping
 from heapq import merge
 from operator import attrgetter
-from typing import Annotated, Any, Final, Literal, cast, get_args
+from typing import Any, Final, cast, get_args
 
 import msgspec
-from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_WRITE
-from dragoman.core.commands import PostMail
-from dragoman.core.deciding.handoffs.common import COORDINATOR
+from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Role
+from dragoman.core.handoff.common import COORDINATOR
 from dragoman.core.ids import check_agent, quote_name
-from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.letter import Mail
-from dragoman.engine.faults import Fault, fault_from_refusal
-from dragoman.engine.operation import Commands, Facts, Operation
+from dragoman.core.mail import Mail, PostMail
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.operation import Facts, Fault, Operation, fault_from_refusal
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.reads.ask import find_agent, find_task
-from dragoman.engine.reads.closed_letters import mail_visible_to
-from dragoman.engine.reads.handoffs import find_handoff
-from dragoman.engine.reads.letter_names import find_thread, task_name_in_mail
-from dragoman.engine.reads.mailbox import (
+from dragoman.engine.queries.agents import find_agent
+from dragoman.engine.queries.handoffs import find_coordinators, find_handoff, hidden_teamspaces
+from dragoman.engine.queries.mail import (
     Letter,
     MailFilter,
     MailPage,
     find_letter,
+    find_thread,
     is_empty_page,
     mail_page,
-    walk_list,
+    mail_visible_to,
+    task_name_in_mail,
 )
-from dragoman.engine.reads.teamspaces import find_coordinators, hidden_teamspaces
-from dragoman.engine.request import Committed
-from dragoman.protocols.acp.actions import PageSize, Position
-from dragoman.protocols.acp.doubts import unknown_name_warnings
-from dragoman.protocols.acp.read import parse_shape
-from dragoman.protocols.acp.reply import Reply, add_metadata
+from dragoman.engine.queries.streams import walk_list
+from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.request import Commands, Committed
+from dragoman.protocols.acp.parse import parse_send, parse_shape
+from dragoman.protocols.acp.render import Reply, add_metadata
 from dragoman.protocols.acp.settings import Choices
+from dragoman.protocols.acp.translate import unknown_name_warnings
+from dragoman.protocols.acp.wire import MESSAGE_TYPES, Inbox, Lookup, Send
 
-MessageType = Literal[
-    "handoff.initiate",
-    "handoff.accept",
-    "handoff.reject",
-    "handoff.complete",
-    "status.update",
-    "status.blocked",
-    "status.complete",
-    "knowledge.push",
-    "knowledge.query",
-    "knowledge.response",
-    "system.ack",
-    "system.error",
-]
-MESSAGE_TYPES: Final[frozenset[str]] = frozenset(get_args(MessageType))
 ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
-MAX_PAYLOAD_BYTES: Final = 4_096
-
-_HANDOFF_PAYLOAD_KEYS: Final = frozenset({"handoff_id", "package_hash"})
-"""Payload keys of a message about a handoff; everything else is looked up by them."""
-
-
-class Send(
-    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"from_": "from"}.get
-):
-    """A message to agents."""
-
-    to: Annotated[
-        tuple[str, ...],
-        Meta(min_length=1, max_length=1_000, description="Names; `coordinator`: who has that role"),
-    ]
-    type: MessageType
-    payload: Annotated[dict[str, Any], Meta(description="At most 4,096 bytes")]
-    thread_id: str = ""
-    task_id: str = ""
-    reply_to: str = ""
-    from_: str = ""
-
-
-class Inbox(Struct, frozen=True, forbid_unknown_fields=True):
-    """Messages to you, oldest first."""
-
-    unread: bool = False
-    type: MessageType | Literal[""] = ""
-    after: Position = 0
-    limit: PageSize = 50
-
-
-class Lookup(
-    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"from_": "from"}.get
-):
-    """Messages by thread, task, sender or recipient, oldest first; else those to you."""
-
-    thread_id: str = ""
-    task_id: str = ""
-    from_: str = ""
-    to: str = ""
-    type: MessageType | Literal[""] = ""
-    after: Position = 0
-    limit: PageSize = 50
 
 
 def message_operations(choices: Choices) -> Iterator[Operation]:
@@ -149,21 +88,6 @@ def _query_operation(name: str, shape: Any, ask: Any, summary: str) -> Operation
         wakes_on="mail",
         summary=summary,
     )
-
-
-def parse_send(value: Any) -> Send | Fault:
-    """Parse a message to send; its payload must fit its type and the size limit."""
-    sent = parse_shape(value, Send)
-    if isinstance(sent, Fault):
-        return sent
-    size = len(msgspec.json.encode(sent.payload))
-    if size > MAX_PAYLOAD_BYTES:
-        detail = f"it has {size} bytes, and at most {MAX_PAYLOAD_BYTES} are taken"
-        return Fault("message_too_large", detail, "payload")
-    if sent.type.startswith("handoff.") and sent.payload.keys() != _HANDOFF_PAYLOAD_KEYS:
-        detail = f"a {sent.type} carries handoff_id and package_hash, and nothing else"
-        return Fault("schema_invalid", detail, "payload")
-    return sent
 
 
 def _check_sender(sent: Send, speaker: str) -> Fault | None:

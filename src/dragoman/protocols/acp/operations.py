@@ -1,25 +1,51 @@
-"""Everything that can be asked for in ACP: handoffs, messages beside them, and the work queue."""
+"""The ACP dialect: its table of operations, queries of handoffs, and follow-ups of an action.
 
+The work queue never holds up a handoff: ACP owns the protocol, a work queue is optional (section
+8).
+"""
+
+from collections.abc import Sequence
 from typing import Any, Final
 
-from dragoman.core.actors import Actor
+import msgspec
+from msgspec import UNSET
+
+from dragoman.core.actor import Actor
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import Handoff, work_items_of
 from dragoman.core.ids import quote_name
-from dragoman.engine.faults import Fault
-from dragoman.engine.operation import Dialect, Facts, Operation
-from dragoman.protocols.acp import messages, query, translate, workq
-from dragoman.protocols.acp.actions import HandoffCall
-from dragoman.protocols.acp.after import follow_up, has_follow_up
-from dragoman.protocols.acp.detect import HANDOFF, parse_message
+from dragoman.engine.operation import Dialect, Facts, Fault, Operation, fault_from_refusal
+from dragoman.engine.queries.handoffs import (
+    HandoffFilter,
+    find_handoff,
+    handoff_page,
+    hidden_teamspaces,
+)
+from dragoman.engine.queries.streams import END_OF_LIST
+from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.request import Commands
+from dragoman.engine.schemas.handoffs import handoff_detail, handoff_summary
+from dragoman.engine.workq import WorkQueue, describe_failed_items, protocol_status, transfer_items
+from dragoman.protocols.acp import messages, translate
+from dragoman.protocols.acp.diagnose import diagnose, validate_draft
 from dragoman.protocols.acp.errors import REFUSAL_CODES
 from dragoman.protocols.acp.lint import KINDS, lint
-from dragoman.protocols.acp.outlook import diagnose
-from dragoman.protocols.acp.read import ActionCall, parse_action
-from dragoman.protocols.acp.render import RENDERERS
-from dragoman.protocols.acp.reply import refusal_in_reply, refusal_reply, success_reply
-from dragoman.protocols.acp.schema import package_schema
+from dragoman.protocols.acp.parse import HANDOFF, ActionCall, parse_action, parse_message
+from dragoman.protocols.acp.render import (
+    RENDERERS,
+    Reply,
+    add_gate_result,
+    add_metadata,
+    refusal_in_reply,
+    refusal_reply,
+    success_reply,
+)
 from dragoman.protocols.acp.settings import DEFAULTS, Choices
+from dragoman.protocols.acp.wire import HandoffCall, Query, package_schema
+from dragoman.protocols.acp.workq import workq_operations
 
 NAME: Final = "acp"
+
 _LOOKUP_ACTIONS: Final = frozenset({"initiate", "validate", "query"})
 """Actions that read more than the handoff before the hub decides."""
 
@@ -29,7 +55,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
     operations = (
         _handoff_operation(choices),
         *messages.message_operations(choices),
-        *workq.workq_operations(choices),
+        *workq_operations(choices),
     )
     by_name = {operation.name: operation for operation in operations}
     return Dialect(
@@ -62,7 +88,7 @@ def _handoff_operation(choices: Choices) -> Operation:
         validate=parse_action,
         commands=lambda _: (),
         gather=lambda asked, actor, facts: translate.action_commands(asked, actor, facts, choices),
-        maybe_query=lambda asked, actor, facts: query.answer_query(asked, actor, facts, choices),
+        maybe_query=lambda asked, actor, facts: answer_query(asked, actor, facts, choices),
         reply=success_reply,
         follow_up=after,
         needs_lookup=lambda asked: (
@@ -87,3 +113,150 @@ def _check_sender(call: ActionCall, speaker: str) -> Fault | None:
         return None
     detail = f"{speaker} cannot hand over for {quote_name(str(sender))}"
     return Fault("identity_mismatch", detail, "from_agent")
+
+
+# --- queries ----------------------------------------------------------------------------------
+
+
+def answer_query(call: ActionCall, actor: Actor, facts: Facts, choices: Choices) -> Any:
+    """Answer a query; None if the action is none."""
+    if call.action == "query":
+        return _list_handoffs(call.arguments, actor, facts, choices)
+    if call.action == "validate":
+        return validate_draft(call.arguments.handoff_id, actor, facts, choices)
+    return None
+
+
+def _list_handoffs(call: Query, actor: Actor, facts: Facts, choices: Choices) -> Any:
+    if call.handoff_id:
+        return _show_handoff(call.handoff_id, actor, facts, choices)
+    filters = HandoffFilter(
+        status=None if call.status is UNSET else call.status,
+        task=call.task_id,
+        sender=call.from_agent,
+        recipient=call.to_agent,
+        teamspace=call.teamspace_id,
+        reader=actor.name,
+        hidden_teamspaces=hidden_teamspaces(choices.teamspaces, actor),
+        before=END_OF_LIST if call.cursor is UNSET else call.cursor,
+        limit=call.limit,
+    )
+    page = handoff_page(facts.store, filters)
+    if isinstance(page, Refusal):
+        return fault_from_refusal(page)
+    return {
+        "success": True,
+        "handoffs": [msgspec.to_builtins(handoff_summary(one)) for one in page.handoffs],
+        "cursor": page.next,
+    }
+
+
+def _show_handoff(id: str, actor: Actor, facts: Facts, choices: Choices) -> Any:
+    closed = hidden_teamspaces(choices.teamspaces, actor)
+    found = find_handoff(facts.store, id, actor.name, closed)
+    if isinstance(found, Refusal):
+        return fault_from_refusal(found)
+    return {
+        "success": True,
+        "handoff_id": found.id,
+        "status": found.status,
+        "handoffs": [msgspec.to_builtins(handoff_detail(found))],
+        "cursor": None,
+    }
+
+
+# --- follow-ups -------------------------------------------------------------------------------
+
+_RETURNING_ACTIONS: Final = frozenset({"reject", "reassign"})
+"""Actions that may give begun work back, and its work items with it."""
+
+_APPROVING_ACTIONS: Final = frozenset({"approve"})
+"""Actions that get a warning if nobody has asked for them."""
+
+
+def has_follow_up(call: ActionCall, reply: Reply, choices: Choices) -> bool:
+    """Return whether a follow-up reads the store or calls a queue, so that it needs a thread."""
+    if _needs_recorded_result(call, reply) or call.action in _APPROVING_ACTIONS:
+        return True
+    if choices.workq is None:
+        return False
+    is_begun = call.action == "activate"
+    return call.action in _RETURNING_ACTIONS or (
+        is_begun and any(work_items_of(handoff.package) for handoff in call.looked_up)
+    )
+
+
+def follow_up(
+    call: ActionCall, _: Actor, facts: Facts, reply: Reply, choices: Choices
+) -> tuple[Commands, Any]:
+    """Follow up an action: commands that record what was done, and the complete reply."""
+    if call.action in _APPROVING_ACTIONS:
+        return (), _add_approval_warning(reply, facts)
+    if call.action in _RETURNING_ACTIONS:
+        return _return_items(call.arguments.handoff_id, facts, choices.workq, reply)
+    handoff = next(iter(call.looked_up), None)
+    if _needs_recorded_result(call, reply):
+        found = find_handoff(facts.store, reply["handoff_id"])
+        handoff = found if isinstance(found, Handoff) else handoff
+    if handoff is None or reply["status"] == "draft":
+        return (), reply
+    is_escalated = bool(handoff.escalations) or handoff.is_overdue(facts.now())
+    result = add_metadata(reply, escalation_triggered=is_escalated)
+    if call.action == "accept":
+        return (), add_gate_result(result, handoff) if _needs_recorded_result(
+            call, reply
+        ) else result
+    if call.action != "activate":
+        return (), result
+    if _needs_recorded_result(call, reply):
+        result = _add_attempt(result, handoff, facts)
+    if handoff.workq or not handoff.is_active:
+        return (), _add_item_status(
+            result, handoff.workq or "not_applicable", describe_failed_items(handoff)
+        )
+    if choices.workq is None:
+        return (), _add_item_status(result, "not_applicable")
+    transfer = transfer_items(handoff, choices.workq, handoff.recipient)
+    return transfer.commands, _add_item_status(result, transfer.outcome, transfer.details)
+
+
+def _add_approval_warning(reply: Reply, facts: Facts) -> Reply:
+    """Warn that the approval was not asked for: it is recorded, and changes nothing."""
+    found = find_handoff(facts.store, reply["handoff_id"])
+    if isinstance(found, Refusal) or found.needs_approval:
+        return reply
+    warning = "nobody has asked for an approval of it: your word is on record, and opens no gate"
+    warnings = reply.get("metadata", {}).get("warnings", ())
+    return add_metadata(reply, warnings=[*warnings, warning])
+
+
+def _add_item_status(reply: Reply, outcome: str, details: Sequence[str] = ()) -> Reply:
+    reply = add_metadata(reply, workq_status=protocol_status(outcome))
+    return add_metadata(reply, workq_items=list(details)) if details else reply
+
+
+def _return_items(
+    id: str, facts: Facts, workq: WorkQueue | None, reply: Reply
+) -> tuple[Commands, Reply]:
+    """Return work items whose work was given back: commands, and the reply."""
+    found = find_handoff(facts.store, id) if workq is not None else None
+    if workq is None or not isinstance(found, Handoff) or not found.pending_items_owner:
+        return (), reply
+    transfer = transfer_items(found, workq, found.pending_items_owner)
+    return transfer.commands, _add_item_status(reply, transfer.outcome, transfer.details)
+
+
+def _needs_recorded_result(call: ActionCall, reply: Reply) -> bool:
+    """Return whether the reply lacks the result of the action, because it was a duplicate."""
+    expected = {"accept": "verification_passed", "activate": "fence"}.get(call.action)
+    return expected is not None and expected not in reply.get("metadata", {})
+
+
+def _add_attempt(reply: Reply, handoff: Handoff, facts: Facts) -> Reply:
+    """Add the attempt and its fencing token, unless the handoff is over and the task has another
+    token.
+    """
+    found = find_task(facts.store, handoff.task)
+    if isinstance(found, Refusal) or not handoff.is_active:
+        return reply
+    return add_metadata(reply, attempt=found.task.attempts, fence=found.task.fence)

@@ -1,11 +1,142 @@
-"""Which events a reader of ACP is told about: handoffs, what becomes of them, work items."""
+"""Replies of ACP operations, and the events that ACP renders."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, get_args
 
 import msgspec
 
-from dragoman.core.events import EVENT_NAMES, AnyEvent, HandoffEvent, TaskHandedOver, WorkItemEvent
+from dragoman.core.actor import Actor
+from dragoman.core.errors import Refusal
+from dragoman.core.event_table import EVENT_NAMES, AnyEvent
+from dragoman.core.handoff.state import (
+    AcceptHandoff,
+    ActivateHandoff,
+    ExtendHandoff,
+    Handoff,
+    HandoffEvent,
+    ProposeHandoff,
+    ReassignHandoff,
+)
+from dragoman.core.task_state import TaskHandedOver
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.core.work_item import WorkItemEvent
+from dragoman.engine.operation import Facts
+from dragoman.engine.queries.handoffs import find_handoff, hidden_teamspaces
+from dragoman.engine.request import Commands, Committed
+from dragoman.protocols.acp.errors import REFUSAL_CODES
+from dragoman.protocols.acp.parse import ActionCall
+from dragoman.protocols.acp.settings import Choices
+
+# --- replies ----------------------------------------------------------------------------------
+
+APPROVAL_REQUIRED: Final = "approval_required"
+
+TRY_AGAIN: Final = "try_again"
+
+_COMMANDS_WITH_DEADLINE: Final = (ProposeHandoff, ExtendHandoff, ReassignHandoff)
+"""Commands that give a handoff a new deadline."""
+
+Reply = dict[str, Any]
+
+
+def success_reply(call: ActionCall, commands: Commands, accepted: Committed) -> Reply:
+    """Reply of success: the handoff and its state, or what it waits for."""
+    receipt, command = accepted.receipts[-1], commands[-1]
+    reply: Reply = {
+        "success": True,
+        "handoff_id": receipt.stream.partition(":")[2],
+        "status": receipt.state,
+    }
+    if isinstance(command, _COMMANDS_WITH_DEADLINE):
+        reply = add_metadata(reply, package_hash=receipt.seal)
+        reply = (
+            add_metadata(reply, due_by=to_rfc3339(receipt.expires_at))
+            if receipt.expires_at
+            else reply
+        )
+    if warnings := [*call.warnings, *accepted.redaction_warnings]:
+        reply = add_metadata(reply, warnings=warnings)
+    if isinstance(command, AcceptHandoff):
+        return _gate_reply(reply, command)
+    if isinstance(command, ActivateHandoff) and receipt.fence:
+        return add_metadata(reply, attempt=receipt.attempt, fence=receipt.fence)
+    return reply
+
+
+def _gate_reply(reply: Reply, command: AcceptHandoff) -> Reply:
+    """Add the result of the gate; nothing for a duplicate, or if the hub itself rejected it."""
+    is_unknown = reply["status"] == "rejected" and not command.failed
+    if is_unknown or not (command.passed or command.failed):
+        return reply
+    failed = [f"{code}: {detail}" for code, detail in command.failed]
+    result = _add_verification(reply, command.passed, failed, command.left_out)
+    if command.failed:
+        return as_failure(result, *command.failed[0])
+    if reply["status"] == "validating":
+        code = TRY_AGAIN if command.waits_for else APPROVAL_REQUIRED
+        reason = command.waits_for or "a person's approval is missing"
+        return as_failure(
+            result, code, f"{reason}; it stays where it is, and can be accepted again"
+        )
+    return result
+
+
+def add_metadata(reply: Reply, **metadata: Any) -> Reply:
+    """Add metadata to a reply."""
+    return {**reply, "metadata": {**reply.get("metadata", {}), **metadata}}
+
+
+def add_gate_result(reply: Reply, handoff: Handoff) -> Reply:
+    """Add the recorded result of the gate: checks, and the reason of a rejection."""
+    result = _add_verification(reply, handoff.passed, handoff.failed, handoff.left_out)
+    if handoff.failed and handoff.rejection is not None:
+        rejection = handoff.rejection
+        return as_failure(result, rejection.reason, rejection.detail)
+    return result
+
+
+def _add_verification(
+    reply: Reply, passed: Sequence[str], failed: Sequence[str], left_out: Sequence[str]
+) -> Reply:
+    result = add_metadata(reply, verification_passed=list(passed), verification_failed=list(failed))
+    return add_metadata(result, left_out=list(left_out)) if left_out else result
+
+
+def as_failure(reply: Reply, code: str, detail: str) -> Reply:
+    """Turn the reply into a failure."""
+    return {**reply, "success": False, "error": {"code": code, "detail": detail}}
+
+
+def refusal_in_reply(reply: Any) -> Refusal | None:
+    """Refusal in a reply, if it is a failure."""
+    error: Mapping[str, str] | None = reply.get("error")
+    return None if error is None else Refusal(error["code"], error["detail"])
+
+
+def refusal_reply(
+    message: Any, refusal: Refusal, actor: Actor, facts: Facts, choices: Choices
+) -> Reply:
+    """Reply of a refusal: its code and detail, and the state of the handoff if the caller may see
+    it.
+    """
+    # Codes of the surface itself are kept.
+    error = {"code": REFUSAL_CODES.get(refusal.code, refusal.code), "detail": refusal.detail}
+    if refusal.code == "ownership_conflict":
+        error["kind"] = refusal.kind
+    reply: Reply = {"success": False, "error": error}
+    handoff_id = message.arguments.handoff_id if isinstance(message, ActionCall) else ""
+    if not handoff_id:
+        return reply
+    closed = hidden_teamspaces(choices.teamspaces, actor)
+    known = find_handoff(facts.store, handoff_id, actor.name, closed)
+    # What does not exist for the caller has no status either.
+    is_hidden = refusal.code == "handoff_not_found"
+    if is_hidden or isinstance(known, Refusal) or known.status == "draft":
+        return {**reply, "handoff_id": handoff_id}
+    return {**reply, "handoff_id": handoff_id, "status": known.status}
+
+
+# --- events -----------------------------------------------------------------------------------
 
 _RENDERED_EVENTS: Final = (*get_args(HandoffEvent), *get_args(WorkItemEvent), TaskHandedOver)
 

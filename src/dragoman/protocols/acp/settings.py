@@ -1,14 +1,14 @@
-"""What can be chosen about ACP, and what is handed in to it: artifacts, and a work queue."""
+"""Settings of ACP, with the artifact store and the work queue that it is handed."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, get_args
 
 from msgspec import Struct
 
-from dragoman.core.deadlines import Backoff
-from dragoman.core.deciding.handoffs.common import COORDINATOR
+from dragoman.core.backoff import Backoff
 from dragoman.core.errors import Refusal
-from dragoman.engine.artifacts import ArtifactStore
+from dragoman.core.handoff.common import COORDINATOR
+from dragoman.engine.ports import ArtifactStore
 from dragoman.engine.workq import WorkQueue
 from dragoman.protocols.acp.wire import Classification, Sensitivity, Visibility
 

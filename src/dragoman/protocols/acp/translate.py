@@ -1,18 +1,21 @@
-"""What an action leads to: commands, after all that has to be looked at outside is looked at."""
+"""Translate ACP actions to commands, after everything outside the ledger has been checked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from dragoman.core import missing
-from dragoman.core.actors import Actor
+from dragoman.core import not_found
+from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_WRITE
-from dragoman.core.commands import (
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.package import compute_package_hash, draft_fingerprint
+from dragoman.core.handoff.progress import READY_ROLES_TEXT
+from dragoman.core.handoff.propose import id_in_use_refusal
+from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
-    AdoptTask,
-    AnyCommand,
     ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
@@ -20,19 +23,41 @@ from dragoman.core.commands import (
     DraftHandoff,
     ExtendHandoff,
     GateFailure,
+    Handoff,
     ProposeHandoff,
     ReassignHandoff,
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.deciding.handoffs.drafting import id_in_use_refusal
-from dragoman.core.moments import parse_duration
-from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.handoff_package import draft_fingerprint
-from dragoman.engine.faults import Fault, fault_from_refusal
-from dragoman.engine.operation import Commands, Facts
-from dragoman.engine.reads.handoffs import find_handoff, was_drafted
-from dragoman.protocols.acp.actions import (
+from dragoman.core.ids import quote_name
+from dragoman.core.task_state import AdoptTask
+from dragoman.core.timestamps import parse_duration, parse_rfc3339, to_rfc3339
+from dragoman.engine.operation import Facts, Fault, fault_from_refusal
+from dragoman.engine.ports import Store
+from dragoman.engine.queries.agents import find_agent
+from dragoman.engine.queries.handoffs import (
+    find_handoff,
+    hidden_teamspaces,
+    is_hidden_from,
+    is_member,
+    was_drafted,
+)
+from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.request import Commands
+from dragoman.protocols.acp.gate import (
+    TRANSIENT,
+    check_verified_copies,
+    foresee_failures,
+    package_artifacts,
+    run_gate,
+    verify_files,
+)
+from dragoman.protocols.acp.parse import ActionCall, offer_faults, parse_action
+from dragoman.protocols.acp.render import TRY_AGAIN
+from dragoman.protocols.acp.settings import Choices
+from dragoman.protocols.acp.wire import (
+    SCHEMA_VERSION,
+    SECTIONS,
     Accept,
     Activate,
     Approve,
@@ -46,20 +71,8 @@ from dragoman.protocols.acp.actions import (
     Reject,
     Withdraw,
 )
-from dragoman.protocols.acp.doubts import deadline_warnings, recipient_warnings, task_warnings
-from dragoman.protocols.acp.gate import (
-    TRANSIENT,
-    check_verified_copies,
-    foresee_failures,
-    package_artifacts,
-    run_gate,
-    verify_files,
-)
-from dragoman.protocols.acp.package import compose_package, hash_as_sent, offer_faults, parse_due_at
-from dragoman.protocols.acp.read import ActionCall, parse_action
-from dragoman.protocols.acp.reply import TRY_AGAIN
-from dragoman.protocols.acp.settings import Choices
-from dragoman.protocols.acp.teamspace import check_membership, is_hidden
+
+# --- actions ----------------------------------------------------------------------------------
 
 ALIAS_KIND: Final = "acp"
 """Kind of alias for tasks that ACP created."""
@@ -81,7 +94,7 @@ def action_commands(
         # Reveal no more of it than of one that does not exist, or of another's draft.
         may_choose_id = call.action in _CHOOSES_ID
         return fault_from_refusal(
-            id_in_use_refusal(known.id) if may_choose_id else missing.handoff(known.id)
+            id_in_use_refusal(known.id) if may_choose_id else not_found.handoff(known.id)
         )
     if known is not None:
         call.looked_up.append(known)
@@ -90,7 +103,6 @@ def action_commands(
 
 _NEEDS_HANDOFF: Final = frozenset({"draft", "propose", "accept", "activate"})
 """Actions whose translation depends on the state of the handoff."""
-
 
 _CHOOSES_ID: Final = frozenset({"initiate", "draft"})
 """Actions whose caller may choose the id of a handoff."""
@@ -105,6 +117,117 @@ def needs_handoff(call: ActionCall, choices: Choices) -> bool:
 def _find_known(arguments: Any, facts: Facts) -> Handoff | None:
     found = find_handoff(facts.store, arguments.handoff_id) if arguments.handoff_id else None
     return found if isinstance(found, Handoff) else None
+
+
+# --- teamspaces -------------------------------------------------------------------------------
+
+
+def is_hidden(handoff: Handoff, actor: Actor, choices: Choices) -> bool:
+    """Return whether the caller may not see this handoff."""
+    return is_hidden_from(handoff, actor.name, hidden_teamspaces(choices.teamspaces, actor))
+
+
+def check_membership(teamspace: str, party: Actor | str, choices: Choices) -> Fault | None:
+    """Check that a caller or an agent belongs to the teamspace."""
+    if is_member(choices.teamspaces, teamspace, party):
+        return None
+    name = party if isinstance(party, str) else party.label
+    return Fault("not_authorized", f"{name} does not belong to the teamspace {teamspace}")
+
+
+# --- warnings ---------------------------------------------------------------------------------
+
+_DEADLINE_PASSED: Final = (
+    "timeout_risk: the deadline {} has passed: it can be offered all the same, and a coordinator "
+    "is told that it is late as soon as it is activated"
+)
+"""Late work may be handed over: the recipient decides whether that makes sense."""
+
+_SLA_UNUSED: Final = (
+    "sla.activated is not used: the deadline {} is the time that the work itself has; leave one of "
+    "them away"
+)
+
+
+def deadline_warnings(arguments: Initiate, due_at: int | None, now: int) -> Iterator[str]:
+    """Warnings about the deadline of the work."""
+    if due_at is None:
+        return
+    if due_at <= now:
+        yield _DEADLINE_PASSED.format(to_rfc3339(due_at))
+    if "activated" in arguments.sla.by_stage:
+        yield _SLA_UNUSED.format(to_rfc3339(due_at))
+
+
+def task_warnings(name: str, store: Store) -> Iterator[str]:
+    """Warning if the present status of the task keeps the work from beginning."""
+    found = find_task(store, name)
+    if not isinstance(found, Refusal) and found.task.status == "deadletter":
+        yield (
+            f"{found.task.id} is in the deadletter: nobody can begin before {READY_ROLES_TEXT} "
+            "has made "
+            "it ready"
+        )
+
+
+def recipient_warnings(recipient: str, sender: Actor, store: Store) -> Iterator[str]:
+    """Warnings about a recipient for whom an offer may wait for ever; it is not refused, because
+    names and roles may be registered later.
+    """
+    known = find_agent(store, recipient)
+    if known is not None and known.role not in MAY_WRITE:
+        yield f"{recipient} is registered as {known.role}, and can accept nothing"
+    yield from unknown_name_warnings(recipient, sender, store)
+
+
+def unknown_name_warnings(name: str, sender: Actor, store: Store) -> Iterator[str]:
+    """Warning if nobody is registered under this name.
+
+    Senders that are not registered themselves get none: among them any name is as good as another.
+    """
+    if find_agent(store, name) is None and find_agent(store, sender.name) is not None:
+        quoted = quote_name(name)
+        yield f"nobody is registered under the name {quoted}: it waits until somebody is"
+
+
+# --- packages ---------------------------------------------------------------------------------
+
+
+def compose_package(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Compose the package of an initiate, before the hub completes and seals it.
+
+    A deadline beside the package goes into it, so that it is hashed too.
+    """
+    verification = _object_field(fields, "verification")
+    deadline = {"deadline": fields["deadline"]} if fields.get("deadline") else {}
+    return {
+        "task": {**fields["task"], **deadline},
+        "context": fields["context"],
+        "work_state": fields["work_state"],
+        "artifacts": fields.get("artifacts", []),
+        "provenance": _object_field(fields, "provenance"),
+        "policy": fields["policy"],
+        "verification": {"schema_version": verification.get("schema_version", SCHEMA_VERSION)},
+    }
+
+
+def parse_due_at(arguments: Initiate) -> int | None:
+    """Parse the deadline of an initiate, if one is stated."""
+    stated = arguments.deadline or arguments.task.deadline or ""
+    return parse_rfc3339(stated) if stated else None
+
+
+def hash_as_sent(fields: Mapping[str, Any]) -> str:
+    """Hash of the package exactly as its sender wrote it, without defaults."""
+    return compute_package_hash({name: fields[name] for name in SECTIONS if name in fields})
+
+
+def _object_field(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
+    part = fields.get(name, {})
+    return cast(dict[str, Any], part) if isinstance(part, dict) else {}
+
+
+# --- draft, propose and initiate --------------------------------------------------------------
 
 
 # Draft, propose and initiate
@@ -161,7 +284,7 @@ def _same_proposal(handoff: Handoff) -> ProposeHandoff:
 def draft_offer(id: str, draft: Handoff | None, actor: Actor) -> ActionCall | Fault:
     """The offer that a draft would make, or its faults."""
     if draft is None or draft.sender != actor.name:
-        return fault_from_refusal(missing.handoff(id))
+        return fault_from_refusal(not_found.handoff(id))
     if draft.status != "draft":
         return Fault("invalid_transition", f"{draft.id} is {draft.status}, and no draft")
     read = parse_action(_initiate_fields(draft))
@@ -236,7 +359,7 @@ def _resolve_teamspace(
     if not isinstance(found, Handoff):
         return arguments.teamspace_id
     if is_hidden(found, actor, choices):
-        return fault_from_refusal(missing.handoff(found.id))
+        return fault_from_refusal(not_found.handoff(found.id))
     return arguments.teamspace_id if "teamspace_id" in call.filled else found.teamspace
 
 
@@ -254,6 +377,9 @@ def _adopt_commands(arguments: Initiate, actor: Actor, facts: Facts, choices: Ch
             owner=actor.name,
         ),
     )
+
+
+# --- accept, activate and complete ------------------------------------------------------------
 
 
 # Accept, activate and complete
@@ -340,6 +466,9 @@ def _complete_commands(
     )
 
 
+# --- actions that need only their arguments ---------------------------------------------------
+
+
 # Actions that need only their arguments
 
 
@@ -401,6 +530,7 @@ def _reassign_commands(
 
 
 _CommandMaker = Callable[[ActionCall, Handoff | None, Actor, Facts, Choices], Commands | Fault]
+
 _ACTION_COMMANDS: Final[Mapping[str, _CommandMaker]] = {
     "initiate": initiate_commands,
     "draft": _draft_commands,

@@ -1,4 +1,4 @@
-"""Agent Mail: structured letters between agents, read, written, sifted and summed up.
+"""Agent Mail: structured letters between agents; parse, compose, filter and summarize them.
 
 >>> parser = Parser()
 >>> message = parser.parse({"subject": "[ol-1] DONE", "body_md": "Status: DONE"})
@@ -8,6 +8,7 @@
 
 from dragoman.protocols.agentmail import compose
 from dragoman.protocols.agentmail.compose import Checks, Draft, Rendered
+from dragoman.protocols.agentmail.errors import MailError
 from dragoman.protocols.agentmail.filters import (
     filter_by_bead_id,
     filter_by_sender,
@@ -21,11 +22,9 @@ from dragoman.protocols.agentmail.filters import (
 )
 from dragoman.protocols.agentmail.operations import dialect
 from dragoman.protocols.agentmail.parse import Parser
-from dragoman.protocols.agentmail.problems import MailError
 from dragoman.protocols.agentmail.settings import Choices, Model, ModelSummary
-from dragoman.protocols.agentmail.shapes import Message, Parsed, Problem
 from dragoman.protocols.agentmail.summary import Summary, ThreadState, summarize
-from dragoman.protocols.agentmail.words import MessageType
+from dragoman.protocols.agentmail.wire import Message, MessageType, Parsed, Problem
 
 __all__ = [
     "Checks",

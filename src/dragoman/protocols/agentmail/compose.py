@@ -1,10 +1,10 @@
-"""Letters to write: a constructor for each type, and the subject and the body that say the same.
+"""Compose letters: one constructor for each type, rendered to a subject and a body.
 
-What was composed passes strict mode, and reading it gives the same fields back. Texts are tidied
-when a letter is composed: control characters become visible, space around them goes, a field that
-has one line stays on one, and names and files lose marks of code or bold around them. From there on
-nothing changes: under headings `escape` keeps a text from acting, commas within a file's name are
-escaped, and a labelled line has only one label.
+A composed letter passes strict parsing and gives the same fields back. Texts are cleaned when the
+letter is composed: control characters become visible, surrounding space is dropped, one-line fields
+stay on one line, and names and files lose code or bold marks around them. Rendering changes nothing
+more: text under headings is escaped, commas within a file name are escaped, and a labelled line
+holds only one label.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,24 +12,29 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dragoman.protocols.agentmail import words
-from dragoman.protocols.agentmail.check import NO_BEAD_NEEDED
-from dragoman.protocols.agentmail.escape import escape_text
-from dragoman.protocols.agentmail.forms import FORMS, Label, Section
-from dragoman.protocols.agentmail.lines import (
+from dragoman.protocols.agentmail import wire
+from dragoman.protocols.agentmail.errors import quote
+from dragoman.protocols.agentmail.grammar import (
+    FORMS,
+    NO_BEAD_NEEDED,
+    Label,
+    Section,
+    clean_file_name,
+    escape_text,
     format_list_item,
+    is_timestamp,
     join_list,
     parse_labelled_line,
     strip_markup,
 )
-from dragoman.protocols.agentmail.problems import quote
-from dragoman.protocols.agentmail.shapes import Parsed
-from dragoman.protocols.agentmail.values import clean_file_name, is_timestamp
-from dragoman.protocols.agentmail.words import MessageType
+from dragoman.protocols.agentmail.wire import MessageType, Parsed
 from dragoman.text.ascii_case import ascii_upper
 from dragoman.text.safe_text import safe_text
 
+# --- drafts -----------------------------------------------------------------------------------
+
 _MAX_ATTEMPTS: Final = 999_999_999
+
 _MAX_PERCENT: Final = 100
 
 
@@ -42,7 +47,7 @@ class Draft(Struct, frozen=True):
     @property
     def ack_required(self) -> bool:
         """Default of the type for requesting an acknowledgement."""
-        return words.ACK_REQUIRED[self.type]
+        return wire.ACK_REQUIRED[self.type]
 
 
 class Rendered(Struct, frozen=True):
@@ -50,6 +55,9 @@ class Rendered(Struct, frozen=True):
 
     subject: str
     body_md: str
+
+
+# --- constructors -----------------------------------------------------------------------------
 
 
 def bead_accepted(bead: str, *, title: str, started_at: str) -> Draft:
@@ -86,7 +94,7 @@ def help_request(
     return _draft(
         MessageType.HELP_REQUEST,
         bead,
-        issue_type=_match_enum(words.ISSUE_TYPES, issue_type),
+        issue_type=_match_enum(wire.ISSUE_TYPES, issue_type),
         problem=_clean_text(problem),
         what_tried=_clean_text(what_tried),
         question=_clean_text(question),
@@ -144,7 +152,7 @@ def failed(
         MessageType.FAILED,
         bead,
         status="FAILED",
-        failure_type=_match_enum(words.FAILURE_TYPES, failure_type),
+        failure_type=_match_enum(wire.FAILURE_TYPES, failure_type),
         reason=_clean_line(reason),
         internal_attempts=internal_attempts,
         partial_commit_sha=_clean_word(partial[0]),
@@ -160,7 +168,7 @@ def checkpoint(
     return _draft(
         MessageType.CHECKPOINT,
         bead,
-        checkpoint_reason=_match_enum(words.CHECKPOINT_REASONS, reason),
+        checkpoint_reason=_match_enum(wire.CHECKPOINT_REASONS, reason),
         partial_commit_sha=_clean_word(commit),
         progress=_clean_line(progress),
         context_usage=_validate_percentage(context_usage),
@@ -185,8 +193,8 @@ def spawn_request(issue: str, *, orchestrator: str, resume: bool, checkpoint: st
 
 def spawn_ack(issue: str, *, status: str, session: str = "") -> Draft:
     """Report that a worker was spawned, with its session, or that spawning failed."""
-    spawn_status, name = _match_enum(words.SPAWN_STATUSES, status), _clean_word(session)
-    if spawn_status == words.SPAWNED and not name:
+    spawn_status, name = _match_enum(wire.SPAWN_STATUSES, status), _clean_word(session)
+    if spawn_status == wire.SPAWNED and not name:
         raise ValueError("session is empty: name the session that was spawned")
     return _draft(
         MessageType.SPAWN_ACK, issue, issue_id=_clean_word(issue), status=spawn_status, session=name
@@ -207,6 +215,9 @@ def _draft_completion(
         build_pass=checks.build,
         summary=_clean_text(summary),
     )
+
+
+# --- cleaning and checks of fields ------------------------------------------------------------
 
 
 def _draft(type: MessageType, bead: str, **fields: Any) -> Draft:
@@ -249,6 +260,9 @@ def _match_enum(allowed: tuple[str, ...], word: str) -> str:
     raise ValueError(f"{quote(word)} is none of {', '.join(allowed)}")
 
 
+# --- rendering --------------------------------------------------------------------------------
+
+
 def render(draft: Draft) -> Rendered:
     """Render the subject and the body of a letter."""
     bead_id = draft.parsed.bead_id
@@ -266,7 +280,7 @@ def _render_subject(bead_id: str, type: MessageType) -> str:
     is_plain = len(bead_id.split()) == 1 and "]" not in bead_id
     return (
         f"[{bead_id}] {type}"
-        if is_plain and ascii_upper(bead_id) not in words.MESSAGE_TYPES
+        if is_plain and ascii_upper(bead_id) not in wire.MESSAGE_TYPES
         else str(type)
     )
 

@@ -1,9 +1,8 @@
-"""Sifting letters: every filter keeps the order (S-MAIL-6)."""
+"""Filters for lists of letters; every filter keeps the order (S-MAIL-6)."""
 
 from collections.abc import Iterable
 
-from dragoman.protocols.agentmail.shapes import Message
-from dragoman.protocols.agentmail.words import MessageType
+from dragoman.protocols.agentmail.wire import Message, MessageType
 
 SUCCESSES = frozenset({MessageType.OFFERING_READY, MessageType.DONE})
 COMPLETIONS = SUCCESSES | {MessageType.FAILED, MessageType.CHECKPOINT}

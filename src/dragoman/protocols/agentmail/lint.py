@@ -1,4 +1,4 @@
-"""Is this a letter? For developers of agents and their CI: every finding, with its place."""
+"""Lint a letter without sending it, for developers of agents and their CI."""
 
 import json
 from typing import Any
@@ -6,10 +6,9 @@ from typing import Any
 import msgspec
 
 from dragoman.engine.operation import LintResult
-from dragoman.protocols.agentmail.parse import Parser
-from dragoman.protocols.agentmail.problems import MailError
-from dragoman.protocols.agentmail.row import rejection_reason
-from dragoman.protocols.agentmail.shapes import Problem
+from dragoman.protocols.agentmail.errors import MailError
+from dragoman.protocols.agentmail.parse import Parser, rejection_reason
+from dragoman.protocols.agentmail.wire import Problem
 
 _lenient, _strict = Parser(), Parser(strict=True)
 

@@ -1,4 +1,4 @@
-"""Everything that can be asked for in Agent Mail; what only reads is in `reading`."""
+"""The Agent Mail dialect: its table of operations, and those that send or mark letters."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
@@ -7,52 +7,70 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_WRITE
-from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, quote_name
-from dragoman.engine.faults import Fault, fault_from_refusal, require_id, validate_shape
-from dragoman.engine.incoming import RawMessage
+from dragoman.core.mail import AckMail, PostMail, ReadMail
 from dragoman.engine.operation import (
-    Commands,
     Dialect,
     Facts,
+    Fault,
     Operation,
     ParsedMessage,
+    fault_from_refusal,
+    require_id,
     same_field_names,
+    validate_shape,
 )
-from dragoman.engine.reads.closed_letters import mail_visible_to
-from dragoman.engine.reads.mailbox import find_letter
-from dragoman.engine.request import Committed
-from dragoman.protocols.agentmail import reading, translate, waves
-from dragoman.protocols.agentmail.asking import argument_parser, unwrap_letter
+from dragoman.engine.queries.mail import find_letter, mail_visible_to
+from dragoman.engine.raw_message import RawMessage
+from dragoman.engine.request import Commands, Committed
+from dragoman.protocols.agentmail import queries, translate, waves
 from dragoman.protocols.agentmail.errors import REFUSAL_CODES
 from dragoman.protocols.agentmail.lint import lint
-from dragoman.protocols.agentmail.meaning import APPLIED_IF_UNCHANGED
-from dragoman.protocols.agentmail.parse import Parser
+from dragoman.protocols.agentmail.parse import (
+    FOREIGN_FIELD_NAMES,
+    Parser,
+    rejection_reason,
+    unwrap_letter,
+)
+from dragoman.protocols.agentmail.queries import argument_parser
 from dragoman.protocols.agentmail.render import RENDERERS
-from dragoman.protocols.agentmail.row import FOREIGN_FIELD_NAMES, rejection_reason
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
-from dragoman.protocols.agentmail.shapes import Message
-from dragoman.protocols.agentmail.wire import LetterRef, OutgoingLetter, SendMail
-from dragoman.protocols.agentmail.words import ANSWERS, MessageType
+from dragoman.protocols.agentmail.translate import APPLIED_IF_UNCHANGED
+from dragoman.protocols.agentmail.wire import (
+    ANSWERS,
+    LetterRef,
+    Message,
+    MessageType,
+    OutgoingLetter,
+    SendMail,
+)
 from dragoman.text.strict_json import get_field
 
+# --- the dialect ------------------------------------------------------------------------------
+
 NAME: Final = "agentmail"
+
 _NO_CHANGE: Final = "nothing_changed"
+
 _NO_OPEN_QUESTION: Final = (
     "it answers no open question: not the letter that it replies to, none in its thread, none "
     "about its bead"
 )
+
 _ECHO_DETAIL: Final = (
     "a reply that repeats the type of its letter is delivered as a plain reply; {answer}to send a "
     "new {type}, write the subject without Re: or Fwd:"
 )
+
 _ANSWER_HINTS: Final = {
     question: f"answer it with a {answer}; " for answer, question in ANSWERS.items()
 }
+
 _FULL_ID_CHARS: Final = 36
+
 _ATTACHMENT_KEYS: Final = ("path", "data_uri")
 """Keys under which other servers give an attachment: the path of a file, or all of its data."""
 
@@ -72,7 +90,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
     """Build the Agent Mail dialect."""
     operations = (
         *_write_operations(choices),
-        *reading.query_operations(choices),
+        *queries.query_operations(choices),
         *waves.operations(choices),
     )
     send = operations[0]
@@ -87,6 +105,9 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         lints_any_text=True,
         recognition_hint="an object with subject and body_md",
     )
+
+
+# --- letters as they are received -------------------------------------------------------------
 
 
 def _parse_message(incoming: RawMessage, send: Operation) -> ParsedMessage | None:
@@ -170,6 +191,9 @@ def _attachment_path(attachment: Any) -> Any:
     candidates = (get_field(attachment, key) for key in _ATTACHMENT_KEYS)
     paths = [place for place in candidates if isinstance(place, str)]
     return next(filter(str.strip, paths), paths[0] if paths else attachment)
+
+
+# --- operations that write --------------------------------------------------------------------
 
 
 def _write_operations(choices: Choices) -> Iterator[Operation]:

@@ -1,19 +1,19 @@
-"""Which events a reader of Agent Mail is told about: letters, and what becomes of them."""
+"""Events that Agent Mail renders: letters posted, read, acknowledged, answered or escalated."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from dragoman.core import events
-from dragoman.core.events import EVENT_NAMES, AnyEvent
+from dragoman.core import mail
+from dragoman.core.event_table import EVENT_NAMES, AnyEvent
 
 _RENDERED_EVENTS: Final = (
-    events.MailPosted,
-    events.MailRead,
-    events.MailAcked,
-    events.MailAnswered,
-    events.MailEscalated,
+    mail.MailPosted,
+    mail.MailRead,
+    mail.MailAcked,
+    mail.MailAnswered,
+    mail.MailEscalated,
 )
 
 RENDERERS: Final[Mapping[type[Any], Callable[[AnyEvent], Any] | None]] = {

@@ -1,12 +1,12 @@
-"""What can be chosen about Agent Mail."""
+"""Settings of Agent Mail."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.deadlines import Backoff
-from dragoman.engine.reads.teamspaces import NO_TEAMS, Team
+from dragoman.core.backoff import Backoff
+from dragoman.engine.queries.handoffs import NO_TEAMS, Team
 
 MAIL_LEASE_MS: Final = 20 * 60_000
 """Lease of a task that is claimed by mail; long, because mail has no heartbeats (S-RUN)."""

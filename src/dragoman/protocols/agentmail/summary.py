@@ -1,4 +1,4 @@
-"""A thread in a few fields, from its letters alone: the same letters give the same summary."""
+"""Summary of a thread, computed from its letters alone and therefore reproducible."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,9 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.protocols.agentmail.filters import is_pending
-from dragoman.protocols.agentmail.shapes import Message, Parsed
-from dragoman.protocols.agentmail.subject import is_reply
-from dragoman.protocols.agentmail.words import ANSWERS, MessageType
+from dragoman.protocols.agentmail.parse import is_reply
+from dragoman.protocols.agentmail.wire import ANSWERS, Message, MessageType, Parsed
 
 
 class OpenLetter(Struct, frozen=True):

@@ -1,28 +1,36 @@
-"""Operations of waves and reservations: start, look, reserve, release (S-MAIL-10)."""
+"""Operations of waves and file reservations (S-MAIL-10)."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DELEGATE, MAY_WRITE
-from dragoman.core.commands import (
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import check_task_id, is_task_name
+from dragoman.core.reservation import (
+    DEFAULT_RESERVATION_MS,
     ReleaseReservations,
     RenewReservations,
+    ReservationIndex,
     ReserveFiles,
-    StartWave,
+    WantedFiles,
+    check_patterns,
+    normalize_patterns,
 )
-from dragoman.core.deciding.mail.reserving import check_patterns, normalize_patterns
-from dragoman.core.deciding.mail.waving import wave_start_commands
-from dragoman.core.errors import Refusal
-from dragoman.core.events import WaveBead
-from dragoman.core.ids import check_task_id, is_task_name
-from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.reservations import DEFAULT_RESERVATION_MS, ReservationIndex, WantedFiles
-from dragoman.engine.faults import Fault, fault_from_refusal, require_id, validate_shape
-from dragoman.engine.operation import Commands, Facts, Operation, same_field_names
-from dragoman.engine.reads.waves import (
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.core.wave import StartWave, WaveBead, wave_start_commands
+from dragoman.engine.operation import (
+    Facts,
+    Fault,
+    Operation,
+    fault_from_refusal,
+    require_id,
+    same_field_names,
+    validate_shape,
+)
+from dragoman.engine.queries.waves import (
     ActiveReservations,
     active_reservations,
     find_wave,
@@ -31,11 +39,13 @@ from dragoman.engine.reads.waves import (
     task_finder,
     wave_status,
 )
-from dragoman.engine.request import Committed
-from dragoman.engine.shown.waves import reservation_resources, wave_resource, wave_summary
-from dragoman.protocols.agentmail.asking import argument_parser, query_operation
+from dragoman.engine.request import Commands, Committed
+from dragoman.engine.schemas.waves import reservation_resources, wave_resource, wave_summary
+from dragoman.protocols.agentmail.queries import argument_parser, query_operation
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
-from dragoman.protocols.agentmail.words import CHECKPOINT_REASONS, FAILURE_TYPES
+from dragoman.protocols.agentmail.wire import CHECKPOINT_REASONS, FAILURE_TYPES
+
+# --- arguments --------------------------------------------------------------------------------
 
 _RETRY_REASONS: Final = tuple(dict.fromkeys((*FAILURE_TYPES, *CHECKPOINT_REASONS)))
 """Reasons after which an attempt may be retried."""
@@ -109,6 +119,9 @@ class ReservationQuery(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _WAVE_FIELD_NAMES: Final = {**same_field_names(WaveStart), "id": "wave_id", "told": "orchestrator"}
+
+
+# --- operations -------------------------------------------------------------------------------
 
 
 def operations(choices: Choices = DEFAULTS) -> tuple[Operation, ...]:

@@ -1,8 +1,8 @@
-"""Our refusal codes -> the reasons that AOF/1 gives, complete.
+"""AOF/1 refusal reasons for every refusal code of the core.
 
-What the core finds wrong with a field was wrong in the envelope, and who may not do a thing, by
-role or by relation, is an unauthorized agent (S-AOF-4). Every other code is one of its reasons
-already, or says something that it has no word for, and keeps its name.
+What the core finds wrong with a field was wrong in the envelope, and a caller that may not do
+something, by role or by relation, is an unauthorized agent (S-AOF-4). Every other code is one of
+AOF's reasons already, or has no AOF word, and keeps its name.
 """
 
 from typing import Final

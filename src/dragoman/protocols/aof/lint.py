@@ -1,4 +1,4 @@
-"""Is this AOF/1? For developers of agents and their CI: every finding, with its place."""
+"""Lint an AOF/1 message without sending it, for developers of agents and their CI."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
@@ -6,11 +6,9 @@ from typing import Any, cast
 from msgspec import Raw, Struct
 from msgspec.structs import fields
 
-from dragoman.engine.faults import Fault
-from dragoman.engine.operation import LintResult
-from dragoman.protocols.aof import check
-from dragoman.protocols.aof.detect import DetectedMessage, is_aof, unwrap
-from dragoman.protocols.aof.read import text_field
+from dragoman.engine.operation import Fault, LintResult
+from dragoman.protocols.aof import validation
+from dragoman.protocols.aof.parse import DetectedMessage, is_aof, text_field, unwrap
 from dragoman.protocols.aof.translate import CRITERIA_NOT_STRINGS, string_list
 from dragoman.protocols.aof.wire import (
     MESSAGES,
@@ -22,7 +20,7 @@ from dragoman.protocols.aof.wire import (
 from dragoman.text.strict_json import MAX_BYTES
 
 _COST = "payload.cost"
-_NOT_AOF = check.envelope_fault('this is not AOF/1, whose protocol is "aof"', "protocol")
+_NOT_AOF = validation.envelope_fault('this is not AOF/1, whose protocol is "aof"', "protocol")
 
 
 def lint(value: Any, kind: str, strict: bool) -> LintResult:
@@ -36,13 +34,15 @@ def lint(value: Any, kind: str, strict: bool) -> LintResult:
     if found is None:
         return _lint_result(value, [_NOT_AOF], ())
     if found.fault is not None:
-        return _lint_result(value, [check.envelope_fault(found.fault.reason, found.fault.path)], ())
+        return _lint_result(
+            value, [validation.envelope_fault(found.fault.reason, found.fault.path)], ()
+        )
     envelope = found.value
     shape = MESSAGES.get(text_field(envelope, "type"), UnknownMessage)
-    shape_faults = list(check.shape_faults(envelope, shape))
-    message = check.salvage(envelope, shape)
+    shape_faults = list(validation.shape_faults(envelope, shape))
+    message = validation.salvage(envelope, shape)
     content_faults = [*_kind_faults(envelope, kind), *_content_faults(message, envelope)]
-    faults = [*shape_faults, *check.independent_faults(shape_faults, content_faults)]
+    faults = [*shape_faults, *validation.independent_faults(shape_faults, content_faults)]
     warnings = [*_unknown_fields(envelope, message, ""), *_criteria_faults(message)]
     return _lint_result(envelope, faults + warnings * strict, warnings * (not strict))
 
@@ -50,17 +50,17 @@ def lint(value: Any, kind: str, strict: bool) -> LintResult:
 def _content_faults(message: Message | UnknownMessage, envelope: Any) -> Iterator[Fault]:
     """Yield faults of the readable content that a hub would refuse whatever its state."""
     if isinstance(message, UnknownMessage):
-        yield from check.unknown_message_faults(message, text_field(envelope, "type"))
+        yield from validation.unknown_message_faults(message, text_field(envelope, "type"))
         return
-    yield from check.message_faults(message)
+    yield from validation.message_faults(message)
     sender = text_field(envelope, "fromAgent")
     if sender:
-        yield from check.identity_faults(message, sender)
+        yield from validation.identity_faults(message, sender)
     if (
         isinstance(message, HandoffRequestMessage)
         and message.payload.parent_task_id == message.task_id
     ):
-        yield check.envelope_fault("a task cannot be a part of itself", "payload.parentTaskId")
+        yield validation.envelope_fault("a task cannot be a part of itself", "payload.parentTaskId")
 
 
 def _lint_result(message: Any, faults: Iterable[Fault], warnings: Iterable[Fault]) -> LintResult:
@@ -71,7 +71,7 @@ def _lint_result(message: Any, faults: Iterable[Fault], warnings: Iterable[Fault
 
 def _kind_faults(envelope: Any, kind: str) -> Iterator[Fault]:
     if kind and text_field(envelope, "type") != kind:
-        yield check.envelope_fault(f"this is no {kind}", "type")
+        yield validation.envelope_fault(f"this is no {kind}", "type")
 
 
 def _unknown_fields(value: Any, converted: Struct, prefix: str) -> Iterator[Fault]:
@@ -90,13 +90,13 @@ def _unknown_fields(value: Any, converted: Struct, prefix: str) -> Iterator[Faul
 def _describe_unknown_field(path: str, value: Any, converted: Struct) -> Iterator[Fault]:
     """Describe an unknown field; the cost of a report is known, because budgets use it."""
     if not (isinstance(converted, CompletionPayload) and path == _COST):
-        yield check.envelope_fault("AOF/1 knows no such field", path)
+        yield validation.envelope_fault("AOF/1 knows no such field", path)
     elif isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        yield check.envelope_fault("a cost is a number from 0 on; this one is ignored", path)
+        yield validation.envelope_fault("a cost is a number from 0 on; this one is ignored", path)
 
 
 def _criteria_faults(message: Message | UnknownMessage) -> Iterator[Fault]:
     if not isinstance(message, HandoffRequestMessage):
         return
     if string_list(message.payload.acceptance_criteria) is None:
-        yield check.envelope_fault(CRITERIA_NOT_STRINGS, "payload.acceptanceCriteria")
+        yield validation.envelope_fault(CRITERIA_NOT_STRINGS, "payload.acceptanceCriteria")

@@ -1,24 +1,31 @@
-"""Everything that can be asked for in AOF/1: five messages, two tools and the end of a session."""
+"""The AOF/1 dialect: operations for its five messages, two tools and the end of a session."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Raw
 
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE
 from dragoman.core.ids import check_agent
-from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.faults import Fault, fault_from_json_error
-from dragoman.engine.incoming import RawMessage
-from dragoman.engine.operation import Commands, Dialect, Facts, Operation, ParsedMessage
-from dragoman.engine.request import Committed
-from dragoman.protocols.aof import check, translate
-from dragoman.protocols.aof.detect import PREFIX, detect
+from dragoman.core.timestamps import parse_rfc3339
+from dragoman.engine.operation import (
+    Dialect,
+    Facts,
+    Fault,
+    Operation,
+    ParsedMessage,
+    fault_from_json_error,
+)
+from dragoman.engine.raw_message import RawMessage
+from dragoman.engine.request import Commands, Committed
+from dragoman.protocols.aof import translate, validation
 from dragoman.protocols.aof.errors import REFUSAL_CODES
 from dragoman.protocols.aof.lint import lint
-from dragoman.protocols.aof.read import (
+from dragoman.protocols.aof.parse import (
+    PREFIX,
     ShapedMessage,
+    detect,
     fast_parse,
     parse_envelope,
     text_field,
@@ -89,7 +96,7 @@ def _accepted_message(
     shaped_message: ShapedMessage, operations: Mapping[str, Operation]
 ) -> ParsedMessage:
     message, kind = shaped_message.message, type_of(shaped_message.message)
-    faults = check.message_faults(message)
+    faults = validation.message_faults(message)
     return ParsedMessage(
         kind=kind,
         original_text=shaped_message.original_text,
@@ -133,12 +140,12 @@ def _message_operations(*, apply_immediately: bool) -> Iterator[Operation]:
         yield Operation(
             name=kind,
             input_type=shape,
-            validate=_argument_parser(shape, check.message_faults),
+            validate=_argument_parser(shape, validation.message_faults),
             commands=commands[kind],
             reply=_task_reply,
             roles=MAY_WRITE,
             task_of=_task_of,
-            check_identity=check.check_identity,
+            check_identity=validation.check_identity,
             gather=gather.get(kind),
             field_names=_FIELD_NAMES.get(kind, {}),
         )
@@ -148,32 +155,32 @@ def _tool_operations(*, apply_immediately: bool) -> Iterator[Operation]:
     yield Operation(
         name="aof_task_complete",
         input_type=CompleteTaskArguments,
-        validate=_argument_parser(CompleteTaskArguments, check.completion_faults),
+        validate=_argument_parser(CompleteTaskArguments, validation.completion_faults),
         commands=lambda tool: translate.report(
             tool.task_id, tool, apply_immediately=apply_immediately
         ),
         reply=_task_reply,
         roles=MAY_WRITE,
         task_of=_task_of,
-        check_identity=check.check_tool_identity,
+        check_identity=validation.check_tool_identity,
         gather=lambda tool, _, facts: translate.missing_file_warnings(tool.task_id, tool, facts),
         summary="AOF/1: report how your work on a task ended.",
     )
     yield Operation(
         name="aof_task_update",
         input_type=UpdateTaskArguments,
-        validate=_argument_parser(UpdateTaskArguments, check.update_faults),
+        validate=_argument_parser(UpdateTaskArguments, validation.update_faults),
         commands=lambda tool: translate.update(tool.task_id, tool),
         reply=_task_reply,
         roles=MAY_WRITE,
         task_of=_task_of,
-        check_identity=check.check_tool_identity,
+        check_identity=validation.check_tool_identity,
         summary="AOF/1: say how your work on a task goes, or move it to another status.",
     )
     yield Operation(
         name="session_end",
         input_type=SessionEndArguments,
-        validate=_argument_parser(SessionEndArguments, check.session_faults),
+        validate=_argument_parser(SessionEndArguments, validation.session_faults),
         commands=lambda _: (),
         reply=_session_reply,
         roles=MAY_WRITE,
@@ -186,7 +193,7 @@ def _argument_parser(
     shape: type[Any], faults: Callable[[Any], list[Fault]]
 ) -> Callable[[Any], Any]:
     def parse(value: Any) -> Any:
-        arguments = check.convert_shape(value, shape)
+        arguments = validation.convert_shape(value, shape)
         return arguments if isinstance(arguments, Fault) else validate(arguments, faults)
 
     return parse

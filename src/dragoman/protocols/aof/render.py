@@ -1,6 +1,6 @@
-"""AOF/1's event lines: what stands in events/YYYY-MM-DD.jsonl about an entry of the ledger.
+"""Render ledger entries as AOF/1 event lines, the content of events/YYYY-MM-DD.jsonl.
 
-An entry gives no line, one or several. A message that was understood begins with
+An entry gives no line, one or several. A message that was accepted begins with
 `protocol.message.received`; a refused one gives the lines of the specification's error tables.
 """
 
@@ -10,23 +10,36 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, UnsetType
 
-from dragoman.core import events
-from dragoman.core.events import AnyEvent
+from dragoman.core import (
+    actor,
+    agent,
+    attempt_state,
+    mail,
+    reservation,
+    task_state,
+    trace,
+    wave,
+    work_item,
+)
+from dragoman.core.event_table import AnyEvent
+from dragoman.core.handoff import state as handoff_state
 from dragoman.core.ids import bare_name, is_aof_id
-from dragoman.core.moments import to_rfc3339
-from dragoman.ledger.codec import CODEC
-from dragoman.ledger.entry import Entry, read_line
-from dragoman.protocols.aof.detect import has_aof_marker, is_aof
+from dragoman.core.intent import state as intent_state
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.ledger.entry import CODEC, Entry, read_line
 from dragoman.protocols.aof.errors import REFUSAL_CODES
-from dragoman.protocols.aof.read import text_field
+from dragoman.protocols.aof.parse import has_aof_marker, is_aof, text_field
 from dragoman.protocols.aof.wire import UNREADABLE_KIND
 from dragoman.text.safe_text import harmless_line
+
+# --- lines of an entry ------------------------------------------------------------------------
 
 LINES_PER_ENTRY: Final = 10
 """Lines of an entry are numbered from ten times its position on, so that numbers always rise."""
 
 AofIdOf = Callable[[str], str]
 """Primary id of a task -> its AOF id."""
+
 EventLine = tuple[str, Mapping[str, Any]]
 """Type and payload of one line."""
 
@@ -38,7 +51,7 @@ def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
     line = read_line(entry.line)
     event = CODEC.decode(line.event, line.v, line.body)
     envelope = _decode_envelope(line.said)
-    if isinstance(event, events.CommandRefused):
+    if isinstance(event, actor.CommandRefused):
         event_lines = list(_refused_lines(event, envelope))
         task = event.target if is_aof_id(event.target) else ""
     else:
@@ -64,21 +77,21 @@ def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
 
 def _task_named_by(event: AnyEvent) -> str:
     """Task named by an event of another stream."""
-    if isinstance(event, events.IntentCreated):
+    if isinstance(event, intent_state.IntentCreated):
         return event.task
-    if isinstance(event, events.IntentEvent):
+    if isinstance(event, intent_state.IntentEvent):
         return f"intent:{event.intent}"
     return event.task if isinstance(event, _EVENTS_WITH_TASK) else ""
 
 
 _EVENTS_WITH_TASK: Final = (
-    events.MailEscalated,
-    events.ReservationTaken,
-    events.HandoffProposed,
-    events.HandoffEscalated,
-    events.TraceAnomaly,
-    events.EntropyEscalated,
-    events.EntropySettled,
+    mail.MailEscalated,
+    reservation.ReservationTaken,
+    handoff_state.HandoffProposed,
+    handoff_state.HandoffEscalated,
+    trace.TraceAnomaly,
+    trace.EntropyEscalated,
+    trace.EntropySettled,
 )
 
 
@@ -102,7 +115,7 @@ def _received_lines(envelope: Mapping[str, Any] | None) -> Iterator[EventLine]:
 
 
 def _refused_lines(
-    event: events.CommandRefused, envelope: Mapping[str, Any] | None
+    event: actor.CommandRefused, envelope: Mapping[str, Any] | None
 ) -> Iterator[EventLine]:
     if event.code == "anomaly":
         yield "intent.anomaly", {"intent": bare_name(event.target), "reason": event.detail}
@@ -127,6 +140,9 @@ def _event_lines(event: AnyEvent, aof_id_of: AofIdOf) -> Iterator[EventLine]:
     renderer = RENDERERS[type(event)]
     if renderer is not None:
         yield renderer(event, aof_id_of)
+
+
+# --- one renderer for each event --------------------------------------------------------------
 
 
 def _render_as(kind: str) -> Callable[[Any, AofIdOf], EventLine]:
@@ -155,7 +171,9 @@ _TASK_FIELDS: Final = {
     "discovered_from": "discoveredFrom",
 }
 """Fields that hold a primary task id -> their AOF names."""
+
 _TASK_LIST_FIELDS: Final = frozenset({"blocked_by", "open_blockers"})
+
 _TIMESTAMP_FIELDS: Final = frozenset({"due_by", "sent_at", "not_before", "until", "deadline"})
 
 
@@ -164,17 +182,17 @@ def _camel_case(name: str) -> str:
     return first + "".join(map(str.title, rest))
 
 
-def _render_claimed(event: events.TaskClaimed, _: AofIdOf) -> EventLine:
+def _render_claimed(event: attempt_state.TaskClaimed, _: AofIdOf) -> EventLine:
     return _transition_line(
         event.from_, "in-progress", "claimed", agent=event.agent, attempt=event.attempt
     )
 
 
-def _render_transitioned(event: events.TaskTransitioned, _: AofIdOf) -> EventLine:
+def _render_transitioned(event: task_state.TaskTransitioned, _: AofIdOf) -> EventLine:
     return _transition_line(event.from_, event.to, event.reason)
 
 
-def _render_requeued(event: events.TaskRequeued, _: AofIdOf) -> EventLine:
+def _render_requeued(event: attempt_state.TaskRequeued, _: AofIdOf) -> EventLine:
     return _transition_line(
         "in-progress",
         "ready",
@@ -185,7 +203,7 @@ def _render_requeued(event: events.TaskRequeued, _: AofIdOf) -> EventLine:
     )
 
 
-def _render_rewound(event: events.TaskRewound, _: AofIdOf) -> EventLine:
+def _render_rewound(event: task_state.TaskRewound, _: AofIdOf) -> EventLine:
     return _transition_line(
         event.from_,
         event.to,
@@ -200,7 +218,7 @@ def _transition_line(from_: str, to: str, reason: str, **extra: Any) -> EventLin
     return "task.transitioned", {"from": from_, "to": to, "reason": reason, **extra}
 
 
-def _render_reported(event: events.TaskReported, _: AofIdOf) -> EventLine:
+def _render_reported(event: attempt_state.TaskReported, _: AofIdOf) -> EventLine:
     if event.by:  # its agent has not reported it complete
         return "task.updated", {"notes": event.notes, "attempt": event.attempt}
     fixed_fields = {"outcome": event.outcome, "attempt": event.attempt}
@@ -213,11 +231,11 @@ def _render_reported(event: events.TaskReported, _: AofIdOf) -> EventLine:
     }
 
 
-def _render_noted(event: events.TaskNoted, _: AofIdOf) -> EventLine:
+def _render_noted(event: task_state.TaskNoted, _: AofIdOf) -> EventLine:
     return "task.updated", {"notes": event.text}
 
 
-def _render_mail_posted(event: events.MailPosted, _: AofIdOf) -> EventLine:
+def _render_mail_posted(event: mail.MailPosted, _: AofIdOf) -> EventLine:
     """Sender, recipients and subject; the text of a letter is in its own file."""
     return "mail.posted", {
         "mail": event.id,
@@ -228,7 +246,7 @@ def _render_mail_posted(event: events.MailPosted, _: AofIdOf) -> EventLine:
     }
 
 
-def _render_mail_escalated(event: events.MailEscalated, _: AofIdOf) -> EventLine:
+def _render_mail_escalated(event: mail.MailEscalated, _: AofIdOf) -> EventLine:
     return "mail.escalated", {
         "mail": event.mail,
         "waitingFor": event.waiting_for,
@@ -236,7 +254,7 @@ def _render_mail_escalated(event: events.MailEscalated, _: AofIdOf) -> EventLine
     }
 
 
-def _render_reservation(event: events.ReservationTaken, _: AofIdOf) -> EventLine:
+def _render_reservation(event: reservation.ReservationTaken, _: AofIdOf) -> EventLine:
     return "reservation.taken", {
         "id": event.id,
         "patterns": event.patterns,
@@ -247,7 +265,7 @@ def _render_reservation(event: events.ReservationTaken, _: AofIdOf) -> EventLine
     }
 
 
-def _render_wave_started(event: events.WaveStarted, aof_id_of: AofIdOf) -> EventLine:
+def _render_wave_started(event: wave.WaveStarted, aof_id_of: AofIdOf) -> EventLine:
     return "wave.started", {
         "wave": event.id,
         "beads": [aof_id_of(bead.task) for bead in event.beads],
@@ -256,7 +274,7 @@ def _render_wave_started(event: events.WaveStarted, aof_id_of: AofIdOf) -> Event
     }
 
 
-def _render_proposed(event: events.HandoffProposed, _: AofIdOf) -> EventLine:
+def _render_proposed(event: handoff_state.HandoffProposed, _: AofIdOf) -> EventLine:
     return "handoff.proposed", {
         "from": event.sender,
         "to": event.recipient,
@@ -276,78 +294,78 @@ def _render_without(kind: str, *fields: str) -> Callable[[Any, AofIdOf], EventLi
 
 
 RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], EventLine] | None]] = {
-    events.TaskCreated: _render_as("task.created"),
-    events.TaskAliased: _render_as("task.aliased"),
-    events.TaskLinked: _render_as("task.linked"),
-    events.TaskBacklinked: None,  # covered by the other end of the link
-    events.TaskUnblocked: _render_as("task.unblocked"),
-    events.TaskClaimed: _render_claimed,
-    events.TaskTransitioned: _render_transitioned,
-    events.TaskRequeued: _render_requeued,
-    events.TaskReported: _render_reported,
-    events.TaskNoted: _render_noted,
-    events.TaskProgressed: _render_as("task.updated"),
-    events.TaskEdited: _render_as("task.edited"),
-    events.TaskWarned: _render_as("protocol.message.warning"),
-    events.DelegationRequested: _render_as("delegation.requested"),
-    events.DelegationAccepted: _render_as("delegation.accepted"),
-    events.DelegationRejected: _render_as("delegation.rejected"),
-    events.DelegationEscalated: _render_as("delegation.escalated"),
-    events.CommandRefused: None,  # rendered by message: see _refused_lines
-    events.MessageReceived: None,  # rendered from its original text: see _received_lines
-    events.AgentRegistered: _render_as("agent.registered"),
-    events.AgentKeySet: None,  # credentials are internal
-    events.TokenIssued: None,
-    events.TokenRevoked: None,
-    events.AgentPaused: _render_as("agent.paused"),
-    events.AgentResumed: _render_as("agent.resumed"),
-    events.TaskCheckpointed: _render_as("task.checkpointed"),
-    events.MailPosted: _render_mail_posted,
-    events.MailRead: None,  # reading a mailbox is private
-    events.MailAcked: _render_as("mail.acked"),
-    events.MailAnswered: _render_as("mail.answered"),
-    events.MailEscalated: _render_mail_escalated,
-    events.TaskHandedOver: _render_as("task.handed_over"),
-    events.HandoffDrafted: None,  # only its sender has seen it
-    events.HandoffDiscarded: None,
-    events.HandoffProposed: _render_proposed,
-    events.HandoffTransitioned: _render_as("handoff.transitioned"),
-    events.HandoffVerified: _render_as("handoff.verified"),
-    events.HandoffRejected: _render_as("handoff.rejected"),
-    events.HandoffApproved: _render_as("handoff.approved"),
-    events.HandoffEscalated: _render_without("handoff.escalated", "task"),
-    events.HandoffExtended: _render_as("handoff.extended"),
-    events.HandoffNoted: _render_as("handoff.noted"),
-    events.WorkItemAdded: _render_as("workq.added"),
-    events.WorkItemOwnerChanged: _render_as("workq.passed"),
-    events.WaveStarted: _render_wave_started,
-    events.WaveBeadReleased: None,  # covered by the line of its task
-    events.WaveCompleted: _render_as("wave.completed"),
-    events.ReservationTaken: _render_reservation,
-    events.ReservationRenewed: None,  # it moves nothing
-    events.ReservationsEnded: _render_as("reservation.ended"),
-    events.AgentDescribed: _render_as("agent.described"),
-    events.AgentAssigned: None,  # covered by lines of the intent
-    events.AgentRelieved: None,
-    events.AgentRated: None,
-    events.IntentCreated: _render_without("intent.created", "params", "policy", "task"),
-    events.IntentProposed: _render_without("intent.proposed", "candidates", "policy"),
-    events.IntentApproved: _render_as("intent.approved"),
-    events.IntentRejected: _render_as("intent.rejected"),
-    events.IntentDispatched: _render_without("intent.dispatched", "after"),
-    events.IntentUpdated: _render_without("intent.updated", "partial"),
-    events.IntentCompleted: _render_without("intent.completed", "output"),
-    events.IntentFeedbackApplied: _render_as("intent.fed_back"),
-    events.IntentSatisfied: _render_as("intent.satisfied"),
-    events.IntentNeedsFollowUp: _render_as("intent.needs_follow_up"),
-    events.IntentSuperseded: _render_as("intent.superseded"),
-    events.IntentFollowedUp: _render_as("intent.followed"),
-    events.IntentAnomaly: _render_as("intent.anomaly"),
-    events.TaskRewound: _render_rewound,
-    events.TurnRecorded: None,  # traces have endpoints of their own
-    events.TraceRecorded: None,
-    events.TraceAnomaly: _render_as("trace.anomaly"),
-    events.EntropyEscalated: _render_as("entropy.escalated"),
-    events.EntropySettled: _render_as("entropy.settled"),
+    task_state.TaskCreated: _render_as("task.created"),
+    task_state.TaskAliased: _render_as("task.aliased"),
+    task_state.TaskLinked: _render_as("task.linked"),
+    task_state.TaskBacklinked: None,  # covered by the other end of the link
+    task_state.TaskUnblocked: _render_as("task.unblocked"),
+    attempt_state.TaskClaimed: _render_claimed,
+    task_state.TaskTransitioned: _render_transitioned,
+    attempt_state.TaskRequeued: _render_requeued,
+    attempt_state.TaskReported: _render_reported,
+    task_state.TaskNoted: _render_noted,
+    task_state.TaskProgressed: _render_as("task.updated"),
+    task_state.TaskEdited: _render_as("task.edited"),
+    task_state.TaskWarned: _render_as("protocol.message.warning"),
+    task_state.DelegationRequested: _render_as("delegation.requested"),
+    task_state.DelegationAccepted: _render_as("delegation.accepted"),
+    task_state.DelegationRejected: _render_as("delegation.rejected"),
+    task_state.DelegationEscalated: _render_as("delegation.escalated"),
+    actor.CommandRefused: None,  # rendered by message: see _refused_lines
+    actor.MessageReceived: None,  # rendered from its original text: see _received_lines
+    agent.AgentRegistered: _render_as("agent.registered"),
+    agent.AgentKeySet: None,  # credentials are internal
+    agent.TokenIssued: None,
+    agent.TokenRevoked: None,
+    agent.AgentPaused: _render_as("agent.paused"),
+    agent.AgentResumed: _render_as("agent.resumed"),
+    attempt_state.TaskCheckpointed: _render_as("task.checkpointed"),
+    mail.MailPosted: _render_mail_posted,
+    mail.MailRead: None,  # reading a mailbox is private
+    mail.MailAcked: _render_as("mail.acked"),
+    mail.MailAnswered: _render_as("mail.answered"),
+    mail.MailEscalated: _render_mail_escalated,
+    task_state.TaskHandedOver: _render_as("task.handed_over"),
+    handoff_state.HandoffDrafted: None,  # only its sender has seen it
+    handoff_state.HandoffDiscarded: None,
+    handoff_state.HandoffProposed: _render_proposed,
+    handoff_state.HandoffTransitioned: _render_as("handoff.transitioned"),
+    handoff_state.HandoffVerified: _render_as("handoff.verified"),
+    handoff_state.HandoffRejected: _render_as("handoff.rejected"),
+    handoff_state.HandoffApproved: _render_as("handoff.approved"),
+    handoff_state.HandoffEscalated: _render_without("handoff.escalated", "task"),
+    handoff_state.HandoffExtended: _render_as("handoff.extended"),
+    handoff_state.HandoffNoted: _render_as("handoff.noted"),
+    work_item.WorkItemAdded: _render_as("workq.added"),
+    work_item.WorkItemOwnerChanged: _render_as("workq.passed"),
+    wave.WaveStarted: _render_wave_started,
+    wave.WaveBeadReleased: None,  # covered by the line of its task
+    wave.WaveCompleted: _render_as("wave.completed"),
+    reservation.ReservationTaken: _render_reservation,
+    reservation.ReservationRenewed: None,  # it moves nothing
+    reservation.ReservationsEnded: _render_as("reservation.ended"),
+    agent.AgentDescribed: _render_as("agent.described"),
+    agent.AgentAssigned: None,  # covered by lines of the intent
+    agent.AgentRelieved: None,
+    agent.AgentRated: None,
+    intent_state.IntentCreated: _render_without("intent.created", "params", "policy", "task"),
+    intent_state.IntentProposed: _render_without("intent.proposed", "candidates", "policy"),
+    intent_state.IntentApproved: _render_as("intent.approved"),
+    intent_state.IntentRejected: _render_as("intent.rejected"),
+    intent_state.IntentDispatched: _render_without("intent.dispatched", "after"),
+    intent_state.IntentUpdated: _render_without("intent.updated", "partial"),
+    intent_state.IntentCompleted: _render_without("intent.completed", "output"),
+    intent_state.IntentFeedbackApplied: _render_as("intent.fed_back"),
+    intent_state.IntentSatisfied: _render_as("intent.satisfied"),
+    intent_state.IntentNeedsFollowUp: _render_as("intent.needs_follow_up"),
+    intent_state.IntentSuperseded: _render_as("intent.superseded"),
+    intent_state.IntentFollowedUp: _render_as("intent.followed"),
+    intent_state.IntentAnomaly: _render_as("intent.anomaly"),
+    task_state.TaskRewound: _render_rewound,
+    trace.TurnRecorded: None,  # traces have endpoints of their own
+    trace.TraceRecorded: None,
+    trace.TraceAnomaly: _render_as("trace.anomaly"),
+    trace.EntropyEscalated: _render_as("entropy.escalated"),
+    trace.EntropySettled: _render_as("entropy.settled"),
 }
 """Event -> its renderer; None: deliberately not rendered."""

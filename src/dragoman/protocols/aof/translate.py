@@ -1,14 +1,16 @@
-"""From AOF/1 to what the core is asked for. Pure: a message gives its commands, all or none."""
+"""Translate AOF/1 messages to commands. Pure: a message gives its commands, all or none."""
 
 from typing import Any, cast
 
 from msgspec import UNSET, to_builtins
 
-from dragoman.core import commands as core
-from dragoman.core.actors import Actor
+from dragoman.core import attempt, task_state
+from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DISPATCH
-from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.operation import Commands, Facts
+from dragoman.core.delegation import AcceptDelegation, RejectDelegation, RequestDelegation
+from dragoman.core.timestamps import parse_rfc3339
+from dragoman.engine.operation import Facts
+from dragoman.engine.request import Commands
 from dragoman.protocols.aof.wire import (
     DEFAULT_HANDOFF_REF,
     HandoffAcceptedMessage,
@@ -37,7 +39,7 @@ def report(task: str, payload: ReportFields, *, apply_immediately: bool) -> Comm
         "tests": to_builtins(payload.tests),
     }
     return (
-        core.ReportOutcome(
+        attempt.ReportOutcome(
             task,
             payload.outcome,
             payload.notes,
@@ -61,7 +63,9 @@ def missing_file_warnings(task: str, payload: ReportFields, facts: Facts) -> Com
     if not missing or not facts.is_in_progress(task):
         return ()
     return tuple(
-        core.WarnTask(task, reason, f"there is no file {_shorten(ref)} in the folder of {task}")
+        task_state.WarnTask(
+            task, reason, f"there is no file {_shorten(ref)} in the folder of {task}"
+        )
         for reason, ref in missing
     )
 
@@ -74,7 +78,7 @@ def _shorten(ref: str) -> str:
 def update(task: str, payload: UpdateFields, sent_at: str = "") -> Commands:
     """Update a task; a timestamp of the sender becomes that of its work log entry (S-AOF-6)."""
     return (
-        core.UpdateTask(
+        task_state.UpdateTask(
             task,
             to=None if payload.status is UNSET else payload.status,
             progress=payload.progress or "",
@@ -89,7 +93,7 @@ def request(message: HandoffRequestMessage) -> Commands:
     """Delegate a child task, with a warning if its acceptance criteria are not strings."""
     payload = message.payload
     criteria = string_list(payload.acceptance_criteria)
-    delegation = core.RequestDelegation(
+    delegation = RequestDelegation(
         message.task_id,
         parent=payload.parent_task_id,
         to_agent=payload.to_agent,
@@ -102,19 +106,19 @@ def request(message: HandoffRequestMessage) -> Commands:
     )
     if criteria is not None:
         return (delegation,)
-    return delegation, core.WarnTask(
+    return delegation, task_state.WarnTask(
         message.task_id, "invalid_acceptance_criteria", CRITERIA_NOT_STRINGS
     )
 
 
 def accept(message: HandoffAcceptedMessage) -> Commands:
     """Accept a delegation."""
-    return (core.AcceptDelegation(message.task_id),)
+    return (AcceptDelegation(message.task_id),)
 
 
 def reject(message: HandoffRejectedMessage) -> Commands:
     """Reject a delegation."""
-    return (core.RejectDelegation(message.task_id, message.payload.reason or ""),)
+    return (RejectDelegation(message.task_id, message.payload.reason or ""),)
 
 
 def end_session(payload: SessionEndArguments, actor: Actor, facts: Facts) -> Commands:
@@ -130,7 +134,7 @@ def end_session(payload: SessionEndArguments, actor: Actor, facts: Facts) -> Com
         if session
         else facts.reported_tasks()
     )
-    return tuple(core.EndAttempt(task, session) for task in tasks)
+    return tuple(attempt.EndAttempt(task, session) for task in tasks)
 
 
 def string_list(value: Any) -> tuple[str, ...] | None:

@@ -1,13 +1,14 @@
-"""AOF/1 as it travels: the envelope, its five payloads and the tools' arguments, field by field.
+"""AOF/1 on the wire: the envelope, its five payloads and the arguments of the tools.
 
-Shapes only: what a single field may hold. What the fields must say together is in `check`.
+Shapes only: the values that a single field may hold. Rules about fields and between fields are in
+`validation`.
 """
 
 from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dragoman.core.events import Status
+from dragoman.core.base import Status
 from dragoman.core.ids import AGENT_PATTERN, AOF_ID_PATTERN, SESSION_PATTERN
 from dragoman.core.limits import MAX_LINKS, MAX_REASON, MAX_SAFE_INTEGER, MAX_TEXT
 

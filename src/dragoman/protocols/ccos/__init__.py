@@ -6,8 +6,8 @@ b'{"intent_id":"i-1","agent_id":"ada","success":true,"output":{"pages":3}}'
 """
 
 from dragoman.protocols.ccos.operations import dialect
-from dragoman.protocols.ccos.requests import request_for_task, request_of
 from dragoman.protocols.ccos.settings import Choices
+from dragoman.protocols.ccos.task_request import request_for_task, request_of
 from dragoman.protocols.ccos.wire import (
     MAX_RESULT_BYTES,
     TaskRequest,

@@ -1,4 +1,4 @@
-"""Our refusal codes -> those of CCOS 019, which names only the anomaly: they keep their names."""
+"""Refusal codes of CCOS 019: it names only `anomaly`, so all codes keep their names."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Is this a message of CCOS 019? For developers of agents and their CI: findings with places."""
+"""Lint a CCOS 019 message without sending it, for developers of agents and their CI."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -7,12 +7,11 @@ from msgspec import UNSET
 from msgspec.structs import fields
 
 from dragoman.core.ids import check_agent, check_id
-from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.faults import Fault
-from dragoman.engine.operation import LintResult
-from dragoman.protocols.ccos.reading import parse_shape
+from dragoman.core.timestamps import parse_rfc3339
+from dragoman.engine.operation import Fault, LintResult
+from dragoman.protocols.ccos.parse import parse_shape
 from dragoman.protocols.ccos.wire import MESSAGE_SHAPES, Message, as_value, detect_kind
-from dragoman.text.shape_words import NO_OBJECT
+from dragoman.text.error_messages import NO_OBJECT
 
 
 def lint(value: Any, kind: str, strict: bool) -> LintResult:

@@ -1,4 +1,4 @@
-"""Everything that can be asked for in CCOS: register, rank, delegate, deliver, and ask why."""
+"""The CCOS dialect: operations that register, rank, delegate, deliver results, and explain."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -6,30 +6,32 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DELEGATE, MAY_WRITE
+from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Role
 from dragoman.core.ids import check_agent
-from dragoman.core.states.intent import INTENT_ALIAS_KIND, Intent
-from dragoman.engine.faults import Fault, fault_from_refusal, require_id
-from dragoman.engine.incoming import RawMessage
+from dragoman.core.intent.state import Intent
+from dragoman.core.task_state import INTENT_ALIAS_KIND
 from dragoman.engine.operation import (
-    Commands,
     Dialect,
     Facts,
+    Fault,
     MessageLimits,
     Operation,
     ParsedMessage,
+    fault_from_refusal,
+    require_id,
 )
 from dragoman.engine.ports import ListQuery
-from dragoman.engine.reads.ask import find_agent
-from dragoman.engine.reads.intents import find_intent, find_standing, is_cancelled, list_intents
-from dragoman.engine.request import Committed
-from dragoman.protocols.ccos import arguments, query, ranking, registry, translate
+from dragoman.engine.queries.agents import find_agent, find_standing
+from dragoman.engine.queries.intents import find_intent, is_cancelled, list_intents
+from dragoman.engine.raw_message import RawMessage
+from dragoman.engine.request import Commands, Committed
+from dragoman.protocols.ccos import queries, ranking, translate, wire
 from dragoman.protocols.ccos.errors import REFUSAL_CODES
 from dragoman.protocols.ccos.lint import lint
-from dragoman.protocols.ccos.reading import (
+from dragoman.protocols.ccos.parse import (
     DetectedMessage,
     InvalidResult,
     argument_parser,
@@ -41,8 +43,8 @@ from dragoman.protocols.ccos.reading import (
     stored_text_of_call,
 )
 from dragoman.protocols.ccos.render import RENDERERS
-from dragoman.protocols.ccos.requests import find_open_request
 from dragoman.protocols.ccos.settings import DEFAULTS, Choices
+from dragoman.protocols.ccos.task_request import find_open_request
 from dragoman.protocols.ccos.wire import (
     MAX_RESULT_BYTES,
     MESSAGE_SHAPES,
@@ -209,7 +211,7 @@ def _delegation_reply(
     assert not isinstance(reply, Refusal), "it was delegated in the same breath"
     remarks = [*accepted.warnings, _ignored_time_remark(args, facts, accepted)]
     if "request" in reply:
-        remarks.append(registry.reachability_warning(reply["request"]["agent_id"], facts, choices))
+        remarks.append(ranking.reachability_warning(reply["request"]["agent_id"], facts, choices))
     remark = "; ".join(filter(None, remarks))
     return (), reply | ({"remark": remark} if remark else {})
 
@@ -259,13 +261,13 @@ def _intent_reply(accepted: Committed, facts: Facts) -> dict[str, Any] | Refusal
 # Operations that write
 
 
-_parse_goal: Final = argument_parser(arguments.Delegate)
+_parse_goal: Final = argument_parser(wire.Delegate)
 
 
 def _write_operations(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.delegate",
-        input_type=arguments.Delegate,
+        input_type=wire.Delegate,
         field_names=_GOAL_FIELDS,
         validate=lambda value: require_id(_parse_goal(value), "intent_id", "intent id"),
         commands=lambda _: (),
@@ -280,9 +282,9 @@ def _write_operations(choices: Choices) -> Iterator[Operation]:
     )
     yield Operation(
         name="ccos.register",
-        input_type=arguments.Register,
+        input_type=wire.Register,
         field_names=_AGENT_FIELDS,
-        validate=argument_parser(arguments.Register),
+        validate=argument_parser(wire.Register),
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.register_commands(asked, facts),
         reply=_pass_through,
@@ -292,9 +294,9 @@ def _write_operations(choices: Choices) -> Iterator[Operation]:
     )
     yield Operation(
         name="ccos.discover",
-        input_type=arguments.Discover,
+        input_type=wire.Discover,
         field_names=_TERM_FIELDS,
-        validate=argument_parser(arguments.Discover),
+        validate=argument_parser(wire.Discover),
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.discover_commands(asked, facts),
         reply=_pass_through,
@@ -303,8 +305,8 @@ def _write_operations(choices: Choices) -> Iterator[Operation]:
     )
     yield Operation(
         name="ccos.cancel",
-        input_type=arguments.Cancel,
-        validate=argument_parser(arguments.Cancel),
+        input_type=wire.Cancel,
+        validate=argument_parser(wire.Cancel),
         commands=lambda _: (),
         gather=translate.cancel_commands,
         reply=lambda asked, _, __: {"intent_id": asked.intent_id, "cancelled": True},
@@ -322,14 +324,14 @@ def _registration_reply(
     descriptor = reputation.descriptor if reputation else None
     assert descriptor is not None, "it was described in the same breath"
     assert record is not None, "who is described is known"
-    terms = {**registry.agent_terms(descriptor), "speaks": list(record.speaks)}
+    terms = {**ranking.agent_terms(descriptor), "speaks": list(record.speaks)}
     reply = {"agent_id": name, **terms, "registered": True}
-    remark = registry.reachability_warning(name, facts, choices)
+    remark = ranking.reachability_warning(name, facts, choices)
     return (), reply | ({"remark": remark} if remark else {})
 
 
 def _discovery_reply(
-    choices: Choices, args: arguments.Discover, actor: Actor, facts: Facts, accepted: Committed
+    choices: Choices, args: wire.Discover, actor: Actor, facts: Facts, accepted: Committed
 ) -> tuple[Commands, Any]:
     """The same, with the skills of the card that do not count."""
     more, reply = _registration_reply(choices, args, actor, facts, accepted)
@@ -344,7 +346,7 @@ def _discovery_reply(
 def _query_operations(choices: Choices) -> Iterator[Operation]:
     yield _query_operation(
         "ccos.requests",
-        arguments.RequestsQuery,
+        wire.RequestsQuery,
         _query_requests,
         "See what you were asked to do: your open requests, oldest first.",
         is_empty=lambda answer: not answer["requests"],
@@ -352,36 +354,36 @@ def _query_operations(choices: Choices) -> Iterator[Operation]:
     )
     yield _query_operation(
         "ccos.rank",
-        arguments.RankQuery,
+        wire.RankQuery,
         lambda asked, _, facts: ranking.query_ranking(asked, facts, choices),
         "See who would be given a goal, and why, before you delegate it.",
     )
     yield _query_operation(
         "ccos.intent",
-        arguments.IntentQuery,
-        lambda asked, _, facts: query.query_intent(asked, facts),
+        wire.IntentQuery,
+        lambda asked, _, facts: queries.query_intent(asked, facts),
         "See how an intent stands, and its history.",
     )
     yield _query_operation(
         "ccos.intents",
-        arguments.IntentsQuery,
-        lambda asked, _, facts: query.query_intents(asked, facts),
+        wire.IntentsQuery,
+        lambda asked, _, facts: queries.query_intents(asked, facts),
     )
     yield _query_operation(
         "ccos.why",
-        arguments.WhyQuery,
-        lambda asked, _, facts: query.query_why(asked, facts),
+        wire.WhyQuery,
+        lambda asked, _, facts: queries.query_why(asked, facts),
         "See why an intent went to whom, and what came of it: each Action with what it caused.",
     )
     yield _query_operation(
         "ccos.actions",
-        arguments.ActionsQuery,
-        lambda asked, _, facts: query.query_actions(asked, facts),
+        wire.ActionsQuery,
+        lambda asked, _, facts: queries.query_actions(asked, facts),
     )
     yield _query_operation(
         "ccos.agents",
-        arguments.AgentsQuery,
-        lambda asked, _, facts: registry.query_agents(asked, facts),
+        wire.AgentsQuery,
+        lambda asked, _, facts: ranking.query_agents(asked, facts),
     )
 
 
@@ -409,7 +411,7 @@ def _query_operation(
     )
 
 
-def _query_requests(args: arguments.RequestsQuery, actor: Actor, facts: Facts) -> Any:
+def _query_requests(args: wire.RequestsQuery, actor: Actor, facts: Facts) -> Any:
     """Open requests of an agent: what it was assigned and has not answered."""
     agent = args.agent_id or actor.name
     malformed = check_agent(agent)

@@ -1,11 +1,11 @@
-"""What can be chosen about CCOS."""
+"""Settings of CCOS."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.offers import DEFAULT_KEPT_BYTES, Policy
+from dragoman.core.intent.types import DEFAULT_KEPT_BYTES, Policy
 
 
 class Choices(Struct, frozen=True):

@@ -1,7 +1,8 @@
-"""CCOS 019 as it travels: TaskRequest, TaskResult and TaskUpdate, as JSON or as CBOR.
+"""CCOS 019 on the wire: its three messages, as JSON or CBOR, and arguments of operations.
 
-The first fields of each are the specification's and are enough; the others are additive
-(S-CCOS-2). What was not said is UNSET, so that a message written down again says as much as it did.
+The first fields of TaskRequest, TaskResult and TaskUpdate are those of the specification and are
+enough; the others are additive (S-CCOS-2). A field that was not sent is UNSET, so that encoding a
+parsed message again adds nothing to it.
 """
 
 from collections.abc import Mapping
@@ -11,10 +12,23 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import force_setattr
 
+from dragoman.core.agent import Trust
 from dragoman.core.ids import AGENT_PATTERN, ID_PATTERN
-from dragoman.core.limits import MAX_SAFE_INTEGER, MAX_TEXT
+from dragoman.core.intent.types import DialectName
+from dragoman.core.limits import (
+    MAX_PAGE,
+    MAX_REASON,
+    MAX_SAFE_INTEGER,
+    MAX_SKILL_LENGTH,
+    MAX_SKILLS,
+    MAX_TEXT,
+    WAIT_RANGE_MS,
+)
+from dragoman.engine.queries.traces import OPTIONAL_CURSOR_DESCRIPTION
 from dragoman.text.strict_cbor import encode_cbor, is_cbor_map, parse_cbor
 from dragoman.text.strict_json import check_encodable, parse_json
+
+# --- messages ---------------------------------------------------------------------------------
 
 MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
 """Largest TaskResult in bytes (S-LIMIT)."""
@@ -26,6 +40,7 @@ _MAX_NAME_CHARS: Final = 300
 """Longer than any name that the grammars allow, so that the grammars report the fault."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=_MAX_NAME_CHARS)]
+
 IntentId = Annotated[
     str,
     Meta(
@@ -34,6 +49,7 @@ IntentId = Annotated[
         extra_json_schema={"pattern": f"^(?:{ID_PATTERN})$"},
     ),
 ]
+
 AgentId = Annotated[
     str,
     Meta(
@@ -42,10 +58,15 @@ AgentId = Annotated[
         extra_json_schema={"pattern": f"^(?:{AGENT_PATTERN})$"},
     ),
 ]
+
 Goal = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
+
 Words = Annotated[str, Meta(max_length=MAX_TEXT)]
+
 Moment = Annotated[str, Meta(max_length=_MAX_NAME_CHARS, extra_json_schema={"format": "date-time"})]
+
 Attempt = Annotated[int, Meta(ge=1, le=MAX_SAFE_INTEGER)]
+
 Progress = Annotated[float, Meta(ge=0, le=100)]
 
 
@@ -165,6 +186,7 @@ _NULL_IS_ABSENT: Final = frozenset(
 )
 
 Message = TaskRequest | TaskResult | TaskUpdate
+
 M = TypeVar("M", TaskRequest, TaskResult, TaskUpdate)
 
 MESSAGE_SHAPES: Final[Mapping[str, type[TaskRequest | TaskResult | TaskUpdate]]] = {
@@ -270,3 +292,178 @@ def read(data: bytes, shape: type[M], most_bytes: int = MAX_RESULT_BYTES) -> M:
     """
     parse = parse_cbor if is_cbor_map(data) else parse_json
     return msgspec.convert(drop_null_fields(parse(data, most_bytes)), shape)
+
+
+# --- arguments of operations ------------------------------------------------------------------
+
+MAX_WHY_ACTIONS: Final = 10_000
+"""Largest number of Actions in one answer of `ccos.why`; more are queried by page."""
+
+WordList = tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...]
+
+ShortWordList = Annotated[
+    tuple[Annotated[str, Meta(min_length=1, max_length=MAX_SKILL_LENGTH)], ...],
+    Meta(max_length=MAX_SKILLS),
+]
+
+GoalText = Annotated[str, Meta(min_length=1, max_length=MAX_REASON)]
+
+NewId = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{ID_PATTERN})$", "minLength": 1})]
+
+OptionalId = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{ID_PATTERN})?$"})]
+
+OptionalAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_PATTERN})?$"})]
+
+OptionalMoment = Annotated[str, Meta(max_length=100, description="RFC 3339; empty: any")]
+
+Cursor = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?:[0-9]{1,16}\.[0-9]{1,16})?$(?!\n)",
+        extra={"reason": OPTIONAL_CURSOR_DESCRIPTION},
+    ),
+]
+
+Count = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
+
+
+class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Arguments of an operation; an unknown name is refused."""
+
+
+class AgentTerms(Arguments, frozen=True, kw_only=True):
+    """Terms of an agent."""
+
+    constraints: WordList = ()
+    locality: WordList = ()
+    """Places where it processes data."""
+    trust: Trust | None = None
+    """Trust in it, T0 to T2; its own word never raises that."""
+    cost: Annotated[float, Meta(ge=0)] = 0.0
+    latency_ms: Annotated[int, Meta(ge=0)] = 0
+    capacity: Annotated[int, Meta(ge=0)] = 0
+    """Largest number of open requests; 0: no limit."""
+
+
+class Register(AgentTerms, frozen=True, kw_only=True):
+    """Skills and terms of an agent, and how it is reached."""
+
+    agent_id: AgentId
+    skills: WordList
+    speaks: tuple[DialectName, ...] = ()
+    """Dialects that it understands; none: unchanged, or ccos."""
+    reach: str = ""
+    """Its address; empty: it polls for its requests."""
+
+
+class Discover(AgentTerms, frozen=True, kw_only=True):
+    """An A2A agent card to be registered."""
+
+    card: dict[str, Any]
+    agent_id: OptionalAgent = ""
+    """Name of the agent; empty: taken from its card."""
+
+
+class GoalArguments(Arguments, frozen=True, kw_only=True):
+    """Requirements by which an agent is chosen."""
+
+    goal: GoalText
+    constraints: ShortWordList = ()
+    skills: ShortWordList = ()
+    """Skills that the agent must have."""
+
+
+class RankQuery(GoalArguments, frozen=True, kw_only=True):
+    """Query of the agents that a goal would go to."""
+
+    after: Annotated[int, Meta(ge=0)] = 0
+    """`next` of the page before."""
+    limit: Count = 20
+
+
+class Delegate(GoalArguments, frozen=True, kw_only=True):
+    """A goal for the agent that is most likely to reach it."""
+
+    intent_id: NewId | None = None
+    """Empty: the hub makes one."""
+    params: dict[str, Any] = {}
+    deadline: OptionalMoment = ""
+    """Time at which requests fail; a request that is made after it gets as much time again."""
+    within_ms: Annotated[int, Meta(ge=WAIT_RANGE_MS[0], le=WAIT_RANGE_MS[1])] | None = None
+    """Instead of it: time limit of each request, from when it is made."""
+    plan_id: OptionalId = ""
+    follows: OptionalId = ""
+    """Intent that it follows up."""
+
+
+class OneIntent(Arguments, frozen=True, kw_only=True):
+    """An intent, by its id."""
+
+    intent_id: IntentId
+
+
+class WhyQuery(OneIntent, frozen=True, kw_only=True):
+    """Query of an intent's causal chain, up to a number of Actions."""
+
+    limit: Annotated[int, Meta(ge=1, le=MAX_WHY_ACTIONS)] = MAX_WHY_ACTIONS
+
+
+class Cancel(Arguments, frozen=True, kw_only=True):
+    """An intent to be cancelled."""
+
+    intent_id: IntentId
+    reason: Annotated[str, Meta(max_length=500)] = ""
+
+
+class IntentQuery(Arguments, frozen=True, kw_only=True):
+    """Query of an intent, and of a page of its history."""
+
+    intent_id: IntentId
+    after: Annotated[int, Meta(ge=0)] = 0
+    """Number of the last entry of the page before."""
+    limit: Count = 200
+
+
+class IntentsQuery(Arguments, frozen=True, kw_only=True):
+    """Query of intents; all filters must match."""
+
+    agent_id: str = ""
+    plan_id: str = ""
+    follows: str = ""
+    open: bool = False
+    after: Annotated[int, Meta(ge=0)] = 0
+    """`next` of the page before."""
+    limit: Count = 50
+
+
+class RequestsQuery(Arguments, frozen=True, kw_only=True):
+    """Query of open requests: the caller's, or another agent's."""
+
+    agent_id: OptionalAgent = ""
+    limit: Count = 20
+
+
+class AgentsQuery(Arguments, frozen=True, kw_only=True):
+    """Query of the registry."""
+
+    skill: str = ""
+    speaks: DialectName | None = None
+    after: str = ""
+    """Last name of the page before."""
+    limit: Count = 100
+
+
+class ActionsQuery(Arguments, frozen=True, kw_only=True):
+    """Query of Actions of the causal chain; all filters must match."""
+
+    intent_id: str = ""
+    plan_id: str = ""
+    agent_id: str = ""
+    type: str = ""
+    parent_id: str = ""
+    """Only Actions that this one caused."""
+    since: OptionalMoment = ""
+    until: OptionalMoment = ""
+    cursor: Cursor = ""
+    """`cursor` of the page before."""
+    limit: Count = 100

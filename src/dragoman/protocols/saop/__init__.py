@@ -1,16 +1,27 @@
-"""SAOP: what an agent thinks, does and observes, turn by turn and live, for everyone to see.
+"""SAOP: live traces of an agent's thoughts, actions and observations, turn by turn.
 
 >>> turn = safe_parse('{"turn_index": 0}', "turn")
 >>> turn.ok, str(turn.issues[0])
-(False, 'agent_id: this is missing')
+(False, 'agent_id: it is missing')
 """
 
 from typing import Any, Final, Literal
 
+from dragoman.protocols.saop.errors import Issue, SaopError
 from dragoman.protocols.saop.operations import dialect
-from dragoman.protocols.saop.schema import Issue, Parsed, RawMessage, SaopError, Schema
+from dragoman.protocols.saop.parse import (
+    TYPES,
+    VERSIONS,
+    EventTypes,
+    Parsed,
+    RawMessage,
+    Schema,
+    Version,
+    VersionedTurnSchema,
+)
 from dragoman.protocols.saop.settings import Choices, MemoryCarryOver
-from dragoman.protocols.saop.shapes import (
+from dragoman.protocols.saop.translate import final_chunk, pulse_command
+from dragoman.protocols.saop.wire import (
     Content,
     Event,
     EventContext,
@@ -23,9 +34,6 @@ from dragoman.protocols.saop.shapes import (
     ToolInvoked,
     TurnEnvelope,
 )
-from dragoman.protocols.saop.translate import final_chunk, pulse_command
-from dragoman.protocols.saop.types import TYPES, EventTypes
-from dragoman.protocols.saop.versions import VERSIONS, Version, VersionedTurnSchema
 
 Kind = Literal["turn", "event", "payload"]
 

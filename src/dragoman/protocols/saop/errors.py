@@ -1,7 +1,28 @@
-"""Our refusal codes -> those of SAOP, which has none of its own: they keep their names."""
+"""Validation issues of SAOP messages, and the refusal codes, which keep their names."""
 
 from typing import Final
 
+from msgspec import Struct
+
 from dragoman.core.errors import REFUSALS
+
+
+class Issue(Struct, frozen=True):
+    """A fault and its path, such as `metadata.confidence`; an empty path is the whole message."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+class SaopError(ValueError):
+    """A message does not fit its schema; `issues` names every place."""
+
+    def __init__(self, issues: tuple[Issue, ...]) -> None:
+        super().__init__("; ".join(map(str, issues)))
+        self.issues = issues
+
 
 REFUSAL_CODES: Final = {code: code for code in REFUSALS}

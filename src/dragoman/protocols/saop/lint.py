@@ -1,12 +1,10 @@
-"""Is this SAOP? For developers of agents and their CI: every finding, with its place."""
+"""Lint a turn, an event or a payload without sending it, for developers of agents and their CI."""
 
 import json
 from typing import Any, Final, cast
 
 from dragoman.engine.operation import LintResult
-from dragoman.protocols.saop.schema import Schema
-from dragoman.protocols.saop.types import TYPES
-from dragoman.protocols.saop.versions import VersionedTurnSchema
+from dragoman.protocols.saop.parse import TYPES, Schema, VersionedTurnSchema
 from dragoman.text.strict_json import get_field
 
 KINDS: Final = ("turn", "event", "payload")

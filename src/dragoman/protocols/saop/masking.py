@@ -1,9 +1,9 @@
-"""Secrets leave a message before anybody keeps it; in thoughts, over the borders of chunks too.
+"""Mask secrets in turns and events before they are stored, also across the borders of chunks.
 
-Ids and times are left alone (S-SAOP-5); all else is looked through, and what SAOP does not know as
-well. Part of a thought is held back where it may be the beginning of a secret: it is kept with the
-chunk that follows, or with the final one. A line of a terminal is kept at once: held back is only
-that a private key has begun, so that the lines that go on with it are masked.
+Ids and times are left alone (S-SAOP-5); everything else is searched, including fields that SAOP
+does not know. The end of a thought chunk that may be the beginning of a secret is carried over:
+it is stored with the next chunk, or with the final one. A terminal line is stored at once; carried
+over is only the fact that a private key has begun, so that the lines that continue it are masked.
 """
 
 import re
@@ -12,10 +12,10 @@ from typing import Any, Final, get_args
 
 from msgspec import Struct
 
-from dragoman.core.events import Status
+from dragoman.core.base import Status
 from dragoman.engine.redaction import Findings
 from dragoman.protocols.saop.settings import Choices
-from dragoman.protocols.saop.shapes import Event, SandboxPulse, ThoughtStream
+from dragoman.protocols.saop.wire import Event, SandboxPulse, ThoughtStream
 from dragoman.text.redact import NO_OPEN_KEY
 
 _TURN_PLAIN_FIELDS: Final = frozenset({"turn_index", "agent_id", "role", "metadata"})

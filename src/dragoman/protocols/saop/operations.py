@@ -1,4 +1,4 @@
-"""Everything that can be asked for in SAOP: keep a turn, keep an event, read both back."""
+"""The SAOP dialect: operations that record turns and events, and those that query them."""
 
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Final, get_args
@@ -7,44 +7,50 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.structs import asdict
 
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_WRITE
+from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Role
 from dragoman.core.ids import TASK_NAME_PATTERN
 from dragoman.core.limits import MAX_PAGE
-from dragoman.core.moments import to_rfc3339
-from dragoman.engine.faults import Fault, fault_from_refusal, validate_shape
-from dragoman.engine.incoming import RawMessage, candidate_messages, truncated_text
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.carry_over import CarryOverTracker
 from dragoman.engine.operation import (
-    Commands,
     Dialect,
     Facts,
+    Fault,
     MessageLimits,
     Operation,
     ParsedMessage,
+    fault_from_refusal,
+    validate_shape,
 )
-from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.traces import trace_page
-from dragoman.engine.reads.turns import (
+from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.queries.traces import (
     OPTIONAL_CURSOR_DESCRIPTION,
     OPTIONAL_CURSOR_PATTERN,
+    trace_page,
     turn_page,
 )
-from dragoman.engine.request import Committed
-from dragoman.engine.rests import CarryOverTracker
-from dragoman.protocols.saop import translate
+from dragoman.engine.raw_message import RawMessage, candidate_messages, truncated_text
+from dragoman.engine.request import Commands, Committed
+from dragoman.protocols.saop import masking, translate
 from dragoman.protocols.saop.errors import REFUSAL_CODES
 from dragoman.protocols.saop.lint import KINDS, detect_kind, lint
+from dragoman.protocols.saop.parse import Parsed
 from dragoman.protocols.saop.render import RENDERERS
-from dragoman.protocols.saop.schema import Parsed
 from dragoman.protocols.saop.settings import Choices
-from dragoman.protocols.saop.shapes import TurnEnvelope
 from dragoman.protocols.saop.translate import SentEvent, SentTurn
+from dragoman.protocols.saop.wire import TurnEnvelope
+
+# --- arguments --------------------------------------------------------------------------------
 
 NAME: Final = "saop"
+
 _ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
+
 _MAX_INLINE_BYTES: Final = 4_096
+
 _MAX_SHOWN_ISSUES: Final = 3
 """Limit of issues named in one sentence."""
 
@@ -70,6 +76,9 @@ class EventQuery(Struct, frozen=True, forbid_unknown_fields=True):
     session_id: str = ""
     after: Annotated[int, Meta(ge=0)] = 0
     limit: PageSize = 500
+
+
+# --- the dialect and its messages -------------------------------------------------------------
 
 
 def dialect(choices: Choices | None = None) -> Dialect:
@@ -163,6 +172,9 @@ def _sender(sent: SentTurn | SentEvent) -> str:
     return sent.event.payload.context().agent
 
 
+# --- recording --------------------------------------------------------------------------------
+
+
 def _operations(choices: Choices) -> Iterator[Operation]:
     carry_overs = CarryOverTracker(choices.tails)
     yield Operation(
@@ -191,7 +203,7 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         ),
         hub_only=True,
         redaction_warnings=lambda sent: sent.masked,
-        carry_over=lambda sent: sent.rests[0] if sent.rests else None,
+        carry_over=lambda sent: sent.carry_overs[0] if sent.carry_overs else None,
         effect=lambda sent, _actor, _facts: translate.transition_commands(sent, choices),
         needs_lookup=_is_large,
         reply=_event_reply,
@@ -279,11 +291,14 @@ def _event_reply(sent: SentEvent, commands: Commands, accepted: Committed) -> An
 
 def _unknown_status(sent: SentEvent) -> Refusal:
     state = sent.event.payload.context().to_state[:40]
-    known = ", ".join(sorted(translate.STATUSES))
+    known = ", ".join(sorted(masking.STATUSES))
     return Refusal(
         "invalid_transition",
         f"{state!a} is no status of a task: the event is only recorded. Statuses are: {known}",
     )
+
+
+# --- queries ----------------------------------------------------------------------------------
 
 
 def _query_operation(

@@ -1,8 +1,8 @@
-"""A task's trace as OpenTelemetry spans (GenAI conventions) in OTLP/JSON, for any collector.
+"""Export a task's trace as OpenTelemetry spans (GenAI conventions) in OTLP/JSON.
 
-One trace for a task: a span `invoke_agent` around all, a span `chat` for each turn, a span
-`execute_tool` for each call of a tool; moves of the task and lines of its terminal are events of
-the first. Ids follow from what they name, so that sending it again gives the same spans.
+One trace for a task: a root span `invoke_agent`, a span `chat` for each turn, a span `execute_tool`
+for each tool call; task transitions and terminal lines are events of the root span. Span ids are
+derived from what they name, so that exporting a trace again gives the same spans.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dragoman.core.moments import parse_nearest_rfc3339
+from dragoman.core.timestamps import parse_nearest_rfc3339
 
 _KIND_INTERNAL: Final = 1
 _KIND_CLIENT: Final = 3

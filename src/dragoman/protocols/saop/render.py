@@ -1,21 +1,21 @@
-"""Which events a reader of SAOP is told about: turns, traces, and every move of a task."""
+"""Events that SAOP renders: turns, traces, entropy, and every transition of a task."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from dragoman.core import events
-from dragoman.core.events import EVENT_NAMES, AnyEvent
-from dragoman.core.states.moves import STATUS_CHANGES
+from dragoman.core import trace
+from dragoman.core.event_table import EVENT_NAMES, AnyEvent
+from dragoman.core.task_state import STATUS_CHANGES
 
 _RENDERED_EVENTS: Final = frozenset(
     {
-        events.TurnRecorded,
-        events.TraceRecorded,
-        events.TraceAnomaly,
-        events.EntropyEscalated,
-        events.EntropySettled,
+        trace.TurnRecorded,
+        trace.TraceRecorded,
+        trace.TraceAnomaly,
+        trace.EntropyEscalated,
+        trace.EntropySettled,
         *STATUS_CHANGES,
     }
 )

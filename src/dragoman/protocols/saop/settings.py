@@ -1,13 +1,12 @@
-"""What SAOP is handed: settings, the redactor, and what is held back between two chunks."""
+"""Settings of SAOP, with the redactor and the carry-over between chunks that it is handed."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct, field
 
-from dragoman.engine.rests import CarryOverStore, IsRecorded, StoredCarryOver
-from dragoman.protocols.saop.types import TYPES, EventTypes
-from dragoman.protocols.saop.versions import VersionedTurnSchema
+from dragoman.engine.carry_over import CarryOverStore, IsRecorded, StoredCarryOver
+from dragoman.protocols.saop.parse import TYPES, EventTypes, VersionedTurnSchema
 from dragoman.text.redact import Redactor
 
 TRACE_LEASE_MS: Final = 1_200_000

@@ -1,4 +1,4 @@
-"""What a turn and an event ask the core for."""
+"""Translate turns and events to commands."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from dragoman.core.commands import RecordTrace, RecordTurn, RequestTransition
-from dragoman.core.events import Status
-from dragoman.engine.operation import Commands
+from dragoman.core.base import Status
+from dragoman.core.trace import RecordTrace, RecordTurn, RequestTransition
+from dragoman.engine.carry_over import CarryOver, CarryOverTracker
 from dragoman.engine.redaction import redaction_warnings
-from dragoman.engine.rests import CarryOver, CarryOverTracker
+from dragoman.engine.request import Commands
 from dragoman.protocols.saop.masking import (
     STATUSES,
     carry_over_key,
@@ -20,7 +20,7 @@ from dragoman.protocols.saop.masking import (
     parse_carry_over_key,
 )
 from dragoman.protocols.saop.settings import Choices
-from dragoman.protocols.saop.shapes import (
+from dragoman.protocols.saop.wire import (
     Event,
     SandboxPulse,
     SaopRole,
@@ -28,7 +28,7 @@ from dragoman.protocols.saop.shapes import (
     ThoughtStream,
     TurnEnvelope,
 )
-from dragoman.text.uuid8 import uuid8
+from dragoman.text.digest import uuid8
 
 
 class SentTurn(Struct, frozen=True):

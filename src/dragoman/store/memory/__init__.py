@@ -2,4 +2,6 @@
 
 from dragoman.store.memory.store import MemoryStore
 
-__all__ = ["MemoryStore"]
+__all__ = [
+    "MemoryStore",
+]

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from msgspec import json
 from msgspec.structs import asdict, replace
 
-from dragoman.core.events import EVENT_NAMES, TaskClaimed
+from dragoman.core.attempt_state import TaskClaimed
+from dragoman.core.event_table import EVENT_NAMES
 from dragoman.engine.ports import Changes, IdempotencyRecord, StreamRow
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.logs import LogRow
-from dragoman.ledger.records import HandoffRow
-from dragoman.text.words import Words
+from dragoman.ledger.indexes import HandoffRow, LogRow
+from dragoman.text.search_terms import Words
 
 _CLAIMED = EVENT_NAMES[TaskClaimed]
 

@@ -2,4 +2,6 @@
 
 from dragoman.store.postgres.store import PostgresStore
 
-__all__ = ["PostgresStore"]
+__all__ = [
+    "PostgresStore",
+]

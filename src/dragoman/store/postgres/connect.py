@@ -1,4 +1,4 @@
-"""Where a PostgreSQL is, and connections to it: each in our schema, none that waits for ever."""
+"""The address of a PostgreSQL, and connections to it: each in our schema, with timeouts."""
 
 import re
 from itertools import chain
@@ -10,9 +10,8 @@ from msgspec import Struct
 from psycopg.conninfo import conninfo_to_dict
 
 from dragoman.core.errors import SettingsError
-from dragoman.store.postgres.binary import scalar
-from dragoman.store.postgres.faults import connect_error, store_error
-from dragoman.store.postgres.wire import Call, Pipeline
+from dragoman.store.postgres.errors import connect_error, store_error
+from dragoman.store.postgres.pipeline import Call, Pipeline, scalar
 
 DEFAULT_SCHEMA = "dragoman"
 IDLE_TIMEOUT_MS = 30_000

@@ -1,4 +1,4 @@
-"""A schema is ours, and has the tables of this version: made, brought up to date, or refused."""
+"""Schema version of a PostgreSQL schema: created, migrated to this release, or refused."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ from psycopg import sql
 
 from dragoman.core.errors import StoreCorrupt, StoreUnavailable
 from dragoman.store.postgres.connect import Address
-from dragoman.store.sql_files import load_migrations
+from dragoman.store.sql import load_migrations
 
 MIGRATIONS = load_migrations("dragoman.store.postgres")
 

@@ -1,4 +1,4 @@
-"""A schema that grows under another name, and takes its own when it is complete."""
+"""A schema that is restored under another name, and takes its own when it is complete."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from psycopg import sql
 
 from dragoman.store.postgres.connect import Address, connect, parse_url
-from dragoman.store.postgres.faults import store_error
+from dragoman.store.postgres.errors import store_error
 from dragoman.store.postgres.migrate import schema_version
 from dragoman.store.postgres.store import PostgresStore
 

@@ -10,17 +10,20 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import StoreError, StoreLost, StoreUnavailable
 from dragoman.engine.ports import IntegrityReport, StreamRow, TaskQuery, Transaction
-from dragoman.store.postgres.binary import Scalar, numbers, scalar, texts
 from dragoman.store.postgres.connect import IDLE_TIMEOUT_MS, Address, connect, parse_url
-from dragoman.store.postgres.faults import RECOUNT_ADVICE, store_error
+from dragoman.store.postgres.errors import RECOUNT_ADVICE, store_error
 from dragoman.store.postgres.migrate import migrate
-from dragoman.store.postgres.readers import QUERIES, PostgresReads
-from dragoman.store.postgres.session import PostgresTransaction, version_check
-from dragoman.store.postgres.snapshot import PostgresSnapshot, open_snapshot
-from dragoman.store.postgres.wire import Call, Pipeline
-from dragoman.store.postgres.words import tsvector
-from dragoman.store.readers import MAX_POSITION, SqlSecretFingerprint
-from dragoman.text.words import Words
+from dragoman.store.postgres.pipeline import Call, Pipeline, Scalar, numbers, scalar, texts
+from dragoman.store.postgres.reads import (
+    QUERIES,
+    PostgresReads,
+    PostgresSnapshot,
+    open_snapshot,
+    tsvector,
+)
+from dragoman.store.postgres.transaction import PostgresTransaction, version_check
+from dragoman.store.sql import MAX_POSITION, SqlSecretFingerprint
+from dragoman.text.search_terms import Words
 
 T = TypeVar("T")
 

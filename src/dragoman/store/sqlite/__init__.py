@@ -2,4 +2,6 @@
 
 from dragoman.store.sqlite.store import SqliteStore
 
-__all__ = ["SqliteStore"]
+__all__ = [
+    "SqliteStore",
+]

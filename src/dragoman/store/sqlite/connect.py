@@ -1,4 +1,4 @@
-"""Connections to the file: the one that writes, and those that read beside it."""
+"""Connections to the file: one that writes, those that read beside it; a check of its length."""
 
 import os
 from collections.abc import Callable
@@ -8,16 +8,72 @@ from time import monotonic
 
 import apsw
 
-from dragoman.core.errors import StoreUnavailable
+from dragoman.core.errors import StoreCorrupt, StoreUnavailable
 from dragoman.store.sqlite.driver import DRIVER_ERRORS, Connection, open_database
-from dragoman.store.sqlite.faults import BUSY_TIMEOUT_MS, store_error
-from dragoman.store.sqlite.length import check_file_length
+from dragoman.store.sqlite.errors import BUSY_TIMEOUT_MS, store_error
 from dragoman.store.sqlite.migrate import migrate
 
+# --- length of the file -----------------------------------------------------------------------
+
+_JOURNALS = ("-wal", "-journal")
+
+
+def check_file_length(connection: Connection, path: Path) -> None:
+    """Raise StoreCorrupt if nobody writes to the file and it is shorter than its header says.
+
+    SQLite reads a truncated last page as zeros, and goes on. Beside a journal nothing can be said:
+    it may hold pages that the file does not have yet. Only sizes are asked for: if this process
+    opened and closed the file itself, the locks of all its connections would be gone.
+    """
+    missing = _missing_bytes(connection, path)
+    # A process that has just closed the file may have written to it between the two checks.
+    if missing and _missing_bytes(connection, path) == missing:
+        raise StoreCorrupt(
+            f"{path} is truncated (bytes missing: {missing}): it was cut, or not copied "
+            "completely; "
+            "nothing was written. Keep the file as it is; copy it again, or make a new directory "
+            "out of a backup: `dragoman restore FILE --data NEW`"
+        )
+
+
+def _missing_bytes(connection: Connection, path: Path) -> int:
+    """The number of missing bytes, as far as can be known."""
+    expected = connection.pragma("page_count") * connection.pragma("page_size")
+    return 0 if has_journal(path) else max(0, expected - file_size(path))
+
+
+def has_journal(path: Path) -> bool:
+    """True if committed data may be in a journal beside the file."""
+    return any(file_size(path.with_name(path.name + end)) for end in _JOURNALS)
+
+
+def file_size(path: Path) -> int:
+    """The size of a file; 0 if it does not exist."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise unreadable_file(path, error) from error
+
+
+def unreadable_file(path: Path, error: OSError) -> StoreUnavailable:
+    """The error for a file whose size cannot be read."""
+    return StoreUnavailable(
+        f"{path} cannot be examined ({error.strerror}), so the database may be incomplete; nothing "
+        "is shown. Check its permissions and the disk"
+    )
+
+
+# --- connections ------------------------------------------------------------------------------
+
 _MIN_SQLITE = (3, 51, 3)
+
 _WAL_SIZE_LIMIT = 64 * 1024 * 1024
+
 WAL_PAGES = 8_000
 """After so many pages (32 MiB) the next commit copies what the copier has not."""
+
 _CACHE_KIB = 8 * 1024
 """Small, because a commit that has split a page scans all cached pages; the system caches the rest.
 """

@@ -1,4 +1,4 @@
-"""What we use of apsw, with types that a checker can follow: rows are whatever the query says."""
+"""Typed protocols for the part of apsw that we use; rows are whatever the query selects."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,10 +1,10 @@
-"""A file is ours, and has the tables of this version: made, brought up to date, or refused."""
+"""Schema version of a file: created, migrated to this release, or refused."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from dragoman.core.errors import StoreCorrupt, StoreUnavailable
-from dragoman.store.sql_files import load_migrations
+from dragoman.store.sql import load_migrations
 from dragoman.store.sqlite.driver import Connection
 
 APPLICATION_ID = int.from_bytes(b"DRGM", "big")

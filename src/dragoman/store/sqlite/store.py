@@ -1,16 +1,17 @@
 """The SQLite store: one writer, and readers beside it that never wait for it."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 
 import apsw
 
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import IntegrityReport, StreamRow, TaskQuery, Transaction
-from dragoman.store.readers import MAX_POSITION, SqlSecretFingerprint
+from dragoman.store.sql import MAX_POSITION, SqlSecretFingerprint
 from dragoman.store.sqlite.connect import (
     FileIdentity,
     allow_wal_removal,
@@ -19,20 +20,60 @@ from dragoman.store.sqlite.connect import (
     open_writer,
 )
 from dragoman.store.sqlite.driver import DRIVER_ERRORS, Connection
-from dragoman.store.sqlite.faults import commit_error, store_error
-from dragoman.store.sqlite.inspection import check_integrity
-from dragoman.store.sqlite.log import WalCopier
+from dragoman.store.sqlite.errors import commit_error, store_error
 from dragoman.store.sqlite.migrate import check_version
-from dragoman.store.sqlite.readers import SqliteReads
-from dragoman.store.sqlite.session import QUERIES, IndexRows, SqliteTransaction, stream_row
-from dragoman.store.sqlite.snapshot import SqliteSnapshot, open_snapshot
-from dragoman.store.sqlite.still import (
+from dragoman.store.sqlite.read_only import (
     Readers,
     SharedReaders,
     is_write_error,
     open_readers_read_only,
 )
-from dragoman.text.words import Words
+from dragoman.store.sqlite.reads import SqliteReads, SqliteSnapshot, open_snapshot
+from dragoman.store.sqlite.transaction import QUERIES, IndexRows, SqliteTransaction, stream_row
+from dragoman.store.sqlite.wal_copier import WalCopier
+from dragoman.text.search_terms import Words
+
+# --- integrity check --------------------------------------------------------------------------
+
+_MAX_FINDINGS = 100
+
+_PROGRESS_STEPS = 1_000
+"""Steps between two looks at the clock: a few dozen times a second, or more often."""
+
+_NO_DAMAGE = ("ok", "*** in database main ***")
+"""The output when nothing is wrong, and the line before findings."""
+
+
+def check_integrity(readers: Readers, path: Path, seconds: float | None) -> IntegrityReport:
+    """Check every page, row and index of the file, for at most so many seconds; None: no limit."""
+    reader = readers.open()
+    try:
+        found = _run_integrity_check(reader, seconds)
+    except apsw.InterruptError:
+        return IntegrityReport(is_complete=False)
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        return IntegrityReport((str(error),))
+    except DRIVER_ERRORS as error:
+        raise store_error(error, path) from error
+    finally:
+        reader.close(True)
+    readers.check_unchanged()
+    return IntegrityReport(tuple(_parse_findings(found)))
+
+
+def _parse_findings(found: list[tuple[str]]) -> Iterator[str]:
+    for (text,) in found:
+        yield from (line for line in text.splitlines() if line not in _NO_DAMAGE)
+
+
+def _run_integrity_check(reader: Connection, seconds: float | None) -> list[tuple[str]]:
+    if seconds is not None:
+        end = monotonic() + seconds
+        reader.set_progress_handler(lambda: monotonic() >= end, _PROGRESS_STEPS)
+    return reader.execute(f"PRAGMA integrity_check({_MAX_FINDINGS})").fetchall()
+
+
+# --- the store --------------------------------------------------------------------------------
 
 T = TypeVar("T")
 

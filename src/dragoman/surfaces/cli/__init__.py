@@ -1,1 +1,1 @@
-"""The command line."""
+"""Command line: every command, its options, and how results are printed."""

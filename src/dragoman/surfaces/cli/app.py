@@ -1,8 +1,9 @@
-"""The `dragoman` command: its root, its commands, and what becomes of a call that goes wrong."""
+"""Root of the `dragoman` command: runs one command and turns failures into exit codes."""
 
 import os
+import select
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -11,19 +12,41 @@ import typer
 from typer.core import TyperGroup
 
 import dragoman
-from dragoman.surfaces.cli.call import CommandContext, SharedOptions, UsageError, raise_usage_error
-from dragoman.surfaces.cli.commands import build_root
-from dragoman.surfaces.cli.place import CliWiring
-from dragoman.surfaces.cli.screen import OutputClosed, OutputError, Screen
-from dragoman.surfaces.cli.values import FastGroup
-from dragoman.surfaces.cli.verb import (
+from dragoman.surfaces.cli.arguments import FastGroup
+from dragoman.surfaces.cli.command import (
     AsOption,
     JsonOption,
     NowOption,
     StoreOption,
     print_help_without_subcommand,
 )
-from dragoman.surfaces.cli.waiting import PollPause, pause_while_reader_listens
+from dragoman.surfaces.cli.commands import build_root
+from dragoman.surfaces.cli.context import (
+    CommandContext,
+    SharedOptions,
+    UsageError,
+    raise_usage_error,
+)
+from dragoman.surfaces.cli.data_directory import CliWiring
+from dragoman.surfaces.cli.render import OutputClosed, OutputError, Screen
+
+# --- waiting for more entries -----------------------------------------------------------------
+
+_PAUSE_MS = 200
+
+PollPause = Callable[[], bool]
+"""Pauses; False when polling should stop."""
+
+
+def pause_while_reader_listens(stream: TextIO) -> PollPause:
+    """Make a pause of 200 ms that ends polling when the reader closes the stream."""
+    poll = select.poll()
+    # No event is registered: poll reports a closed peer all the same.
+    poll.register(stream.fileno(), 0)
+    return lambda: not poll.poll(_PAUSE_MS)
+
+
+# --- command ----------------------------------------------------------------------------------
 
 _NAME = "dragoman"
 
@@ -57,35 +80,6 @@ def main(wiring: CliWiring, args: Sequence[str], out: TextIO, err: TextIO, wait:
         _print_usage_error(error, context.err)
         return error.exit_code
     return code if isinstance(code, int) else 0
-
-
-_TEXT_OPTIONS = frozenset({"--body", "--reason", "--subject"})
-_TEXT_COMMANDS = frozenset({"create", "log"})
-
-
-def _check_no_empty_names(args: Sequence[str]) -> None:
-    """Refuse empty names, which come from unset variables and must not mean everyone."""
-    arguments = list(_split_assignments(args))
-    for previous, argument in zip(("", *arguments), arguments, strict=False):
-        is_text = previous in _TEXT_OPTIONS or (
-            not previous.startswith("-") and not _TEXT_COMMANDS.isdisjoint(args)
-        )
-        if not argument and not is_text:
-            raise_usage_error(
-                f"an empty argument stands after {previous or _NAME}: is a variable not set?"
-            )
-
-
-def _split_assignments(args: Sequence[str]) -> Iterator[str]:
-    """Split `--option=` into option and empty value; arguments behind `--` are no options."""
-    options = args[: args.index("--")] if "--" in args else args
-    for argument in options:
-        yield from (
-            (argument[:-1], "")
-            if argument.startswith("--") and argument.endswith("=")
-            else (argument,)
-        )
-    yield from args[len(options) :]
 
 
 @cache
@@ -146,7 +140,39 @@ def _root(
     """
     del version
     print_help_without_subcommand(ctx)
-    ctx.obj = ctx.obj.saying(SharedOptions(data, store, json, now, speaker))
+    ctx.obj = ctx.obj.with_options(SharedOptions(data, store, json, now, speaker))
+
+
+# --- arguments and streams --------------------------------------------------------------------
+
+_TEXT_OPTIONS = frozenset({"--body", "--reason", "--subject"})
+
+_TEXT_COMMANDS = frozenset({"create", "log"})
+
+
+def _check_no_empty_names(args: Sequence[str]) -> None:
+    """Refuse empty names, which come from unset variables and must not mean everyone."""
+    arguments = list(_split_assignments(args))
+    for previous, argument in zip(("", *arguments), arguments, strict=False):
+        is_text = previous in _TEXT_OPTIONS or (
+            not previous.startswith("-") and not _TEXT_COMMANDS.isdisjoint(args)
+        )
+        if not argument and not is_text:
+            raise_usage_error(
+                f"an empty argument stands after {previous or _NAME}: is a variable not set?"
+            )
+
+
+def _split_assignments(args: Sequence[str]) -> Iterator[str]:
+    """Split `--option=` into option and empty value; arguments behind `--` are no options."""
+    options = args[: args.index("--")] if "--" in args else args
+    for argument in options:
+        yield from (
+            (argument[:-1], "")
+            if argument.startswith("--") and argument.endswith("=")
+            else (argument,)
+        )
+    yield from args[len(options) :]
 
 
 def _make_printable(stream: TextIO | None) -> TextIO:

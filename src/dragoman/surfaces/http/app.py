@@ -1,4 +1,4 @@
-"""The application: every endpoint of every room at its address, behind the guard."""
+"""ASGI application: every endpoint at its path, behind the authentication middleware."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
@@ -8,30 +8,26 @@ import msgspec
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dragoman.surfaces.http import (
+from dragoman.surfaces.http.auth import AuthMiddleware
+from dragoman.surfaces.http.context import AppContext
+from dragoman.surfaces.http.deps import HttpDeps
+from dragoman.surfaces.http.disconnect import receive_until_half_close
+from dragoman.surfaces.http.endpoint import Endpoint, EndpointApp
+from dragoman.surfaces.http.errors import problem_error
+from dragoman.surfaces.http.openapi import build_document, document_endpoints
+from dragoman.surfaces.http.raw_writer import http10_adapter
+from dragoman.surfaces.http.routes import (
     actions,
     agents,
-    do,
     events,
     handoffs,
     health,
+    internal,
     messages,
-    say,
-    signed,
-    stream,
     tasks,
     traces,
     work,
 )
-from dragoman.surfaces.http.door import HttpDeps
-from dragoman.surfaces.http.endpoint import Endpoint, EndpointApp
-from dragoman.surfaces.http.guard import AuthMiddleware
-from dragoman.surfaces.http.hearing import receive_until_half_close
-from dragoman.surfaces.http.line import http10_adapter
-from dragoman.surfaces.http.office import AppContext
-from dragoman.surfaces.http.openapi import build_document
-from dragoman.surfaces.http.pages import document_endpoints
-from dragoman.surfaces.http.problems import problem_error
 
 _ROUTES = (
     *tasks.ENDPOINTS,
@@ -40,11 +36,11 @@ _ROUTES = (
     *handoffs.ENDPOINTS,
     *agents.ENDPOINTS,
     *events.ENDPOINTS,
-    *stream.STREAM_ENDPOINTS,
+    *events.STREAM_ENDPOINTS,
     *work.ENDPOINTS,
-    *signed.ENDPOINTS,
-    *do.DO_ENDPOINTS,
-    *say.SAY_ENDPOINTS,
+    *messages.ENDPOINTS,
+    *internal.DO_ENDPOINTS,
+    *internal.SAY_ENDPOINTS,
     *health.ENDPOINTS,
 )
 

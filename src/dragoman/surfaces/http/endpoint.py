@@ -1,7 +1,7 @@
-"""One thing that can be asked for over HTTP: address, shapes and handler in one place.
+"""Endpoints: path, shapes and handler of one HTTP operation in one place.
 
-What an endpoint is given is checked here against its shapes, so a handler sees only what fits; the
-same shapes are what OpenAPI publishes.
+A request is checked here against the shapes of its endpoint, so a handler sees only valid values;
+the same shapes are published as OpenAPI.
 """
 
 import asyncio
@@ -17,23 +17,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dragoman.core.actors import Actor
+from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import check_key
-from dragoman.engine.identity import Principal
-from dragoman.surfaces.http.limits import read_body
-from dragoman.surfaces.http.office import AppContext, Call
-from dragoman.surfaces.http.problems import (
+from dragoman.engine.auth import Principal
+from dragoman.surfaces.http.context import AppContext, Call
+from dragoman.surfaces.http.errors import (
     HttpProblem,
     encode,
     problem_error,
     problem_from_json_error,
     problem_from_refusal,
 )
-from dragoman.text.nearest import suggest_or_list
-from dragoman.text.shape_words import shape_fault
+from dragoman.surfaces.http.limits import read_body
+from dragoman.text.error_messages import shape_fault
 from dragoman.text.strict_cbor import encode_cbor, is_cbor_map, parse_cbor
 from dragoman.text.strict_json import MAX_BYTES, StrictJsonError, parse_json
+from dragoman.text.suggest import suggest_or_list
 
 JSON = "application/json"
 CBOR = "application/cbor"

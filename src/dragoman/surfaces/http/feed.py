@@ -1,8 +1,8 @@
-"""The newest entries of the ledger for all who wait: read once, encoded once, handed to everyone.
+"""Feed: the newest entries of the ledger, read once, encoded once and fanned out to all waiters.
 
-One follower per process reads on after every hint, while there is anybody who waits. It keeps the
-newest frames; whoever is further behind reads the ledger itself. A reader costs one cursor, however
-slow it is, and never slows the follower; of very many, each is told as often as `turns` has it.
+One follower per process reads on after every commit hint, while there are waiters. It keeps the
+newest frames; a reader that is further behind reads the ledger itself. A reader costs one cursor,
+however slow it is, and never slows the follower. Many waiters are woken in batches.
 """
 
 import asyncio
@@ -12,34 +12,117 @@ from contextlib import asynccontextmanager
 
 from msgspec import Raw, Struct
 
-from dragoman.engine.handle import OnCommit
-from dragoman.engine.hints import CommitHints
 from dragoman.engine.ports import Store
-from dragoman.engine.shown.tasks import addressees, encode, entry_resource
-from dragoman.engine.tail import RecentEntries
+from dragoman.engine.schemas.tasks import addressees, encode, entry_resource
+from dragoman.engine.subscribe import CommitHints, OnCommit, RecentEntries
 from dragoman.ledger.entry import Entry
-from dragoman.surfaces.http.line import EncodedChunk, encode_chunk
-from dragoman.surfaces.http.problems import problem_error
-from dragoman.surfaces.http.seat import Waiter, call_in_loop
-from dragoman.surfaces.http.turns import WakeupBatcher
+from dragoman.surfaces.http.errors import problem_error
+from dragoman.surfaces.http.raw_writer import EncodedChunk, encode_chunk
+from dragoman.surfaces.http.waiter import Waiter, call_in_loop
+
+# --- waking waiters in batches ----------------------------------------------------------------
+
+MAX_UNBATCHED = 128
+"""Up to so many waiters are woken at once, without batches."""
+
+BATCH_SIZE = 32
+"""Waiters of a batch."""
+
+_PAUSE_FACTOR = 4
+"""Pause after a batch, as a multiple of its cost: a fifth of the loop is for waking."""
+
+_MAX_PAUSE_S = 0.1
+
+
+class WakeupBatcher:
+    """Wakes waiters in batches, so that a crowd never takes the whole event loop.
+
+    However often the ledger grows, every blocked waiter is woken once in a round, and a round
+    begins when the one before is over. The cost of a batch is measured, and then the loop is left
+    to others for several times as long. A busy waiter is not woken and costs nothing: it compares
+    its position with the head of the feed before it blocks again.
+    """
+
+    def __init__(self, waiters: Collection[Waiter], blocked: Collection[Waiter]) -> None:
+        self._waiters = waiters
+        self._blocked = blocked
+        """Read when a round begins; a waiter that comes or goes meanwhile is in the next one, or
+        not."""
+        self._wakes_all = False
+        self._requested: dict[Waiter, None] = {}
+        self._round: list[Waiter] = []
+        self._is_running = False
+
+    @property
+    def is_crowded(self) -> bool:
+        """Return whether there are so many waiters that they are woken in batches."""
+        return len(self._waiters) > MAX_UNBATCHED
+
+    def wake_all(self) -> None:
+        """Wake all blocked waiters; a few at once, a crowd in batches."""
+        if self.is_crowded:
+            self._wakes_all = True
+            self._start()
+            return
+        for waiter in self._blocked:
+            waiter.notify()
+
+    def wake_one(self, waiter: Waiter) -> None:
+        """Wake a waiter that has more to do."""
+        self._requested[waiter] = None
+        self._start()
+
+    def _start(self) -> None:
+        if not self._is_running:
+            self._is_running = True
+            self._wake_batch(asyncio.get_running_loop())
+
+    def _wake_batch(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._round:
+            self._round = [*(self._blocked if self._wakes_all else self._requested)]
+            self._wakes_all = False
+            self._requested.clear()
+        if not self._round:
+            self._is_running = False
+            return
+        started_at = loop.time()
+        for waiter in self._round[-BATCH_SIZE:]:
+            waiter.notify()
+        del self._round[-BATCH_SIZE:]
+        # In the next pass of the loop they run and write; in the one after that they are done.
+        loop.call_soon(loop.call_soon, self._pause, loop, started_at)
+
+    def _pause(self, loop: asyncio.AbstractEventLoop, started_at: float) -> None:
+        pause_s = min(_PAUSE_FACTOR * (loop.time() - started_at), _MAX_PAUSE_S)
+        loop.call_later(pause_s, self._wake_batch, loop)
+
+
+# --- following the ledger ---------------------------------------------------------------------
 
 PAGE_SIZE = 500
+
 _OLD_PAGE_SIZE = 50
 """Entries of a page that are read at a time where they are old: each may have sixteen megabytes,
 and no more than one such goes out in one write."""
+
 KEPT_FRAMES = 8_192
 """Newest frames that are kept; up to twice as many until the oldest are dropped."""
+
 KEPT_BYTES = 8 * 1024 * 1024
 """Bytes of the newest frames that are kept, in the same way."""
+
 MAX_WRITE_BYTES = 128 * 1024
 """Size of one write, unless a single frame is larger."""
+
 _READ_INTERVAL_S = 0.006
 """Minimum interval between two reads of a growing ledger: waking all readers is what costs, not how
 much they are sent. An entry that comes after a pause is sent at once. The interval is fixed and not
 proportional to the cost of a round: what holds up the hub would then hold up the readers for
 several times as long."""
+
 _MAX_CATCH_UPS = 2
 """Readers far behind that read the ledger at the same time; the others wait for a slot."""
+
 _MAX_SHARED_CHUNKS = 64
 """Joined chunks that are kept for other readers at the same position, until the ledger grows."""
 
@@ -49,6 +132,7 @@ READY_EVENTS = frozenset(
 """Events after which there may be work for a long poll that found none before."""
 
 _DATA = b"\ndata: "
+
 _log = logging.getLogger("dragoman.http")
 
 

@@ -1,13 +1,23 @@
-"""How much and how often: token buckets for callers, and bodies that are neither long nor slow."""
+"""Limits of callers: request rate (token buckets), size and speed of a body, open streams."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from math import ceil
 
 from starlette.types import Receive
 
-from dragoman.surfaces.http.door import Timeouts
-from dragoman.surfaces.http.problems import problem_error
+from dragoman.core.errors import Refusal
+from dragoman.engine.auth import Authenticator, Principal
+from dragoman.engine.subscribe import CommitHints
+from dragoman.surfaces.http.deps import Timeouts
+from dragoman.surfaces.http.errors import problem_error
+from dragoman.surfaces.http.waiter import call_in_loop
+
+# --- rates and bodies -------------------------------------------------------------------------
 
 MAX_BUCKETS = 10_000
 
@@ -106,3 +116,107 @@ def _too_large(size: int, max_bytes: int) -> Exception:
         "message_too_large",
         f"the request has {size} bytes or more; at most {max_bytes} are taken (http.max_body)",
     )
+
+
+# --- open streams -----------------------------------------------------------------------------
+
+MAX_STREAMS = 256
+"""Streams and long polls of one caller that may be open at a time; the owner is not limited."""
+
+VIA = "http"
+
+_log = logging.getLogger("dragoman.http")
+
+CloseStream = Callable[[], None]
+
+
+def _no_check() -> None:
+    """Check nothing, while no stream is open."""
+
+
+class StreamLimits:
+    """Counts open streams per caller, and closes them when their token ends.
+
+    Tokens are checked when something happened to an agent (`on_commit`), and at an interval,
+    because a token may expire.
+    """
+
+    def __init__(self, identity: Authenticator, hints: CommitHints, interval_s: float) -> None:
+        self._identity = identity
+        self._hints = hints
+        self._interval_s = interval_s
+        self._open_streams: Counter[str] = Counter()
+        self._closers: dict[object, tuple[str, CloseStream]] = {}
+        """Open stream -> its token, and how to close it."""
+        self._watcher: asyncio.Task[None] | None = None
+        self._check_soon: Callable[[], None] = _no_check
+
+    def on_commit(self, streams: Collection[str]) -> None:
+        """Check tokens soon, if an agent is among these streams of the ledger. (An `OnCommit`.)"""
+        if any(stream.startswith("agent:") for stream in streams):
+            self._check_soon()
+
+    @contextmanager
+    def admit(self, principal: Principal, token: str, close: CloseStream) -> Generator[None]:
+        """Count a stream inside the block; `close` is called in the loop when its token ends.
+
+        HttpProblem if the caller has too many already.
+        """
+        if principal.is_owner:
+            yield
+            return
+        label, stream = principal.actor.label, object()
+        if self._open_streams[label] >= MAX_STREAMS:
+            raise problem_error(
+                "too_many_waiting",
+                f"{label} has {MAX_STREAMS} streams and waits open, which is the most: end some of "
+                "them, or share one stream",
+            )
+        self._open_streams[label] += 1
+        self._closers[stream] = (token, close)
+        if self._watcher is None or self._watcher.done():
+            self._watcher = asyncio.create_task(self._watch_tokens())
+        try:
+            yield
+        finally:
+            del self._closers[stream]
+            self._open_streams[label] -= 1
+            if not self._open_streams[label]:
+                del self._open_streams[label]
+            if not self._closers:
+                self._watcher.cancel()
+                self._watcher = None
+
+    async def _watch_tokens(self) -> None:
+        wake = asyncio.Event()
+        self._check_soon = partial(call_in_loop, asyncio.get_running_loop(), wake.set)
+        unsubscribe = self._hints.subscribe(self.on_commit)
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(self._interval_s):
+                        await wake.wait()
+                except TimeoutError:
+                    pass
+                wake.clear()
+                await self._close_expired()
+        finally:
+            unsubscribe()
+
+    async def _close_expired(self) -> None:
+        tokens = {token for token, _ in self._closers.values()}
+        try:
+            expired = await asyncio.to_thread(self._expired_tokens, tokens)
+        except Exception:  # noqa: BLE001  a store that does not answer closes no streams
+            _log.exception("the tokens of open streams cannot be checked; trying again")
+            return
+        for token, close in tuple(self._closers.values()):
+            if token in expired:
+                close()
+
+    def _expired_tokens(self, tokens: Collection[str]) -> set[str]:
+        return {
+            token
+            for token in tokens
+            if isinstance(self._identity.authenticate(token, VIA), Refusal)
+        }

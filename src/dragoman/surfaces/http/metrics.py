@@ -1,11 +1,11 @@
-"""Figures for Prometheus, in its text format; counted here, told at /metrics."""
+"""Metrics of the hub in the text format of Prometheus, served at /metrics."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
-from dragoman.core.events import Status
-from dragoman.engine.trouble import HealthProblem
+from dragoman.core.base import Status
+from dragoman.engine.health import HealthProblem
 
 PROMETHEUS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

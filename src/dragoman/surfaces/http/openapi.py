@@ -1,16 +1,30 @@
-"""OpenAPI 3.1, written from the table of endpoints and the shapes that they check."""
+"""OpenAPI 3.1, generated from the endpoints and their shapes, and the page that shows it
+offline.
+"""
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from http import HTTPStatus
 from itertools import chain
+from pathlib import Path
+from re import DOTALL, findall
 from typing import Any, cast
 
 import msgspec
+from starlette.responses import Response
 
-from dragoman.surfaces.http.endpoint import CBOR, JSON, Endpoint
-from dragoman.surfaces.http.names import AGENT_PATH_PATTERN, HANDOFF_PATH_PATTERN, TASK_PATH_PATTERN
-from dragoman.surfaces.http.problems import PROBLEM_MEDIA_TYPE, STATUS_BY_CODE, Problem
+from dragoman.surfaces.http.context import Call
+from dragoman.surfaces.http.endpoint import CBOR, JSON, Endpoint, respond_with_etag
+from dragoman.surfaces.http.errors import PROBLEM_MEDIA_TYPE, STATUS_BY_CODE, Problem
+from dragoman.surfaces.http.parameters import (
+    AGENT_PATH_PATTERN,
+    HANDOFF_PATH_PATTERN,
+    TASK_PATH_PATTERN,
+)
+
+# --- the document -----------------------------------------------------------------------------
 
 _REF = "#/components/schemas/{name}"
 
@@ -20,21 +34,25 @@ _IDEMPOTENCY_KEY = {
     "description": "A repeated key changes nothing and returns the first response.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[ -~]+$"},
 }
+
 _LAST_EVENT = {
     "name": "Last-Event-ID",
     "in": "header",
     "description": "Position after which the stream resumes.",
     "schema": {"type": "string", "pattern": "^[0-9]{1,16}$"},
 }
+
 _IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
     "description": "`ETag` of the copy that the caller has: 304 while it is unchanged.",
     "schema": {"type": "string"},
 }
+
 _ETAG = {
     "ETag": {"description": "Changes with the content.", "schema": {"type": "string"}},
 }
+
 _LOCATION = {
     "Location": {"description": "URL of the new resource.", "schema": {"type": "string"}},
 }
@@ -230,3 +248,59 @@ def _operation_id(endpoint: Endpoint) -> str:
 def _tag(endpoint: Endpoint) -> str:
     first = endpoint.path.removeprefix("/v1/").strip("/").partition("/")[0]
     return first if endpoint.path.startswith("/v1/") else "hub"
+
+
+# --- the page ---------------------------------------------------------------------------------
+
+_DOCS_PAGE = (Path(__file__).parent / "page.html").read_bytes()
+
+
+def _csp_hash(tag: str) -> str:
+    """Return the hash of the page's text between these tags, for its content security policy."""
+    (inside,) = findall(rb"<%b>(.*?)</%b>" % (tag.encode(), tag.encode()), _DOCS_PAGE, DOTALL)
+    return f"'sha256-{b64encode(sha256(inside).digest()).decode()}'"
+
+
+_CONTENT_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        f"script-src {_csp_hash('script')}",
+        f"style-src {_csp_hash('style')}",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+
+_DOCS_HEADERS = {"content-security-policy": _CONTENT_POLICY}
+
+
+async def show_docs(call: Call) -> Response:
+    """Show the page; it fetches /openapi.json itself."""
+    return respond_with_etag(call.request.scope, _DOCS_PAGE, "text/html", _DOCS_HEADERS)
+
+
+async def redirect_to_docs(_: Call) -> Response:
+    """Redirect a browser to the page."""
+    return Response(status_code=307, headers={"location": "/docs"})
+
+
+def document_endpoints(document: bytes) -> tuple[Endpoint, ...]:
+    """Build the endpoints that publish the document; they are not part of it."""
+
+    async def show_openapi(call: Call) -> Response:
+        return respond_with_etag(call.request.scope, document)
+
+    return (
+        Endpoint("GET", "/", "Redirect to the page", redirect_to_docs, status=307, is_open=True),
+        Endpoint("GET", "/openapi.json", "This description", show_openapi, is_open=True),
+        Endpoint(
+            "GET",
+            "/docs",
+            "This description as a page",
+            show_docs,
+            media_type="text/html",
+            is_open=True,
+        ),
+    )

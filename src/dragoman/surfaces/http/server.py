@@ -1,56 +1,123 @@
-"""The server: uvicorn on uvloop, with a bound on how long anybody may take to begin a request."""
+"""HTTP server: uvicorn on uvloop, with limits on connections, request heads and slow clients."""
 
 import asyncio
 import errno
 import socket
 import struct
 import threading
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import uvicorn
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError
 from dragoman.surfaces.http.app import HttpApp
-from dragoman.surfaces.http.exposure import PeerPolicy, check_host_settings, hub_url
-from dragoman.surfaces.http.heads import format_head, strip_upgrade
-from dragoman.surfaces.http.hearing import attach_connection_state, connection_state
-from dragoman.surfaces.http.line import RawWriter, attach_writer
-from dragoman.surfaces.http.problems import problem_error
-from dragoman.surfaces.http.turned_away import (
-    MAX_HEAD_BYTES,
-    reject_bypassed_proxy,
-    reject_long_head,
-    reject_too_many_connections,
-    reject_two_hosts,
-)
-from dragoman.system.open_files import raise_open_file_limit
+from dragoman.surfaces.http.disconnect import attach_connection_state, connection_state
+from dragoman.surfaces.http.errors import problem_error
+from dragoman.surfaces.http.host_check import PeerPolicy, check_host_settings, hub_url
+from dragoman.surfaces.http.raw_writer import RawWriter, attach_writer
+from dragoman.system.process_tuning import raise_open_file_limit
+
+# --- request heads ----------------------------------------------------------------------------
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+_UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
+"""Headers by which a client offers to upgrade to another protocol, as some always do."""
+
+
+def strip_upgrade(headers: Headers) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the headers of a request without an offer to upgrade the protocol."""
+    for name, value in headers:
+        if name == b"connection":
+            words = [word.strip() for word in value.split(b",")]
+            yield name, b", ".join(word for word in words if word.lower() not in _UPGRADE_HEADERS)
+        elif name not in _UPGRADE_HEADERS:
+            yield name, value
+
+
+def format_head(first_line: bytes, headers: Headers) -> bytes:
+    """Format the head of an HTTP message."""
+    lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+    return b"%b\r\n%b\r\n" % (first_line, lines)
+
+
+# --- rejected requests ------------------------------------------------------------------------
+
+MAX_HEAD_BYTES = 64 * 1024
+"""Bytes of the head of a request, path and headers together."""
+
+
+async def reject_two_hosts(scope: Scope, receive: Receive, send: Send) -> None:
+    """Reject a request whose target names another host than its header."""
+    detail = "the target of the request names another host than its header Host; send the path only"
+    problem = problem_error("invalid_request", detail, connection="close")
+    await problem.response()(scope, receive, send)
+
+
+async def reject_too_many_connections(scope: Scope, receive: Receive, send: Send) -> None:
+    """Reject a request on one connection too many."""
+    detail = "the hub has as many connections as it can hold; try again"
+    await problem_error("overloaded", detail, connection="close").response()(scope, receive, send)
+
+
+async def reject_long_head(scope: Scope, receive: Receive, send: Send) -> None:
+    """Reject a request whose head is too long."""
+    detail = f"the head of the request, address and headers, has more than {MAX_HEAD_BYTES} bytes"
+    problem = problem_error("message_too_large", detail, connection="close")
+    await problem.response()(scope, receive, send)
+
+
+async def reject_bypassed_proxy(scope: Scope, receive: Receive, send: Send) -> None:
+    """Reject a request that did not come through the configured proxy."""
+    problem = problem_error(
+        "not_by_proxy",
+        "the hub is called through its proxy, which ends TLS: a request that bypasses it could be "
+        "read by others; if this is the proxy, list its address in http.proxy",
+        connection="close",
+    )
+    await problem.response()(scope, receive, send)
+
+
+# --- protocol and server ----------------------------------------------------------------------
 
 _HIGH_WATER = 16 * 1024
 """With more bytes than this that a client has not read yet, writing to it pauses."""
+
 _SEND_BUFFER = 128 * 1024
 """Send buffer of the system; by default it would be megabytes for each reader."""
+
 _HEADER_OVERHEAD = 4
 """Bytes of a header beside its name and value: a colon, a blank, the end of the line."""
+
 _KEEP_ALIVE_S = 30
+
 _RESERVED_FILES = 256
 """Open files that are reserved for the store, the programs of agents and everything else."""
+
 _REJECTION_SLOTS = 64
 """Connections above the maximum that still get a response which says so."""
+
 _KEEP_ALIVE_LOAD = 0.75
 """While more than this share of the connections is in use, none is kept alive."""
+
 _BACKLOG = 2_048
+
 _LINGER_RESET = struct.pack("ii", 1, 0)
 """SO_LINGER: a closed connection is reset."""
+
 _REMEDIES = {
     errno.EADDRINUSE: "is another one running? http.port (or --port) chooses another",
     errno.EACCES: "http.port (or --port) chooses another: ports below 1024 need privileges",
 }
+
 _DEFAULT_REMEDY = "http.host (or --host) has to be an address of this machine"
+
 _STREAM_DRAIN_S = 1.0
 """Time after a stop for readers to take the rest of their streams; they can reconnect."""
 

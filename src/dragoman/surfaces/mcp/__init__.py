@@ -1,1 +1,1 @@
-"""The door for coding agents: tools and resources over MCP, on stdio and streamable HTTP."""
+"""MCP surface for coding agents: tools and resources, on stdio and streamable HTTP."""

@@ -1,4 +1,4 @@
-"""MCP at `/mcp` of the hub's HTTP door: streamable HTTP, behind the same guard as everything else.
+"""MCP at `/mcp` of the HTTP surface: streamable HTTP, behind the same authentication middleware.
 
 `/mcp/NAME` shows the tools of the profile NAME.
 """
@@ -14,12 +14,12 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from dragoman.engine.identity import Principal
-from dragoman.surfaces.http.door import Timeouts
+from dragoman.engine.auth import Principal
+from dragoman.surfaces.http.deps import Timeouts
 from dragoman.surfaces.http.endpoint import JSON, check_content_type
+from dragoman.surfaces.http.errors import problem_error
 from dragoman.surfaces.http.limits import read_body
-from dragoman.surfaces.http.problems import problem_error
-from dragoman.surfaces.mcp.message import InvalidMessage, parse_message
+from dragoman.surfaces.mcp.jsonrpc import InvalidMessage, parse_message
 from dragoman.surfaces.mcp.mount import PATH
 from dragoman.surfaces.mcp.server import McpCaller, McpContext
 
@@ -90,7 +90,7 @@ class McpApp:
         """Serve a stream until the token of the caller ends."""
         try:
             async with asyncio.timeout(None) as limit:
-                with scope["stays"].stay(
+                with scope["stream_limits"].admit(
                     scope[_PRINCIPAL], scope["token"], lambda: limit.reschedule(0)
                 ):
                     await self._manager.handle_request(scope, receive, send)

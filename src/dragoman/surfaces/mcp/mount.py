@@ -1,4 +1,4 @@
-"""MCP as the HTTP door mounts it: what serves it is loaded with the first request.
+"""Mount point of MCP in the HTTP surface: the application is loaded with its first request.
 
 The SDK takes a second and 25 MB, which a hub that nobody calls by MCP need not spend.
 """

@@ -1,4 +1,4 @@
-"""The table of resources: what can be read by an address, and what of it is listed."""
+"""Resources of the MCP surface: tasks, histories, threads and handoffs by URI."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -10,18 +10,15 @@ from mcp import types
 from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
-from dragoman.core import missing
+from dragoman.core import not_found
 from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.handoff_diagnosis import diagnose_handoff
-from dragoman.engine.reads.closed_letters import mail_visible_to
-from dragoman.engine.reads.handoffs import find_handoff
-from dragoman.engine.reads.letter_names import find_thread
-from dragoman.engine.reads.mailbox import last_in_thread
-from dragoman.engine.reads.pages import TaskFilter, page_of_tasks
-from dragoman.engine.reads.teamspaces import hidden_teamspaces
-from dragoman.engine.shown.handoffs import handoff_detail
-from dragoman.surfaces.mcp.desk import HubContext
-from dragoman.surfaces.mcp.look import full_letter, read_last_entries, task_brief
+from dragoman.engine.queries.handoffs import find_handoff, hidden_teamspaces
+from dragoman.engine.queries.mail import find_thread, last_in_thread, mail_visible_to
+from dragoman.engine.queries.tasks import TaskFilter, page_of_tasks
+from dragoman.engine.schemas.handoffs import handoff_detail
+from dragoman.surfaces.mcp.context import HubContext
+from dragoman.surfaces.mcp.tools import full_letter, read_last_entries, task_brief
 
 JSON_TYPE = "application/json"
 TASK = "dragoman://tasks/{task}"
@@ -161,7 +158,7 @@ def _read_thread(context: HubContext, parameters: UriParameters) -> str:
     page = last_in_thread(store, thread, _LIST_LIMIT, matches=shown)
     letters = [full_letter(one) for one in page.letters]
     if not letters:
-        raise Refused(missing.thread(thread))
+        raise Refused(not_found.thread(thread))
     return _to_json(letters)
 
 

@@ -1,4 +1,4 @@
-"""The server: the tables of tools and resources as the SDK serves them, for either transport."""
+"""MCP server: serves the tools and resources with the SDK, for either transport."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -11,13 +11,13 @@ from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
 from dragoman.core.errors import DragomanError
-from dragoman.engine.identity import Principal
-from dragoman.engine.reads.ask import find_agent
+from dragoman.engine.auth import Principal
+from dragoman.engine.queries.agents import find_agent
 from dragoman.surfaces.mcp import resources
-from dragoman.surfaces.mcp.desk import ContextProvider, HubContext
-from dragoman.surfaces.mcp.profiles import Profiles, ToolsByName
+from dragoman.surfaces.mcp.context import ContextProvider, HubContext
 from dragoman.surfaces.mcp.resources import ResourceKind
 from dragoman.surfaces.mcp.tool import Tool, ToolCall, ToolError, ToolResult
+from dragoman.surfaces.mcp.tools import Profiles, ToolsByName
 
 NAME = "dragoman"
 INSTRUCTIONS = (

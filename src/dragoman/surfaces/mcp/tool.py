@@ -1,4 +1,4 @@
-"""One tool: its name, what it is for, the shape of its arguments, and what it does."""
+"""A tool: name, description, argument shape and handler; its results, errors and schema."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, cast
@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.errors import DragomanError, Refusal, Refused
-from dragoman.surfaces.mcp.desk import HubContext
-from dragoman.text.shape_words import shape_fault
+from dragoman.surfaces.mcp.context import HubContext
+from dragoman.text.error_messages import shape_fault
 from dragoman.text.strict_json import MAX_SAFE_INTEGER
 
 _MAX_PATTERN = 60

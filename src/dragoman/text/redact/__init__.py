@@ -1,17 +1,17 @@
-"""Redaction: text without secrets, whole, in pieces, or as JSON.
+"""Redaction: masks secrets in text, in streams of text, in lines, and in JSON.
 
-`rules` are the formats, one row each, which `prefixed` finds; `known` finds what the hub knows,
-`broken` that over lines, `blocks` private keys, `lines` those over lines that are kept one by one,
-`assignments` what a name stands before (`forms`: how; `values`: up to where; `objects`: where in
-one), `logins` and `commands` what its place tells. A text is read (`reading`) without what is
-`hidden` in it, and with the signs that are `escaped`. `finder` puts them together, `redactor` takes
-out what they find and leaves `placeholders`, `stream` does so in pieces, and `pending` is what it
-waits for.
+`rules` has the formats of credentials, one row each; `known` finds values that the hub knows,
+`private_keys` PEM and PuTTY keys, also line by line; `assignments` finds values behind a name
+(`name_patterns` has the spellings), `logins` and `command_lines` those that their position gives
+away. `likelihood` tells random values from words. `normalized_text` reads a text without hidden
+characters and escapes. `finder` combines all of them, `redactor` replaces what it finds, and
+`stream` does so for text that comes in pieces.
 """
 
+from dragoman.text.redact.chunks import Stream
 from dragoman.text.redact.finder import Found
 from dragoman.text.redact.known import MIN_SECRET_LENGTH, Secret
-from dragoman.text.redact.lines import NO_OPEN_KEY
+from dragoman.text.redact.private_keys import NO_OPEN_KEY
 from dragoman.text.redact.redactor import (
     Masked,
     MaskedLine,
@@ -19,7 +19,6 @@ from dragoman.text.redact.redactor import (
     Redactor,
     is_secret_variable,
 )
-from dragoman.text.redact.stream import Stream
 
 __all__ = [
     "MIN_SECRET_LENGTH",

@@ -1,14 +1,23 @@
-"""Secrets without a form of their own: told by the name that stands before them.
+"""Secrets without a format of their own, found by the name before them.
 
-The name alone is not enough: what follows must look as if chance had made it.
+The name alone is not enough: the value must look random. Objects and lists behind a name are
+searched too: `"password": {"old": "…", "new": "…"}`, `"X-Api-Key": ["…"]`.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dragoman.text.linear import LinearRegex
-from dragoman.text.redact.forms import (
+from dragoman.text.linear_regex import LinearRegex
+from dragoman.text.redact.likelihood import (
+    is_in_placeholder,
+    is_metadata_name,
+    is_test_name,
+    looks_random,
+    without_placeholders,
+)
+from dragoman.text.redact.logins import url_login_end
+from dragoman.text.redact.name_patterns import (
     ASSIGNED_FORM,
     BAR,
     COLUMN_FORM,
@@ -16,60 +25,168 @@ from dragoman.text.redact.forms import (
     NAME_ABOVE_FORM,
     NAMES,
     QUOTED_FORM,
+    QUOTES,
+    VARIANT_FIELD,
+    Value,
+    extend_value,
+    parse_value,
+    strip_punctuation,
 )
-from dragoman.text.redact.logins import url_login_end
-from dragoman.text.redact.looks import is_metadata_name, is_test_name, looks_random
-from dragoman.text.redact.objects import find_nested
-from dragoman.text.redact.placeholders import is_in_placeholder, without_placeholders
-from dragoman.text.redact.values import Value, extend_value, parse_value, strip_punctuation
+
+# --- objects and lists ------------------------------------------------------------------------
+
+_FIELD: Final = re.compile(rb"(?i)\b" + VARIANT_FIELD + QUOTES + rb"\s{0,8}[:=]\s{0,8}")
+
+_QUOTE_MARKS: Final = re.compile(rb"[\"'\]`*]")
+"""Behind a quoted field only a quoted value is a text; YAML has both without quotes."""
+
+_LONGEST: Final = 400
+"""Distance from its start in which a field of an object, or an item of a list, is searched."""
+
+_ITEM: Final = re.compile(
+    rb"""\\{0,3}["']?(?:\s|\\{1,3}[nrt]){0,40}[\[,](?:\s|\\{1,3}[nrt]){0,40}"""
+)
+"""Start of an item, with the quote of the one before it."""
+
+_BARE: Final = rb"[^\s,\[\](){}<>\"'`]+"
+
+_BARE_ITEMS: Final = re.compile(
+    rb"\[\s{0,40}(?!\S*(?:A-Z|a-z|0-9))"
+    + _BARE
+    + rb"(?:[ \t]{0,8},\s{0,40}"
+    + _BARE
+    + rb"){0,15},?\s{0,40}\](?=[\s,\]}]|\Z)"
+)
+"""Items of a list without quotes, as in YAML, and no expression; Go prints a single one like this:
+`map[X-Api-Key:[…]]`."""
+
+_BARE_ITEM: Final = re.compile(_BARE)
+
+_TEXT_BLANK: Final = re.compile(r"\s")
+"""Several texts with blanks in them are sentences, or lines of a program."""
+
+
+def find_nested(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """Find the secrets of an object or a list that begins here."""
+    return _READERS.get(data[at : at + 1], _find_nothing)(data, at)
+
+
+def _find_in_object(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """Search up to the end of the first object in it."""
+    most = at + _LONGEST
+    end = data.find(b"}", at, most)
+    while (field := _FIELD.search(data, at, end if end >= 0 else most)) is not None:
+        value, at = parse_value(data, field.end()), field.end()
+        if value is None or (value.is_bare and _QUOTE_MARKS.search(field[0])):
+            continue
+        if looks_random(without_placeholders(data[value.start : value.end])):
+            yield value.start, value.end
+        at = value.end
+
+
+def _find_in_list(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """Search up to the first item that is no text."""
+    most = at + _LONGEST
+    if (bare := _BARE_ITEMS.match(data, at, most)) is not None:
+        items = _BARE_ITEM.finditer(data, at, bare.end())
+        yield from (one.span() for one in items if looks_random(without_placeholders(one[0])))
+        return
+    while (before := _ITEM.match(data, at, most)) is not None:
+        value = parse_value(data, before.end())
+        if value is None or value.is_bare:
+            return
+        item = without_placeholders(data[value.start : value.end])
+        if _TEXT_BLANK.search(item) is None and looks_random(item):
+            yield value.start, value.end
+        at = value.end
+
+
+def _find_nothing(_: bytes, __: int) -> Iterator[tuple[int, int]]:
+    yield from ()
+
+
+_READERS: Final = {b"{": _find_in_object, b"[": _find_in_list}
+"""First byte -> function that finds the secrets."""
+
+
+# --- assignments ------------------------------------------------------------------------------
 
 _ASSIGNED: Final = LinearRegex(rb"(?i)" + ASSIGNED_FORM, captures=False)
+
 _NAME: Final = LinearRegex(rb"(?i)(?:" + NAMES + rb"|authorization)", captures=False)
+
 _WHOLE_NAME: Final = LinearRegex(rb"(?i)" + NAME, captures=False)
+
 _ALONE: Final = frozenset({"auth", "pass"})
 """Keys of secrets only as whole keys."""
+
 _IS_OPTION: Final = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
 _QUOTED: Final = re.compile(rb"(?i)" + QUOTED_FORM)
+
 _ABOVE: Final = re.compile(rb"(?i)(?:" + NAME_ABOVE_FORM + rb"|" + COLUMN_FORM + rb"\Z)")
+
 _END_OF_LINE: Final = re.compile(rb"`{0,3}[ \t]{0,8}(?:[\r\n\\\"']|\Z)")
+
 _IS_NAMED: Final = re.compile(rb"[A-Za-z_.-]+[=:].")
 """A value with a name of its own."""
+
 _BLANK: Final = re.compile(rb"\s")
 """A value with blanks is a sentence."""
+
 _LONGEST_BELOW: Final = 256
+
 _END_OF_CELL: Final = re.compile(rb"[*_`]{0,3}[ \t]{0,40}" + BAR)
+
 _END_OF_PAIR: Final = re.compile(rb"""\\{0,3}["'](?:\s|\\{1,3}[nrt]){0,40}\]""")
+
 _END_OF_ELEMENT: Final = re.compile(rb"\s{0,40}</")
+
 _PASS: Final = re.compile(rb"(?i)pass\b")
+
 _CALL: Final = re.compile(rb"(?=[A-Za-z0-9_.]*[a-z]{4})[A-Za-z_][A-Za-z0-9_.]*+\([^\r\n)]{0,200}\)")
 """A function call whose name has a word in it."""
+
 _APART: Final = rb"(?:(?<!\S)|(?<=\\[nrt]))"
+
 _WORD: Final = re.compile(_APART + rb"[A-Za-z0-9_.-]+(?:=|:[ ])\Z")
+
 _VARIABLE: Final = re.compile(_APART + rb"[A-Z0-9_]+=\Z")
+
 _LONGEST_WORD: Final = 64
+
 _REST_OF_LINE: Final = re.compile(
     rb"[^\s]{7,127}?[^\s.,;:](?=[.,;:]{0,2}(?:[\r\n]|\Z)"
     rb"|\\{1,3}[nr]|\\{0,3}[\"'][,;)}\]]*(?:[\r\n]|\Z))"
 )
+
 _TAG: Final = re.compile(rb"</|[\"']>")
+
 _PROGRAM: Final = re.compile(
     rb"[!(\[{*&+-]*[A-Za-z_][A-Za-z0-9_.]*[(\[{<]|[(\[{]+[\"']|\[[^\]]{1,127}\]\("
 )
 """A call, a type, an index, a list of texts, or a link."""
+
 _BEFORE_NAME: Final = re.compile(rb"(?i)set|env|--?")
 """Prefix of a command before a name; in SQL or a diff also a sign."""
+
 _ARROW: Final = re.compile(rb"""(?:\\{0,3}["']){0,2}[ \t]{1,8}->[ \t]{1,8}(?=\\{0,3}["'])""")
+
 _NOT_OWN: Final = {
     b"f": re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}"),
     b"r": re.compile(r"\[.*\].*", re.DOTALL),
 }
 """Prefix of a string literal -> parts that the program replaces, or a regular expression."""
+
 _ADDRESS: Final = re.compile(
     rb"arn:[a-z0-9-]{1,32}:[a-z0-9-]{1,32}:[a-z0-9-]{0,32}:[0-9]{0,12}:[A-Za-z0-9:/_+.@*-]*+"
 )
 """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html"""
+
 _LONGEST_ADDRESS: Final = 512
+
 _BARS: Final = (b"|", b"\xe2\x94\x82")
+
 _QUOTE_SIGNS: Final = (b"%22", b"%27")
 """Quotes of a value in a URL: it is found in the unescaped text."""
 

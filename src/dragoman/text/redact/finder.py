@@ -1,7 +1,7 @@
-"""Finds secrets in text: all layers put together.
+"""Finds secrets in text: all detectors combined.
 
-What the hub knows, what has the form of a credential, what is named as one, private keys; also
-in Base64, with signs that are written otherwise, and behind colours.
+Known values, formats of credentials, named values and private keys; also in Base64, escaped, and
+behind terminal colours.
 """
 
 import binascii
@@ -11,21 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.text.digest import keyed_digest
-from dragoman.text.linear import AnyRegex, LinearRegex, Match
+from dragoman.text.linear_regex import AnyRegex, LinearRegex, Match
 from dragoman.text.redact.assignments import find_assignments
-from dragoman.text.redact.blocks import KEY_STARTS, find_private_keys
-from dragoman.text.redact.commands import ANY_COMMAND, find_command_passwords
-from dragoman.text.redact.continued import continued_word_start, join_continued_lines
-from dragoman.text.redact.escaped import ANY_ESCAPED, unescape, unescape_lines
-from dragoman.text.redact.forms import ASSIGNED_FORM
-from dragoman.text.redact.hidden import (
-    ANY_HIDDEN,
-    may_have_hidden,
-    remove_hidden,
-    separate_at_hidden,
-    sequence_payloads,
-)
+from dragoman.text.redact.command_lines import ANY_COMMAND, find_command_passwords
 from dragoman.text.redact.known import KnownValues, Secret
+from dragoman.text.redact.likelihood import MARK, PLACEHOLDER, is_only_words
 from dragoman.text.redact.logins import (
     ANY_LOGIN,
     find_cookies,
@@ -33,11 +23,22 @@ from dragoman.text.redact.logins import (
     find_url_logins,
     find_user_passwords,
 )
-from dragoman.text.redact.looks import is_only_words
-from dragoman.text.redact.pending import ANY_SECRET_WORD
-from dragoman.text.redact.placeholders import MARK, PLACEHOLDER
-from dragoman.text.redact.prefixed import ANY_RULE, find_prefixed
-from dragoman.text.redact.reading import NormalizedText
+from dragoman.text.redact.name_patterns import ANY_SECRET_WORD, ASSIGNED_FORM
+from dragoman.text.redact.normalized_text import (
+    ANY_ESCAPED,
+    ANY_HIDDEN,
+    NormalizedText,
+    continued_word_start,
+    join_continued_lines,
+    may_have_hidden,
+    remove_hidden,
+    separate_at_hidden,
+    sequence_payloads,
+    unescape,
+    unescape_lines,
+)
+from dragoman.text.redact.private_keys import KEY_STARTS, find_private_keys
+from dragoman.text.redact.rules import ANY_RULE, find_prefixed
 
 _ENCODED: Final = LinearRegex(rb"[A-Za-z0-9+/]{27,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}", captures=False)
 """Long enough to hold a credential of twenty characters in Base64, and longer than a UUID."""

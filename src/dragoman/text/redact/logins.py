@@ -1,14 +1,17 @@
-"""Secrets that are told by their place: in URLs, headers, cookies and files of passwords."""
+"""Secrets by position: in URLs, headers, cookies and password files."""
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
-from dragoman.text.linear import LinearRegex
-from dragoman.text.redact.forms import QUOTES, SCHEMES, SEPARATOR
-from dragoman.text.redact.looks import is_placeholder, looks_random
-from dragoman.text.redact.placeholders import is_in_placeholder, without_placeholders
-from dragoman.text.redact.values import Value, strip_punctuation
+from dragoman.text.linear_regex import LinearRegex
+from dragoman.text.redact.likelihood import (
+    is_in_placeholder,
+    is_placeholder,
+    looks_random,
+    without_placeholders,
+)
+from dragoman.text.redact.name_patterns import QUOTES, SCHEMES, SEPARATOR, Value, strip_punctuation
 
 _URL_FORM: Final = rb"://[^\s/@\"'<>]+@"
 _ORACLE_FORM: Final = rb"jdbc:oracle:(?:thin|oci8?):"

@@ -1,7 +1,7 @@
-"""Takes secrets out of text, of JSON values, and of text that comes in pieces.
+"""The redactor: masks secrets in text, JSON values, and text that comes in pieces.
 
-Each becomes `[REDACTED:kind:digest]`. The digest is keyed: equal secrets look equal, and nobody can
-find out by guessing what one was. Text that was redacted once stays as it is.
+Each becomes `[REDACTED:kind:digest]`. The digest is keyed: equal secrets look equal, and guessing
+does not reveal one. Text that was redacted once stays as it is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,14 +11,18 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from dragoman.text.redact.assignments import is_option, kind_of_key, kind_of_name
-from dragoman.text.redact.blocks import PRIVATE_KEY
-from dragoman.text.redact.commands import LOGIN_KIND, find_argument_passwords
+from dragoman.text.redact.chunks import Stream
+from dragoman.text.redact.command_lines import LOGIN_KIND, find_argument_passwords
 from dragoman.text.redact.finder import Finder, Found, placeholder
-from dragoman.text.redact.forms import VARIANT_FIELDS
 from dragoman.text.redact.known import Secret
-from dragoman.text.redact.lines import NO_OPEN_KEY, key_prefix_length, lines_since_key_start
-from dragoman.text.redact.looks import is_placeholder, looks_random
-from dragoman.text.redact.stream import Stream
+from dragoman.text.redact.likelihood import is_placeholder, looks_random
+from dragoman.text.redact.name_patterns import VARIANT_FIELDS
+from dragoman.text.redact.private_keys import (
+    NO_OPEN_KEY,
+    PRIVATE_KEY,
+    key_prefix_length,
+    lines_since_key_start,
+)
 from dragoman.text.strict_json import child_path
 
 _DESCRIBING_FIELDS: Final = {"value": ("name", "key"), "text": ("element",)}

@@ -1,5 +1,5 @@
-"""What a coding agent has recorded itself, made into turns and events: pure, line by line.
+"""Import a coding agent's own session record as turns and events; pure, line by line.
 
-A reader of one format (`claude_code`, `codex`, `otel`) makes `steps` of lines; the `scribe` makes
-turns and events of steps; `transcript` finds the format and puts the two together.
+A reader of one format (`claude_code`, `codex`, `otel`) turns lines into `steps`; `transcript`
+detects the format and builds turns and events from the steps.
 """

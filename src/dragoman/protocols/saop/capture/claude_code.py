@@ -1,17 +1,27 @@
 """Claude Code's session files: `~/.claude/projects/PROJECT/SESSION.jsonl`, one object a line.
 
-A line of type `assistant` holds a part of the model's answer, those of one answer under the same
-`message.id`; one of type `user` what a person said or what tools gave. All else is bookkeeping, and
-so is what the program itself says in their place. Lines of sub-agents (`isSidechain`) are left to
-their own files, `agent-ID.jsonl`, which have no others.
+A line of type `assistant` holds a part of the model's answer; parts of one answer share their
+`message.id`. A line of type `user` holds what a person said or what tools returned. All other lines
+are bookkeeping, and so are texts that the program itself writes in these places. Lines of
+sub-agents (`isSidechain`) are read from their own files only,
+`agent-ID.jsonl`, which contain no others.
 """
 
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from dragoman.protocols.saop.capture.loose import (
+from dragoman.protocols.saop.capture.steps import (
+    AgentStep,
+    AnswerEnd,
+    AnswerText,
+    Observation,
     Record,
+    Thought,
+    ToolEnd,
+    ToolRequest,
+    ToolStart,
+    ToolStatus,
     as_arguments,
     as_milliseconds,
     as_record,
@@ -19,17 +29,6 @@ from dragoman.protocols.saop.capture.loose import (
     as_string,
     as_timestamp,
     readable_text,
-)
-from dragoman.protocols.saop.capture.steps import (
-    AgentStep,
-    AnswerEnd,
-    AnswerText,
-    Observation,
-    Thought,
-    ToolEnd,
-    ToolRequest,
-    ToolStart,
-    ToolStatus,
 )
 
 NAME: Final = "claude-code"

@@ -1,8 +1,8 @@
 """Codex's session files: `~/.codex/sessions/YYYY/MM/DD/rollout-….jsonl`, one object a line.
 
-Each line has `timestamp`, `type` and `payload`. What the model gave and what tools answered are
-`response_item`; `event_msg` says the same again for a screen, and is left out, but for the end of
-an answer, which it alone tells.
+Each line has `timestamp`, `type` and `payload`. Model output and tool results are `response_item`;
+`event_msg` repeats them for a screen and is skipped, except for the end of an answer, which only it
+reports.
 """
 
 import re
@@ -13,8 +13,17 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import Struct
 
-from dragoman.protocols.saop.capture.loose import (
+from dragoman.protocols.saop.capture.steps import (
+    AgentStep,
+    AnswerEnd,
+    AnswerText,
+    Observation,
     Record,
+    Thought,
+    ToolEnd,
+    ToolRequest,
+    ToolStart,
+    ToolStatus,
     as_arguments,
     as_milliseconds,
     as_record,
@@ -22,17 +31,6 @@ from dragoman.protocols.saop.capture.loose import (
     as_string,
     as_timestamp,
     readable_text,
-)
-from dragoman.protocols.saop.capture.steps import (
-    AgentStep,
-    AnswerEnd,
-    AnswerText,
-    Observation,
-    Thought,
-    ToolEnd,
-    ToolRequest,
-    ToolStart,
-    ToolStatus,
 )
 
 NAME: Final = "codex"

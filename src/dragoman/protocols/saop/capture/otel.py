@@ -1,8 +1,8 @@
-"""Spans of OpenTelemetry's GenAI conventions, in OTLP/JSON: one document, or one a line.
+"""OpenTelemetry spans (GenAI conventions) in OTLP/JSON: one document, or one a line.
 
-A span of a model's answer (`chat` and the like) is a turn: `gen_ai.input.messages` has what was
-observed, `gen_ai.output.messages` what was thought, said and wanted. A span `execute_tool` is a
-tool that began and ended. Spans are taken in the order in which they began.
+A span of a model's answer (`chat` and the like) is a turn: `gen_ai.input.messages` holds the
+observation, `gen_ai.output.messages` the thought, the text and the tool requests. A span
+`execute_tool` is a tool call with its start and end. Spans are read in the order of their start.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,23 +11,21 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from dragoman.protocols.saop.capture.loose import (
-    Record,
-    as_arguments,
-    as_record,
-    as_records,
-    as_string,
-    readable_text,
-)
 from dragoman.protocols.saop.capture.steps import (
     AgentStep,
     AnswerText,
     Observation,
+    Record,
     Thought,
     ToolEnd,
     ToolRequest,
     ToolStart,
     ToolStatus,
+    as_arguments,
+    as_record,
+    as_records,
+    as_string,
+    readable_text,
 )
 
 NAME: Final = "otlp"

@@ -1,0 +1,126 @@
+"""Wiring of the command line: every part of a hub, imported when a command needs it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.surfaces.cli.data_directory import (
+    CliWiring,
+    DataDirectory,
+    Evidence,
+    ReadOnlyDirectory,
+)
+from dragoman.surfaces.cli.render import Progress, ProgressBars
+
+if TYPE_CHECKING:
+    from dragoman.config import Settings
+    from dragoman.engine.operation import Dialect
+    from dragoman.engine.ports import Clock, Gap
+    from dragoman.engine.schemas.tasks import TaskDetail
+    from dragoman.files.archives.archive_format import Manifest
+    from dragoman.surfaces.cli.hub_process import HubProcess
+    from dragoman.text.redact import Redactor
+
+
+# Databases, keys and dialects are imported when a command needs them: `--help` does not.
+
+
+def _open_directory(
+    data: Path,
+    store: str,
+    now: int | None,
+    *,
+    create: bool,
+    new_keys: bool = False,
+    keyed: bool = True,
+) -> DataDirectory:
+    from dragoman.bootstrap import open_directory
+
+    return open_directory(data, store, now, create=create, new_keys=new_keys, keyed=keyed)
+
+
+def _open_readonly(data: Path, store: str, now: int | None) -> ReadOnlyDirectory:
+    from dragoman.bootstrap.stores import open_readonly
+
+    return open_readonly(data, store, now)
+
+
+def _open_evidence(data: Path, store: str, now: int | None) -> Evidence:
+    from dragoman.bootstrap.open_with_keys import open_evidence
+
+    return open_evidence(data, store, now)
+
+
+def _build_dialects() -> "Sequence[Dialect]":
+    from dragoman.bootstrap import build_dialects
+
+    return build_dialects()
+
+
+def _import_archive(archive: Path, data: Path, store: str, progress: Progress) -> "Manifest":
+    from dragoman.bootstrap import import_archive
+
+    return import_archive(archive, data, store, progress)
+
+
+def _open_demo_directory(data: Path, clock: "Clock") -> DataDirectory:
+    from dragoman.bootstrap import open_demo_directory
+
+    return open_demo_directory(data, clock)
+
+
+def _build_hub(
+    data: Path, store: str, host: str, port: int | None, config: Path | None
+) -> "tuple[DataDirectory, HubProcess]":
+    from dragoman.bootstrap import build_hub
+
+    return build_hub(data, store, host, port, config)
+
+
+def _watch_remote_hub(
+    task: str, after: int | None, on_gap: "Callable[[Gap], None]"
+) -> "AbstractContextManager[tuple[TaskDetail, Iterator[Mapping[str, Any]]]]":
+    from dragoman.bootstrap.remote_hub import watch_remote_hub
+
+    return watch_remote_hub(task, after, on_gap)
+
+
+def _query_remote_hub(operation: str, arguments: "Mapping[str, Any]") -> "Any":
+    from dragoman.bootstrap.remote_hub import query_remote_hub
+
+    return query_remote_hub(operation, arguments)
+
+
+def _find_redactor(data: Path) -> "Redactor":
+    from dragoman.bootstrap.open_redactor import find_redactor
+
+    return find_redactor(data)
+
+
+def _check_settings(settings: "Settings", data: Path) -> None:
+    from dragoman.bootstrap.preflight import check_settings
+
+    check_settings(settings, data)
+
+
+def _restore_backup(backup: Path, data: Path, store: str, bars: ProgressBars) -> "Manifest":
+    from dragoman.bootstrap.archives import restore_backup
+
+    return restore_backup(backup, data, store, bars)
+
+
+CLI_WIRING = CliWiring(
+    _open_directory,
+    _open_readonly,
+    _open_evidence,
+    _build_dialects,
+    _import_archive,
+    _open_demo_directory,
+    _build_hub,
+    _watch_remote_hub,
+    _query_remote_hub,
+    _find_redactor,
+    _check_settings,
+    _restore_backup,
+)

@@ -1,0 +1,266 @@
+"""Opens a data directory: settings, keys, store, hub, router and services."""
+
+from asyncio import Future
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from dragoman.bootstrap.dialects import open_dialects, open_git_head
+from dragoman.bootstrap.open_redactor import open_redactor
+from dragoman.bootstrap.open_with_keys import open_keyed, open_keyed_readonly
+from dragoman.bootstrap.services import (
+    INBOX_ROLES,
+    FileProjection,
+    ServicePorts,
+    open_inbox,
+    open_notifier,
+    service_groups,
+)
+from dragoman.bootstrap.stores import (
+    CHECKPOINTS_FILE,
+    make_directory,
+    missing_directory_error,
+    open_store,
+)
+from dragoman.bootstrap.verify_workers import slice_checker
+from dragoman.config import Settings
+from dragoman.config.store_url import check_store_url
+from dragoman.core.errors import DragomanError, Refusal
+from dragoman.engine.engine import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Clock, DurableStore, Store
+from dragoman.engine.redaction import RequestRedactor
+from dragoman.engine.request import Outcome, Request
+from dragoman.engine.router import Router
+from dragoman.engine.subscribe import CommitHints, DirtyStreams
+from dragoman.files.handoff_audit import check_handoff
+from dragoman.files.inbox import Inbox
+from dragoman.notify.notice import Notice
+from dragoman.services.checkpointer import Checkpointer
+from dragoman.services.notifier import Notifier
+from dragoman.services.workq import HubWorkq
+from dragoman.surfaces.cli.data_directory import DataDirectory
+from dragoman.surfaces.cli.local_user import CLOCK_OVERRIDDEN
+from dragoman.surfaces.cli.render import Progress, ProgressBars
+from dragoman.system.checkpoint_file import CheckpointFile
+from dragoman.system.clock import FixedClock
+from dragoman.system.forwarding_engine import HubConnection, RemoteEngine
+from dragoman.system.hub_lock import HubAddress, find_hub
+from dragoman.system.ids import new_id
+from dragoman.system.keys import LedgerKey, UnusableKeys, load_keys, load_or_create_keys
+from dragoman.system.safe_fs import SafeDisk
+
+if TYPE_CHECKING:
+    from dragoman.engine.auth import Principal
+    from dragoman.files.archives.archive_format import Manifest
+
+
+# --- entry points -----------------------------------------------------------------------------
+
+
+def open_directory(
+    data: Path,
+    store: str,
+    now: int | None,
+    *,
+    create: bool,
+    new_keys: bool = False,
+    keyed: bool = True,
+) -> DataDirectory:
+    """Open a data directory: settings, keys, store, hub and services."""
+    if not data.is_dir():
+        if not create:
+            raise missing_directory_error(data)
+        check_store_url(store)
+        make_directory(data)
+    keyed_store = (
+        open_keyed(data, store, now, create=create, new_keys=new_keys)
+        if keyed
+        else open_keyed_readonly(data, store, now)
+    )
+    environment = keyed_store.environment
+    engines = EngineParts(
+        keyed_store.store,
+        environment.clock,
+        keyed_store.key,
+        environment.running_hub,
+        environment.url,
+    )
+    directory = open_on_store(data, environment.settings, engines, create=create)
+    directory.hub.redaction.on_masked = directory.warnings.append
+    return directory
+
+
+def open_demo_directory(data: Path, clock: Clock) -> DataDirectory:
+    """Open an empty directory for the demo: all parts are real, but no settings of the user
+    apply."""
+    make_directory(data)
+    key = load_or_create_keys(data)
+    return open_on_store(
+        data, Settings(), EngineParts(open_store("", data), clock, key), create=True
+    )
+
+
+# --- engines ----------------------------------------------------------------------------------
+
+
+class ReadOnlyEngine(Engine):
+    """Read-only engine for a data directory without keys: raises the error of the keys."""
+
+    def __init__(self, store: Store, clock: Clock, keys: UnusableKeys) -> None:
+        super().__init__(store, clock, keys.secret)
+        self._error = keys.reason
+
+    def handle_now(self, request: Request) -> Outcome:
+        """Raise the error of the keys."""
+        del request
+        raise self._error
+
+    def handle(self, request: Request) -> Future[Outcome]:
+        """Raise the error of the keys."""
+        del request
+        raise self._error
+
+
+class EngineParts(Struct, frozen=True):
+    """Parts of an engine: for this process, or to forward to a running hub."""
+
+    store: DurableStore
+    clock: Clock
+    key: LedgerKey | UnusableKeys
+    running_hub: HubAddress | None = None
+    url: str = ""
+    """URL of the store; empty: it is the one in the data directory."""
+
+    def build(self, data: Path, renewed_leases: DirtyStreams, hints: CommitHints) -> Engine:
+        """Build the engine; it reports renewed leases and commits."""
+        if isinstance(self.key, UnusableKeys):
+            return ReadOnlyEngine(self.store, self.clock, self.key)
+        secret = self.key.secret
+        if self.running_hub is not None:
+            reach = HubConnection(self.running_hub, partial(find_hub, data))
+            return RemoteEngine(self.store, self.clock, secret, reach, renewed_leases.add)
+        return Engine(
+            self.store, self.clock, secret, on_leases=renewed_leases.add, on_commit=hints.notify
+        )
+
+
+# --- assembly ---------------------------------------------------------------------------------
+
+
+def open_on_store(
+    data: Path, settings: Settings, parts: EngineParts, *, create: bool
+) -> DataDirectory:
+    """Open a data directory on an open store; writes go through the running hub, if there is
+    one."""
+    renewed_leases, hints = DirtyStreams(), CommitHints()
+    try:
+        redactor = open_redactor(settings, data, parts.key)
+    except DragomanError:
+        parts.store.close()
+        raise
+    mark = CLOCK_OVERRIDDEN if isinstance(parts.clock, FixedClock) else ""
+    hub = Hub(parts.build(data, renewed_leases, hints), new_id, RequestRedactor(redactor), mark)
+    try:
+        directory = _assemble(data, settings, parts, hub, hints, renewed_leases)
+        if create:
+            directory.run_startup_checks()
+    except DragomanError:
+        hub.close()
+        raise
+    return directory
+
+
+def _assemble(
+    data: Path,
+    settings: Settings,
+    parts: EngineParts,
+    hub: Hub,
+    hints: CommitHints,
+    renewed_leases: DirtyStreams,
+) -> DataDirectory:
+    """Connect the hub with its router, services and files."""
+    warnings, trusts_moves = list[str](), settings.files.trust_moves
+    warn = partial(_add_warning, warnings)
+    files = FileProjection(data, hub, warn, trust_moves=trusts_moves)
+    hub.engine.current_commit = open_git_head(settings, data)
+    opened, facts = open_dialects(settings, data, hub, parts.key.secret), files.facts()
+    forward = hub.engine.forward if isinstance(hub.engine, RemoteEngine) else None
+    router = Router(hub, opened.dialects, facts, forward=forward)
+    inbox_router = (
+        router
+        if trusts_moves
+        else Router(hub, opened.dialects, facts, admitted_roles=INBOX_ROLES, forward=forward)
+    )
+    # The inbox is processed in a thread of its own, so it needs a disk of its own.
+    inbox = open_inbox(SafeDisk(data), inbox_router, facts, warn)
+    file_services = files.services(inbox, opened.handoff_ports.sweep, renewed_leases)
+    checkpoints = CheckpointFile(data / CHECKPOINTS_FILE, parts.key)
+    checkpointer, notifier = Checkpointer(hub, checkpoints), open_notifier(data, settings, hub)
+    ports = ServicePorts(
+        workq=opened.handoff_ports.workq or HubWorkq(hub),
+        carry_over=opened.carry_over,
+        close_stream=opened.close_stream,
+        checkpointer=checkpointer,
+        notifier=notifier,
+        files=file_services,
+    )
+    return DataDirectory(
+        path=data,
+        settings=settings,
+        hub=hub,
+        hints=hints,
+        router=router,
+        checkpoints=checkpoints,
+        projector=files.projector,
+        export=partial(_export, hub, files.disk),
+        backup=partial(_backup, parts.store, files.disk, hub.clock),
+        slices=slice_checker(parts.store, parts.url, data),
+        audit=partial(check_handoff, hub.store, files.disk),
+        service_groups=service_groups(hub, settings, router, ports),
+        file_services=(*file_services.inbox, *file_services.polled, *file_services.commit_driven),
+        delivery_states=notifier.delivery_statuses,
+        service_remarks=partial(_service_remarks, inbox, notifier),
+        startup_checks=(checkpointer.check_last_checkpoint, notifier.register_targets),
+        authenticate=partial(_identify, data, hub),
+        warnings=warnings,
+    )
+
+
+def _add_warning(warnings: list[str], text: str) -> None:
+    if text not in warnings:  # once: a hub that runs for months meets the same trouble again
+        warnings.append(text)
+
+
+def _service_remarks(inbox: Inbox, notifier: Notifier[Notice]) -> dict[str, str]:
+    rejected = f"rejected, with the reason beside it: {inbox.rejected}"
+    return {
+        **({"inbox": rejected} if inbox.rejected else {}),
+        **({"notify": trouble} if (trouble := notifier.problem_summary()) else {}),
+    }
+
+
+def _identify(data: Path, hub: Hub, token: str, via: str) -> "Principal | Refusal":
+    """Authenticate a token in a data directory, with or without a running hub."""
+    from dragoman.engine.auth import Authenticator
+    from dragoman.system.tokens import load_or_create_token
+
+    secret, owner = load_keys(data).secret, load_or_create_token(data)
+    return Authenticator(hub.store, secret, owner, hub.clock).authenticate(token, via)
+
+
+def _export(hub: Hub, disk: SafeDisk, target: Path, progress: Progress) -> "Manifest":
+    from dragoman.files.archives.export import export_archive
+
+    target_folder = SafeDisk(target.absolute().parent)
+    return export_archive(hub.store, disk, target, target_folder, hub.clock.now(), progress)
+
+
+def _backup(
+    store: DurableStore, disk: SafeDisk, clock: Clock, target: Path, bars: ProgressBars
+) -> "Manifest":
+    from dragoman.bootstrap.archives import make_backup
+
+    return make_backup(store, disk, clock.now(), target, bars)

@@ -1,0 +1,243 @@
+"""Builds every dialect from the settings, with the ports that it needs."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.config import Settings, environment
+from dragoman.core.errors import Refusal
+from dragoman.core.trace import RecordTrace
+from dragoman.engine.hub import Hub
+from dragoman.engine.operation import Dialect
+from dragoman.engine.ports import ArtifactStore, Clock
+from dragoman.engine.workq import WorkQueue
+from dragoman.files.artifacts import FileArtifactStore
+from dragoman.notify.command_target import INHERITED_VARIABLES
+from dragoman.protocols import acp, agentmail, aof, ccos, saop
+from dragoman.protocols.agentmail import Model, ModelSummary
+from dragoman.services.workq import HubWorkq
+from dragoman.system.carry_over_file import CarryOverFile
+from dragoman.system.git import GitHead
+from dragoman.system.ids import new_id
+from dragoman.system.process import Timeouts, run_program
+from dragoman.system.safe_fs import SafeDisk
+from dragoman.text.redact import Redactor
+
+# --- traces -----------------------------------------------------------------------------------
+
+_CARRY_OVER_FOLDER = "held"
+
+
+def open_git_head(settings: Settings, data: Path) -> Callable[[], str]:
+    """Reader of the commit that is checked out in the repository of the settings; empty without
+    one.
+    """
+    repository = settings.git.repository
+    return GitHead(data / repository) if repository else lambda: ""
+
+
+def open_carry_over(data: Path, secret: bytes, clock: Clock) -> CarryOverFile:
+    """Carry-over of thoughts between chunks, shared by all processes."""
+    return CarryOverFile(data / _CARRY_OVER_FOLDER, secret, lambda: clock.now() / 1_000)
+
+
+def trace_choices(
+    settings: Settings, redactor: Redactor, hub: Hub, head: Callable[[], str]
+) -> saop.Choices:
+    """SAOP settings."""
+    section = settings.saop
+    return saop.Choices(
+        adopt=section.adopt,
+        review_required=settings.tasks.review_required,
+        max_attempts=settings.tasks.max_attempts,
+        ttl_ms=section.ttl_ms,
+        max_turn_bytes=section.turn_bytes,
+        redactor=redactor,
+        digest=hub.content_key,
+        head=head,
+    )
+
+
+# --- handoffs ---------------------------------------------------------------------------------
+
+
+class HandoffPorts(Struct, frozen=True):
+    """Ports of handoffs: artifact store, work queue, and the check for secrets."""
+
+    artifacts: ArtifactStore | None = None
+    workq: WorkQueue | None = None
+    check_secrets: Callable[[Any], Refusal | None] = lambda _: None
+    sweep: Callable[[int], int] = lambda _: 0
+    """Removes what a crash has left of artifacts, as of a timestamp."""
+
+
+NO_HANDOFF_PORTS: Final = HandoffPorts()
+"""No ports, for callers that only parse messages."""
+
+
+def handoff_ports(settings: Settings, hub: Hub, data: Path) -> HandoffPorts:
+    """Ports of a hub on this data directory."""
+    section = settings.handoffs
+    artifacts = FileArtifactStore(
+        data,
+        SafeDisk,
+        new_id,
+        tuple(data / root for root in section.artifact_roots),
+        section.artifact_bytes,
+    )
+    return HandoffPorts(
+        artifacts,
+        _open_workq(settings, hub),
+        hub.redaction.check_document,
+        artifacts.remove_stale_incoming,
+    )
+
+
+def _open_workq(settings: Settings, hub: Hub) -> WorkQueue:
+    section = settings.workq
+    if not section.url:
+        return HubWorkq(hub)
+    from dragoman.system.http_client import SafeHttpClient
+    from dragoman.system.workq_client import WorkqClient
+
+    return WorkqClient(
+        SafeHttpClient(section.url, "workq.url", section.allow_hosts).post_and_read, section.token
+    )
+
+
+def handoff_choices(settings: Settings, ports: HandoffPorts) -> acp.Choices:
+    """ACP settings."""
+    section = settings.handoffs
+    return acp.Choices(
+        adopt=section.adopt,
+        review_required=settings.tasks.review_required,
+        max_attempts=settings.tasks.max_attempts,
+        backoff=settings.retry,
+        ttl_ms=section.ttl_ms,
+        sla_ms={
+            "proposed": section.proposed_ms,
+            "validating": section.validating_ms,
+            "accepted": section.accepted_ms,
+            "activated": section.activated_ms,
+        },
+        classifications=frozenset(section.classifications),
+        visibilities=frozenset(section.visibilities),
+        sensitivities=frozenset(section.sensitivities),
+        teamspaces={
+            name: acp.Teamspace(frozenset(team.members), frozenset(team.coordinators))
+            for name, team in settings.teamspaces.items()
+        },
+        coordinator=section.coordinator,
+        artifacts=ports.artifacts,
+        max_artifact_bytes=section.artifacts_bytes,
+        find_secret=ports.check_secrets,
+        workq=ports.workq,
+        uses_own_workq=not settings.workq.url,
+    )
+
+
+# --- summaries of threads ---------------------------------------------------------------------
+
+_SUMMARY_SECONDS: Final = 30.0
+
+
+def open_summary_model(settings: Settings, data: Path) -> Model:
+    """Summarizer that runs the program of the settings in the data directory.
+
+    One run at a time: a model is slow, and must not take the threads that others wait for.
+    """
+    return partial(_summarize, settings.agentmail.summarize_command, data, Lock())
+
+
+def _summarize(command: Sequence[str], data: Path, lock: Lock, thread: bytes) -> ModelSummary:
+    if not lock.acquire(blocking=False):
+        return ModelSummary(trouble=f"{command[0]} is busy with another thread: try again")
+    environ = environment()
+    variables = {name: environ[name] for name in INHERITED_VARIABLES if name in environ}
+    try:
+        code, text = run_program(command, thread, variables, data, Timeouts(_SUMMARY_SECONDS))
+    except (OSError, ValueError) as error:
+        return ModelSummary(trouble=f"{command[0]!a}: {error}")
+    finally:
+        lock.release()
+    if code:
+        return ModelSummary(trouble=f"{command[0]} ended with {code}")
+    return ModelSummary(text.decode(errors="replace").strip())
+
+
+# --- all dialects -----------------------------------------------------------------------------
+
+
+class OpenedDialects(Struct, frozen=True):
+    """The dialects, and what they share with the services."""
+
+    dialects: tuple[Dialect, ...]
+    handoff_ports: HandoffPorts
+    carry_over: CarryOverFile
+    close_stream: Callable[[str, str], RecordTrace | None]
+
+
+def open_dialects(settings: Settings, data: Path, hub: Hub, secret: bytes) -> OpenedDialects:
+    """Open every dialect of the hub on this data directory."""
+    carry_over = open_carry_over(data, secret, hub.clock)
+    traces = trace_choices(settings, hub.redaction.redactor, hub, hub.engine.current_commit)
+    ports = handoff_ports(settings, hub, data)
+    built = build_dialects(
+        settings, _summary_model(settings, data), ports, replace(traces, tails=carry_over)
+    )
+    return OpenedDialects(built, ports, carry_over, partial(saop.final_chunk, choices=traces))
+
+
+def build_dialects(
+    settings: Settings | None = None,
+    model: agentmail.Model | None = None,
+    ports: HandoffPorts = NO_HANDOFF_PORTS,
+    traces: saop.Choices | None = None,
+) -> tuple[Dialect, ...]:
+    """Build every dialect."""
+    settings = settings or Settings()
+    return (
+        aof.dialect(apply_immediately=settings.aof.apply_completion == "immediately"),
+        agentmail.dialect(_mail_choices(settings, model)),
+        acp.dialect(handoff_choices(settings, ports)),
+        ccos.dialect(
+            ccos.Choices(
+                policy=settings.ccos.policy,
+                tries=settings.ccos.tries,
+                patience_ms=settings.ccos.request_ms,
+                kept_bytes=settings.ccos.payload_bytes,
+                concurrency={name: one.concurrency for name, one in settings.agents.items()},
+            )
+        ),
+        saop.dialect(traces),
+    )
+
+
+def _summary_model(settings: Settings, data: Path) -> agentmail.Model | None:
+    """Summarizer of threads, if the settings name a program."""
+    if not settings.agentmail.summarize_command:
+        return None
+
+    return open_summary_model(settings, data)
+
+
+def _mail_choices(settings: Settings, model: agentmail.Model | None) -> agentmail.Choices:
+    section = settings.agentmail
+    return agentmail.Choices(
+        adopt=section.adopt,
+        review_required=settings.tasks.review_required,
+        max_attempts=settings.tasks.max_attempts,
+        backoff=settings.retry,
+        ttl_ms=section.ttl_ms,
+        helper=section.helper,
+        spawner=section.spawner,
+        ack_within_ms=section.ack_within_ms,
+        groups={name: group.members for name, group in settings.groups.items()},
+        teamspaces=settings.teamspaces,
+        model=model,
+    )

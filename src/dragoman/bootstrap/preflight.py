@@ -1,0 +1,113 @@
+"""Preflight checks of the settings, run by `up` before it opens anything, and by `doctor`.
+
+Each part checks what it needs; nothing is opened, started or made.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dragoman.bootstrap.dialects import build_dialects
+from dragoman.bootstrap.open_redactor import variable_secrets
+from dragoman.bootstrap.services import notify_targets
+from dragoman.config import AgentSettings, Settings
+from dragoman.config.store_url import check_store_url
+from dragoman.core.errors import SettingsError
+from dragoman.system.http_client import SafeHttpClient
+
+if TYPE_CHECKING:
+    from dragoman.agents.request_runner import AgentFunction
+
+_KEYS_BY_KIND: Final = {
+    "command": (
+        *("prompt", "environment", "repository", "base"),
+        *("output_bytes", "trace_lines", "output_per_day"),
+    ),
+    "url": ("allow_hosts",),
+}
+"""Kind of agent -> settings that have an effect on it only."""
+
+_DEFAULTS: Final = AgentSettings()
+
+
+def check_settings(settings: Settings, data: Path) -> None:
+    """Raise SettingsError for the first setting with which no hub would run."""
+    from dragoman.surfaces.http.host_check import check_certificate, check_host_settings
+    from dragoman.surfaces.mcp.tools import Profiles, build_tools
+
+    check_store_url(settings.store.url)
+    check_host_settings(settings.http)
+    check_certificate(settings.http)
+    for name, agent in settings.agents.items():
+        check_agent_settings(name, agent)
+    Profiles(build_tools(build_dialects(settings)), settings.profiles)
+    tuple(variable_secrets(settings))
+    notify_targets(settings, data)
+    if settings.workq.url:
+        SafeHttpClient(settings.workq.url, "workq.url")
+
+
+def check_agent_settings(name: str, settings: AgentSettings) -> None:
+    """Check that an agent has exactly one valid way to start; a function is called in CCOS only."""
+    from dragoman.agents.program_runner import check_command
+
+    kinds = [way for way in ("command", "url", "function") if getattr(settings, way)]
+    if len(kinds) > 1:
+        raise SettingsError(f"agents.{name} has a {' and a '.join(kinds)}: keep one of them")
+    if not kinds:
+        raise SettingsError(
+            f"agents.{name} needs a command, a url, or (asked in CCOS) a function; an agent that "
+            "asks for its work itself needs no section"
+        )
+    _check_unused_settings(name, settings, kinds[0])
+    if settings.command:
+        check_command(name, settings.command)
+    for variable in settings.environment:
+        if not variable or "=" in variable:
+            raise SettingsError(
+                f"agents.{name}.environment: {variable!a} is no name of a variable; name it alone, "
+                "its value is the one that it has where the hub is started"
+            )
+    if settings.base and not settings.repository:
+        raise SettingsError(f"agents.{name} has a base: name the repository that it is of")
+    if settings.url:
+        SafeHttpClient(settings.url, f"agents.{name}.url")
+    if settings.function:
+        if not is_ccos_agent(settings):
+            raise SettingsError(f'agents.{name} has a function: add speaks = ["ccos"]')
+        load_function(name, settings.function)
+
+
+def _check_unused_settings(name: str, settings: AgentSettings, kind: str) -> None:
+    """Refuse settings that have no effect on this kind of agent."""
+    unused = [
+        (key, other) for other, keys in _KEYS_BY_KIND.items() if other != kind for key in keys
+    ]
+    for key, other in unused:
+        if getattr(settings, key) != getattr(_DEFAULTS, key):
+            raise SettingsError(
+                f"agents.{name}.{key} is for an agent with a {other}, and does nothing for one "
+                f"with a {kind}: remove it"
+            )
+
+
+# --- agents that are called in CCOS -----------------------------------------------------------
+
+CCOS = "ccos"
+
+
+def is_ccos_agent(settings: AgentSettings) -> bool:
+    """Check whether an agent is called in CCOS."""
+    return CCOS in settings.speaks
+
+
+def load_function(name: str, function: str) -> "AgentFunction":
+    """Import the function of an agent; SettingsError if there is none of that name."""
+    module, _, attribute = function.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError(
+            f"agents.{name}.function {function!a} cannot be found: {error}; write MODULE:NAME"
+        ) from None
+    return found

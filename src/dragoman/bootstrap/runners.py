@@ -1,0 +1,350 @@
+"""Runners of the configured agents, and the dispatcher: worktrees, tokens, budgets, prompts."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.bootstrap.preflight import check_agent_settings, is_ccos_agent, load_function
+from dragoman.bootstrap.services import agent_queues, spawn_policy
+from dragoman.config import AgentSettings, environment
+from dragoman.core.actor import HUB_ACTOR, Actor
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.task_state import WarnTask
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Store
+from dragoman.engine.queries.handoffs import handoff_held_by
+from dragoman.engine.queries.intents import find_intent_of_task
+from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.request import Rejected
+from dragoman.engine.router import Router
+from dragoman.protocols import aof, ccos, saop
+from dragoman.protocols.ccos import MAX_RESULT_BYTES
+from dragoman.surfaces.cli.data_directory import DataDirectory
+from dragoman.system.ids import new_id
+from dragoman.system.safe_fs import SafeDisk
+from dragoman.text.safe_text import safe_text
+from dragoman.text.strict_json import MAX_BYTES
+
+if TYPE_CHECKING:
+    from dragoman.agents.output import Pulse
+    from dragoman.agents.request_runner import WriteRequest
+    from dragoman.core.handoff.state import Handoff
+    from dragoman.core.intent.state import Intent
+    from dragoman.core.task_state import Task
+    from dragoman.engine.auth import Authenticator
+    from dragoman.engine.ports import Assignment, Runner
+    from dragoman.services.dispatch.dispatcher import Dispatcher
+    from dragoman.system.pid_files import PidFiles
+
+# --- dispatcher -------------------------------------------------------------------------------
+
+_WEEK_MS = 7 * 86_400_000
+
+_LOCATION_DIGITS = 8
+"""Digits of a URL's digest that identify it, without revealing its content."""
+
+_log = logging.getLogger("dragoman.dispatch")
+
+
+def open_dispatcher(directory: DataDirectory, identity: "Authenticator", url: str) -> "Dispatcher":
+    """Open the dispatcher of a hub that listens at this URL (empty: nowhere).
+
+    It is notified of commits by the hub's hints; `run` it in the loop of the hub.
+    """
+    from dragoman.agents.prompt import build_prompt, build_remote_prompt
+    from dragoman.services.dispatch.agent_run import RunPolicy
+    from dragoman.services.dispatch.agent_slots import AgentSpec
+    from dragoman.services.dispatch.budget_enforcer import Budget
+    from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
+    from dragoman.services.spawner import spawn_requested_at
+    from dragoman.system.pid_files import PidFiles
+    from dragoman.system.state_files import UsageFile, load_or_create_hub_id
+
+    hub, settings, pids = directory.hub, directory.settings, PidFiles(directory.path)
+    # Slow work, like a checkout or a remote URL, must not block readers of the store.
+    blocking_pool = ThreadPoolExecutor(settings.dispatch.concurrency, thread_name_prefix="starts")
+    cancelled = Event()
+    context = _RunnerContext(identity, url, pids, blocking_pool, cancelled.is_set)
+    agents = [
+        AgentSpec(
+            name=name,
+            runner=_build_runner(directory, name, context),
+            queues=agent_queues(name, one),
+            build_prompt=partial(
+                _build_prompt, hub.store, build_remote_prompt if one.url else build_prompt
+            ),
+            dialects=one.speaks,
+            must_report=is_ccos_agent(one),
+            location=sha256(one.url.encode()).hexdigest()[:_LOCATION_DIGITS] if one.url else "",
+            concurrency=one.concurrency,
+            attempt_ms=one.attempt_ms,
+            budget=Budget(
+                one.attempts_per_day, one.minutes_per_day, one.output_per_day, one.cost_per_day
+            ),
+        )
+        for name, one in settings.agents.items()
+    ]
+    policy = DispatchPolicy(
+        hub_name=load_or_create_hub_id(directory.path, new_id),
+        concurrency=settings.dispatch.concurrency,
+        ttl_ms=settings.leases.ttl_ms,
+        poll_ms=settings.dispatch.poll_ms,
+        grace_ms=settings.hub.grace_ms,
+        run_policy=RunPolicy(
+            settings.retry,
+            settings.dispatch.stop_ms / 1_000,
+            settings.hub.on_stop,
+            settings.dispatch.leave_ms / 1_000,
+            settings.hub.keep_ms,
+        ),
+    )
+    ports = DispatcherPorts(
+        submit_message=partial(_submit_message, directory.router),
+        stop_orphans=pids.kill_leftovers,
+        forget_session=pids.remove,
+        usage=UsageFile(directory.path),
+        new_id=new_id,
+        warn=lambda text: _log.warning("%s", safe_text(text, one_line=True)),
+        spawn_requested_at=partial(spawn_requested_at, hub.store, spawn_policy(settings)),
+        cancel_starts=cancelled.set,
+    )
+    dispatcher = Dispatcher(hub, agents, policy, ports)
+    directory.hints.subscribe(dispatcher.hint)
+    return dispatcher
+
+
+class _RunnerContext(Struct, frozen=True):
+    """Values shared by all runners."""
+
+    identity: "Authenticator"
+    url: str
+    pids: "PidFiles"
+    blocking_pool: Executor
+    is_cancelled: "Callable[[], bool]"
+    """True if starts are cancelled because the hub stops."""
+
+
+def _build_prompt(
+    store: "Store",
+    write: "Callable[[Task, str, Intent | None, Handoff | None], str]",
+    task: "Task",
+    agent: str,
+) -> str:
+    """Build the prompt of a task, with its intent and the handoff by which the agent has it."""
+    return write(task, agent, find_intent_of_task(store, task), handoff_held_by(store, task, agent))
+
+
+async def _submit_message(router: Router, actor: Actor, message: bytes) -> str:
+    """Submit a message that a started agent has printed; a note for its log."""
+    answer = await router.send_async(message, speaker=actor)
+    if isinstance(answer, Rejected):
+        return f"refused, {answer.code}: {answer.detail}"
+    return "" if answer else "this is no message of a known dialect"
+
+
+# --- runners ----------------------------------------------------------------------------------
+
+
+def _build_runner(directory: DataDirectory, name: str, context: _RunnerContext) -> "Runner":
+    """Build the runner of an agent."""
+    settings = directory.settings.agents[name]
+
+    def make_token(of: "Assignment") -> str:
+        # The token dies with its attempt. Its own expiry must come later: an agent that is stopped
+        # for its time may still report how far it has come.
+        ttl_ms = settings.attempt_ms + _WEEK_MS
+        return context.identity.issue_attempt_token(of.agent, of.task, of.fence, ttl_ms)
+
+    check_agent_settings(name, settings)
+    in_ccos = is_ccos_agent(settings)
+    if in_ccos and not settings.command:
+        write = request_writer(
+            directory.hub.store, partial(_callback_meta, context.url, make_token)
+        )
+        if settings.url:
+            return ccos_url_runner(name, settings, write, context.blocking_pool)
+        return ccos_function_runner(name, settings, write)
+    if settings.url:
+        from dragoman.agents.http_runner import HttpRunner
+        from dragoman.system.http_client import SafeHttpClient
+
+        endpoint = SafeHttpClient(settings.url, f"agents.{name}.url", settings.allow_hosts)
+        return HttpRunner(endpoint.post, make_token, context.url, context.blocking_pool)
+    from dragoman.agents.output import MessageFormat
+    from dragoman.agents.program_runner import ProgramPorts, ProgramRunner
+    from dragoman.files.task_folder import WorkingFolders
+    from dragoman.system.process import Process
+
+    workplace = WorkingFolders(directory.path, lambda: SafeDisk(directory.path))
+    write_input = request_writer(directory.hub.store, lambda _: {}) if in_ccos else prompt_input
+    tools = ProgramPorts(
+        start=Process.start,
+        open_folder=lambda of: workplace.open(of.aof_id, of.attempt, write_input(of)),
+        worktree=partial(_open_worktree, directory, settings, context.is_cancelled)
+        if settings.repository
+        else None,
+        blocking_pool=context.blocking_pool,
+        pids=context.pids,
+        token=make_token,
+        url=context.url,
+        certificate=_certificate(directory),
+        environ=environment(),
+        now=directory.hub.clock.now,
+        redactor=directory.hub.redaction.redactor,
+        messages=MessageFormat(
+            (MESSAGE_PREFIX,), MAX_RESULT_BYTES, directory.settings.ccos.payload_bytes
+        )
+        if in_ccos
+        else MessageFormat((aof.PREFIX.encode(),), MAX_BYTES, MAX_BYTES),
+        record_lines=record_output_lines(directory.hub),
+    )
+    return ProgramRunner(name, settings, tools)
+
+
+def _callback_meta(
+    url: str, token: "Callable[[Assignment], str]", assignment: "Assignment"
+) -> dict[str, Any]:
+    """Address and token with which a remote agent submits its result; the rest of `meta` comes from
+    the requester.
+    """
+    address = {"url": url, "token": token(assignment), "ttl_ms": assignment.ttl_ms} if url else {}
+    return {"hub": {"session": assignment.session, **address}}
+
+
+def _certificate(directory: DataDirectory) -> str:
+    """Certificate of the hub for started agents, whatever name it is made out to."""
+    path = directory.settings.http.tls_cert
+    return f"{Path(path).absolute()}" if path else ""
+
+
+def _open_worktree(
+    directory: DataDirectory,
+    settings: AgentSettings,
+    is_cancelled: "Callable[[], bool]",
+    assignment: "Assignment",
+) -> Path:
+    """Open the task's worktree, including the commit of an earlier attempt."""
+    from dragoman.agents.program_runner import INHERITED_VARIABLES
+    from dragoman.system.worktree import Branch, fast_forward, find_commit, open_worktree
+
+    data, resume_commit = directory.path, assignment.resume_commit
+    variables = {key: environment()[key] for key in INHERITED_VARIABLES if key in environment()}
+    repository = data / settings.repository
+    commit = find_commit(repository, resume_commit, variables)
+    hub = directory.hub.store.ledger_id()
+    branch = Branch(f"dragoman/{assignment.aof_id}", commit or settings.base, hub)
+    at = data.absolute() / "worktrees" / assignment.aof_id
+    folder = open_worktree(repository, at, branch, variables, is_cancelled)
+    if commit and not fast_forward(folder, commit, variables):
+        _warn_task(
+            directory, assignment, f"the worktree has diverged from the checkpoint {resume_commit}"
+        )
+    elif resume_commit and not commit:
+        _warn_task(
+            directory,
+            assignment,
+            f"the repository has no commit {resume_commit}: the worktree does not include it",
+        )
+    return folder
+
+
+def _warn_task(directory: DataDirectory, assignment: "Assignment", detail: str) -> None:
+    with suppress(Refused):  # a warning that cannot be recorded does not prevent the start
+        directory.hub.submit(HUB_ACTOR, WarnTask(assignment.task, "checkpoint", detail))
+
+
+# --- output of programs as trace events -------------------------------------------------------
+
+_VIA = "runner"
+
+
+def record_output_lines(
+    hub: Hub,
+) -> "Callable[[Assignment, Sequence[Pulse]], Awaitable[object]]":
+    """Recorder of an attempt's output lines, all or none, in the name of its agent."""
+
+    async def record(assignment: "Assignment", pulses: "Sequence[Pulse]") -> None:
+        actor = Actor("agent", assignment.agent, _VIA, assignment.task, assignment.fence)
+        events = (saop.SandboxPulse(one.line, one.masked, one.timestamp) for one in pulses)
+        commands = (
+            saop.pulse_command(new_id(), assignment.session, one, hub.content_key) for one in events
+        )
+        await hub.submit_async(actor, *commands)
+
+    return record
+
+
+# --- agents that are called in CCOS -----------------------------------------------------------
+
+MESSAGE_PREFIX = b"{"
+"""Start of a line that is a message of a program: an object on one line."""
+
+_CALL_SECONDS = 30.0
+"""Timeout of a URL; an agent that needs longer answers 202 and submits its result later."""
+
+
+def prompt_input(assignment: "Assignment") -> bytes:
+    """Input of every other agent: the text of its prompt."""
+    return assignment.prompt.encode()
+
+
+def request_writer(
+    store: Store, make_meta: Callable[["Assignment"], dict[str, Any]]
+) -> "WriteRequest":
+    """Writer of the TaskRequest of an assignment; `make_meta` adds what its agent needs."""
+
+    def write(assignment: "Assignment") -> bytes:
+        request = _find_request(store, assignment)
+        extra = make_meta(assignment)
+        return ccos.as_json(
+            replace(request, meta=(request.meta or {}) | extra) if extra else request
+        )
+
+    return write
+
+
+def _find_request(store: Store, assignment: "Assignment") -> ccos.TaskRequest:
+    """Open request of the intent; for a task without an intent, an equivalent one."""
+    view = find_task(store, assignment.task)
+    if isinstance(view, Refusal):
+        raise FileNotFoundError(0, view.detail)
+    intent, handoff = (
+        find_intent_of_task(store, view.task),
+        handoff_held_by(store, view.task, assignment.agent),
+    )
+    if intent is not None:
+        request = ccos.request_of(intent, view.task, handoff)
+        if request is not None and request.agent_id == assignment.agent:
+            return request
+    return ccos.request_for_task(view.task, assignment.agent, assignment.session, handoff)
+
+
+def ccos_url_runner(
+    name: str, settings: AgentSettings, write: "WriteRequest", blocking_pool: "Executor"
+) -> "Runner":
+    """Runner that posts requests to the agent's URL."""
+    from dragoman.agents.request_runner import HttpRequestRunner
+    from dragoman.system.http_client import SafeHttpClient
+
+    endpoint = SafeHttpClient(
+        settings.url, f"agents.{name}.url", settings.allow_hosts, seconds=_CALL_SECONDS
+    )
+    return HttpRequestRunner(
+        write, partial(endpoint.post_and_read, max_bytes=ccos.MAX_RESULT_BYTES), blocking_pool
+    )
+
+
+def ccos_function_runner(name: str, settings: AgentSettings, write: "WriteRequest") -> "Runner":
+    """Runner that calls the agent's function."""
+    from dragoman.agents.request_runner import FunctionRunner
+
+    return FunctionRunner(write, load_function(name, settings.function))

@@ -1,0 +1,276 @@
+"""Background services of a hub in one table: `tick` runs all, `up` a thread for each group."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from time import monotonic
+
+from msgspec import Struct
+
+from dragoman.config import AgentSettings, Settings, environment
+from dragoman.config.store_url import is_postgres
+from dragoman.core.actor import Actor
+from dragoman.core.base import Role
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.mail import Mail
+from dragoman.core.trace import RecordTrace
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.hub import Hub
+from dragoman.engine.queries.handoffs import needed_artifact_hashes
+from dragoman.engine.request import Rejected
+from dragoman.engine.router import Router
+from dragoman.engine.subscribe import DirtyStreams
+from dragoman.engine.unrecognized import explain_unrecognized
+from dragoman.engine.workq import WorkQueue
+from dragoman.files.artifacts import ArtifactCleanup
+from dragoman.files.error_isolation import Warn
+from dragoman.files.inbox import Inbox, SendResult
+from dragoman.files.projector import Projector
+from dragoman.files.task_folder import has_task_file
+from dragoman.notify.notice import Notice, NoticeBuilder
+from dragoman.protocols import aof
+from dragoman.protocols.agentmail import MessageType, compose
+from dragoman.services.checkpointer import Checkpointer
+from dragoman.services.file_service import FileService
+from dragoman.services.notifier import Notifier, Target
+from dragoman.services.schedule import time_driven_services
+from dragoman.services.scheduler import ServiceGroup
+from dragoman.services.search_indexer import SearchIndexer
+from dragoman.services.spawner import Spawner, SpawnPolicy, SpawnResult
+from dragoman.services.stale_stream_closer import StaleCarryOver, StaleStreamCloser
+from dragoman.services.workq import WorkqSync
+from dragoman.system.clock import SystemClock
+from dragoman.system.safe_fs import SafeDisk
+from dragoman.system.state_files import OutboxFiles
+from dragoman.text.strict_json import MAX_BYTES
+
+# --- notices ----------------------------------------------------------------------------------
+
+
+def open_notifier(data: Path, settings: Settings, hub: Hub) -> Notifier[Notice]:
+    """Open the notifier for all targets of the settings."""
+    notices = NoticeBuilder(hub.store, settings.notify.statuses)
+    return Notifier(hub, OutboxFiles(data), notices, notify_targets(settings, data), monotonic)
+
+
+def notify_targets(settings: Settings, data: Path) -> list[Target[Notice]]:
+    """Build the targets of the settings."""
+    section, targets = settings.notify, list[Target[Notice]]()
+    if section.webhook_url:
+        from dragoman.notify.webhook import WebhookTarget
+        from dragoman.system.http_client import SafeHttpClient
+
+        endpoint = SafeHttpClient(section.webhook_url, "notify.webhook_url", section.allow_hosts)
+        targets.append(WebhookTarget(section.webhook_secret, endpoint.post))
+    if section.command:
+        from dragoman.notify.command_target import CommandTarget
+        from dragoman.system.process import run_program
+
+        targets.append(
+            CommandTarget(section.command, environment(), partial(run_program, folder=data))
+        )
+    return targets
+
+
+# --- requests for workers ---------------------------------------------------------------------
+
+
+def agent_queues(name: str, agent: AgentSettings) -> tuple[str, ...]:
+    """Queues of an agent of the settings; "" stands for tasks of anyone."""
+    return ("",) * agent.takes_any + (name, *agent.capabilities)
+
+
+def open_spawner(settings: Settings, hub: Hub, router: Router) -> Spawner:
+    """Open the spawner, which answers in the hub's own name."""
+    policy = spawn_policy(settings)
+    # The sender is the addressee of the request; the role shows that the hub wrote the letter.
+    actor = Actor("system", policy.spawner, "spawner")
+    return Spawner(hub, policy, partial(_post_answer, router, actor))
+
+
+def spawn_policy(settings: Settings) -> SpawnPolicy:
+    """Policy for requests for workers, from the settings."""
+    section = settings.agentmail
+    agents_by_queue = defaultdict[str, tuple[str, ...]](tuple)
+    for name, one in settings.agents.items():
+        for queue in agent_queues(name, one):
+            agents_by_queue[queue] += (name,)
+    is_shared = is_postgres(settings.store.url)
+    kind, within_ms = MessageType.SPAWN_REQUEST, section.spawn_within_ms
+    return SpawnPolicy(section.spawner, kind, within_ms, agents_by_queue, is_shared)
+
+
+def _post_answer(router: Router, actor: Actor, request: Mail, result: SpawnResult) -> None:
+    ack = _format_ack(request, result)
+    row = {
+        "to": [request.sender],
+        "subject": ack.subject,
+        "body_md": f"{ack.body_md}\n{result.reason}".rstrip() + "\n",
+        "reply_to": request.id,
+    }
+    # Two hubs on one store may both answer: the key makes one letter of it.
+    answer = router.call("mail.send", row, actor, key=f"spawn.{request.id}")
+    if isinstance(answer, Rejected):
+        raise Refused(Refusal(answer.code, answer.detail))
+
+
+def _format_ack(request: Mail, result: SpawnResult) -> compose.Rendered:
+    status = "spawned" if result.session else "failed"
+    if not request.bead:  # a request without a task has no issue for the form
+        return compose.Rendered(MessageType.SPAWN_ACK, f"Status: {status}\n")
+    return compose.render(compose.spawn_ack(request.bead, status=status, session=result.session))
+
+
+# --- plain files ------------------------------------------------------------------------------
+
+INBOX_ROLES: frozenset[Role] = frozenset({"agent", "observer"})
+"""Roles that may use the inbox, where a name is the only credential; the settings may trust
+everyone who can write there."""
+
+
+def open_inbox(disk: SafeDisk, router: Router, facts: StoreFacts, warn: Warn) -> Inbox:
+    """Open the inbox; its messages go to this router."""
+    return Inbox(disk, partial(_submit_inbox_message, router, facts), MAX_BYTES, warn)
+
+
+def _submit_inbox_message(
+    router: Router, facts: StoreFacts, message: bytes, agent: str | None
+) -> SendResult:
+    """Submit a message of the inbox: as the agent whose folder it lay in, or as the one that it
+    names.
+    """
+    speaker = None if agent is None else facts.resolve_actor(agent, "inbox")
+    answer = router.send(message, speaker=speaker, via="inbox")
+    if answer is None:
+        fault = explain_unrecognized(message, router.dialects)
+        return Refusal(fault.code, fault.detail)
+    if isinstance(answer, Rejected):
+        return Refusal(answer.code, answer.detail)
+    return answer.warnings
+
+
+class FileServices(Struct, frozen=True):
+    """Services for plain files; none, where there are no files."""
+
+    inbox: tuple[FileService, ...] = ()
+    """Process messages of the inbox; their senders wait for an answer."""
+    polled: tuple[FileService, ...] = ()
+    """Process changes that people and agents make to files."""
+    commit_driven: tuple[FileService, ...] = ()
+    """Bring the files up to date with the ledger."""
+    cleanup: tuple[FileService, ...] = ()
+    """Remove what is not needed any more; this may take long."""
+
+
+class FileProjection:
+    """Projection, inbox and folders of one hub's data directory."""
+
+    def __init__(
+        self, data: Path, hub: Hub, warn: Callable[[str], None], *, trust_moves: bool
+    ) -> None:
+        self._data = data
+        self._hub = hub
+        self._warn = warn
+        self.disk = SafeDisk(data)
+        self.projector = Projector(hub, self.disk, aof.render_lines, warn, trust_moves=trust_moves)
+
+    def facts(self) -> StoreFacts:
+        """Facts that operations look up in the store and in the folders of tasks."""
+        hub, runs = self._hub, FileService("runs", self._check_runs, self._warn)
+        return StoreFacts(
+            hub.store, self._has_file, lambda: runs.run_once(hub.clock.now()), hub.clock.now
+        )
+
+    def services(
+        self, inbox: Inbox, sweep: Callable[[int], int], renewed_leases: DirtyStreams
+    ) -> FileServices:
+        """Services for the files; `sweep` removes what a crash has left of artifacts."""
+        projector, warn, now = self.projector, self._warn, self._hub.clock.now
+        return FileServices(
+            inbox=(
+                FileService(
+                    "inbox",
+                    lambda: inbox.run_once(now()),
+                    warn,
+                    find_leftovers=inbox.failure_summary,
+                ),
+            ),
+            polled=(
+                FileService("files", projector.scan, warn, monotonic),
+                FileService("artifacts", lambda: sweep(now()), warn),
+            ),
+            commit_driven=(
+                FileService(
+                    "projection",
+                    lambda: projector.catch_up(renewed_leases.take()),
+                    warn,
+                    find_leftovers=projector.failure_summary,
+                ),
+            ),
+            cleanup=(FileService("copies", self._artifact_copies().remove_old, warn, monotonic),),
+        )
+
+    def _artifact_copies(self) -> ArtifactCleanup:
+        """Cleanup of artifact copies that no handoff needs, by the time of the disk."""
+        store = self._hub.store
+        return ArtifactCleanup(
+            lambda: SafeDisk(self._data), lambda: needed_artifact_hashes(store), SystemClock().now
+        )
+
+    # Facts are looked up in any thread of a running hub, while another one writes files: each
+    # lookup has a disk of its own.
+
+    def _has_file(self, task: str, ref: str) -> bool:
+        with closing(SafeDisk(self._data)) as disk:
+            return has_task_file(self._hub.store, disk, task, ref)
+
+    def _check_runs(self) -> int:
+        with closing(SafeDisk(self._data)) as disk:
+            Projector(self._hub, disk, aof.render_lines, self._warn).check_runs()
+        return 0
+
+
+# --- the table --------------------------------------------------------------------------------
+
+
+class ServicePorts(Struct, frozen=True):
+    """Ports of the services beyond the store."""
+
+    workq: WorkQueue
+    carry_over: StaleCarryOver
+    close_stream: Callable[[str, str], RecordTrace | None]
+    checkpointer: Checkpointer
+    notifier: Notifier[Notice]
+    files: FileServices = FileServices()
+
+
+def service_groups(
+    hub: Hub, settings: Settings, router: Router, ports: ServicePorts
+) -> tuple[ServiceGroup, ...]:
+    """All services of a hub, each once; one that may take long or hang has a group of its own."""
+    files = ports.files
+    return (
+        ServiceGroup(
+            "time",
+            time_driven_services(
+                hub,
+                settings,
+                StaleStreamCloser(hub, ports.carry_over, ports.close_stream),
+                open_spawner(settings, hub, router),
+            ),
+        ),
+        # A remote queue may be slow.
+        ServiceGroup("handing-on", (WorkqSync(hub, ports.workq),), interval_seconds=5.0),
+        ServiceGroup("inbox", files.inbox, interval_seconds=0.5, is_latency_sensitive=True),
+        # A round checks the file of every task: even of very many it takes a hundredth of a core.
+        ServiceGroup(
+            "files", files.polled, files.commit_driven, interval_seconds=2.0, idle_factor=100
+        ),
+        # Once a day it reads all handoffs.
+        ServiceGroup("copies", files.cleanup, interval_seconds=60.0),
+        ServiceGroup("checkpoint", commit_driven=(ports.checkpointer,)),
+        ServiceGroup("notify", commit_driven=(ports.notifier,)),
+        ServiceGroup("search", (SearchIndexer(hub),), interval_seconds=2.0),
+    )

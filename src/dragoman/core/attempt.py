@@ -1,0 +1,546 @@
+"""Decisions about attempts: heartbeat, release, checkpoint, report, end, expiry (S-RUN)."""
+
+from msgspec.structs import replace
+
+from dragoman.core.actor import HUB_NAME, HUB_NAME_TAKEN, Actor
+from dragoman.core.attempt_state import (
+    FORCED_CHECKPOINT_REASONS,
+    OUTCOME_STATUSES,
+    Checkpoint,
+    Lease,
+    TaskCheckpointed,
+    TaskReported,
+    TaskRequeued,
+    renew_lease,
+    set_lease_duration,
+)
+from dragoman.core.authority import (
+    MAY_DISPATCH,
+    MAY_WRITE,
+    check_fence,
+    check_holds,
+    holder_objection,
+)
+from dragoman.core.backoff import Backoff, backoff_delay
+from dragoman.core.base import DEFAULT_LEASE_MS, Outcome, Status, TaskCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import check_agent, check_session, task_stream
+from dragoman.core.limits import (
+    LEASE_RANGE_MS,
+    MAX_QUEUES,
+    MAX_REASON,
+    MAX_TEXT,
+    check_count,
+    check_duration,
+    check_json,
+    check_text,
+    check_texts,
+)
+from dragoman.core.read import Decision, LeaseChange, Read, StreamEvents, task_receipt
+from dragoman.core.task import check_repeat, transition_events, unblock_events
+from dragoman.core.task_state import (
+    CLAIMABLE_STATUSES,
+    REPORTED_PREFIX,
+    STALE_HEARTBEAT_PREFIX,
+    UNREPORTED_PREFIX,
+    Task,
+)
+from dragoman.core.task_state import (
+    TaskTransitioned as Transitioned,
+)
+from dragoman.core.timestamps import TIMESTAMP_RANGE, clamp_timestamp, format_duration, to_rfc3339
+
+
+class ClaimTask(TaskCommand, frozen=True, tag="task.claim"):
+    """Start an attempt for an agent, on this task or, if empty, on the next ready one."""
+
+    agent: str
+    session: str = ""
+    ttl_ms: int = DEFAULT_LEASE_MS
+    queues: tuple[str, ...] = ()
+    """Queues to take the next task from, for callers that may claim for others: names that tasks
+    are reserved for, and "" for those of anyone; none: anyone's, and the agent's own."""
+    or_renew: bool = False
+    """Renew the lease of an agent that holds the task already, instead of refusing."""
+
+
+class RenewLease(TaskCommand, frozen=True, tag="task.heartbeat"):
+    """A heartbeat: the holder is alive."""
+
+    fence: int | None = None
+
+
+class ReleaseTask(TaskCommand, frozen=True, tag="task.release"):
+    """Return the task to its queue without counting a failure."""
+
+    reason: str = "released"
+    fence: int | None = None
+    unstarted: bool = False
+    """Its worker could not be started or reached."""
+
+
+class CheckpointTask(TaskCommand, frozen=True, tag="task.checkpoint"):
+    """Return the task to its queue with what a successor needs to go on."""
+
+    reason: str
+    commit: str = ""
+    description: str = ""
+    next_steps: str = ""
+    fence: int | None = None
+    backoff: Backoff = Backoff()
+    """Backoff that applies if nothing was achieved."""
+    anew: bool = False
+    """Replace an earlier checkpoint instead of completing it; for a task without attempt."""
+
+
+class ReportOutcome(TaskCommand, frozen=True, tag="task.report"):
+    """Report the outcome of an attempt; applied at once, or when the attempt ends.
+
+    From the hub itself: the outcome it observed of a holder that ended without a report.
+    """
+
+    outcome: Outcome
+    notes: str = ""
+    blockers: tuple[str, ...] = ()
+    details: dict[str, object] = {}
+    fence: int | None = None
+    apply: bool = False
+    backoff: Backoff = Backoff()
+    apply_unnamed: bool = False
+    """Apply at once if the claim has no session whose end would apply it."""
+    once: bool = False
+    """Final result of the attempt: the same again is a repeat, another one an anomaly."""
+    attempt: int = 0
+    """Number of the attempt that a final result is about, where it is stated."""
+
+
+class EndAttempt(TaskCommand, frozen=True, tag="attempt.end"):
+    """End the holder's session: apply what it reported, if it did."""
+
+    session: str = ""
+    backoff: Backoff = Backoff()
+    fence: int | None = None
+
+
+class SetLeaseDuration(TaskCommand, frozen=True, tag="lease.keep"):
+    """Set how long the lease of an attempt lasts: long while the hub itself is away."""
+
+    fence: int
+    lasts_ms: int
+
+
+class ExpireLease(TaskCommand, frozen=True, tag="lease.expire"):
+    """Recover a task whose holder has gone silent; no-op while its lease is valid."""
+
+    backoff: Backoff = Backoff()
+    told: tuple[str, ...] = ()
+    """Recipients of a notice where the silent holder had accepted the task by a handoff."""
+
+
+# --- who may claim what -----------------------------------------------------------------------
+
+
+def check_may_claim(command: ClaimTask, read: Read) -> Refusal | None:
+    """Refuse unless the caller may claim a task for this agent, with these arguments."""
+    actor = read.actor
+    malformed = check_agent(command.agent, "agent")
+    if malformed:
+        return malformed
+    if command.agent == HUB_NAME and actor.role != "system":
+        return Refusal("not_authorized", HUB_NAME_TAKEN, path="agent")
+    if actor.role == "agent":
+        if command.agent != actor.name:
+            return Refusal("identity_mismatch", f"{actor.name} cannot claim for {command.agent}")
+        if command.queues:
+            return Refusal("not_authorized", f"{actor.label} may not choose its queues")
+    elif actor.role not in MAY_DISPATCH and not _has_taken_over(command, read):
+        return Refusal("not_authorized", f"{actor.label} may not claim tasks")
+    cannot_hold = holder_objection(read.agent(command.agent))
+    if cannot_hold:
+        return Refusal("not_authorized", cannot_hold)
+    return (
+        (check_session(command.session, "session") if command.session else None)
+        or check_duration("the lease", command.ttl_ms, *LEASE_RANGE_MS)
+        or check_count("queues", command.queues, MAX_QUEUES)
+        or next(filter(None, map(check_agent, filter(None, command.queues))), None)
+    )
+
+
+def _has_taken_over(command: ClaimTask, read: Read) -> bool:
+    """True if the caller claims, for itself, what was handed over to it."""
+    task = read.task(command.task) if command.task else None
+    if not isinstance(task, Task) or task.handoff is None or command.queues:
+        return False
+    return (
+        read.actor.role in MAY_WRITE and task.handoff.claimant == command.agent == read.actor.name
+    )
+
+
+def check_claimable(
+    task: Task, command: ClaimTask, lease: Lease | None, now: int
+) -> Refusal | None:
+    """Refuse unless this agent can start on the task as it stands."""
+    if lease is not None:
+        until = to_rfc3339(lease.expires_at)
+        holder_text = f"{lease.holder} holds {task.id} (attempt {task.attempts})"
+        if lease.is_valid(now):
+            return Refusal("already_claimed", f"{holder_text} until {until}")
+        return Refusal(
+            "already_claimed", f"{holder_text}; its lease ended at {until} and awaits recovery"
+        )
+    if task.status not in CLAIMABLE_STATUSES:
+        return Refusal(
+            "not_ready",
+            f"{task.id} is {task.status}; only a ready task can be claimed, or one in review by "
+            "the agent that had it last",
+        )
+    if task.status == "review" and task.assignee != command.agent:
+        return Refusal(
+            "unauthorized_agent",
+            f"{task.id} is in review; only {task.assignee or 'its owner'} can rework it",
+        )
+    if task.handoff is not None and command.agent != task.handoff.claimant:
+        return Refusal(
+            "reserved",
+            f"{task.id} is handed over by {task.handoff.id}: only {task.handoff.claimant} can "
+            "claim it",
+        )
+    if task.reserved_for not in ("", command.agent, *command.queues):
+        return Refusal("reserved", f"{task.id} is reserved for {task.reserved_for}")
+    if task.open_blockers:
+        return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
+    return None
+
+
+def check_lease_end(task: Task, lease: Lease, now: int) -> Refusal | None:
+    """Refuse a lease whose end is no date: it could be neither shown nor written."""
+    if lease.expires_at <= TIMESTAMP_RANGE[1]:
+        return None
+    return Refusal(
+        "invalid_field",
+        f"the clock says {to_rfc3339(now)}, so a lease of {format_duration(lease.ttl_ms)} on "
+        f"{task.id} "
+        f"would end after {to_rfc3339(TIMESTAMP_RANGE[1])}, the last timestamp that exists: "
+        "look at the "
+        "hub's clock, or at --now",
+    )
+
+
+# --- heartbeat and release --------------------------------------------------------------------
+
+
+def decide_renew_lease(command: RenewLease, read: Read, now: int) -> Decision | Refusal:
+    """Renew the lease by a heartbeat: no entry."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    lease = read.lease(task)
+    refusal = check_holds(read.actor, task, lease, command.fence, now)
+    if refusal or lease is None:
+        return refusal or Refusal("lease_lost", f"nobody holds {task.id}")
+    lease = renew_lease(lease, now)
+    return Decision(task_receipt(task, task.status, lease), (), LeaseChange(task.id, lease))
+
+
+def decide_release_task(command: ReleaseTask, read: Read, now: int) -> Decision | Refusal:
+    """Return the task to its queue, without counting a failure; the hub may for what it started."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    lease = read.lease(task)
+    holder = _acting_holder(read.actor, lease)
+    refusal = check_holds(holder, task, lease, command.fence, now) or check_text(
+        "reason", command.reason, MAX_REASON
+    )
+    if refusal:
+        return refusal
+    released = Transitioned(task.status, "ready", command.reason, unstarted=command.unstarted)
+    events = ((task_stream(task.id), released),)
+    return Decision(task_receipt(task, "ready"), events, LeaseChange(task.id, None))
+
+
+def decide_set_lease_duration(
+    command: SetLeaseDuration, read: Read, now: int
+) -> Decision | Refusal:
+    """Set how long an attempt waits for the hub, or from now on for its agent: no entry."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    if read.actor.role != "system":
+        return Refusal("not_authorized", f"{read.actor.label} may not set the duration of leases")
+    lease = read.lease(task)
+    refusal = check_holds(
+        _acting_holder(read.actor, lease), task, lease, command.fence, now
+    ) or check_duration("the lease", command.lasts_ms, *LEASE_RANGE_MS)
+    if refusal or lease is None:
+        return refusal or Refusal("lease_lost", f"nobody holds {task.id}")
+    lease = set_lease_duration(lease, command.lasts_ms, now)
+    return Decision(task_receipt(task, task.status, lease), (), LeaseChange(task.id, lease))
+
+
+# --- checkpoint -------------------------------------------------------------------------------
+
+
+def decide_checkpoint_task(command: CheckpointTask, read: Read, now: int) -> Decision | Refusal:
+    """Return the task to its queue half done, with a checkpoint for the successor (S-MAIL-9).
+
+    While nobody works on the task, roles that may dispatch can set where to continue. A worker that
+    had to stop and has no commit to show has achieved nothing: that counts as a failure.
+    """
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    may_direct = read.actor.role in MAY_DISPATCH and command.fence is None
+    is_without_attempt = task.status != "in-progress" and may_direct
+    if is_without_attempt and task.is_final:
+        return Refusal("invalid_transition", f"{task.id} is {task.status}: it cannot be continued")
+    refusal = (
+        (
+            None
+            if is_without_attempt
+            else check_holds(read.actor, task, read.lease(task), command.fence, now)
+        )
+        or check_text("reason", command.reason, MAX_REASON, minimum=1)
+        or check_text("commit", command.commit, MAX_REASON)
+        or check_text("description", command.description, MAX_TEXT)
+        or check_text("next_steps", command.next_steps, MAX_TEXT)
+    )
+    if refusal:
+        return refusal
+    checkpointed = TaskCheckpointed(
+        command.reason, command.commit, command.description, command.next_steps
+    )
+    if is_without_attempt:
+        checkpointed_by_actor = replace(checkpointed, by=read.actor.name)
+        return _checkpoint_without_attempt(
+            task,
+            checkpointed_by_actor
+            if command.anew
+            else _complete_from_known(task, checkpointed_by_actor),
+        )
+    if command.reason in FORCED_CHECKPOINT_REASONS and not command.commit:
+        ended = _requeue(task, f"checkpoint: {command.reason}", command.backoff, now)
+        return replace(ended, events=((task_stream(task.id), checkpointed), *ended.events))
+    released = transition_events(task, "ready", f"checkpoint: {command.reason}", read)
+    return Decision(
+        task_receipt(task, "ready"),
+        ((task_stream(task.id), checkpointed), *released),
+        LeaseChange(task.id, None),
+    )
+
+
+def _complete_from_known(task: Task, checkpointed: TaskCheckpointed) -> TaskCheckpointed:
+    """Complete a checkpoint with what the last one has said."""
+    known = task.checkpoint
+    if known is None:
+        return checkpointed
+    return replace(
+        checkpointed,
+        commit=checkpointed.commit or known.commit,
+        description=checkpointed.description or known.description,
+        next_steps=checkpointed.next_steps or known.next_steps,
+    )
+
+
+def _checkpoint_without_attempt(task: Task, checkpointed: TaskCheckpointed) -> Decision:
+    is_known = _checkpoint_contents(checkpointed) == _checkpoint_contents(task.checkpoint)
+    events = () if is_known else ((task_stream(task.id), checkpointed),)
+    return Decision(task_receipt(task, task.status), events)
+
+
+def _checkpoint_contents(checkpoint: TaskCheckpointed | Checkpoint | None) -> tuple[str, str, str]:
+    return (
+        ("", "", "")
+        if checkpoint is None
+        else (checkpoint.commit, checkpoint.description, checkpoint.next_steps)
+    )
+
+
+# --- report and end ---------------------------------------------------------------------------
+
+
+def decide_report_outcome(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
+    """Record the outcome of an attempt; a later report of it replaces an earlier one until applied.
+
+    A report that has taken effect already is a no-op, whoever repeats it (S-AOF-2).
+    """
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    refusal = (
+        _check_outcome(command.outcome)
+        or check_text("notes", command.notes, MAX_TEXT)
+        or check_texts("blockers", command.blockers, MAX_REASON)
+        or _check_blockers(command)
+        or check_json("details", command.details)
+    )
+    if refusal:
+        return refusal
+    if command.once:
+        repeat = _check_single_result(command, task, read)
+        if repeat:
+            return repeat
+    elif _has_taken_effect(task, command.outcome):
+        no_op_receipt = replace(task_receipt(task, task.status), idle=True)
+        return check_repeat(command.fence, task, read, now) or Decision(no_op_receipt)
+    lease = read.lease(task)
+    is_by_hub = read.actor.role == "system"
+    holder = _acting_holder(read.actor, lease)
+    refusal = check_holds(holder, task, lease, command.fence, now)
+    if refusal:
+        return refusal
+    event = TaskReported(
+        task.attempts,
+        holder.name,
+        command.outcome,
+        command.notes,
+        command.blockers,
+        command.details,
+        read.actor.name if is_by_hub else "",
+    )
+    reported: StreamEvents = ((task_stream(task.id), event),)
+    is_unnamed = lease is not None and not lease.session
+    if not (command.apply or (command.apply_unnamed and is_unnamed)):
+        return Decision(task_receipt(task, task.status), reported)
+    reason = f"{UNREPORTED_PREFIX if is_by_hub else REPORTED_PREFIX}{command.outcome}"
+    applied = _apply_outcome(task, command.outcome, reason, command.backoff, read, now)
+    return Decision(applied.receipt, reported + applied.events, applied.lease)
+
+
+def _check_single_result(
+    command: ReportOutcome, task: Task, read: Read
+) -> Decision | Refusal | None:
+    """Answer to a second final result of an attempt; None: there is none yet."""
+    report = None if task.status == "in-progress" else task.reported
+    if report and report.agent == read.actor.name and command.attempt in (0, report.attempt):
+        if (report.outcome, report.notes, report.details) == _report_contents(command):
+            return Decision(replace(task_receipt(task, task.status), before=True))
+        return Refusal(
+            "anomaly",
+            f"attempt {report.attempt} of {task.id} has another result already ({report.outcome}): "
+            "that one counts",
+        )
+    if command.attempt in (0, task.attempts):
+        return None
+    return Refusal("anomaly", f"{task.id} is in attempt {task.attempts}, not in {command.attempt}")
+
+
+def _report_contents(command: ReportOutcome) -> tuple[Outcome, str, dict[str, object]]:
+    return command.outcome, command.notes, command.details
+
+
+def _check_blockers(command: ReportOutcome) -> Refusal | None:
+    """Refuse "blocked" without a blocker (S-AOF-5)."""
+    if command.outcome != "blocked" or any(map(str.strip, command.blockers)):
+        return None
+    detail = "blockers: say what blocks the work, or report another outcome"
+    return Refusal("invalid_field", detail, path="blockers")
+
+
+def decide_end_attempt(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:
+    """End the session: apply its report; without one nothing moves."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    lease = read.lease(task)
+    check = check_fence if read.actor.role in MAY_DISPATCH else check_holds
+    refusal = check(read.actor, task, lease, command.fence, now)
+    if refusal and _has_nothing_to_end(command, refusal):
+        return Decision(replace(task_receipt(task, task.status), remark=refusal.detail))
+    if refusal:
+        return refusal
+    outcome = _reported_outcome(task)
+    if lease is None or outcome is None or command.session not in ("", lease.session):
+        return Decision(task_receipt(task, task.status, lease))
+    return _apply_outcome(task, outcome, f"{REPORTED_PREFIX}{outcome}", command.backoff, read, now)
+
+
+def decide_expire_lease(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
+    """Recover a silent holder's task: by its report if there is one, else back to ready."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    if read.actor.role not in MAY_DISPATCH:
+        return Refusal("not_authorized", f"{read.actor.label} may not expire leases")
+    lease = read.lease(task)
+    if lease is None or lease.is_valid(now):
+        return Decision(task_receipt(task, task.status, lease))
+    outcome = _reported_outcome(task)
+    if outcome is None:
+        return _requeue(task, "stale_heartbeat_reclaim", command.backoff, now)
+    return _apply_outcome(
+        task, outcome, f"{STALE_HEARTBEAT_PREFIX}{outcome}", command.backoff, read, now
+    )
+
+
+# --- outcomes ---------------------------------------------------------------------------------
+
+
+def _acting_holder(actor: Actor, lease: Lease | None) -> Actor:
+    """Actor whose lease counts: the hub acts in the place of the holder it observes."""
+    return Actor("agent", lease.holder) if actor.role == "system" and lease else actor
+
+
+def _reported_outcome(task: Task) -> Outcome | None:
+    """Reported outcome of the current attempt; an older attempt's report never decides."""
+    if task.status != "in-progress" or task.reported is None:
+        return None
+    return task.reported.outcome
+
+
+def _has_nothing_to_end(command: EndAttempt, refusal: Refusal) -> bool:
+    """True if the named session has lost the task already: there is nothing left to end.
+
+    One task that its agent lost must not keep the others of its session from ending.
+    """
+    return bool(command.session) and command.fence is None and refusal.code == "lease_lost"
+
+
+def outcome_path(task: Task, outcome: Outcome) -> tuple[Status, ...]:
+    """Statuses that an outcome leads through; it stops at review where one is required."""
+    steps = OUTCOME_STATUSES[outcome]
+    return steps[:1] if task.review_required else steps
+
+
+def _check_outcome(outcome: str) -> Refusal | None:
+    if outcome in OUTCOME_STATUSES:
+        return None
+    return Refusal(
+        "invalid_field", f"outcome {outcome!a} is not one of {', '.join(OUTCOME_STATUSES)}"
+    )
+
+
+def _has_taken_effect(task: Task, outcome: Outcome) -> bool:
+    """True if the task is where this outcome leads; a failure leads to a new attempt each time."""
+    if outcome == "failed":
+        return False
+    return task.status in ("done", outcome_path(task, outcome)[-1])
+
+
+def _apply_outcome(
+    task: Task, outcome: Outcome, reason: str, backoff: Backoff, read: Read, now: int
+) -> Decision:
+    """Transitions that an outcome asks for, and the end of the lease."""
+    if outcome == "failed":
+        return _requeue(task, reason, backoff, now)
+    stream, at, events = task_stream(task.id), task.status, list[tuple[str, Transitioned]]()
+    for to in outcome_path(task, outcome):
+        events.append((stream, Transitioned(at, to, reason)))
+        at = to
+    dependent_events = unblock_events(task, at, read) if at == "done" else ()
+    return Decision(
+        task_receipt(task, at), (*events, *dependent_events), LeaseChange(task.id, None)
+    )
+
+
+def _requeue(task: Task, reason: str, backoff: Backoff, now: int) -> Decision:
+    """Ready again after its backoff; at the limit of attempts, deadletter."""
+    stream, failures = task_stream(task.id), task.failures + 1
+    not_before = clamp_timestamp(now + backoff_delay(failures, backoff))
+    event = TaskRequeued(task.attempts, reason, failures, not_before)
+    ended = LeaseChange(task.id, None)
+    if failures < task.max_attempts:
+        return Decision(task_receipt(task, "ready"), ((stream, event),), ended)
+    dead: Status = "deadletter"
+    deadlettered = Transitioned("ready", dead, f"{failures} attempts failed, the last: {reason}")
+    return Decision(task_receipt(task, dead), ((stream, event), (stream, deadlettered)), ended)

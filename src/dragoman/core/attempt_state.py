@@ -1,0 +1,168 @@
+"""Attempts at a task: events, reports, checkpoints, and the worker's lease (S-RUN).
+
+A lease is a row beside the ledger, because a heartbeat is not history; the claim that granted
+it is. The commands are in `task_state`, with those of tasks.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.base import Event, Outcome, Status
+from dragoman.core.timestamps import clamp_timestamp
+
+# --- events -----------------------------------------------------------------------------------
+
+
+class TaskClaimed(Event, frozen=True):
+    """An attempt began: the task went in-progress with an agent, under a fencing token."""
+
+    from_: Status
+    attempt: int
+    fence: int
+    agent: str
+    ttl_ms: int
+    session: str = ""
+    dispatched_by: str = ""
+    """Orchestrator that claimed it for the agent; empty: another role, or the agent itself."""
+    commit: str = ""
+    """Commit checked out in the repository then, where one is configured."""
+    asked_by: str = ""
+    """Trace event that caused it, if one did."""
+
+
+class TaskRequeued(Event, frozen=True):
+    """An attempt failed or vanished; the task is ready again, not before its backoff."""
+
+    attempt: int
+    reason: str
+    failures: int
+    not_before: int
+    commit: str = ""
+    """Commit checked out in the repository then, where one is configured."""
+    asked_by: str = ""
+    """Trace event that caused it, if one did."""
+
+
+class TaskReported(Event, frozen=True):
+    """The outcome of an attempt, in its agent's words; `details` are the dialect's own fields."""
+
+    attempt: int
+    agent: str
+    outcome: Outcome
+    notes: str = ""
+    blockers: tuple[str, ...] = ()
+    details: dict[str, object] = {}
+    by: str = ""
+    """Author, if its agent reported nothing: the hub, which observed its end."""
+
+
+class TaskCheckpointed(Event, frozen=True):
+    """The worker of the task left what its successor needs."""
+
+    reason: str
+    commit: str = ""
+    description: str = ""
+    next_steps: str = ""
+    by: str = ""
+    """Author, while nobody worked on the task; empty: its worker."""
+
+
+# --- state ------------------------------------------------------------------------------------
+
+OUTCOME_STATUSES: dict[Outcome, tuple[Status, ...]] = {
+    "done": ("review", "done"),
+    "blocked": ("blocked",),
+    "needs_review": ("review",),
+    "partial": ("review",),
+    "failed": ("ready",),
+}
+"""Outcome -> the statuses it leads through; `done` stops at review when one is required."""
+
+
+class Report(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Report of an attempt, in its agent's words."""
+
+    attempt: int
+    agent: str
+    outcome: Outcome
+    at: int
+    notes: str = ""
+    blockers: tuple[str, ...] = ()
+    details: dict[str, object] = {}
+    by: str = ""
+    """Author, if its agent reported nothing."""
+
+
+FORCED_CHECKPOINT_REASONS: Final = frozenset({"CONTEXT_HIGH", "TIMEOUT"})
+"""Reasons for a checkpoint that the worker did not choose."""
+
+
+class Checkpoint(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Where an attempt stopped, in the words of its agent, for its successor."""
+
+    by: str
+    at: int
+    reason: str
+    commit: str = ""
+    description: str = ""
+    next_steps: str = ""
+
+    @property
+    def is_forced(self) -> bool:
+        """True if its agent had to stop there."""
+        return self.reason in FORCED_CHECKPOINT_REASONS
+
+
+class FailedStarts(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Consecutive attempts whose agent could not be started or reached."""
+
+    first: int
+    last: int
+    why: str
+
+
+class Lease(Struct, frozen=True, gc=False):
+    """An agent's hold on a task: valid before `expires_at`, expired from then on."""
+
+    holder: str
+    fence: int
+    ttl_ms: int
+    beat_at: int
+    expires_at: int
+    session: str = ""
+    beats: int = 1
+
+    def is_valid(self, now: int) -> bool:
+        """True while the holder may write."""
+        return now < self.expires_at
+
+
+def grant_lease(holder: str, fence: int, session: str, ttl_ms: int, now: int) -> Lease:
+    """Grant a lease; the claim is its first heartbeat, so that a crash before one is seen."""
+    return Lease(holder, fence, ttl_ms, now, now + ttl_ms, session)
+
+
+def renew_lease(lease: Lease, now: int) -> Lease:
+    """Renew the lease by a sign of life. A clock that went back never shortens it.
+
+    Its end is at most the last representable timestamp: no sign of life is refused for its time.
+    """
+    return Lease(
+        lease.holder,
+        lease.fence,
+        lease.ttl_ms,
+        max(now, lease.beat_at),
+        max(clamp_timestamp(now + lease.ttl_ms), lease.expires_at),
+        lease.session,
+        lease.beats + 1,
+    )
+
+
+def set_lease_duration(lease: Lease, lasts_ms: int, now: int) -> Lease:
+    """Set the lease to last this long from now on, longer or shorter than before.
+
+    It is no sign of life.
+    """
+    return replace(lease, expires_at=clamp_timestamp(now + lasts_ms))

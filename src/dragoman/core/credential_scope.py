@@ -1,0 +1,179 @@
+"""Scope of an attempt's credential: commands about its one task, under its one fencing token."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from dragoman.core.actor import Actor, RejectMessage
+from dragoman.core.agent import (
+    DescribeAgent,
+    IssueToken,
+    PauseAgent,
+    RegisterAgent,
+    ResumeAgent,
+    RevokeToken,
+    SetAgentKey,
+)
+from dragoman.core.authority import attempt_ended_refusal, check_attempt_valid, holder_objection
+from dragoman.core.base import TaskCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.duplicates import find_applied
+from dragoman.core.handoff.state import (
+    DiscardDraft,
+    DraftHandoff,
+    HandoffCommand,
+    ProposeHandoff,
+    package_section,
+)
+from dragoman.core.intent.state import DelegateIntent, ExpireRequest, ReceiveResult, UpdateIntent
+from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
+from dragoman.core.read import Read
+from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
+from dragoman.core.task_state import AdoptTask, CreateTask, Task, WarnTask
+from dragoman.core.trace import RecordTrace, RecordTurn
+from dragoman.core.wave import AdvanceWave, StartWave
+from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
+
+if TYPE_CHECKING:
+    from dragoman.core.command_table import AnyCommand
+
+COMMAND_TASKS: Final[dict[type[Any], Callable[[Any], str] | None]] = {
+    TaskCommand: lambda command: command.heartbeat_task,
+    WarnTask: None,
+    CreateTask: lambda command: command.parent or command.discovered_from,
+    AdoptTask: lambda command: command.name,
+    RegisterAgent: lambda _: "",
+    SetAgentKey: lambda _: "",
+    IssueToken: lambda _: "",
+    RevokeToken: lambda _: "",
+    PauseAgent: lambda _: "",
+    ResumeAgent: lambda _: "",
+    RejectMessage: None,
+    PostMail: None,
+    ReadMail: None,
+    AckMail: None,
+    AnswerMail: None,
+    EscalateMail: lambda _: "",
+    DraftHandoff: None,
+    DiscardDraft: None,
+    ProposeHandoff: lambda command: command.task,
+    HandoffCommand: lambda command: command.handoff,
+    AddWorkItem: lambda _: "",
+    ClaimWorkItem: lambda _: "",
+    ReleaseWorkItem: lambda _: "",
+    StartWave: lambda _: "",
+    AdvanceWave: lambda _: "",
+    ReserveFiles: None,
+    RenewReservations: None,
+    ReleaseReservations: None,
+    DescribeAgent: lambda _: "",
+    DelegateIntent: lambda command: f"intent:{command.follows}" if command.follows else "",
+    ReceiveResult: lambda command: command.target_task,
+    UpdateIntent: lambda command: command.target_task,
+    ExpireRequest: lambda _: "",
+    RecordTurn: lambda command: command.task,
+    RecordTrace: None,
+}
+"""Command (or its root) -> the task that must be the credential's, or its handoff; empty: never
+allowed; None: any, because it changes no task. Drafts are checked by `_check_drafts`. A warning
+accompanies a command that is bound itself, and is about that one's task."""
+
+_DRAFT_COMMANDS: Final = (DraftHandoff, DiscardDraft, ProposeHandoff)
+"""A proposal replaces the draft with its id."""
+_RESULT_COMMANDS: Final = (ReceiveResult, UpdateIntent)
+"""About another intent than the attempt's, or a request that has ended, these are repeats or
+anomalies for their decider to record: it accepts nothing else from a caller bound to another task,
+or to an attempt that has ended."""
+_ALLOWED_AFTER_END: Final = (RejectMessage, RecordTrace, ReleaseReservations, PostMail, WarnTask)
+"""Commands about the ended attempt: its trace, what it releases, what it has to say, what was odd
+about the message that ended it."""
+
+
+def bind_to_attempt(command: "AnyCommand", read: Read, now: int) -> "AnyCommand | Refusal":
+    """Bind the command to the credential's fencing token, or refuse what is outside its scope."""
+    actor = read.actor
+    forbidden = _check_bearer(command, read)
+    if forbidden is not None:
+        return forbidden
+    kind = next(kind for kind in type(command).__mro__ if kind in COMMAND_TASKS)
+    speaks_for = COMMAND_TASKS[kind]
+    if speaks_for is None:
+        own = read.task(actor.task)
+        refusal = own if isinstance(own, Refusal) else check_attempt_valid(own, read, now)
+        return command if kind in _ALLOWED_AFTER_END else refusal or command
+    name = speaks_for(command)
+    if kind is HandoffCommand:
+        handoff = read.handoff(name)
+        name = handoff.task if handoff else ""
+    task = read.task(name) if name else None
+    is_own = isinstance(task, Task) and task.id == actor.task
+    if kind in _RESULT_COMMANDS and not is_own:
+        task = read.task(actor.task)
+    if isinstance(task, Refusal) and kind is not AdoptTask:
+        return task
+    if not isinstance(task, Task) or task.id != actor.task:
+        return _out_of_scope(actor)
+    named = getattr(command, "fence", None)
+    if task.fence != actor.fence or named not in (None, actor.fence):
+        return _wrong_attempt(actor, task, named)
+    if hasattr(command, "fence"):
+        return replace(command, fence=actor.fence)
+    if kind in _RESULT_COMMANDS or _is_known_repeat(command, read, now):
+        return command
+    # Nothing else checks the attempt: the command names no fencing token.
+    return check_attempt_valid(task, read, now) or command
+
+
+def _is_known_repeat(command: "AnyCommand", read: Read, now: int) -> bool:
+    """True if it repeats what was done to a handoff before and adds nothing: the answer to what
+    ended the attempt may have been lost.
+    """
+    return isinstance(command, HandoffCommand) and find_applied(command, read, now) is not None
+
+
+def _check_bearer(command: "AnyCommand", read: Read) -> Refusal | None:
+    """Refuse a caller that may hold no task, or a draft that is not about its task."""
+    # An agent that was made an observer during an attempt may not act in it any more.
+    cannot_hold = holder_objection(read.agent(read.actor.name))
+    if cannot_hold:
+        return Refusal("not_authorized", cannot_hold)
+    return _check_drafts(command, read) if isinstance(command, _DRAFT_COMMANDS) else None
+
+
+def _check_drafts(
+    command: DraftHandoff | DiscardDraft | ProposeHandoff, read: Read
+) -> Refusal | None:
+    """Refuse a draft to write, replace or discard that is not about the attempt's task.
+
+    A missing draft, or another's, is refused by its decider.
+    """
+    actor, known = read.actor, read.handoff(command.id) if command.id else None
+    is_draft = known is not None and known.status == "draft" and not known.is_discarded
+    drafts = [known.package] if known and is_draft and known.sender == actor.name else []
+    if isinstance(command, DraftHandoff) and ("task" in command.package or not drafts):
+        drafts.append(command.package)
+    names = (package_section(package, "task").get("task_id") for package in drafts)
+    tasks = (read.task(name) if name and isinstance(name, str) else None for name in names)
+    if all(isinstance(task, Task) and task.id == actor.task for task in tasks):
+        return None
+    return _out_of_scope(
+        actor, f": its drafts have to name {actor.task} in task.task_id from the start"
+    )
+
+
+def _out_of_scope(actor: Actor, more: str = "") -> Refusal:
+    """Refusal of a command outside the credential's scope."""
+    speaks_for = f"this credential of {actor.name} is for an attempt on {actor.task} only"
+    return Refusal("not_authorized", speaks_for + more)
+
+
+def _wrong_attempt(actor: Actor, task: Task, named: int | None) -> Refusal:
+    """Refusal because another attempt has begun, or another fencing token was named."""
+    if task.fence != actor.fence:
+        return attempt_ended_refusal(actor.name, actor.fence, task.id)
+    return Refusal(
+        "lease_lost",
+        f"this credential of {actor.name} is for {task.id} under fence {actor.fence}, and "
+        f"the command names fence {named}: name fence {actor.fence}, or none",
+    )

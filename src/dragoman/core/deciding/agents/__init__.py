@@ -1,1 +1,0 @@
-"""Deciders about agents and people."""

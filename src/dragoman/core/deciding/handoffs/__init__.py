@@ -1,1 +1,0 @@
-"""Deciders about handoffs, and about the work queue beside them."""

@@ -1,1 +1,0 @@
-"""Deciders about letters, reservations and waves."""

@@ -1,0 +1,196 @@
+"""All events in one table, and which of them change the status of a task.
+
+Names and fields are promises: a stored entry is never rewritten, so a change of shape means a
+new version and an upcaster in `ledger.codec`. Times inside are milliseconds since the epoch.
+"""
+
+from typing import Final
+
+from dragoman.core.actor import ActorEvent, CommandRefused, MessageReceived
+from dragoman.core.agent import (
+    AgentAssigned,
+    AgentDescribed,
+    AgentEvent,
+    AgentKeySet,
+    AgentPaused,
+    AgentRated,
+    AgentRegistered,
+    AgentRelieved,
+    AgentResumed,
+    ReputationEvent,
+    TokenIssued,
+    TokenRevoked,
+)
+from dragoman.core.attempt_state import TaskCheckpointed, TaskClaimed, TaskReported, TaskRequeued
+from dragoman.core.base import Event
+from dragoman.core.handoff.state import (
+    HandoffApproved,
+    HandoffDiscarded,
+    HandoffDrafted,
+    HandoffEscalated,
+    HandoffEvent,
+    HandoffExtended,
+    HandoffNoted,
+    HandoffProposed,
+    HandoffRejected,
+    HandoffTransitioned,
+    HandoffVerified,
+)
+from dragoman.core.intent.state import (
+    IntentAnomaly,
+    IntentApproved,
+    IntentCompleted,
+    IntentCreated,
+    IntentDispatched,
+    IntentEvent,
+    IntentFeedbackApplied,
+    IntentFollowedUp,
+    IntentNeedsFollowUp,
+    IntentProposed,
+    IntentRejected,
+    IntentSatisfied,
+    IntentSuperseded,
+    IntentUpdated,
+)
+from dragoman.core.mail import (
+    MailAcked,
+    MailAnswered,
+    MailEscalated,
+    MailEvent,
+    MailPosted,
+    MailRead,
+)
+from dragoman.core.reservation import (
+    ReservationEvent,
+    ReservationRenewed,
+    ReservationsEnded,
+    ReservationTaken,
+)
+from dragoman.core.task_state import (
+    STATUS_CHANGES,
+    DelegationAccepted,
+    DelegationEscalated,
+    DelegationRejected,
+    DelegationRequested,
+    TaskAliased,
+    TaskBacklinked,
+    TaskCreated,
+    TaskEdited,
+    TaskEvent,
+    TaskHandedOver,
+    TaskLinked,
+    TaskNoted,
+    TaskProgressed,
+    TaskRewound,
+    TaskTransitioned,
+    TaskUnblocked,
+    TaskWarned,
+)
+from dragoman.core.trace import (
+    EntropyEscalated,
+    EntropySettled,
+    TraceAnomaly,
+    TraceEvent,
+    TraceRecorded,
+    TurnEvent,
+    TurnRecorded,
+)
+from dragoman.core.wave import WaveBeadReleased, WaveCompleted, WaveEvent, WaveStarted
+from dragoman.core.work_item import WorkItemAdded, WorkItemEvent, WorkItemOwnerChanged
+
+AnyEvent = (
+    TaskEvent
+    | ActorEvent
+    | AgentEvent
+    | MailEvent
+    | HandoffEvent
+    | WorkItemEvent
+    | WaveEvent
+    | ReservationEvent
+    | ReputationEvent
+    | IntentEvent
+    | TraceEvent
+    | TurnEvent
+)
+
+EVENT_NAMES: dict[type[Event], str] = {
+    TaskCreated: "task.created",
+    TaskAliased: "task.aliased",
+    TaskLinked: "task.linked",
+    TaskBacklinked: "task.backlinked",
+    TaskUnblocked: "task.unblocked",
+    TaskClaimed: "task.claimed",
+    TaskTransitioned: "task.transitioned",
+    TaskRequeued: "task.requeued",
+    TaskReported: "task.reported",
+    TaskNoted: "task.noted",
+    TaskProgressed: "task.progressed",
+    TaskEdited: "task.edited",
+    TaskWarned: "task.warned",
+    DelegationRequested: "delegation.requested",
+    DelegationAccepted: "delegation.accepted",
+    DelegationRejected: "delegation.rejected",
+    DelegationEscalated: "delegation.escalated",
+    CommandRefused: "command.refused",
+    MessageReceived: "message.received",
+    AgentRegistered: "agent.registered",
+    AgentKeySet: "agent.keyed",
+    TokenIssued: "token.issued",
+    TokenRevoked: "token.revoked",
+    AgentPaused: "agent.paused",
+    AgentResumed: "agent.resumed",
+    TaskCheckpointed: "task.checkpointed",
+    MailPosted: "mail.posted",
+    MailRead: "mail.read",
+    MailAcked: "mail.acked",
+    MailAnswered: "mail.answered",
+    MailEscalated: "mail.escalated",
+    TaskHandedOver: "task.handed_over",
+    HandoffDrafted: "handoff.drafted",
+    HandoffDiscarded: "handoff.discarded",
+    HandoffProposed: "handoff.proposed",
+    HandoffTransitioned: "handoff.moved",
+    HandoffVerified: "handoff.verified",
+    HandoffRejected: "handoff.rejected",
+    HandoffApproved: "handoff.approved",
+    HandoffEscalated: "handoff.escalated",
+    HandoffExtended: "handoff.extended",
+    HandoffNoted: "handoff.noted",
+    WorkItemAdded: "workq.added",
+    WorkItemOwnerChanged: "workq.passed",
+    WaveStarted: "wave.started",
+    WaveBeadReleased: "wave.bead_released",
+    WaveCompleted: "wave.completed",
+    ReservationTaken: "reservation.taken",
+    ReservationRenewed: "reservation.renewed",
+    ReservationsEnded: "reservation.ended",
+    AgentDescribed: "agent.described",
+    AgentAssigned: "agent.assigned",
+    AgentRelieved: "agent.relieved",
+    AgentRated: "agent.rated",
+    IntentCreated: "intent.created",
+    IntentProposed: "intent.proposed",
+    IntentApproved: "intent.approved",
+    IntentRejected: "intent.rejected",
+    IntentDispatched: "intent.dispatched",
+    IntentUpdated: "intent.updated",
+    IntentCompleted: "intent.completed",
+    IntentFeedbackApplied: "intent.fed_back",
+    IntentSatisfied: "intent.satisfied",
+    IntentNeedsFollowUp: "intent.needs_follow_up",
+    IntentSuperseded: "intent.superseded",
+    IntentFollowedUp: "intent.followed",
+    IntentAnomaly: "intent.anomaly",
+    TaskRewound: "task.rewound",
+    TurnRecorded: "turn.recorded",
+    TraceRecorded: "trace.recorded",
+    TraceAnomaly: "trace.anomaly",
+    EntropyEscalated: "entropy.escalated",
+    EntropySettled: "entropy.settled",
+}
+"""Stored name of each event. Names are ours and stable; class names may change."""
+
+
+# --- status changes ---------------------------------------------------------------------------
+
+STATUS_CHANGE_NAMES: Final = frozenset(EVENT_NAMES[moved] for moved in STATUS_CHANGES)

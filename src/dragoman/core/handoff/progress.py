@@ -1,0 +1,330 @@
+"""Activate, complete and close a handoff, and add notes to it."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from dragoman.core.attempt import ReportOutcome, check_lease_end, decide_report_outcome
+from dragoman.core.attempt_state import TaskClaimed, grant_lease
+from dragoman.core.base import Outcome, Status
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.common import (
+    COORDINATOR_ROLES,
+    find_in_state,
+    find_visible_handoff,
+    handoff_decision,
+    handoff_receipt,
+    letter_event,
+    not_authorized_refusal,
+    policy_objection,
+)
+from dragoman.core.handoff.state import (
+    ActivateHandoff,
+    CloseHandoff,
+    CompleteHandoff,
+    Handoff,
+    HandoffNoted,
+    HandoffTransitioned,
+    NoteHandoff,
+)
+from dragoman.core.ids import check_session, handoff_stream, task_stream
+from dragoman.core.limits import LEASE_RANGE_MS, MAX_TEXT, check_duration, check_json, check_text
+from dragoman.core.read import Decision, LeaseChange, Read, Receipt, StreamEvents
+from dragoman.core.task_state import (
+    CLAIMABLE_STATUSES,
+    Task,
+    TaskEdited,
+    TaskHandedOver,
+    TaskTransitioned,
+)
+
+if TYPE_CHECKING:
+    from dragoman.core.event_table import AnyEvent
+
+# --- activate ---------------------------------------------------------------------------------
+
+COMPLETION_NOTE_KIND: Final = "completion_notes"
+"""Kind of the note that ends the work."""
+
+READY_ROLES_TEXT: Final = "a person, a coordinator or an orchestrator"
+"""Roles that may make a blocked, backlogged or deadlettered task ready, in words."""
+
+PARKED_STATUSES: Final[Mapping[Status, tuple[str, str]]] = {
+    "blocked": ("blocked", "{owner}, " + READY_ROLES_TEXT),
+    "backlog": ("in the backlog", READY_ROLES_TEXT),
+}
+"""Statuses that keep a recipient from beginning unless the owner offered the task in them -> the
+status in words, and who may make it ready.
+"""
+
+_ENDING_OUTCOMES: Final[frozenset[Outcome]] = frozenset({"done", "blocked"})
+"""After a report with one of these outcomes nobody can begin; after a partial one they can."""
+
+
+def decide_activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refusal:
+    """Begin the work: a new attempt of the recipient, which invalidates the sender's fencing token
+    (S-OWN).
+
+    A recipient whose lease has expired activates again: a new attempt, and no change of state.
+    """
+    is_resumed = has_lost_lease(read.handoff(command.handoff), read, now)
+    at = find_in_state(
+        command.handoff, read, ("activated" if is_resumed else "accepted",), "activate"
+    )
+    if isinstance(at, Refusal):
+        return at
+    handoff, task = at
+    if read.actor.name != handoff.recipient:
+        return not_authorized_refusal(handoff, read.actor, "activate", handoff.recipient)
+    attempt, fence = task.attempts + 1, task.fence + 1
+    lease = grant_lease(handoff.recipient, fence, command.session, command.ttl_ms, now)
+    refusal = (
+        check_duration("the lease", command.ttl_ms, *LEASE_RANGE_MS)
+        or (check_session(command.session) if command.session else None)
+        or check_json("work_state_update", command.work_state_update)
+        or check_can_begin(task)
+        or (None if is_resumed else _check_recipient_policy(handoff, task, read, now))
+        or check_lease_end(task, lease, now)
+    )
+    if refusal:
+        return refusal
+    if command.failed:
+        code, detail = command.failed[0]
+        return Refusal(code, detail)
+    receipt = Receipt(
+        task.id,
+        "in-progress",
+        attempt,
+        fence,
+        lease.expires_at,
+        handoff_stream(handoff.id),
+        state="activated",
+    )
+    claim = TaskClaimed(
+        "ready" if task.status not in CLAIMABLE_STATUSES else task.status,
+        attempt,
+        fence,
+        handoff.recipient,
+        command.ttl_ms,
+        command.session,
+    )
+    claim_events = (
+        _resume_events(task, claim) if is_resumed else _takeover_events(handoff, task, claim)
+    )
+    return Decision(
+        receipt, (*claim_events, *_work_state_notes(command, handoff)), LeaseChange(task.id, lease)
+    )
+
+
+def has_lost_lease(handoff: Handoff | None, read: Read, now: int) -> bool:
+    """Return whether the handoff is activated and nobody holds a valid lease on its task."""
+    if handoff is None or handoff.status != "activated":
+        return False
+    task = read.task(handoff.task)
+    lease = None if isinstance(task, Refusal) else read.lease(task)
+    return lease is None or not lease.is_valid(now)
+
+
+def check_can_begin(task: Task) -> Refusal | None:
+    """Check that the status of the task lets the recipient begin or resume."""
+    if task.is_final:
+        return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
+    if task.status == "deadletter":
+        return Refusal(
+            "invalid_transition",
+            f"{task.id} is in the deadletter: {READY_ROLES_TEXT} has to make it ready",
+        )
+    if task.status in PARKED_STATUSES and not (task.handoff and task.handoff.lifts_block):
+        state_text, allowed = PARKED_STATUSES[task.status]
+        owner = task.assignee or "its owner"
+        return Refusal(
+            "not_ready",
+            f"{task.id} is {state_text}: {allowed.format(owner=owner)} has to make it ready first",
+        )
+    if task.open_blockers:
+        return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
+    return _check_no_ending_report(task)
+
+
+def _check_no_ending_report(task: Task) -> Refusal | None:
+    """Check that the holder has not reported the task done or blocked.
+
+    Such a report counts even while it waits for the end of the holder's session.
+    """
+    reported = task.reported if task.status == "in-progress" else None
+    if reported is None or reported.outcome not in _ENDING_OUTCOMES:
+        return None
+    takes_effect = "which takes effect when its session ends, or its lease"
+    return Refusal(
+        "not_ready", f"{reported.agent} has reported {task.id} {reported.outcome}, {takes_effect}"
+    )
+
+
+def _check_recipient_policy(handoff: Handoff, task: Task, read: Read, now: int) -> Refusal | None:
+    """Check that the policy of the task's intent still permits the recipient."""
+    objection = policy_objection(handoff.recipient, task, read, now, handoff.package)
+    return Refusal("policy_violation", objection) if objection else None
+
+
+def _resume_events(task: Task, claim: TaskClaimed) -> StreamEvents:
+    """Events by which the recipient resumes; the task leaves its expired lease first.
+
+    That is no failed attempt: the recipient came back before the expired lease was handled.
+    """
+    stream = task_stream(task.id)
+    if task.status in CLAIMABLE_STATUSES:
+        return ((stream, claim),)
+    release = TaskTransitioned(task.status, "ready", "taken up again after its lease has ended")
+    return ((stream, release), (stream, claim))
+
+
+def _takeover_events(handoff: Handoff, task: Task, claim: TaskClaimed) -> StreamEvents:
+    """Events by which the task changes hands; a task that is in progress is released first."""
+    stream = task_stream(task.id)
+    events: list[tuple[str, AnyEvent]] = [
+        (
+            handoff_stream(handoff.id),
+            HandoffTransitioned("accepted", "activated", by=handoff.recipient),
+        )
+    ]
+    if task.status not in CLAIMABLE_STATUSES:
+        release = TaskTransitioned(task.status, "ready", f"handed over by {handoff.id}")
+        events.append((stream, release))
+    owner = task.handoff.owner if task.handoff else handoff.sender
+    chain = handoff.chain_after_activation
+    return (
+        *events,
+        (stream, TaskEdited(reserved_for=handoff.recipient)),
+        (stream, claim),
+        (stream, TaskHandedOver(handoff.id, chain, owner, handoff.recipient, True)),
+    )
+
+
+def _work_state_notes(command: ActivateHandoff, handoff: Handoff) -> StreamEvents:
+    """Note with the present state of the work; the package itself never changes (S-ACP-11)."""
+    if not command.work_state_update:
+        return ()
+    update = HandoffNoted(handoff.recipient, "work_state_update", data=command.work_state_update)
+    return ((handoff_stream(handoff.id), update),)
+
+
+# --- complete and close -----------------------------------------------------------------------
+
+
+def decide_complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refusal:
+    """Complete the handoff: this is also the report of the recipient's attempt (S-SESSION)."""
+    at = find_in_state(command.handoff, read, ("activated",), "complete")
+    if isinstance(at, Refusal):
+        return at
+    handoff, task = at
+    if read.actor.name != handoff.recipient:
+        return not_authorized_refusal(handoff, read.actor, "complete", handoff.recipient)
+    details: dict[str, object] = {"handoff": handoff.id}
+    if command.final_artifacts:
+        details["final_artifacts"] = list(command.final_artifacts)
+    reported = decide_report_outcome(
+        ReportOutcome(
+            task.id, "done", command.notes, details=details, apply=True, backoff=command.backoff
+        ),
+        read,
+        now,
+    )
+    if isinstance(reported, Refusal) and reported.code == "lease_lost":
+        lost = f"{handoff.recipient} does not hold {task.id} any more"
+        obstacle = check_can_begin(task)
+        prefix = f"{obstacle.detail}; then " if obstacle else ""
+        hint = f"{prefix}activate {handoff.id} again, then complete it"
+        return Refusal("lease_lost", f"{lost}: {hint}")
+    if isinstance(reported, Refusal):
+        return reported
+    data = {k: v for k, v in details.items() if k != "handoff"}
+    note = HandoffNoted(read.actor.name, COMPLETION_NOTE_KIND, command.notes, data)
+    done = completion_events(handoff, task, read, note)
+    return replace(
+        reported,
+        events=(*reported.events, *done),
+        receipt=replace(reported.receipt, stream=handoff_stream(handoff.id), state="completed"),
+    )
+
+
+def completion_events(
+    handoff: Handoff, task: Task, read: Read, note: HandoffNoted, *, is_checkpoint: bool = False
+) -> StreamEvents:
+    """Events that end the recipient's part, whatever dialect reported it, and a letter to the
+    sender.
+
+    The task cannot be handed back any more. `is_checkpoint`: the work is left to a successor, not
+    done.
+    """
+    stream = handoff_stream(handoff.id)
+    events: StreamEvents = (
+        (stream, HandoffTransitioned("activated", "completed", note.text, by=note.by)),
+        (stream, note),
+        (task_stream(task.id), TaskHandedOver(handoff.id, task.chain)),
+    )
+    if read.actor.name == handoff.sender:
+        return events
+    speaker, fields = handoff.recipient, {"note": note.text} if is_checkpoint else {}
+    notice = letter_event(
+        read, "handoff.complete", (handoff.sender,), handoff, fields, speaker=speaker
+    )
+    return (*events, notice)
+
+
+def decide_close(command: CloseHandoff, read: Read, now: int) -> Decision | Refusal:
+    """Close the record of the handoff."""
+    del now
+    at = find_in_state(command.handoff, read, ("rejected", "completed"), "close")
+    if isinstance(at, Refusal):
+        return at
+    handoff, task = at
+    if read.actor.name != handoff.sender and read.actor.role not in COORDINATOR_ROLES:
+        return not_authorized_refusal(
+            handoff, read.actor, "close", f"{handoff.sender} or a coordinator"
+        )
+    refusal = check_text("closure_notes", command.notes, MAX_TEXT)
+    if refusal:
+        return refusal
+    closed = HandoffTransitioned(handoff.status, "closed", command.notes, by=read.actor.name)
+    return Decision(
+        handoff_receipt(handoff.id, "closed", task), ((handoff_stream(handoff.id), closed),)
+    )
+
+
+# --- notes ------------------------------------------------------------------------------------
+
+_MAX_KIND_CHARS: Final = 64
+
+_RESERVED_NOTE_KINDS: Final = frozenset({"waiting", "superseded_by", "completion_notes"})
+
+
+def decide_note(command: NoteHandoff, read: Read, now: int) -> Decision | Refusal:
+    """Add a note to the handoff, by one of its parties, a coordinator or the hub."""
+    del now
+    handoff = find_visible_handoff(command.handoff, read)
+    if isinstance(handoff, Refusal):
+        return handoff
+    actor = read.actor
+    if (
+        actor.name not in (handoff.sender, handoff.recipient)
+        and actor.role not in COORDINATOR_ROLES
+    ):
+        allowed = f"{handoff.sender}, {handoff.recipient} or a coordinator"
+        return not_authorized_refusal(handoff, actor, "add to", allowed)
+    refusal = (
+        check_text("kind", command.kind, _MAX_KIND_CHARS, minimum=1)
+        or check_text("text", command.text, MAX_TEXT)
+        or check_json("data", command.data)
+        or _check_note_kind(command)
+    )
+    if refusal:
+        return refusal
+    event = HandoffNoted(actor.name, command.kind, command.text, command.data)
+    return handoff_decision(handoff.id, handoff.status, event)
+
+
+def _check_note_kind(command: NoteHandoff) -> Refusal | None:
+    if command.kind not in _RESERVED_NOTE_KINDS:
+        return None
+    return Refusal("invalid_field", f"a note cannot be of the kind {command.kind}")

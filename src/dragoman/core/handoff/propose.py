@@ -1,0 +1,476 @@
+"""Draft, propose and reassign a handoff.
+
+A draft is visible only to its sender. Whoever hands work over stays its owner until the recipient
+activates it (S-OWN).
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from dragoman.core import not_found
+from dragoman.core.actor import Actor
+from dragoman.core.authority import check_write
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.common import (
+    COORDINATOR_ROLES,
+    check_stage_duration,
+    find_in_state,
+    handoff_decision,
+    letter_event,
+    not_authorized_refusal,
+    offer_receipt,
+    policy_objection,
+    wrong_state_refusal,
+)
+from dragoman.core.handoff.common import (
+    find_visible_handoff as handoff_of,
+)
+from dragoman.core.handoff.duplicates import find_same_offer
+from dragoman.core.handoff.ownership import (
+    check_may_hand_over,
+    check_ownership_cycle,
+    current_owner,
+    may_offer_back,
+    owner_chain,
+    return_hint,
+)
+from dragoman.core.handoff.package import (
+    add_hub_fields,
+    compute_package_hash,
+    draft_fingerprint,
+    handoff_thread,
+    seal_package,
+)
+from dragoman.core.handoff.progress import PARKED_STATUSES
+from dragoman.core.handoff.reject import (
+    reassignment_detail,
+    recipient_lease_end,
+    rejection_events,
+    rejection_letter,
+    restore_task,
+)
+from dragoman.core.handoff.state import (
+    SLA_STATES,
+    DiscardDraft,
+    DraftHandoff,
+    Handoff,
+    HandoffDiscarded,
+    HandoffDrafted,
+    HandoffNoted,
+    HandoffProposed,
+    HandoffRejected,
+    HandoffTransitioned,
+    ProposeHandoff,
+    ReassignHandoff,
+    fold_proposed,
+    package_section,
+    redelegation_note,
+)
+from dragoman.core.ids import check_agent, check_id, handoff_stream, task_stream
+from dragoman.core.limits import (
+    MAX_REASON,
+    MAX_TEXT,
+    MAX_TITLE,
+    check_json,
+    check_range,
+    check_text,
+)
+from dragoman.core.read import Decision, Read, StreamEvents
+from dragoman.core.task_state import Task, TaskEdited, TaskHandedOver
+from dragoman.core.timestamps import TIMESTAMP_RANGE
+from dragoman.text.confusables import has_visible_text
+
+if TYPE_CHECKING:
+    from dragoman.core.event_table import AnyEvent
+
+
+# --- drafts -----------------------------------------------------------------------------------
+
+
+def decide_draft(command: DraftHandoff, read: Read, now: int) -> Decision | Refusal:
+    """Create a draft, or update parts of it; a part that is given replaces that part.
+
+    Parts are merged here, in the transaction, so that concurrent updates of different parts all
+    last.
+    """
+    del now
+    id = command.id or read.cause
+    existing = read.handoff(id)
+    refusal = (
+        check_write(read.actor)
+        or check_id(id, "handoff id")
+        or (check_agent(command.recipient) if command.recipient else None)
+        or (check_id(command.teamspace, "teamspace") if command.teamspace else None)
+        or check_json("package", command.package)
+        or (check_draft_writable(existing, read.actor) if existing else None)
+    )
+    if refusal:
+        return refusal
+    event = _merge_parts(existing, command, id, read.actor.name)
+    if existing is not None and not existing.is_discarded and _is_unchanged(existing, event):
+        return handoff_decision(id, "draft")
+    return check_json("package", event.package) or handoff_decision(id, "draft", event)
+
+
+def decide_discard(command: DiscardDraft, read: Read, now: int) -> Decision | Refusal:
+    """Discard a draft; what was proposed already is withdrawn instead."""
+    del now
+    existing = read.handoff(command.id)
+    if existing is not None and existing.is_discarded and existing.sender == read.actor.name:
+        return check_write(read.actor) or handoff_decision(command.id, "discarded")
+    draft = handoff_of(command.id, read)
+    if isinstance(draft, Refusal):
+        return draft
+    if draft.status != "draft":
+        return wrong_state_refusal(draft, ("draft",), "discard")
+    return handoff_decision(command.id, "discarded", HandoffDiscarded(read.actor.name))
+
+
+def _merge_parts(
+    existing: Handoff | None, command: DraftHandoff, id: str, sender: str
+) -> HandoffDrafted:
+    """Event that merges the given parts into the draft."""
+    if existing is None or existing.is_discarded:
+        teamspace = command.teamspace or "default"
+        return HandoffDrafted(id, sender, command.recipient, command.package, teamspace)
+    return HandoffDrafted(
+        id,
+        sender,
+        command.recipient or existing.recipient,
+        {**existing.package, **command.package},
+        command.teamspace or existing.teamspace,
+    )
+
+
+def _is_unchanged(existing: Handoff, event: HandoffDrafted) -> bool:
+    return (existing.recipient, existing.package, existing.teamspace) == (
+        event.recipient,
+        event.package,
+        event.teamspace,
+    )
+
+
+def check_draft_writable(existing: Handoff, actor: Actor) -> Refusal | None:
+    if existing.sender != actor.name:
+        return id_in_use_refusal(existing.id)
+    if existing.status != "draft":
+        return Refusal("already_exists", f"there is a handoff {existing.id} already")
+    return None
+
+
+def id_in_use_refusal(id: str) -> Refusal:
+    """Refusal of an id that somebody else uses; it reveals no more than that."""
+    return Refusal("not_authorized", f"the id {id} is taken: choose another")
+
+
+# --- propose ----------------------------------------------------------------------------------
+
+
+def decide_propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal:
+    """Propose a package to its recipient; from now on it does not change (S-ACP-2)."""
+    refusal = check_proposal(command, read.actor)
+    if refusal:
+        return refusal
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    same_offer = find_same_offer(command, task, read)
+    if same_offer is not None:
+        return Decision(offer_receipt(same_offer, task))
+    old = read.handoff(command.supersedes) if command.supersedes else None
+    id = command.id or read.cause
+    owner = current_owner(task, read.actor.name)
+    chain = owner_chain(task, owner)
+    is_offered_back = may_offer_back(chain, command.recipient, old, read.handoff)
+    hint = return_hint(task, chain, command.recipient)
+    refusal = (
+        _check_id_writable(id, read)
+        or _check_draft_unchanged(command, read)
+        or check_superseded(command.supersedes, old, task)
+        or check_may_hand_over(task, old, read.actor, read.handoff)
+        or check_not_superseded(old, read.handoff)
+        or _check_sender_policy(task, read, now)
+        or check_ownership_cycle(
+            chain, command.recipient, is_offered_back=is_offered_back, hint=hint
+        )
+    )
+    if refusal:
+        return refusal
+    package, package_hash = finalize_package(command, id, task, read.actor, chain)
+    refusal = check_stated_hash(command, package_hash)
+    if refusal:
+        return refusal
+    offered = HandoffProposed(
+        id=id,
+        task=task.id,
+        sender=read.actor.name,
+        recipient=command.recipient,
+        package=package,
+        package_hash=package_hash,
+        title=command.title or task.title,
+        reason=command.reason or "requested",
+        thread=handoff_thread(command.thread, task),
+        teamspace=command.teamspace,
+        chain=chain,
+        supersedes=command.supersedes,
+        sla_ms=command.sla_ms,
+        due_at=command.due_at,
+    )
+    ended = _supersede_events(old, id, read) if old else ()
+    is_lifted = task.status in PARKED_STATUSES and owner == read.actor.name
+    offer_events = _offer_events(
+        offered, task, owner, read, now, lifts_block=is_lifted or _was_block_lifted(task)
+    )
+    receipt = offer_receipt(fold_proposed(None, offered, now), task)
+    return Decision(receipt, (*ended, *offer_events))
+
+
+def _check_sender_policy(task: Task, read: Read, now: int) -> Refusal | None:
+    """Check that the intent's policy would let the sender have a task that nobody owns."""
+    if task.assignee or read.actor.role != "agent":
+        return None
+    objection = policy_objection(read.actor.name, task, read, now)
+    return Refusal("policy_violation", objection) if objection else None
+
+
+def _was_block_lifted(task: Task) -> bool:
+    """Return whether the owner lifted the block of the task by offering it; the next recipient
+    keeps that.
+
+    A block that came later is not lifted by offering the same package to somebody else.
+    """
+    return task.handoff is not None and task.handoff.lifts_block
+
+
+def _owner_session(task: Task) -> str:
+    """Session in which the owner works on the task, or last did; none for a task that waits."""
+    return "" if task.status in ("ready", "backlog") else task.session
+
+
+def _offer_events(
+    offered: HandoffProposed,
+    task: Task,
+    owner: str,
+    read: Read,
+    now: int,
+    *,
+    lifts_block: bool,
+) -> StreamEvents:
+    """Events of an offer: the handoff, the active handoff of the task, and a letter to the
+    recipient.
+
+    Until the recipient activates it the task stays with its owner, even when the owner's lease
+    expires.
+    """
+    stream, under_way = task_stream(task.id), task.handoff
+    was_free = under_way.was_free if under_way else not task.assignee
+    handover = TaskHandedOver(
+        offered.id,
+        offered.chain,
+        owner,
+        offered.recipient,
+        lifts_block=lifts_block,
+        was_free=was_free,
+    )
+    events: list[tuple[str, AnyEvent]] = []
+    if task.reserved_for != owner or task.assignee != owner:
+        events.append((stream, TaskEdited(reserved_for=owner)))
+    events.append((handoff_stream(offered.id), offered))
+    events.append((stream, handover))
+    handoff = fold_proposed(None, offered, now)
+    return (*events, letter_event(read, "handoff.initiate", (offered.recipient,), handoff))
+
+
+# --- reassign ---------------------------------------------------------------------------------
+
+
+def decide_reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refusal:
+    """Offer the same package to another recipient: a new handoff supersedes the old one."""
+    states = ("proposed", "validating", "accepted", "activated")
+    at = find_in_state(command.handoff, read, states, "reassign")
+    if isinstance(at, Refusal):
+        return at
+    handoff, task = at
+    if read.actor.role not in COORDINATOR_ROLES:
+        return not_authorized_refusal(handoff, read.actor, "reassign", "a coordinator")
+    refusal = (
+        check_agent(command.recipient)
+        or check_text("notes", command.notes, MAX_TEXT)
+        or _check_new_recipient(handoff, command.recipient)
+    )
+    if refusal:
+        return refusal
+    id = read.cause
+    rejection = HandoffRejected(read.actor.name, "other", reassignment_detail(command.notes))
+    ended = rejection_events(handoff, task, rejection, read, superseded_by=id)
+    package, package_hash = seal_package({**handoff.package, "handoff_id": id})
+    offered = HandoffProposed(
+        id=id,
+        task=task.id,
+        sender=handoff.sender,
+        recipient=command.recipient,
+        package=package,
+        package_hash=package_hash,
+        title=handoff.title,
+        reason=handoff.reason,
+        thread=handoff.thread,
+        teamspace=handoff.teamspace,
+        chain=handoff.chain,
+        supersedes=handoff.id,
+        sla_ms=handoff.sla_ms,
+        due_at=handoff.due_at,
+    )
+    restored = restore_task(handoff, task, reopens=False)
+    owner = current_owner(restored, handoff.sender)
+    offer_events = _offer_events(
+        offered, restored, owner, read, now, lifts_block=_was_block_lifted(task)
+    )
+    receipt = offer_receipt(fold_proposed(None, offered, now), restored)
+    return Decision(receipt, (*ended, *offer_events), recipient_lease_end(handoff, task, read))
+
+
+def _check_new_recipient(handoff: Handoff, recipient: str) -> Refusal | None:
+    """Check that the same package may go to this recipient instead."""
+    id = handoff.id
+    if recipient == handoff.recipient:
+        return Refusal("invalid_field", f"{recipient} is the recipient of {id}: name another one")
+    if handoff.status == "activated" and recipient == handoff.owner:
+        detail = f"{recipient} has handed it over by {id}: reject {id} to give it back"
+        return Refusal("ownership_conflict", detail, "cycle")
+    return check_ownership_cycle(handoff.chain, recipient)
+
+
+# --- checks of a proposal ---------------------------------------------------------------------
+
+
+def check_proposal(command: ProposeHandoff, actor: Actor) -> Refusal | None:
+    """Check the fields of a proposal, whatever the state of its task."""
+    return (
+        check_write(actor)
+        or (check_id(command.id, "handoff id") if command.id else None)
+        or check_agent(command.recipient)
+        or check_id(command.teamspace, "teamspace")
+        or (check_id(command.thread, "thread") if command.thread else None)
+        or (check_id(command.supersedes, "handoff id") if command.supersedes else None)
+        or check_text("title", command.title, MAX_TITLE)
+        or check_text("reason", command.reason, MAX_REASON)
+        or check_json("package", command.package)
+        or (
+            check_range("due_at", command.due_at, *TIMESTAMP_RANGE)
+            if command.due_at is not None
+            else None
+        )
+        or _check_sla_stages(command)
+        or _check_required_content(command)
+    )
+
+
+def _check_sla_stages(command: ProposeHandoff) -> Refusal | None:
+    for stage, ms in command.sla_ms.items():
+        if stage not in SLA_STATES:
+            return Refusal(
+                "invalid_field", f"{stage[:40]!a} is no stage; use {', '.join(SLA_STATES)}"
+            )
+        refusal = check_stage_duration(ms)
+        if refusal:
+            return refusal
+    return None
+
+
+def _check_required_content(command: ProposeHandoff) -> Refusal | None:
+    """Check the content without which a package stays a draft (rule 2 of the state machine)."""
+    criteria: object = package_section(command.package, "task").get("success_criteria")
+    first = cast(list[object], criteria)[:1] if isinstance(criteria, list) else []
+    required: dict[str, object] = {
+        "context.summary": package_section(command.package, "context").get("summary"),
+        "work_state.next_step": package_section(command.package, "work_state").get("next_step"),
+        "task.success_criteria": next(iter(first), None),
+    }
+    for path, value in required.items():
+        if not isinstance(value, str) or not has_visible_text(value):
+            return Refusal(
+                "schema_invalid", f"{path}: it is missing or empty, and every package needs it"
+            )
+    return None
+
+
+def _check_id_writable(id: str, read: Read) -> Refusal | None:
+    existing = read.handoff(id)
+    return check_draft_writable(existing, read.actor) if existing else None
+
+
+def _check_draft_unchanged(command: ProposeHandoff, read: Read) -> Refusal | None:
+    """Check that the draft has not changed since it was read for this proposal."""
+    draft = read.handoff(command.id) if command.drafted else None
+    if draft is None or draft_fingerprint(draft) == command.drafted:
+        return None
+    return Refusal("try_again", f"the draft {draft.id} has changed meanwhile: propose it again")
+
+
+def finalize_package(
+    command: ProposeHandoff, id: str, task: Task | None, actor: Actor, chain: tuple[str, ...]
+) -> tuple[dict[str, object], str]:
+    """Return the package as it is proposed, and its hash; `task` is None if the hub does not know
+    it.
+    """
+    thread = command.thread if task is None else handoff_thread(command.thread, task)
+    session = "" if task is None else _owner_session(task)
+    return seal_package(
+        add_hub_fields(command, id, thread, actor.label, session=session, chain=chain)
+    )
+
+
+def check_stated_hash(command: ProposeHandoff, package_hash: str) -> Refusal | None:
+    """Check a hash that the sender states: of the package as sent, or as sealed by the hub."""
+    if command.stated_hash in ("", package_hash, compute_package_hash(command.package)):
+        return None
+    return Refusal("hash_mismatch", "the package does not match the stated package_hash")
+
+
+def check_superseded(supersedes: str, old: Handoff | None, task: Task) -> Refusal | None:
+    """Check that the handoff to supersede exists and is about the same task."""
+    if not supersedes:
+        return None
+    if old is None or old.status == "draft":
+        return not_found.handoff(supersedes)
+    if old.task != task.id:
+        return Refusal(
+            "invalid_field", f"supersedes: {old.id} is about {old.task}, not about {task.id}"
+        )
+    return None
+
+
+def check_not_superseded(
+    old: Handoff | None, find: Callable[[str], Handoff | None]
+) -> Refusal | None:
+    """Check that nothing has superseded this handoff yet; else name the latest of the series.
+
+    The latest one is over, because this is checked only for whoever may hand the task over now.
+    """
+    if old is None or not old.superseded_by:
+        return None
+    latest = old.superseded_by
+    while (last := find(latest)) is not None and last.superseded_by:
+        latest = last.superseded_by
+    return Refusal(
+        "invalid_field", f"supersedes: {latest} has taken the place of {old.id}: name that one"
+    )
+
+
+def _supersede_events(old: Handoff, id: str, read: Read) -> StreamEvents:
+    """Events for a handoff that another one supersedes (S-ACP-15)."""
+    stream, by = handoff_stream(old.id), read.actor.name
+    if not old.is_active:
+        return ((stream, HandoffNoted(by, "superseded_by", id)),)
+    note = f"superseded by {id}" if by == old.sender else redelegation_note(id)
+    if old.status == "activated":
+        transition = HandoffTransitioned("activated", "completed", note, id, by)
+        # The work is not done by that: the sender is told where it goes.
+        fields = {"superseded_by": id, "note": note}
+        return (
+            (stream, transition),
+            letter_event(read, "handoff.complete", (old.sender,), old, fields),
+        )
+    rejection = HandoffRejected(by, "other", note)
+    transition = HandoffTransitioned(old.status, "rejected", note, id, by)
+    return ((stream, rejection), (stream, transition), rejection_letter(old, rejection, read, id))

@@ -1,0 +1,148 @@
+"""Handoff SLA: escalate a state that lasts too long, and extend its deadline (S-ACP-10)."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from dragoman.core.authority import MAY_DISPATCH
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.common import (
+    COORDINATOR,
+    COORDINATOR_ROLES,
+    check_stage_duration,
+    find_in_state,
+    find_visible_handoff,
+    handoff_decision,
+    letter_event,
+    not_authorized_refusal,
+    offer_receipt,
+)
+from dragoman.core.handoff.state import (
+    STAGE_LABELS,
+    EscalateHandoff,
+    ExtendHandoff,
+    Handoff,
+    HandoffEscalated,
+    HandoffExtended,
+    HandoffStatus,
+    HandoffTransitioned,
+)
+from dragoman.core.ids import handoff_stream
+from dragoman.core.mail import MailPosted
+from dragoman.core.read import Decision, Read
+from dragoman.core.timestamps import clamp_timestamp
+
+if TYPE_CHECKING:
+    from dragoman.core.event_table import AnyEvent
+
+# --- SLA breaches on record -------------------------------------------------------------------
+
+STAGE_ENDING_EVENTS: "Final[frozenset[type[AnyEvent]]]" = frozenset(
+    {HandoffTransitioned, HandoffExtended}
+)
+"""Events that end a stage of a handoff or extend it."""
+
+
+def sla_breach(handoff: Handoff, now: int, to: str, recommended: str = "") -> HandoffEscalated:
+    """Escalation of a stage that exceeds its SLA; `to` is who is notified, empty: nobody."""
+    return HandoffEscalated(
+        trigger="timeout",
+        stage=STAGE_LABELS[handoff.status],
+        to=to,
+        sla_ms=handoff.extended_sla_ms,
+        elapsed_ms=max(0, now - handoff.entered_at),
+        recommended=recommended,
+        task=handoff.task,
+    )
+
+
+def record_sla_breaches(decision: Decision, read: Read, now: int) -> Decision:
+    """Add an escalation before each event that ends, or extends, a stage that is overdue.
+
+    That happens if no hub was running when the SLA was breached. Nobody is notified, because
+    nothing is left to be done about it.
+    """
+    streams = dict.fromkeys(
+        stream for stream, event in decision.events if type(event) in STAGE_ENDING_EVENTS
+    )
+    handoffs = filter(
+        None, (read.handoff(name.removeprefix(handoff_stream(""))) for name in streams)
+    )
+    breaches = [
+        (handoff_stream(handoff.id), sla_breach(handoff, now, to=""))
+        for handoff in handoffs
+        if handoff.is_overdue(now)
+    ]
+    return replace(decision, events=(*breaches, *decision.events)) if breaches else decision
+
+
+# --- escalate and extend ----------------------------------------------------------------------
+
+RECOMMENDED_ACTIONS: Final[Mapping[HandoffStatus, str]] = {
+    "proposed": "reassign",
+    "validating": "reassign",
+    "accepted": "reassign",
+    "activated": "extend_sla",
+}
+"""State -> action recommended to the coordinator when it exceeds its SLA."""
+
+
+def decide_escalate(command: EscalateHandoff, read: Read, now: int) -> Decision | Refusal:
+    """Escalate a stage that exceeds its SLA, once; the handoff stays in its state (S-ACP-10)."""
+    handoff = find_visible_handoff(command.handoff, read)
+    if isinstance(handoff, Refusal):
+        return handoff
+    if read.actor.role not in MAY_DISPATCH:
+        return not_authorized_refusal(handoff, read.actor, "escalate", "the hub")
+    if not handoff.is_overdue(now):
+        return handoff_decision(handoff.id, handoff.status)
+    breach = sla_breach(handoff, now, COORDINATOR, RECOMMENDED_ACTIONS[handoff.status])
+    letter = blocked_letter_event(read, command.told, handoff, "timeout", breach.recommended)
+    decision = handoff_decision(handoff.id, handoff.status, breach)
+    return Decision(decision.receipt, (*decision.events, letter))
+
+
+def blocked_letter_event(
+    read: Read, recipients: tuple[str, ...], handoff: Handoff, issue: str, recommended: str
+) -> tuple[str, MailPosted]:
+    """Letter to the coordinators about a handoff that does not proceed."""
+    fields = {
+        "task_id": handoff.task,
+        "blocking_issue": issue,
+        "escalation_level": COORDINATOR,
+        "recommended_action": recommended,
+    }
+    return letter_event(read, "status.blocked", recipients or (COORDINATOR,), handoff, fields)
+
+
+def decide_extend(command: ExtendHandoff, read: Read, now: int) -> Decision | Refusal:
+    """Extend the deadline of the present stage, by a coordinator."""
+    states = ("proposed", "validating", "accepted", "activated")
+    at = find_in_state(command.handoff, read, states, "extend_sla")
+    if isinstance(at, Refusal):
+        return at
+    handoff, task = at
+    if read.actor.role not in COORDINATOR_ROLES:
+        return not_authorized_refusal(handoff, read.actor, "extend_sla", "a coordinator")
+    refusal = check_stage_duration(command.by_ms) or _check_stage(command.stage, handoff)
+    if refusal:
+        return refusal
+    begin = max(now, handoff.escalation_due_at or now)
+    until = clamp_timestamp(begin + command.by_ms)
+    extension = HandoffExtended(until, read.actor.name, command.by_ms)
+    receipt = replace(offer_receipt(handoff, task), expires_at=until)
+    return Decision(receipt, ((handoff_stream(handoff.id), extension),))
+
+
+def _check_stage(stage: str, handoff: Handoff) -> Refusal | None:
+    """Check that the named stage, if any, is the present one."""
+    if stage in ("", handoff.status, STAGE_LABELS[handoff.status]):
+        return None
+    if stage not in {*STAGE_LABELS, *STAGE_LABELS.values()}:
+        states = ", ".join(STAGE_LABELS)
+        return Refusal("invalid_field", f"{stage[:40]!a} is no stage; use {states}", path="stage")
+    return Refusal(
+        "invalid_transition",
+        f"{handoff.id} is {handoff.status}, not {stage}: only its present stage can be extended",
+    )

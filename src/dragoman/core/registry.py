@@ -1,0 +1,307 @@
+"""Registry of deciders: `decide(command, read, now)` is all that the engine calls.
+
+After a decision, the concepts that depend on a task follow in the same transaction: waves,
+intents, handoffs; and whatever the holder of a task sends renews its lease (S-RUN).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman.core import (
+    agent,
+    attempt,
+    claim,
+    delegation,
+    mail,
+    reservation,
+    trace,
+    wave,
+    work_item,
+)
+from dragoman.core.actor import RejectMessage
+from dragoman.core.agent import (
+    DescribeAgent,
+    IssueToken,
+    PauseAgent,
+    RegisterAgent,
+    ResumeAgent,
+    RevokeToken,
+    SetAgentKey,
+)
+from dragoman.core.attempt import (
+    CheckpointTask,
+    ClaimTask,
+    EndAttempt,
+    ExpireLease,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+    SetLeaseDuration,
+)
+from dragoman.core.attempt_state import renew_lease
+from dragoman.core.authority import holds
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.credential_scope import bind_to_attempt
+from dragoman.core.delegation import (
+    AcceptDelegation,
+    EscalateDelegation,
+    RejectDelegation,
+    RequestDelegation,
+)
+from dragoman.core.errors import REFUSALS, Refusal
+from dragoman.core.handoff import gate, progress, propose, reject, sla
+from dragoman.core.handoff.common import repeat_decision
+from dragoman.core.handoff.duplicates import find_applied
+from dragoman.core.handoff.sla import STAGE_ENDING_EVENTS, record_sla_breaches
+from dragoman.core.handoff.state import (
+    AcceptHandoff,
+    ActivateHandoff,
+    ApproveHandoff,
+    CloseHandoff,
+    CompleteHandoff,
+    DiscardDraft,
+    DraftHandoff,
+    EscalateHandoff,
+    ExtendHandoff,
+    HandoffCommand,
+    NoteHandoff,
+    ProposeHandoff,
+    ReassignHandoff,
+    RejectHandoff,
+    WithdrawHandoff,
+)
+from dragoman.core.handoff.suggestions import suggest_actions
+from dragoman.core.handoff.task_sync import sync_handoff
+from dragoman.core.intent import delegate, results, task_sync
+from dragoman.core.intent.state import (
+    CancelIntent,
+    DelegateIntent,
+    ExpireRequest,
+    ReceiveResult,
+    UpdateIntent,
+)
+from dragoman.core.limits import MAX_REASON, check_text
+from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
+from dragoman.core.read import Decision, LeaseChange, Read
+from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
+from dragoman.core.task import (
+    decide_alias_task,
+    decide_create_task,
+    decide_edit_task,
+    decide_link_tasks,
+    decide_move_task,
+    decide_note_task,
+    decide_rewind_task,
+    decide_update_task,
+    decide_warn_task,
+)
+from dragoman.core.task_state import (
+    AdoptTask,
+    AliasTask,
+    CreateTask,
+    EditTask,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    RewindTask,
+    Task,
+    UpdateTask,
+    WarnTask,
+)
+from dragoman.core.trace import (
+    EscalateEntropy,
+    RecordTrace,
+    RecordTurn,
+    RequestTransition,
+    SettleEntropy,
+)
+from dragoman.core.wave import AdvanceWave, StartWave
+from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
+
+# --- messages that are no command -------------------------------------------------------------
+
+_MAX_SHOWN_DETAIL = 1_000
+
+
+def decide_reject_message(command: RejectMessage, read: Read, now: int) -> Refusal:
+    """Refuse with what a dialect found wrong."""
+    del read, now
+    if command.code not in REFUSALS:
+        return Refusal("invalid_field", f"{command.code[:40]!a} is not the code of a refusal")
+    detail = command.detail
+    if check_text("detail", detail, MAX_REASON):
+        # It quotes text from outside that cannot be written as it is.
+        detail = ascii(detail[:_MAX_SHOWN_DETAIL]) + "…"
+    return Refusal(command.code, detail, command.kind)
+
+
+# --- table ------------------------------------------------------------------------------------
+
+DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]] = {
+    CreateTask: decide_create_task,
+    AdoptTask: claim.decide_adopt_task,
+    MoveTask: decide_move_task,
+    AliasTask: decide_alias_task,
+    NoteTask: decide_note_task,
+    LinkTask: decide_link_tasks,
+    ClaimTask: claim.decide_claim_task,
+    RenewLease: attempt.decide_renew_lease,
+    ReleaseTask: attempt.decide_release_task,
+    ReportOutcome: attempt.decide_report_outcome,
+    EndAttempt: attempt.decide_end_attempt,
+    SetLeaseDuration: attempt.decide_set_lease_duration,
+    ExpireLease: attempt.decide_expire_lease,
+    UpdateTask: decide_update_task,
+    EditTask: decide_edit_task,
+    WarnTask: decide_warn_task,
+    RequestDelegation: delegation.decide_request_delegation,
+    AcceptDelegation: delegation.decide_accept_delegation,
+    RejectDelegation: delegation.decide_reject_delegation,
+    EscalateDelegation: delegation.decide_escalate_delegation,
+    RegisterAgent: agent.decide_register_agent,
+    SetAgentKey: agent.decide_set_key,
+    IssueToken: agent.decide_issue_token,
+    RevokeToken: agent.decide_revoke_token,
+    PauseAgent: agent.decide_pause_agent,
+    ResumeAgent: agent.decide_resume_agent,
+    RejectMessage: decide_reject_message,
+    CheckpointTask: attempt.decide_checkpoint_task,
+    PostMail: mail.decide_post_mail,
+    ReadMail: mail.decide_read_mail,
+    AckMail: mail.decide_ack_mail,
+    AnswerMail: mail.decide_answer_mail,
+    EscalateMail: mail.decide_escalate_mail,
+    DraftHandoff: propose.decide_draft,
+    DiscardDraft: propose.decide_discard,
+    ProposeHandoff: propose.decide_propose,
+    AcceptHandoff: gate.decide_accept,
+    RejectHandoff: reject.decide_reject,
+    WithdrawHandoff: reject.decide_withdraw,
+    ActivateHandoff: progress.decide_activate,
+    CompleteHandoff: progress.decide_complete,
+    CloseHandoff: progress.decide_close,
+    ApproveHandoff: gate.decide_approve,
+    EscalateHandoff: sla.decide_escalate,
+    ExtendHandoff: sla.decide_extend,
+    ReassignHandoff: propose.decide_reassign,
+    NoteHandoff: progress.decide_note,
+    AddWorkItem: work_item.decide_add_item,
+    ClaimWorkItem: work_item.decide_claim_item,
+    ReleaseWorkItem: work_item.decide_release_item,
+    StartWave: wave.decide_start_wave,
+    AdvanceWave: wave.decide_advance_wave,
+    ReserveFiles: reservation.decide_reserve_files,
+    RenewReservations: reservation.decide_renew_reservations,
+    ReleaseReservations: reservation.decide_release_reservations,
+    DescribeAgent: agent.decide_describe_agent,
+    DelegateIntent: delegate.decide_delegate,
+    ReceiveResult: results.decide_result,
+    UpdateIntent: results.decide_update,
+    ExpireRequest: results.decide_expire,
+    CancelIntent: delegate.decide_cancel,
+    RecordTurn: trace.decide_record_turn,
+    RecordTrace: trace.decide_record_trace,
+    RequestTransition: trace.decide_request_transition,
+    EscalateEntropy: trace.decide_escalate_entropy,
+    SettleEntropy: trace.decide_settle_entropy,
+    RewindTask: decide_rewind_task,
+}
+
+_INTENT_COMMANDS: frozenset[type[AnyCommand]] = frozenset(
+    {DelegateIntent, ReceiveResult, UpdateIntent, ExpireRequest}
+)
+"""Commands that update their intent themselves, without the sync."""
+
+
+def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
+    """Decide a command; a refusal about a handoff suggests what its caller can do instead."""
+    decision = _decide(command, read, now)
+    if isinstance(decision, Decision):
+        return decision
+    return suggest_actions(decision, command, read, lambda other: _decide(other, read, now))
+
+
+def _decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
+    """Decide a command and its reactions; what the holder sends also renews its lease (S-RUN)."""
+    if read.actor.task:
+        bound_command = bind_to_attempt(command, read, now)
+        if isinstance(bound_command, Refusal):
+            return bound_command
+        command = bound_command
+    kind = type(command)
+    is_of_handoff = isinstance(command, HandoffCommand)
+    repeated = _known_repeat(command, read, now) if is_of_handoff else None
+    decision = repeated or DECIDERS[kind](command, read, now)
+    if isinstance(decision, Refusal):
+        return decision
+    event_types = {type(event) for _, event in decision.events}
+    if not event_types.isdisjoint(wave.ATTEMPT_FAILURE_EVENTS):
+        decision = wave.block_beads_over_retry_limit(decision, read, now)
+    is_followed = not event_types.isdisjoint(task_sync.SYNCED_EVENTS) and _may_have_followers(
+        decision, read
+    )
+    if is_followed:
+        own = decision.receipt.task if kind in _INTENT_COMMANDS else ""
+        decision = task_sync.sync_intents(
+            decision, read, now, own, is_assignment=_assigns_task(command)
+        )
+        if isinstance(decision, Refusal):
+            return decision
+        if decision.refusal or not (is_of_handoff or kind is ProposeHandoff):
+            decision = sync_handoff(command, decision, read, now)
+    if is_followed or not event_types.isdisjoint(STAGE_ENDING_EVENTS):
+        decision = record_sla_breaches(decision, read, now)
+    if decision.refusal is not None or decision.lease is not None:
+        return decision
+    lease = renewal_by_activity(command, read, now)
+    return decision if lease is None else replace(decision, lease=lease)
+
+
+def _assigns_task(command: AnyCommand) -> bool:
+    """True if the command says who gets the task."""
+    if isinstance(command, EditTask):
+        return command.assignee is not None
+    return isinstance(command, ClaimTask)
+
+
+def _may_have_followers(decision: Decision, read: Read) -> bool:
+    """True if a task that it moves may have an intent or a handoff; most have neither."""
+    for stream, event in decision.events:
+        task = (
+            read.task(stream.partition(":")[2]) if type(event) in task_sync.SYNCED_EVENTS else None
+        )
+        if isinstance(task, Task) and (task.aliases or task.handoff):
+            return True
+    return False
+
+
+def _known_repeat(command: HandoffCommand, read: Read, now: int) -> Decision | None:
+    """Repeat of a handoff command that was done before."""
+    done = find_applied(command, read, now)
+    return repeat_decision(done) if done else None
+
+
+def _heartbeat_task(command: AnyCommand, read: Read) -> str:
+    """Task whose holder shows that it is alive; for a handoff, the task handed over."""
+    if not isinstance(command, HandoffCommand):
+        return command.heartbeat_task
+    handoff = read.handoff(command.handoff)
+    return handoff.task if handoff else ""
+
+
+def renewal_by_activity(command: AnyCommand, read: Read, now: int) -> LeaseChange | None:
+    """Lease renewal by a sign of life from a task's holder."""
+    held = _heartbeat_task(command, read)
+    if not held:
+        return None
+    task = read.task(held)
+    if isinstance(task, Refusal):
+        return None
+    lease = read.lease(task)
+    if lease is None or not holds(read.actor, lease, now):
+        return None
+    if command.named_fence not in (None, lease.fence) or read.actor.fence not in (0, lease.fence):
+        return None
+    return LeaseChange(task.id, renew_lease(lease, now))

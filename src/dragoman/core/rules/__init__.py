@@ -1,1 +1,0 @@
-"""What deciders weigh by: owners, governance, scores, the adaptive threshold, entropy."""

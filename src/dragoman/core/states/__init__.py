@@ -1,1 +1,0 @@
-"""How things stand: what follows from the events of each stream."""

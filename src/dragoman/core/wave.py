@@ -1,0 +1,679 @@
+"""Waves: beads that are run together, a few at a time (S-MAIL-10).
+
+A bead is a task of a wave. The plan says which beads go next; the decisions start a wave, release
+beads as slots and files become free, and close it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core import mail, not_found
+from dragoman.core.attempt_state import TaskCheckpointed, TaskClaimed, TaskReported, TaskRequeued
+from dragoman.core.authority import MAY_DELEGATE
+from dragoman.core.base import DEFAULT_MAX_ATTEMPTS, Command, Event, Status
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import check_agent, check_id, task_stream, wave_stream
+from dragoman.core.intent.workflow import fold_task_events
+from dragoman.core.limits import (
+    MAX_ATTEMPTS,
+    MAX_BEADS,
+    MAX_RESERVED_PATTERNS,
+    MAX_RETRIES,
+    MAX_WAVE_PATTERNS,
+    check_count,
+    check_range,
+)
+from dragoman.core.mail import PostMail
+from dragoman.core.read import Decision, Read, Receipt, StreamEvents, TimedEvent
+from dragoman.core.reservation import (
+    FindTask,
+    Reservation,
+    ReservationConflict,
+    ReservationIndex,
+    ReservationTaken,
+    WantedFiles,
+    check_patterns,
+    expired_events,
+    normalize_patterns,
+    reservation_events,
+)
+from dragoman.core.task import transition_events
+from dragoman.core.task_state import AdoptTask, Task, TaskRewound, TaskTransitioned
+from dragoman.core.timestamps import format_duration, to_rfc3339
+from dragoman.text.safe_text import safe_text
+
+if TYPE_CHECKING:
+    from dragoman.core.command_table import AnyCommand
+    from dragoman.core.event_table import AnyEvent
+
+
+# --- commands ---------------------------------------------------------------------------------
+
+
+class WaveBead(Struct, frozen=True, omit_defaults=True):
+    """One of the tasks of a wave, and the files that its worker will write."""
+
+    task: str
+    files: tuple[str, ...] = ()
+
+
+class StartWave(Command, frozen=True, tag="wave.start"):
+    """Run tasks together; each goes by any of its names. A missing id is assigned."""
+
+    beads: tuple[WaveBead, ...]
+    parallel: int
+    id: str = ""
+    retries: dict[str, int] = {}
+    told: str = ""
+    """Recipient of the closing report; empty: the caller."""
+    beside: tuple[str, ...] = ()
+    """Waves known to run already, just before."""
+
+
+class AdvanceWave(Command, frozen=True, tag="wave.advance"):
+    """Release the beads of a wave that may start; no-op while none may."""
+
+    wave: str = ""
+    """Id of the wave; empty: the one that this request starts."""
+    stuck: dict[str, str] = {}
+    """Stuck task -> reason, for the closing report; only the hub closes a wave."""
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+class WaveStarted(Event, frozen=True):
+    """Tasks are run together, a limited number at a time."""
+
+    id: str
+    beads: tuple[WaveBead, ...]
+    parallel: int
+    told: str
+    """Recipient of the closing report."""
+    retries: dict[str, int] = {}
+    """Type of failure -> retries that a bead may use for it."""
+
+
+class WaveBeadReleased(Event, frozen=True):
+    """A task of the wave may start."""
+
+    wave: str
+    task: str
+
+
+class WaveCompleted(Event, frozen=True):
+    """All tasks of the wave have ended; their number by status."""
+
+    wave: str
+    counts: dict[str, int]
+
+
+WaveEvent = WaveStarted | WaveBeadReleased | WaveCompleted
+
+
+# --- state ------------------------------------------------------------------------------------
+
+ENDED_STATUSES: Final[frozenset[Status]] = frozenset(
+    {"review", "done", "blocked", "deadletter", "cancelled"}
+)
+"""Statuses in which a bead has ended, as far as its wave is concerned."""
+
+STUCK_STATUSES: Final[frozenset[Status]] = frozenset({"blocked", "deadletter"})
+"""Statuses in which a bead is stuck until somebody sees to it."""
+
+
+class Wave(Struct, frozen=True, omit_defaults=True):
+    """State of a wave, folded from the stream `wave:ID`."""
+
+    id: str
+    beads: tuple[WaveBead, ...]
+    parallel: int
+    told: str
+    started_at: int
+    retries: dict[str, int] = {}
+    released: tuple[str, ...] = ()
+    """Released tasks, in order."""
+    counts: dict[str, int] = {}
+    """Ended beads by status; empty while it runs."""
+    ended_at: int | None = None
+
+
+OPEN_WAVES_LIST: Final = "waves:open"
+"""Key of the list of open waves."""
+
+
+def wave_list_keys(wave: Wave) -> tuple[str, ...]:
+    """Keys of the lists it stands on."""
+    return ("waves",) if wave.ended_at is not None else ("waves", OPEN_WAVES_LIST)
+
+
+def wave_tasks(wave: Wave, find: FindTask) -> list[Task]:
+    """Tasks of a wave, in its order, without those that cannot be read."""
+    found = (find(bead.task) for bead in wave.beads)
+    return [task for task in found if not isinstance(task, Refusal)]
+
+
+def have_all_ended(tasks: Iterable[Task]) -> bool:
+    """True if all beads have ended, so that the wave is complete."""
+    return all(task.status in ENDED_STATUSES for task in tasks)
+
+
+def bead_reservation(wave: Wave, bead: WaveBead) -> Reservation:
+    """Reservation by which a wave keeps the files of a bead for its worker."""
+    return Reservation(f"{wave.id}:{bead.task}", bead.files, task=bead.task, wave=wave.id)
+
+
+def count_by_status(tasks: Iterable[Task]) -> dict[str, int]:
+    """Number of tasks in each status."""
+    return dict(Counter[str](task.status for task in tasks))
+
+
+# --- plan -------------------------------------------------------------------------------------
+
+
+class BeadWait(Struct, frozen=True):
+    """Reason why a bead has not ended."""
+
+    what: Literal["slot", "file", "room", "task", "rest", "claim", "tick"]
+    """`tick`: nothing is in its way, and the next look at the wave releases it."""
+    conflict: ReservationConflict | None = None
+    tasks: tuple[str, ...] = ()
+    until: int | None = None
+
+
+class WavePlan(Struct, frozen=True):
+    """Next steps of a wave, and what its beads wait for."""
+
+    held_back: tuple[Task, ...] = ()
+    """Ready, though they wait for other tasks: they would occupy a slot and could not start."""
+    released: tuple[Task, ...] = ()
+    reserved: tuple[WaveBead, ...] = ()
+    """Beads whose files are reserved from now on."""
+    waits: Mapping[str, BeadWait] = {}
+    """Task -> what it waits for."""
+    is_complete: bool = False
+
+    @property
+    def is_idle(self) -> bool:
+        """True if there is nothing to do now."""
+        return not (self.held_back or self.released or self.reserved or self.is_complete)
+
+
+def plan_wave(
+    wave: Wave, reservations: tuple[Reservation, ...], find: FindTask, now: int
+) -> WavePlan:
+    """Plan the next steps; `reservations` are the active ones."""
+    tasks = {task.id: task for task in wave_tasks(wave, find)}
+    if have_all_ended(tasks.values()):
+        return WavePlan(is_complete=True)
+    planning = _WavePlanner(wave, reservations, find, now)
+    planning.slots -= sum(_occupies_slot(task) for task in tasks.values())
+    beads = [bead for bead in wave.beads if bead.task in tasks]
+    # Running beads get their files before others are released.
+    for bead in sorted(beads, key=lambda bead: tasks[bead.task].status == "backlog"):
+        if tasks[bead.task].status not in ENDED_STATUSES:
+            planning.plan_bead(bead, tasks[bead.task])
+    return planning.result()
+
+
+def _occupies_slot(task: Task) -> bool:
+    return task.status == "in-progress" or (task.status == "ready" and not task.open_blockers)
+
+
+class _WavePlanner:
+    """One pass over the beads of a wave, in their order."""
+
+    def __init__(
+        self, wave: Wave, reservations: tuple[Reservation, ...], find: FindTask, now: int
+    ) -> None:
+        self.slots = wave.parallel
+        self._wave = wave
+        self._find = find
+        self._now = now
+        self._reserved_ids = {one.id for one in reservations}
+        self._active = ReservationIndex(reservations)
+        self._wanted = ReservationIndex()
+        """Files that earlier beads of the wave wait for: later ones do not take them."""
+        self._held_back: list[Task] = []
+        self._released: list[Task] = []
+        self._reserved: list[WaveBead] = []
+        self._waits: dict[str, BeadWait] = {}
+
+    def plan_bead(self, bead: WaveBead, task: Task) -> None:
+        """Release it, or note what it waits for."""
+        if task.status != "in-progress" and task.open_blockers:
+            if task.status == "ready":
+                self._held_back.append(task)
+            self._waits[task.id] = BeadWait("task", tasks=task.open_blockers)
+        elif task.status == "backlog":
+            self._release(bead, task)
+        else:
+            self._continue(bead, task)
+
+    def result(self) -> WavePlan:
+        return WavePlan(
+            tuple(self._held_back), tuple(self._released), tuple(self._reserved), self._waits
+        )
+
+    def _release(self, bead: WaveBead, task: Task) -> None:
+        # Without a slot it does not matter whether its files are free: skip that work.
+        obstacle = BeadWait("slot") if self.slots <= 0 else self._file_obstacle(bead, task)
+        if obstacle is not None:
+            self._waits[task.id] = obstacle
+            return
+        self.slots -= 1
+        self._released.append(task)
+        self._reserve(bead)
+
+    def _continue(self, bead: WaveBead, task: Task) -> None:
+        """Reserve the files of a running bead as soon as nobody else has them."""
+        is_kept = bead_reservation(self._wave, bead).id in self._reserved_ids
+        if not is_kept and self._file_obstacle(bead, task) is None:
+            self._reserve(bead)
+        if task.status == "ready":
+            is_backing_off = task.not_before > self._now
+            self._waits[task.id] = (
+                BeadWait("rest", until=task.not_before) if is_backing_off else BeadWait("claim")
+            )
+
+    def _reserve(self, bead: WaveBead) -> None:
+        if bead.files:
+            self._reserved.append(bead)
+            self._active.add(bead_reservation(self._wave, bead))
+
+    def _file_obstacle(self, bead: WaveBead, task: Task) -> BeadWait | None:
+        """Obstacle to its files; they are then wanted, and no later bead takes them."""
+        if not bead.files:
+            return None
+        obstacle = self._find_obstacle(bead, task)
+        if obstacle is not None:
+            self._wanted.add(bead_reservation(self._wave, bead))
+        return obstacle
+
+    def _find_obstacle(self, bead: WaveBead, task: Task) -> BeadWait | None:
+        if self._active.patterns + len(bead.files) > MAX_RESERVED_PATTERNS:
+            return BeadWait("room")
+        wanted_files = WantedFiles(
+            bead.files, task.assignee if task.status == "in-progress" else "", task.id
+        )
+        indexes = (self._active, self._wanted)
+        found = chain.from_iterable(
+            shelf.find_conflicts(wanted_files, self._find) for shelf in indexes
+        )
+        conflict = next(found, None)
+        return None if conflict is None else BeadWait("file", conflict)
+
+
+# --- closing report ---------------------------------------------------------------------------
+
+_MAX_LISTED_BEADS = 200
+
+_MAX_STUCK_REASON = 300
+"""Characters of the reason why a bead is stuck."""
+
+
+def format_closing_report(
+    wave: Wave, tasks: list[Task], now: int, stuck: Mapping[str, str]
+) -> tuple[str, str]:
+    """Subject and body of the letter about a complete wave.
+
+    `stuck`: stuck task -> reason.
+    """
+    counts = count_by_status(tasks)
+    counts_text = ", ".join(f"{count} {status}" for status, count in counts.items())
+    duration_text = format_duration(max(now - wave.started_at, 0) // 1_000 * 1_000)
+    lines = [
+        f"Wave {wave.id} is complete: {len(tasks)} beads, {counts_text}.",
+        "",
+        f"Started: {to_rfc3339(wave.started_at)}",
+        f"Ended: {to_rfc3339(now)} (after {duration_text}; at most {wave.parallel} at a time)",
+        "",
+        "## Beads",
+        *_iter_bead_lines(tasks, stuck),
+    ]
+    return f"Wave {wave.id} is complete: {counts_text}", "\n".join(lines)
+
+
+def _iter_bead_lines(tasks: list[Task], stuck: Mapping[str, str]) -> Iterator[str]:
+    for task in tasks[:_MAX_LISTED_BEADS]:
+        who = f" by {task.assignee}" if task.assignee else ""
+        reason = (
+            _format_stuck_reason(stuck.get(task.id, "")) if task.status in STUCK_STATUSES else ""
+        )
+        yield f"- {task.id}: {task.status}{who}, attempts: {task.attempts}{reason}"
+    if len(tasks) > _MAX_LISTED_BEADS:
+        yield f"- and {len(tasks) - _MAX_LISTED_BEADS} more: ask for the status of the wave"
+
+
+def _format_stuck_reason(reason: str) -> str:
+    """Reason on one line, shortened: it holds text of agents."""
+    line = safe_text(reason, one_line=True)
+    short = line if len(line) <= _MAX_STUCK_REASON else line[:_MAX_STUCK_REASON] + "…"
+    return f": {short}" if short else ""
+
+
+# --- fold -------------------------------------------------------------------------------------
+
+
+def _fold_started(_: None, event: WaveStarted, at: int) -> Wave:
+    return Wave(event.id, event.beads, event.parallel, event.told, at, event.retries)
+
+
+def _fold_bead_released(wave: Wave, event: WaveBeadReleased, at: int) -> Wave:
+    del at
+    return replace(wave, released=(*wave.released, event.task))
+
+
+def _fold_completed(wave: Wave, event: WaveCompleted, at: int) -> Wave:
+    return replace(wave, counts=event.counts, ended_at=at)
+
+
+WAVE_FOLDS: dict[type[WaveEvent], Callable[[Any, Any, int], Wave]] = {
+    WaveStarted: _fold_started,
+    WaveBeadReleased: _fold_bead_released,
+    WaveCompleted: _fold_completed,
+}
+"""Event -> fold: the wave after it, from the wave before it (None at first) and its time."""
+
+
+# --- start ------------------------------------------------------------------------------------
+
+ADOPTED_BEAD_KIND: Final = "bead"
+"""Kind of alias under which a wave adopts an unknown task."""
+
+WAVE_COMPLETE_KIND: Final = "WAVE_COMPLETE"
+"""Type of the letter that is the closing report."""
+
+ATTEMPT_FAILURE_EVENTS: "Final[frozenset[type[AnyEvent]]]" = frozenset(
+    {TaskRequeued, TaskCheckpointed}
+)
+"""Events that end an attempt as a failure."""
+
+_FAILURE_TYPE_RE = re.compile(r"[A-Z][A-Z0-9_]{0,63}", re.ASCII)
+
+
+def wave_start_commands(
+    wave: StartWave,
+    titles: Mapping[str, str],
+    *,
+    review_required: bool = True,
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS,
+) -> "tuple[AnyCommand, ...]":
+    """Commands of a wave's start: adopt unknown beads, hold them back, release the first ones.
+
+    A name with its kind (KIND:NAME) must be that of a known task.
+    """
+    adopted = tuple(
+        AdoptTask(
+            ADOPTED_BEAD_KIND,
+            bead.task,
+            titles.get(bead.task, ""),
+            review_required=review_required,
+            max_attempts=max_attempts,
+            ready=False,
+        )
+        for bead in wave.beads
+        if ":" not in bead.task
+    )
+    return (*adopted, wave, AdvanceWave(wave.id))
+
+
+def decide_start_wave(command: StartWave, read: Read, now: int) -> Decision | Refusal:
+    """Start a wave; its ready beads go back to the backlog until it releases them."""
+    del now
+    refusal = _check_may_run_waves(read) or next(filter(None, _iter_start_faults(command)), None)
+    if refusal:
+        return refusal
+    id = command.id or read.cause
+    known = read.wave(id)
+    if known is not None:
+        return _repeated_start(command, known, read)
+    beads: dict[str, WaveBead] = {}
+    held_back: StreamEvents = ()
+    for bead in command.beads:
+        task = _find_bead_task(bead.task, read)
+        if isinstance(task, Refusal):
+            return task.with_path("beads")
+        if task.id in beads:
+            why = f"the wave names {task.id} twice; name it once"
+            return Refusal("invalid_field", why, path="beads")
+        other = _open_wave_of(task, command.beside, read)
+        if other:
+            return Refusal(
+                "reserved",
+                f"{task.id} is a bead of the wave {other}, which still runs: wait until it has "
+                "ended there, or leave it out",
+                path="beads",
+            )
+        beads[task.id] = WaveBead(task.id, normalize_patterns(bead.files))
+        if task.status == "ready":
+            held_back += transition_events(
+                task, "backlog", f"waits for its turn in wave {id}", read
+            )
+    started = WaveStarted(
+        id,
+        tuple(beads.values()),
+        command.parallel,
+        command.told or read.actor.name,
+        command.retries,
+    )
+    return _wave_decision(id, (wave_stream(id), started), *held_back)
+
+
+def _repeated_start(command: StartWave, known: Wave, read: Read) -> Decision | Refusal:
+    """Answer a start under a known id: the same wave, or a refusal (S-IDEM)."""
+    found = (
+        (_find_bead_task(bead.task, read), normalize_patterns(bead.files)) for bead in command.beads
+    )
+    beads = tuple(
+        WaveBead(task.id, files) for task, files in found if not isinstance(task, Refusal)
+    )
+    requested = (beads, command.parallel, command.told or read.actor.name, command.retries)
+    is_same = requested == (known.beads, known.parallel, known.told, known.retries)
+    if is_same and len(beads) == len(command.beads):
+        decision = _wave_decision(known.id)
+        return replace(decision, receipt=replace(decision.receipt, before=True))
+    return Refusal(
+        "already_exists",
+        f"there is another wave {known.id} already; give this one another id",
+        path="id",
+    )
+
+
+def _open_wave_of(task: Task, waves: tuple[str, ...], read: Read) -> str:
+    """Open wave in which this task has not ended; empty: none. Two would both release it."""
+    if task.status in ENDED_STATUSES:
+        return ""
+    running = (wave for wave in map(read.wave, waves) if wave and wave.ended_at is None)
+    matching = (wave.id for wave in running if any(bead.task == task.id for bead in wave.beads))
+    return next(matching, "")
+
+
+def _iter_start_faults(command: StartWave) -> Iterator[Refusal | None]:
+    yield check_id(command.id, "wave id", "id") if command.id else None
+    yield check_agent(command.told, "told") if command.told else None
+    if not command.beads:
+        yield Refusal("invalid_field", "the wave has no beads; name at least one", path="beads")
+    yield check_count("beads", command.beads, MAX_BEADS)
+    yield check_range("parallel", command.parallel, 1, MAX_BEADS)
+    for bead in command.beads:
+        yield check_patterns(
+            f"files of {bead.task[:80]}", normalize_patterns(bead.files), field="beads"
+        )
+    patterns = sum(len(normalize_patterns(bead.files)) for bead in command.beads)
+    if patterns > MAX_WAVE_PATTERNS:
+        yield Refusal(
+            "invalid_field",
+            f"the beads of the wave want {patterns} files; at most {MAX_WAVE_PATTERNS} are "
+            "allowed: "
+            "use one glob for many files, or start several waves",
+            path="beads",
+        )
+    yield check_count("retries", command.retries, MAX_RETRIES)
+    for type, allowed in command.retries.items():
+        if not _FAILURE_TYPE_RE.fullmatch(type):
+            yield Refusal(
+                "invalid_field",
+                f"{type[:40]!a} is no type of failure; write it like TESTS_FAIL",
+                path="retries",
+            )
+        out_of_range = check_range(f"retries of {type[:64]}", allowed, 0, MAX_ATTEMPTS)
+        yield out_of_range and out_of_range.with_path("retries")
+
+
+def _check_may_run_waves(read: Read) -> Refusal | None:
+    if read.actor.role in MAY_DELEGATE:
+        return None
+    return Refusal(
+        "not_authorized",
+        f"{read.actor.label} may not run waves: orchestrators, coordinators and people may",
+    )
+
+
+def _find_bead_task(name: str, read: Read) -> Task | Refusal:
+    """The task of this name: as a bead if there is such a bead, else by any of its names."""
+    known = read.task(name if ":" in name else f"{ADOPTED_BEAD_KIND}:{name}")
+    if isinstance(known, Refusal) and known.code == "task_not_found":
+        known = read.task(name)
+    return known
+
+
+# --- advance and close ------------------------------------------------------------------------
+
+
+def decide_advance_wave(command: AdvanceWave, read: Read, now: int) -> Decision | Refusal:
+    """Release the beads that may start; the hub itself closes a wave whose beads have all ended."""
+    id = command.wave or read.cause
+    refusal = _check_may_run_waves(read) or check_id(id, "wave id")
+    if refusal:
+        return refusal
+    wave = read.wave(id)
+    if wave is None:
+        return not_found.wave(id)
+    if wave.ended_at is not None:
+        return _wave_decision(id)
+    next_steps = plan_wave(wave, read.reservations().active(read.task, now), read.task, now)
+    if not next_steps.is_complete:
+        return _wave_decision(id, *_advance_events(wave, next_steps, read, now))
+    is_closed = read.actor.role == "system"
+    return _close_wave(wave, command.stuck, read, now) if is_closed else _wave_decision(id)
+
+
+def _advance_events(wave: Wave, next_steps: WavePlan, read: Read, now: int) -> StreamEvents:
+    events: StreamEvents = ()
+    if next_steps.reserved:
+        reservations = (bead_reservation(wave, bead) for bead in next_steps.reserved)
+        taken = (
+            ReservationTaken(one.id, one.patterns, task=one.task, wave=one.wave)
+            for one in reservations
+        )
+        events += reservation_events(*expired_events(read, now), *taken)
+    for task in next_steps.held_back:
+        events += transition_events(
+            task, "backlog", f"waits for {', '.join(task.open_blockers[:8])}", read
+        )
+    for task in next_steps.released:
+        events += ((wave_stream(wave.id), WaveBeadReleased(wave.id, task.id)),)
+        events += transition_events(task, "ready", f"released by wave {wave.id}", read)
+    return events
+
+
+def _close_wave(wave: Wave, stuck: Mapping[str, str], read: Read, now: int) -> Decision | Refusal:
+    tasks = wave_tasks(wave, read.task)
+    subject, body = format_closing_report(wave, tasks, now, stuck)
+    report = PostMail((wave.told,), subject, body, WAVE_COMPLETE_KIND, thread=wave.id)
+    letter = mail.decide_post_mail(report, read, now)
+    if isinstance(letter, Refusal):
+        return letter
+    completed = WaveCompleted(wave.id, count_by_status(tasks))
+    return _wave_decision(wave.id, (wave_stream(wave.id), completed), *letter.events)
+
+
+def _wave_decision(id: str, *events: "tuple[str, AnyEvent]") -> Decision:
+    return Decision(Receipt("", None, stream=wave_stream(id)), events)
+
+
+# --- retry limits -----------------------------------------------------------------------------
+
+
+def block_beads_over_retry_limit(decision: Decision, read: Read, now: int) -> Decision:
+    """Block a bead that has failed too often in one way, in the same transaction.
+
+    Later would be too late: a fast agent claims it while it is ready.
+    """
+    failed_streams = (
+        stream for stream, event in decision.events if type(event) in ATTEMPT_FAILURE_EVENTS
+    )
+    for stream in dict.fromkeys(failed_streams):
+        before = read.task(stream.partition(":")[2])
+        assert isinstance(before, Task), "an attempt on it has ended"
+        task = fold_task_events(before, decision.events, now)
+        reason = _retry_limit_reason(task, decision, read, now) if task.status == "ready" else ""
+        if reason:
+            blocked, receipt = TaskTransitioned("ready", "blocked", reason), decision.receipt
+            decision = replace(
+                decision,
+                receipt=replace(receipt, status="blocked") if receipt.task == task.id else receipt,
+                events=(*decision.events, (stream, blocked)),
+            )
+    return decision
+
+
+def _retry_limit_reason(task: Task, decision: Decision, read: Read, now: int) -> str:
+    waves = [
+        wave
+        for wave in read.open_waves()
+        if wave.retries and any(bead.task == task.id for bead in wave.beads)
+    ]
+    if not waves:
+        return ""
+    stream = task_stream(task.id)
+    new_events = ((event, now) for name, event in decision.events if name == stream)
+    history = (*read.history(stream), *new_events)
+    return next(filter(None, (exceeded_retry_limit(wave, history) for wave in waves)), "")
+
+
+def exceeded_retry_limit(wave: Wave, history: Iterable[TimedEvent]) -> str:
+    """Reason why a task with this history is not retried in a wave; empty: it may be."""
+    for type, count in _count_failures(history, wave.started_at).items():
+        allowed = wave.retries.get(type)
+        if allowed is not None and count > allowed:
+            retries = "1 retry" if allowed == 1 else f"{allowed} retries"
+            often = "once" if count == 1 else f"{count} times"
+            return f"failed {often} with {type}; wave {wave.id} allows {retries}"
+    return ""
+
+
+def _count_failures(history: Iterable[TimedEvent], since: int) -> Counter[str]:
+    """Count failed attempts on a task since a time, by type of failure.
+
+    An attempt that ended in a checkpoint counts by the reason of that.
+    """
+    failures: dict[int, str] = {}
+    attempt: int | None = None
+    for event, at in history:
+        if isinstance(event, TaskClaimed):
+            attempt = event.attempt
+        if isinstance(event, TaskTransitioned | TaskRequeued | TaskRewound):
+            # A checkpoint that is set while nobody works on the task belongs to no attempt.
+            attempt = None
+        if isinstance(event, TaskTransitioned | TaskRewound) and event.from_ in STUCK_STATUSES:
+            # Somebody gave it another chance: the count starts again.
+            failures.clear()
+        if at < since:
+            continue
+        if isinstance(event, TaskCheckpointed) and attempt is not None:
+            failures[attempt] = event.reason
+        if isinstance(event, TaskReported):
+            # A later report of the same attempt replaces the earlier one.
+            failures.pop(event.attempt, None)
+            type = event.details.get("failure_type")
+            if event.outcome == "failed" and isinstance(type, str):
+                failures[event.attempt] = type
+    return Counter(failures.values())

@@ -1,0 +1,254 @@
+"""Handoffs: one by its id, and pages of those that match a filter."""
+
+from collections.abc import Collection, Mapping
+from itertools import takewhile
+from typing import Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core import not_found
+from dragoman.core.actor import Actor
+from dragoman.core.authority import MAY_DISPATCH
+from dragoman.core.errors import Refusal
+from dragoman.core.event_table import EVENT_NAMES
+from dragoman.core.handoff.state import (
+    ALL_HANDOFFS,
+    Handoff,
+    HandoffDrafted,
+    HandoffProposed,
+    HandoffStatus,
+)
+from dragoman.core.ids import check_agent, check_id, handoff_stream, is_task_name
+from dragoman.core.task_state import Task
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.queries.agents import names_in_role
+from dragoman.engine.queries.streams import (
+    END_OF_LIST,
+    MAX_PAGE_BYTES,
+    MAX_SCANNED,
+    find_by_id,
+    stream_entries,
+    stream_state,
+    walk_list,
+)
+from dragoman.engine.queries.tasks import find_task
+
+
+class Team(Protocol):
+    """The members of a teamspace."""
+
+    @property
+    def members(self) -> Collection[str]:
+        """Names of those who work in it."""
+        ...
+
+    @property
+    def coordinators(self) -> Collection[str]:
+        """Names of those who coordinate it."""
+        ...
+
+
+NO_TEAMS: Final[Mapping[str, Team]] = {}
+"""Without teams every teamspace is open to all."""
+
+
+def find_coordinators(store: Store, team: Team | None = None) -> tuple[str, ...]:
+    """The coordinators for a stuck handoff: those of that teamspace.
+
+    Without one there, all orchestrators and people.
+    """
+    named = names_in_role(store, "coordinator")
+    members = (team.coordinators or team.members) if team else ()
+    if not members:
+        return named
+    here = tuple(name for name in named if name in members)
+    return here or names_in_role(store, "orchestrator") + names_in_role(store, "human")
+
+
+def is_member(teams: Mapping[str, Team], teamspace: str, actor: Actor | str) -> bool:
+    """True if this actor may see and act in a teamspace, as far as membership is concerned."""
+    team = teams.get(teamspace)
+    if team is None or (isinstance(actor, Actor) and actor.role in MAY_DISPATCH):
+        return True
+    if isinstance(actor, Actor) and actor.role == "coordinator" and team.coordinators:
+        return actor.name in team.coordinators
+    name = actor if isinstance(actor, str) else actor.name
+    return not team.members or name in team.members or name in team.coordinators
+
+
+def hidden_teamspaces(teams: Mapping[str, Team], actor: Actor) -> frozenset[str]:
+    """The teamspaces that this actor may neither see nor act in."""
+    return frozenset(name for name in teams if not is_member(teams, name, actor))
+
+
+_PAGE: Final = 500
+_DRAFTED, _PROPOSED = EVENT_NAMES[HandoffDrafted], EVENT_NAMES[HandoffProposed]
+
+
+class HandoffFilter(Struct, frozen=True):
+    """Filters for a page of handoffs; empty ones match all."""
+
+    status: HandoffStatus | None = None
+    task: str = ""
+    """By any of its names."""
+    sender: str = ""
+    recipient: str = ""
+    teamspace: str = ""
+    reader: str = ""
+    """The reader: a draft is shown to its sender only. Empty: the owner of the hub, who sees all.
+    """
+    hidden_teamspaces: frozenset[str] = frozenset()
+    """Teamspaces that are hidden from the reader."""
+    before: int = END_OF_LIST
+    limit: int = 50
+
+    @property
+    def list_name(self) -> str:
+        """The list to read: likely the shortest of those that hold all matches."""
+        if self.status == "draft":
+            return f"handoffs.draft:{self.sender or self.reader}"
+        narrow = (
+            ("task", self.task),
+            ("status", self.status if self.status != "closed" else None),
+            ("to", self.recipient),
+            ("from", self.sender),
+            ("status", self.status),
+            ("space", self.teamspace),
+        )
+        return next((f"handoffs.{kind}:{name}" for kind, name in narrow if name), "handoffs")
+
+    def matches(self, handoff: Handoff) -> bool:
+        """True if the handoff belongs on the page."""
+        if not _can_read(handoff, self.reader, self.hidden_teamspaces):
+            return False
+        comparisons = (
+            (self.status, handoff.status),
+            (self.task, handoff.task),
+            (self.sender, handoff.sender),
+            (self.recipient, handoff.recipient),
+            (self.teamspace, handoff.teamspace),
+        )
+        return all(wanted in (None, "", given) for wanted, given in comparisons)
+
+
+class HandoffPage(Struct, frozen=True):
+    """Handoffs, newest first, and the cursor of the next page, if there may be one.
+
+    A page may end early, even before the first match.
+    """
+
+    handoffs: tuple[Handoff, ...]
+    next: int | None
+
+
+def is_hidden_from(handoff: Handoff, name: str, hidden_teamspaces: Collection[str]) -> bool:
+    """True for a handoff in a hidden teamspace, except for its sender and recipient.
+
+    Both keep access, also when one of them is removed from the teamspace: they can finish or give
+    back what they hold.
+    """
+    return handoff.teamspace in hidden_teamspaces and name not in (
+        handoff.sender,
+        handoff.recipient,
+    )
+
+
+def _can_read(handoff: Handoff, reader: str, hidden_teamspaces: Collection[str]) -> bool:
+    """True if the reader may see it: a draft is its sender's until it is proposed or discarded."""
+    if is_hidden_from(handoff, reader, hidden_teamspaces) or handoff.is_discarded:
+        return False
+    return handoff.status != "draft" or reader in ("", handoff.sender)
+
+
+def load_handoff(store: Store, id: str) -> Handoff | None:
+    """The handoff with this id, whoever may see it; None: there is none."""
+    found = find_by_id(store, id, Handoff)
+    return None if isinstance(found, Refusal) else found
+
+
+def handoff_held_by(store: Store, task: Task, agent: str) -> Handoff | None:
+    """The handoff by which an agent has taken a task, if it did so by one."""
+    active = task.handoff
+    is_taken = active is not None and active.is_taken and active.recipient == agent
+    return load_handoff(store, active.id) if active is not None and is_taken else None
+
+
+def find_handoff(
+    store: Store, id: str, reader: str = "", hidden_teamspaces: Collection[str] = ()
+) -> Handoff | Refusal:
+    """The handoff with this id, as far as `reader` may see it; empty: the owner of the hub."""
+    found = find_by_id(store, id, Handoff)
+    if isinstance(found, Refusal) or _can_read(found, reader, hidden_teamspaces):
+        return found
+    return not_found.handoff(id)
+
+
+def was_drafted(store: Store, handoff: Handoff) -> bool:
+    """True if it was a draft until it was proposed."""
+    events = (entry.event for entry in stream_entries(store, handoff_stream(handoff.id)))
+    before = list(takewhile(lambda event: event != _PROPOSED, events))
+    return handoff.status != "draft" and before[-1:] == [_DRAFTED]
+
+
+def escalation_recipients(
+    teams: Mapping[str, Team], fallback: str, store: Store, id: str
+) -> tuple[str, ...]:
+    """The people to tell about a handoff that is stuck; `fallback` if there are none."""
+    found = find_handoff(store, id) if teams and id else None
+    team = teams.get(found.teamspace) if isinstance(found, Handoff) else None
+    return find_coordinators(store, team) or (fallback,)
+
+
+def handoff_page(store: Store, filters: HandoffFilter) -> HandoffPage | Refusal:
+    """A page of the handoffs that match; an invalid name is refused."""
+    refusal = _check_names(filters) or _check_draft_sender(filters)
+    if refusal is not None:
+        return refusal
+    known = find_task(store, filters.task) if filters.task else None
+    if known is not None and not isinstance(known, Refusal):
+        filters = replace(filters, task=known.task.id)
+    found = list[Handoff]()
+    query = ListQuery(filters.list_name, before=filters.before, limit=filters.limit)
+    cursor, size = filters.before, 0
+    for looked_at, place in enumerate(walk_list(store, query)):
+        if len(found) == filters.limit or looked_at == MAX_SCANNED or size >= MAX_PAGE_BYTES:
+            return HandoffPage(tuple(found), cursor)
+        cursor = place.position
+        handoff = stream_state(store, place.row)
+        if isinstance(handoff, Handoff) and filters.matches(handoff):
+            found.append(handoff)
+            size += len(place.row.state)
+    return HandoffPage(tuple(found), None)
+
+
+def needed_artifact_hashes(store: Store) -> frozenset[str]:
+    """The SHA-256 of each artifact whose copy some handoff needs: all but those of rejected ones.
+
+    Closed handoffs have to stay provable; what was rejected was never used, or was given back.
+    """
+    items = walk_list(store, ListQuery(ALL_HANDOFFS, before=END_OF_LIST, limit=_PAGE))
+    handoffs = (stream_state(store, place.row) for place in items)
+    return frozenset(
+        sha256
+        for handoff in handoffs
+        if isinstance(handoff, Handoff) and handoff.rejection is None
+        for sha256 in handoff.artifacts.values()
+    )
+
+
+def _check_draft_sender(filters: HandoffFilter) -> Refusal | None:
+    """Refuse if the owner of the hub asks for drafts without a sender: they are on their senders'
+    lists."""
+    if filters.status != "draft" or filters.sender or filters.reader:
+        return None
+    return Refusal("invalid_field", "drafts are listed by sender: name one (from)")
+
+
+def _check_names(filters: HandoffFilter) -> Refusal | None:
+    for name in filter(None, (filters.sender, filters.recipient)):
+        if malformed := check_agent(name):
+            return malformed
+    if filters.task and not is_task_name(filters.task):
+        return Refusal("invalid_id", f"{filters.task[:40]!a} is not the name of a task")
+    return check_id(filters.teamspace, "teamspace") if filters.teamspace else None

@@ -1,0 +1,279 @@
+"""Mail: letters by id, boxes, threads, and which letters a reader may see."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import merge
+from itertools import groupby
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from dragoman.core import not_found
+from dragoman.core.actor import Actor, CommandRefused
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import Handoff
+from dragoman.core.ids import check_id, is_task_name, mail_stream
+from dragoman.core.mail import Mail
+from dragoman.core.task_state import BEAD_KIND
+from dragoman.engine.ports import Gap, ListItem, ListQuery, Store, StreamRow, find_gap
+from dragoman.engine.queries.handoffs import Team, find_handoff, hidden_teamspaces, is_hidden_from
+from dragoman.engine.queries.streams import (
+    END_OF_LIST,
+    LIST_PAGE,
+    MAX_PAGE_BYTES,
+    MAX_SCANNED,
+    decode_event,
+    stream_state,
+    walk_list,
+)
+from dragoman.engine.queries.tasks import find_task
+from dragoman.ledger.entry import read_line
+
+# --- letters and pages ------------------------------------------------------------------------
+
+_MAX_NAMED = 5
+"""Limit of letters that a refusal names."""
+
+MIN_ID_PREFIX = 4
+"""Shortest prefix of an id that is searched for."""
+
+
+class Letter(Struct, frozen=True):
+    """A letter and its position in the ledger, which is its position in every box."""
+
+    position: int
+    mail: Mail
+
+
+class MailPage(Struct, frozen=True):
+    """Some letters of a list, and the cursor of the next page."""
+
+    letters: tuple[Letter, ...]
+    cursor: int
+    """The position up to which the list was read."""
+    more: bool = False
+    """True if the list goes on: a page may end early, even before the first match."""
+    gap: Gap | None = None
+    """The gap, if the ledger does not reach the requested position: `cursor` is then its end."""
+
+    @property
+    def continuation(self) -> dict[str, Any]:
+        """Fields of a reply that let a reader go on: cursor, and what it may have missed."""
+        continuation: dict[str, Any] = {"cursor": self.cursor, "more": self.more}
+        if self.gap is not None:
+            continuation["gap"] = asdict(self.gap)
+        return continuation
+
+
+def is_empty_page(answer: Mapping[str, Any]) -> bool:
+    """True for a page in JSON that a reader may wait on: no letters, no further page, no gap."""
+    return not (answer["messages"] or answer["more"] or "gap" in answer)
+
+
+MailFilter = Callable[[Mail], bool]
+
+
+def _any_mail(_: Mail) -> bool:
+    return True
+
+
+def find_letter(store: Store, id: str, matches: MailFilter = _any_mail) -> Mail | Refusal:
+    """The letter with this id, or the only one whose id begins so; ids of the hub are in lower
+    case, and are found in upper case too."""
+    malformed = check_id(id, "letter id")
+    if malformed is not None:
+        return malformed
+    named = (_find_mail_row(store, name) for name in dict.fromkeys((id, id.lower())))
+    row = next((one for one in named if one is not None), None)
+    if isinstance(row, Refusal):
+        return row
+    mail = None if row is None else stream_state(store, row)
+    return mail if isinstance(mail, Mail) and matches(mail) else _letter_not_found(id)
+
+
+def _find_mail_row(store: Store, id: str) -> StreamRow | Refusal | None:
+    return store.stream(mail_stream(id)) or _find_by_prefix(store, id)
+
+
+def _letter_not_found(id: str) -> Refusal:
+    if len(id) < MIN_ID_PREFIX:
+        return not_found.letter(id, f"a prefix of an id needs at least {MIN_ID_PREFIX} characters")
+    return not_found.letter(id)
+
+
+def _find_by_prefix(store: Store, beginning: str) -> StreamRow | Refusal | None:
+    """The only letter whose id begins so; a refusal names several, if the prefix is ambiguous."""
+    if len(beginning) < MIN_ID_PREFIX:
+        return None
+    stream = mail_stream(beginning)
+    near = store.streams_of_kind("mail", beginning, _MAX_NAMED + 1)
+    found = [row for row in near if row.name.startswith(stream)]
+    if len(found) < 2:
+        return found[0] if found else None
+    names = [row.name.partition(":")[2] for row in found]
+    more = " and others" if len(names) > _MAX_NAMED else ""
+    return Refusal(
+        "ambiguous_name",
+        f"several letters have an id that begins with {beginning}: {', '.join(names[:_MAX_NAMED])}"
+        f"{more}; write more characters",
+    )
+
+
+def mail_page(
+    store: Store,
+    query: ListQuery,
+    matches: MailFilter = _any_mail,
+    additional: Iterable[ListItem] = (),
+) -> MailPage:
+    """A page of a list, with the letters that match.
+
+    `additional` are items of other lists, or that this one will have, in its order, from where the
+    query begins.
+    """
+    newest_first = query.before is not None
+    merged = merge(walk_list(store, query), additional, key=_item_position, reverse=newest_first)
+    items = (next(same) for _, same in groupby(merged, key=_item_position))
+    if query.before is not None:
+        begin = 0 if query.before == END_OF_LIST else query.before  # 0: no position
+        return page_from_items(store, items, query.limit, begin, matches)
+    page = page_from_items(store, items, query.limit, query.after, matches)
+    gap = None if page.letters else find_gap(store, query.after)
+    return page if gap is None else MailPage((), gap.until, gap=gap)
+
+
+def page_from_items(
+    store: Store,
+    items: Iterable[ListItem],
+    limit: int,
+    begin: int,
+    matches: MailFilter = _any_mail,
+) -> MailPage:
+    """A page of these items; nothing is read beyond its end."""
+    found: list[Letter] = []
+    cursor, size = begin, 0
+    for looked_at, place in enumerate(items):
+        if len(found) == limit or looked_at == MAX_SCANNED or size >= MAX_PAGE_BYTES:
+            return MailPage(tuple(found), cursor, more=True)
+        cursor = place.position
+        mail = stream_state(store, place.row)
+        if isinstance(mail, Mail) and matches(mail):
+            found.append(Letter(place.position, mail))
+            size += len(place.row.state)
+    return MailPage(tuple(found), cursor)
+
+
+def _item_position(place: ListItem) -> int:
+    return place.position
+
+
+def late_mail(store: Store, query: ListQuery, now: int) -> list[ListItem]:
+    """The letters that are overdue and not escalated yet: only a running hub escalates."""
+    items = list[ListItem]()
+    for stream in store.overdue_streams(now, MAX_SCANNED):
+        row = store.stream(stream) if stream.startswith(mail_stream("")) else None
+        first = () if row is None else store.history(stream, 0, 1)
+        items += [ListItem(entry.position, row) for entry in first if row is not None]
+    before = END_OF_LIST if query.before is None else query.before
+    in_range = (place for place in items if query.after < place.position < before)
+    return sorted(in_range, key=_item_position, reverse=query.before is not None)
+
+
+def find_refusal(store: Store, letter: Letter) -> str:
+    """The refusal of what a letter asks for; empty: it was not refused.
+
+    Such a refusal is the next entry after the letter, with the same cause.
+    """
+    first, *behind = store.entries(letter.position - 1, 2)
+    posted = read_line(first.line)
+    for entry in behind:
+        event = decode_event(entry)
+        if read_line(entry.line).cause == posted.cause and isinstance(event, CommandRefused):
+            return event.detail
+    return ""
+
+
+def thread_page(
+    store: Store,
+    thread: str,
+    limit: int,
+    *,
+    after: int = 0,
+    before: int | None = None,
+    matches: MailFilter = _any_mail,
+) -> MailPage:
+    """A page of a thread; that of a bead has all letters about it, in any thread
+    (S-MAIL-8)."""
+    query = ListQuery(f"thread:{thread}", after, before, limit)
+    return mail_page(store, query, matches, walk_list(store, replace(query, list=f"bead:{thread}")))
+
+
+def last_in_thread(
+    store: Store,
+    thread: str,
+    limit: int,
+    before: int = END_OF_LIST,
+    matches: MailFilter = _any_mail,
+) -> MailPage:
+    """The last matching letters of a thread, or those before a position, in their order."""
+    page = thread_page(store, thread, limit, before=before, matches=matches)
+    return replace(page, letters=page.letters[::-1])
+
+
+def all_mail(store: Store, name: str) -> Iterator[Letter]:
+    """Every letter of a list, oldest first."""
+    for place in walk_list(store, ListQuery(name, limit=LIST_PAGE)):
+        mail = stream_state(store, place.row)
+        if isinstance(mail, Mail):
+            yield Letter(place.position, mail)
+
+
+# --- names of tasks in letters ----------------------------------------------------------------
+
+
+def task_name_in_mail(name: str, store: Store) -> str:
+    """The name of a task in letters; an unknown one is returned as it is."""
+    if not is_task_name(name):
+        return name
+    own = name.removeprefix(f"{BEAD_KIND}:")
+    found = find_task(store, f"{BEAD_KIND}:{own}") if ":" not in own else find_task(store, own)
+    if isinstance(found, Refusal):
+        found = find_task(store, own)
+    return own if isinstance(found, Refusal) else found.task.mail_name
+
+
+def find_thread(name: str, store: Store) -> str | Refusal:
+    """The thread of this name, or else of the task with this name."""
+    is_one = check_id(name, "thread") is None
+    if is_one and store.list_page(ListQuery(f"thread:{name}", limit=1)):
+        return name
+    thread = task_name_in_mail(name, store)
+    return check_id(thread, "thread") or thread
+
+
+# --- visibility -------------------------------------------------------------------------------
+
+
+class _HandoffReference(Struct, frozen=True):
+    """The field by which a letter about a handoff names it."""
+
+    handoff_id: str = ""
+
+
+def mail_visible_to(
+    reader: Actor, teams: Mapping[str, Team], store: Store
+) -> Callable[[Mail], bool]:
+    """A predicate for the letters that this reader may see; sender and recipients always may."""
+    hidden = hidden_teamspaces(teams, reader)
+
+    def is_visible(mail: Mail) -> bool:
+        if not hidden or mail.sender == reader.name or mail.is_recipient(reader.name):
+            return True
+        try:
+            about = msgspec.json.decode(mail.body, type=_HandoffReference).handoff_id
+        except msgspec.DecodeError:
+            return True
+        found = find_handoff(store, about) if about else None
+        return not (isinstance(found, Handoff) and is_hidden_from(found, reader.name, hidden))
+
+    return is_visible

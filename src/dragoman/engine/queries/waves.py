@@ -1,0 +1,106 @@
+"""Waves and reservations: progress of a wave, what it waits for, who holds which files."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from msgspec import Struct
+
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import RESERVATIONS_STREAM, task_stream
+from dragoman.core.reservation import FindTask, Reservation, Reservations
+from dragoman.core.task_state import Task, TaskTransitioned
+from dragoman.core.wave import (
+    OPEN_WAVES_LIST,
+    STUCK_STATUSES,
+    Wave,
+    WavePlan,
+    plan_wave,
+    wave_tasks,
+)
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.queries.streams import decode_event, find_by_id, stream_entries, stream_state
+from dragoman.engine.queries.tasks import find_task
+
+_PAGE = 100
+END_OF_WAVES = 2**53 - 1
+"""After every position."""
+
+
+class WaveStatus(Struct, frozen=True):
+    """A wave at one moment, with what its resource needs."""
+
+    wave: Wave
+    plan: WavePlan
+    find_task: FindTask
+    stuck_reasons: Mapping[str, str] = {}
+    """Task that is stuck -> the reason."""
+
+
+class ActiveReservations(Struct, frozen=True):
+    """The reservations at one moment, and a lookup for who works on which task."""
+
+    active: tuple[Reservation, ...]
+    find_task: FindTask
+
+
+def find_wave(store: Store, id: str) -> Wave | Refusal:
+    """The wave with this id."""
+    return find_by_id(store, id, Wave)
+
+
+def open_wave_ids(store: Store) -> Iterator[str]:
+    """The id of every wave that is not complete, oldest first."""
+    after = 0
+    while listed := store.list_page(ListQuery(OPEN_WAVES_LIST, after, limit=_PAGE)):
+        yield from (place.row.name.partition(":")[2] for place in listed)
+        after = listed[-1].position
+
+
+def newest_waves(store: Store, limit: int) -> list[Wave]:
+    """The last waves that were started, newest first."""
+    listed = store.list_page(ListQuery("waves", before=END_OF_WAVES, limit=limit))
+    states = (stream_state(store, place.row) for place in listed)
+    return [state for state in states if isinstance(state, Wave)]
+
+
+def active_reservations(store: Store, now: int) -> ActiveReservations:
+    """The active reservations at this time."""
+    find = task_finder(store)
+    row = store.stream(RESERVATIONS_STREAM)
+    state = None if row is None else stream_state(store, row)
+    living = state.active(find, now) if isinstance(state, Reservations) else ()
+    return ActiveReservations(living, find)
+
+
+def wave_status(store: Store, wave: Wave, now: int) -> WaveStatus:
+    """The status of a wave: its next steps, and what its beads wait for."""
+    reserved = active_reservations(store, now)
+    is_over = wave.ended_at is not None
+    next_steps = (
+        WavePlan() if is_over else plan_wave(wave, reserved.active, reserved.find_task, now)
+    )
+    tasks = wave_tasks(wave, reserved.find_task)
+    stuck = {task.id: _stuck_reason(store, task) for task in tasks if task.status in STUCK_STATUSES}
+    return WaveStatus(wave, next_steps, reserved.find_task, stuck)
+
+
+def _stuck_reason(store: Store, task: Task) -> str:
+    """The reason why a task is stuck: that of its last transition, and the blockers of its last
+    report."""
+    reason = ""
+    for event in map(decode_event, stream_entries(store, task_stream(task.id))):
+        if isinstance(event, TaskTransitioned):
+            reason = event.reason
+    reported = task.reported
+    return "; ".join(filter(None, (reason, *(reported.blockers if reported else ()))))
+
+
+def task_finder(store: Store) -> FindTask:
+    """A lookup for tasks that reads each once."""
+
+    @cache
+    def find(name: str) -> Task | Refusal:
+        found = find_task(store, name)
+        return found if isinstance(found, Refusal) else found.task
+
+    return find

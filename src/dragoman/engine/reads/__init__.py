@@ -1,1 +1,0 @@
-"""How the record is read: lists, pages and single things, now and as they were."""

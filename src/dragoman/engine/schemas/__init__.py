@@ -1,0 +1,1 @@
+"""Resource schemas: the JSON shapes that every surface returns."""

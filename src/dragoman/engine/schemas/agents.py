@@ -1,0 +1,105 @@
+"""Resource schemas of agents and people: public keys and token states, never a credential."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from dragoman.core.agent import AgentRecord, Pause, TokenRecord
+from dragoman.core.base import Role
+from dragoman.core.timestamps import to_rfc3339
+
+TokenState = Literal["good", "expired", "revoked"]
+
+
+class TokenResource(Struct, frozen=True, rename="camel"):
+    """A token that was issued."""
+
+    id: str
+    state: TokenState
+    issued_at: str
+    expires_at: str
+
+
+class PauseResource(Struct, frozen=True):
+    """The reason why the hub starts nothing for an agent; without an end until it is resumed."""
+
+    reason: str
+    since: str
+    until: str | None
+
+
+class AgentActivity(Struct, frozen=True, rename="camel"):
+    """Activity of an agent that this hub starts."""
+
+    running: tuple[str, ...]
+    """The tasks that it works on."""
+    attempts: int
+    """Number of attempts that it has begun today (UTC)."""
+    minutes: float
+    output: int
+    """Size of its output of today, in bytes."""
+    cost: float
+    """The cost of its work of today, as it states it."""
+    idle: str | None
+    """The reason why it takes no work now: it is paused, has used up its daily budget, cannot be
+    started, or its tasks are in cooldown after a release."""
+
+
+class AgentResource(Struct, frozen=True, rename="camel"):
+    """The whole record of an agent or a person, except for digests."""
+
+    name: str
+    role: Role
+    speaks: tuple[str, ...]
+    registered_at: str
+    key: str | None
+    """The public half of the key that it signs with."""
+    tokens: tuple[TokenResource, ...]
+    paused: PauseResource | None
+    saop_role: str | None
+    """Its role in SAOP, where one was assigned."""
+    former_key_until: str | None
+    """The end of the time in which the former key is valid too."""
+
+
+def agent_resource(record: AgentRecord, now: int) -> AgentResource:
+    """An agent as it is now."""
+    return AgentResource(
+        name=record.name,
+        role=record.role,
+        speaks=record.speaks,
+        registered_at=to_rfc3339(record.registered_at),
+        key=record.key or None,
+        tokens=tuple(_token_resource(token, now) for token in record.tokens),
+        paused=pause_resource(record.active_pause(now)),
+        saop_role=record.plays or None,
+        former_key_until=_former_key_until(record, now),
+    )
+
+
+def _former_key_until(record: AgentRecord, now: int) -> str | None:
+    former = record.valid_previous_key(now)
+    return None if former is None else to_rfc3339(former.until)
+
+
+def pause_resource(pause: Pause | None) -> PauseResource | None:
+    """A pause that is in effect."""
+    if pause is None:
+        return None
+    until = None if pause.until is None else to_rfc3339(pause.until)
+    return PauseResource(pause.reason, to_rfc3339(pause.since), until)
+
+
+def _token_resource(token: TokenRecord, now: int) -> TokenResource:
+    return TokenResource(
+        id=token.id,
+        state=_token_state(token, now),
+        issued_at=to_rfc3339(token.issued_at),
+        expires_at=to_rfc3339(token.expires_at),
+    )
+
+
+def _token_state(token: TokenRecord, now: int) -> TokenState:
+    if token.is_revoked:
+        return "revoked"
+    return "good" if token.is_valid(now) else "expired"

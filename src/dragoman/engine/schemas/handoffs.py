@@ -1,0 +1,218 @@
+"""Resource schemas of handoffs, in the words of the protocol."""
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.handoff.state import (
+    Handoff,
+    HandoffApproval,
+    HandoffEscalation,
+    HandoffNote,
+    HandoffRejection,
+    HandoffStatus,
+    HandoffStep,
+    RejectReason,
+    package_section,
+)
+from dragoman.core.timestamps import format_hours, to_rfc3339
+
+
+class ApprovalResource(Struct, frozen=True):
+    """A person's decision about the package."""
+
+    approved: bool
+    by: str
+    at: str
+    package_hash: str
+    note: str
+
+
+class RejectionResource(Struct, frozen=True):
+    """The reason why the work was not taken over, or was given back."""
+
+    reason: RejectReason
+    detail: str
+    suggested_fix: str | None
+    by: str
+    at: str
+
+
+class EscalationResource(Struct, frozen=True):
+    """An SLA that was exceeded."""
+
+    trigger: str
+    stage: str
+    sla_configured: str
+    sla_elapsed: str
+    escalated_to: str
+    """The agent that was notified; empty: none, because it was over."""
+    escalated_at: str
+
+
+class TransitionResource(Struct, frozen=True):
+    """A state that was entered."""
+
+    to_status: HandoffStatus
+    by: str
+    at: str
+    note: str
+    """The note given with it, as by `notes` of accept or `closure_notes` of close."""
+
+
+class NoteResource(Struct, frozen=True):
+    """A note beside the package."""
+
+    kind: str
+    by: str
+    at: str
+    text: str
+    data: dict[str, Any]
+
+
+class HandoffSummary(Struct, frozen=True):
+    """A handoff in a list."""
+
+    handoff_id: str
+    status: HandoffStatus
+    task_id: str
+    from_agent: str
+    to_agent: str
+    title: str
+    reason: str
+    thread_id: str
+    teamspace_id: str
+    package_hash: str | None
+    handoff_chain: tuple[str, ...]
+    """The owners, the first one first: its recipient too, once it has begun."""
+    supersedes: str | None
+    superseded_by: str | None
+    initiated_at: str
+    """When it was proposed; of a draft, when it was created."""
+    status_since: str
+    due_by: str | None
+    """The SLA deadline of its present state; null: there is none, or it has passed."""
+    escalated: bool
+    """True if its present state has lasted too long."""
+    resolved_at: str | None
+    workq_integration: str | None
+
+
+class HandoffDetail(HandoffSummary, frozen=True):
+    """All fields of a handoff."""
+
+    package: dict[str, Any]
+    verification_passed: tuple[str, ...]
+    verification_failed: tuple[str, ...]
+    artifacts: dict[str, str]
+    """Artifact -> the SHA-256 under which its verified copy is stored."""
+    artifacts_left_out: tuple[str, ...]
+    requires_human_approval: bool
+    approval: ApprovalResource | None
+    rejection: RejectionResource | None
+    escalations: tuple[EscalationResource, ...]
+    transitions: tuple[TransitionResource, ...]
+    """The states since it was proposed."""
+    notes: tuple[NoteResource, ...]
+
+
+def with_draft_fields(handoff: Handoff) -> Handoff:
+    """The handoff; of a draft, with the fields that its sender has written so far."""
+    if handoff.status != "draft":
+        return handoff
+    package, task = handoff.package, package_section(handoff.package, "task")
+    written: dict[str, object] = {
+        "task": task.get("task_id"),
+        "title": task.get("title"),
+        "reason": package.get("reason"),
+        "thread": package.get("thread_id"),
+        "supersedes": package.get("supersedes"),
+    }
+    # Anything may stand there: it is validated when the draft is proposed.
+    texts: Any = {name: value for name, value in written.items() if isinstance(value, str)}
+    return replace(handoff, **texts)
+
+
+def handoff_summary(handoff: Handoff) -> HandoffSummary:
+    """The resource of a handoff in a list."""
+    return HandoffSummary(**_summary_fields(handoff))
+
+
+def handoff_detail(handoff: Handoff) -> HandoffDetail:
+    """The resource of a single handoff."""
+    return HandoffDetail(
+        **_summary_fields(handoff),
+        package=handoff.package,
+        verification_passed=handoff.passed,
+        verification_failed=handoff.failed,
+        artifacts=handoff.artifacts,
+        artifacts_left_out=handoff.left_out,
+        requires_human_approval=handoff.needs_approval,
+        approval=handoff.approval and _approval_resource(handoff.approval),
+        rejection=handoff.rejection and _rejection_resource(handoff.rejection),
+        escalations=tuple(map(_escalation_resource, handoff.escalations)),
+        transitions=tuple(map(_transition_resource, handoff.steps)),
+        notes=tuple(map(_note_resource, handoff.notes)),
+    )
+
+
+def _summary_fields(handoff: Handoff) -> dict[str, Any]:
+    handoff = with_draft_fields(handoff)
+    return {
+        "handoff_id": handoff.id,
+        "status": handoff.status,
+        "task_id": handoff.task,
+        "from_agent": handoff.sender,
+        "to_agent": handoff.recipient,
+        "title": handoff.title,
+        "reason": handoff.reason,
+        "thread_id": handoff.thread,
+        "teamspace_id": handoff.teamspace,
+        "package_hash": handoff.package_hash or None,
+        "handoff_chain": handoff.owners,
+        "supersedes": handoff.supersedes or None,
+        "superseded_by": handoff.superseded_by or None,
+        "initiated_at": to_rfc3339(handoff.initiated_at),
+        "status_since": to_rfc3339(handoff.entered_at),
+        "due_by": _optional_rfc3339(handoff.escalation_due_at),
+        "escalated": handoff.is_escalated,
+        "resolved_at": _optional_rfc3339(handoff.resolved_at),
+        "workq_integration": handoff.workq or None,
+    }
+
+
+def _optional_rfc3339(at: int | None) -> str | None:
+    return None if at is None else to_rfc3339(at)
+
+
+def _approval_resource(approval: HandoffApproval) -> ApprovalResource:
+    return ApprovalResource(
+        approval.is_yes, approval.by, to_rfc3339(approval.at), approval.package_hash, approval.note
+    )
+
+
+def _rejection_resource(rejection: HandoffRejection) -> RejectionResource:
+    fix = rejection.suggested_fix or None
+    return RejectionResource(
+        rejection.reason, rejection.detail, fix, rejection.by, to_rfc3339(rejection.at)
+    )
+
+
+def _escalation_resource(escalation: HandoffEscalation) -> EscalationResource:
+    return EscalationResource(
+        trigger=escalation.trigger,
+        stage=escalation.stage,
+        sla_configured=format_hours(escalation.sla_ms),
+        sla_elapsed=format_hours(escalation.elapsed_ms),
+        escalated_to=escalation.to,
+        escalated_at=to_rfc3339(escalation.at),
+    )
+
+
+def _transition_resource(step: HandoffStep) -> TransitionResource:
+    return TransitionResource(step.to, step.by, to_rfc3339(step.at), step.note)
+
+
+def _note_resource(note: HandoffNote) -> NoteResource:
+    return NoteResource(note.kind, note.by, to_rfc3339(note.at), note.text, dict(note.data))

@@ -1,1 +1,0 @@
-"""What programs are shown: one shape for every door."""

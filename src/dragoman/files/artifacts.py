@@ -1,0 +1,448 @@
+"""Artifact store: files of handoffs are verified, copied under their SHA-256, and cleaned up.
+
+A file is opened once and without following a link; what is hashed is what is copied, byte for
+byte. So what was verified is what is used, even if the file is swapped or changed afterwards
+(S-ACP-8).
+
+A copy is made before the handoff that needs it is recorded. So only a copy that was not used
+for a long time is removed; taking it again renews it, and both sides hold the same lock while
+they look.
+"""
+
+from collections import deque
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from hashlib import sha256
+from io import FileIO
+from itertools import cycle
+from pathlib import Path
+from typing import Final, Protocol, TypeVar
+
+from dragoman.engine.ports import ArtifactMismatch, ExpectedArtifact, StoredArtifact
+from dragoman.files.atomic_write import ensure_folder
+from dragoman.files.disk import Disk, FileInfo, FileKind
+from dragoman.files.layout import (
+    ARTIFACTS,
+    ARTIFACTS_LOCK,
+    artifact_path,
+    artifacts_folder_path,
+    copies_folder_path,
+    incoming_artifact_path,
+)
+from dragoman.text.safe_path import check_path
+
+# --- store ------------------------------------------------------------------------------------
+
+_T = TypeVar("_T")
+
+MAX_ARTIFACT_BYTES: Final = 1 << 30
+
+_BLOCK_BYTES: Final = 1 << 20
+
+_BUFFERS: Final = 2
+
+_MAX_SYNCED: Final = 10_000
+
+_STALE_MS: Final = 3_600_000
+"""A copy that was not written to for so long is abandoned."""
+
+_NS_PER_MS: Final = 1_000_000
+
+_NOT_A_FILE: Final[Mapping[FileKind, str]] = {
+    "folder": "it is a folder, and only files are taken",
+    "link": "it is a link, and no link is followed: put the file itself there",
+    "other": "it is a pipe, a socket or a device, and only files are taken",
+}
+"""Kind of file -> reason why it is no artifact."""
+
+
+class ArtifactDisk(Disk, Protocol):
+    """Disk that reads and writes large files in chunks."""
+
+    def create(self, path: str) -> AbstractContextManager[FileIO]:
+        """Create a file; durable when the context ends."""
+        ...
+
+    def touch(self, path: str) -> bool:
+        """Set the modification time of a regular file to now; False when there is none."""
+        ...
+
+    def close(self) -> None:
+        """Release open files and folders."""
+        ...
+
+
+class FileArtifactStore:
+    """Keeps verified copies of artifacts in `artifacts/sha256` of the data directory."""
+
+    def __init__(
+        self,
+        data: Path,
+        open_disk: Callable[[Path], ArtifactDisk],
+        new_id: Callable[[], str],
+        roots: Sequence[Path] = (),
+        max_bytes: int = MAX_ARTIFACT_BYTES,
+    ) -> None:
+        """`roots`: folders that may hold artifacts besides `teamspaces/ID/artifacts`."""
+        self._data = data.absolute()
+        self._open_disk = open_disk
+        self._new_id = new_id
+        self._roots = tuple(root.absolute() for root in roots)
+        self._max_bytes = max_bytes
+        self._synced: set[str] = set()
+        """Copies whose names this process has made durable."""
+
+    def file_size(self, teamspace: str, path: str) -> int | ArtifactMismatch:
+        """Size of a file beneath the roots of a teamspace, without reading it."""
+        return self._with_file(teamspace, path, lambda _, size: size)
+
+    def verify_file(
+        self, teamspace: str, path: str, expected: ExpectedArtifact
+    ) -> ArtifactMismatch | None:
+        """Verify a file without copying it; None when it is as expected."""
+
+        def read(file: FileIO, size: int) -> StoredArtifact | ArtifactMismatch:
+            return _check_size(size, expected) or _check_content(
+                *_hash_file(file, size), size, expected
+            )
+
+        found = self._with_file(teamspace, path, read)
+        return found if isinstance(found, ArtifactMismatch) else None
+
+    def store_file(
+        self, teamspace: str, path: str, expected: ExpectedArtifact
+    ) -> StoredArtifact | ArtifactMismatch:
+        """Verify a file beneath the roots of a teamspace, and keep a copy of it."""
+
+        def keep(file: FileIO, size: int) -> StoredArtifact | ArtifactMismatch:
+            return _check_size(size, expected) or self._store(file, size, expected)
+
+        return self._with_file(teamspace, path, keep)
+
+    def remove_stale_incoming(self, now: int) -> int:
+        """Remove incomplete copies that a crash has left; returns their number."""
+        with ExitStack() as stack:
+            disk = self._open_disk_in(self._data, stack)
+            folder = incoming_artifact_path("x").rpartition("/")[0]
+            stale = [
+                one.name
+                for one in disk.list(folder)
+                if one.kind == "file" and one.mtime_ns // _NS_PER_MS < now - _STALE_MS
+            ]
+            for name in stale:
+                disk.remove(incoming_artifact_path(name))
+        return len(stale)
+
+    def _with_file(
+        self, teamspace: str, path: str, use: Callable[[FileIO, int], _T]
+    ) -> _T | ArtifactMismatch:
+        """Open an artifact and use it; NotKept when it cannot be used."""
+        missing = ArtifactMismatch(
+            "missing", f"there is no file {path[:200]!a} beneath the roots of artifacts"
+        )
+        if check_path(path.removeprefix("/")):
+            return missing
+        try:
+            for folder, below in self._candidate_paths(teamspace, path):
+                with ExitStack() as stack:
+                    disk = self._open_disk_in(folder, stack)
+                    opened = stack.enter_context(disk.open(below))
+                    if opened is not None:
+                        file, info = opened
+                        return self._check_readable(info) or use(file, info.size)
+                    found = disk.stat(below)
+                    if found is not None and found.kind in _NOT_A_FILE:
+                        missing = ArtifactMismatch(
+                            "missing", f"{path[:200]!a}: {_NOT_A_FILE[found.kind]}"
+                        )
+        except OSError as error:
+            detail = f"it cannot be read or copied to {self._data / ARTIFACTS} at the moment: "
+            return ArtifactMismatch("passing", detail + (error.strerror or str(error)))
+        return missing
+
+    def _check_readable(self, info: FileInfo) -> ArtifactMismatch | None:
+        """Check that a file may be read; None when it may."""
+        if info.links > 1:
+            # The creator of a link need not be able to read the file: the hub is.
+            detail = f"it has {info.links} names (hard links): put a copy of it there"
+            return ArtifactMismatch("missing", detail)
+        if info.size > self._max_bytes:
+            detail = f"it has {info.size} bytes, and at most {self._max_bytes} are taken"
+            return ArtifactMismatch("too_large", detail)
+        return None
+
+    def verify_copy(self, sha256: str) -> ArtifactMismatch | None:
+        """Verify a kept copy; None when it is intact."""
+        try:
+            with ExitStack() as stack:
+                disk = self._open_disk_in(self._data, stack)
+                opened = stack.enter_context(disk.open(artifact_path(sha256)))
+                if opened is None:
+                    return ArtifactMismatch("missing", f"the verified copy {sha256} is not here")
+                actual, _ = _hash_file(opened[0], opened[1].size)
+        except OSError as error:
+            return ArtifactMismatch(
+                "passing", f"its copy cannot be read: {error.strerror or error}"
+            )
+        if actual == sha256:
+            return None
+        return ArtifactMismatch("different", f"the verified copy {sha256} was changed")
+
+    def _candidate_paths(self, teamspace: str, path: str) -> Iterator[tuple[Path, str]]:
+        """Folders that may hold an artifact, each with the path below it.
+
+        The default root is writable by agents: the way to it is walked without following links,
+        too.
+        """
+        default = artifacts_folder_path(teamspace)
+        for folder, prefix in ((self._data, f"{default}/"), *((root, "") for root in self._roots)):
+            below = _relative_to_root(folder, prefix, path)
+            if below:
+                yield folder, prefix + below
+
+    def _store(
+        self, file: FileIO, size: int, expected: ExpectedArtifact
+    ) -> StoredArtifact | ArtifactMismatch:
+        with ExitStack() as stack:
+            disk = self._open_disk_in(self._data, stack)
+            if size > _BLOCK_BYTES:
+                return self._store_large(disk, file, size, expected)
+            data = bytearray(size + 1)
+            length = _read_full(file, memoryview(data))
+            content = bytes(data[:length])
+            found = _check_content(sha256(content).hexdigest(), length, size, expected)
+            if isinstance(found, StoredArtifact):
+                copy_path = artifact_path(found.sha256)
+                if disk.read(copy_path, size) != content or not _renew_copy(disk, copy_path):
+                    with self._incoming(disk, copy_path) as copy:
+                        _write_all(copy, memoryview(content))
+                self._sync_copy(disk, found.sha256)
+            return found
+
+    def _store_large(
+        self, disk: ArtifactDisk, file: FileIO, size: int, expected: ExpectedArtifact
+    ) -> StoredArtifact | ArtifactMismatch:
+        """Verify and copy a file that does not fit into memory: it is hashed while it is copied."""
+        stated = expected.sha256
+        is_there = bool(stated) and _matches_copy(disk, file, size, stated)
+        if is_there and _renew_copy(disk, artifact_path(stated)):
+            found: StoredArtifact | ArtifactMismatch = StoredArtifact(stated, size)
+        else:
+            file.seek(0)
+            incoming = self._stage(disk)
+            try:
+                with disk.create(incoming) as copy:
+                    found = _check_content(*_copy_and_hash(file, size, copy), size, expected)
+                if isinstance(found, StoredArtifact):
+                    self._publish(disk, incoming, artifact_path(found.sha256))
+            finally:
+                disk.remove(incoming)
+        if isinstance(found, StoredArtifact):
+            self._sync_copy(disk, found.sha256)
+        return found
+
+    @contextmanager
+    def _incoming(self, disk: ArtifactDisk, copy_path: str) -> Generator[FileIO]:
+        """Write a new copy, which gets its name when it is complete."""
+        incoming = self._stage(disk)
+        try:
+            with disk.create(incoming) as copy:
+                yield copy
+            self._publish(disk, incoming, copy_path)
+        finally:
+            disk.remove(incoming)
+
+    def _stage(self, disk: ArtifactDisk) -> str:
+        incoming = incoming_artifact_path(self._new_id())
+        ensure_folder(disk, incoming.rpartition("/")[0])
+        return incoming
+
+    def _publish(self, disk: ArtifactDisk, incoming: str, copy_path: str) -> None:
+        ensure_folder(disk, copy_path.rpartition("/")[0])
+        disk.replace(incoming, copy_path)
+
+    def _sync_copy(self, disk: ArtifactDisk, sha256: str) -> None:
+        """Make the name of a copy durable: a handoff may refer to it then."""
+        if sha256 in self._synced:
+            return
+        disk.sync_later(artifact_path(sha256))
+        disk.sync()
+        if len(self._synced) >= _MAX_SYNCED:
+            self._synced.clear()
+        self._synced.add(sha256)
+
+    def _open_disk_in(self, folder: Path, stack: ExitStack) -> ArtifactDisk:
+        """Open a disk per call: several threads may verify at once."""
+        disk = self._open_disk(folder)
+        stack.callback(disk.close)
+        return disk
+
+
+def _relative_to_root(folder: Path, prefix: str, path: str) -> str:
+    """Path below a root, without redundant parts; empty when it is not below it."""
+    if path.startswith("/"):
+        root = folder / prefix
+        for form in dict.fromkeys((f"{root}/", f"{root.resolve()}/")):
+            if path.startswith(form):
+                path = path[len(form) :]
+                break
+        else:
+            return ""
+    return "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def _matches_copy(disk: ArtifactDisk, file: FileIO, size: int, stated: str) -> bool:
+    """True when a file has the stated SHA-256, and its copy equals it byte for byte."""
+    with disk.open(artifact_path(stated)) as opened:
+        if opened is None or opened[1].size != size:
+            return False
+        copy, digest, remaining = opened[0], sha256(), size + 1
+        block, copy_block = bytearray(_BLOCK_BYTES), bytearray(_BLOCK_BYTES)
+        while remaining and (count := _read_full(file, memoryview(block)[:remaining])):
+            if count < len(block):
+                block, copy_block = block[:count], copy_block[:count]
+            # Comparing bytes is much faster than comparing views, and nearly always a whole block.
+            if _read_full(copy, memoryview(copy_block)) < count or block != copy_block:
+                return False
+            digest.update(block)
+            remaining -= count
+        return remaining == 1 and digest.hexdigest() == stated
+
+
+def _renew_copy(disk: ArtifactDisk, copy_path: str) -> bool:
+    """Mark an existing copy as used now, so that the cleanup keeps it; False when it is gone."""
+    with disk.lock_nested(ARTIFACTS_LOCK):
+        return disk.touch(copy_path)
+
+
+def _hash_file(file: FileIO, size: int) -> tuple[str, int]:
+    """SHA-256 and length of a file.
+
+    Reads at most one byte more than the size it was found to have, even if somebody goes on writing
+    to it.
+    """
+    digest, length = sha256(), 0
+    view = memoryview(bytearray(min(_BLOCK_BYTES, size + 1)))
+    while count := file.readinto(view[: size + 1 - length]):
+        digest.update(view[:count])
+        length += count
+    return digest.hexdigest(), length
+
+
+def _copy_and_hash(file: FileIO, size: int, copy: FileIO) -> tuple[str, int]:
+    """Copy a file; one thread writes each block while another one hashes it.
+
+    There are two buffers, so that neither thread waits for the other one's slowest block.
+    """
+    digest, length = sha256(), 0
+    views = [memoryview(bytearray(min(_BLOCK_BYTES, size + 1))) for _ in range(_BUFFERS)]
+    written = deque[Future[None]]()
+    with ThreadPoolExecutor(1) as writer:
+        for view in cycle(views):
+            if len(written) == _BUFFERS:
+                written.popleft().result()
+            count = file.readinto(view[: size + 1 - length])
+            if not count:
+                break
+            written.append(writer.submit(_write_all, copy, view[:count]))
+            digest.update(view[:count])
+            length += count
+        for one in written:
+            one.result()
+    return digest.hexdigest(), length
+
+
+def _read_full(file: FileIO, view: memoryview) -> int:
+    """Read until the buffer is full or the file ends; returns the length."""
+    length = 0
+    while length < len(view) and (count := file.readinto(view[length:])):
+        length += count
+    return length
+
+
+def _write_all(file: FileIO, data: memoryview) -> None:
+    while data:
+        data = data[file.write(data) :]
+
+
+def _check_size(size: int, expected: ExpectedArtifact) -> ArtifactMismatch | None:
+    if expected.size in (None, size):
+        return None
+    return ArtifactMismatch("different", f"it has {size} bytes, and not {expected.size} as stated")
+
+
+def _check_content(
+    actual: str, length: int, size: int, expected: ExpectedArtifact
+) -> StoredArtifact | ArtifactMismatch:
+    if length != size:
+        return ArtifactMismatch(
+            "passing", "it changed while it was read: try again when it is complete"
+        )
+    if expected.sha256 not in ("", actual):
+        return ArtifactMismatch(
+            "different", f"it has the SHA-256 {actual}, and not {expected.sha256}"
+        )
+    return StoredArtifact(actual, size)
+
+
+# --- cleanup ----------------------------------------------------------------------------------
+
+_DAY_NS: Final = 86_400 * 1_000_000_000
+
+_MAX_AGE_NS: Final = 7 * _DAY_NS
+
+_NS_PER_MILLISECOND: Final = 1_000_000
+
+
+class ArtifactCleanup:
+    """Removes unused copies, at most once a day."""
+
+    def __init__(
+        self,
+        open_disk: Callable[[], ArtifactDisk],
+        find_needed: Callable[[], Container[str]],
+        now: Callable[[], int],
+    ) -> None:
+        """`now` is the clock of the file system, not the hub's."""
+        self._open_disk = open_disk
+        self._find_needed = find_needed
+        self._now = now
+
+    def remove_old(self) -> int:
+        """Remove copies that are old and not needed; returns their number."""
+        now = self._now() * _NS_PER_MILLISECOND
+        with closing(self._open_disk()) as disk:
+            last = disk.stat(ARTIFACTS_LOCK)
+            if last is not None and now - _DAY_NS < last.mtime_ns <= now:
+                return 0
+            # List the copies before asking which are needed: one that is taken in between was
+            # renewed.
+            old = [
+                copy.name
+                for folder in disk.list(copies_folder_path())
+                for copy in disk.list(copies_folder_path(folder.name))
+                if _is_old(copy, now)
+            ]
+            if not old:
+                return 0
+            needed = self._find_needed()
+            removed = sum(_remove_if_old(disk, name, now) for name in old if name not in needed)
+            with disk.lock_nested(ARTIFACTS_LOCK):
+                disk.touch(ARTIFACTS_LOCK)
+            disk.sync()
+            return removed
+
+
+def _is_old(copy: FileInfo, now: int) -> bool:
+    return copy.kind == "file" and copy.mtime_ns < now - _MAX_AGE_NS
+
+
+def _remove_if_old(disk: ArtifactDisk, name: str, now: int) -> bool:
+    path = artifact_path(name)
+    with disk.lock_nested(ARTIFACTS_LOCK):
+        copy = disk.stat(path)
+        if copy is None or not _is_old(copy, now):
+            return False
+        disk.remove(path)
+        return True

@@ -1,0 +1,90 @@
+"""Atomic writes: a file appears whole or not at all, and only if its content differs."""
+
+from dragoman.files.disk import Disk, FileInfo
+from dragoman.files.layout import (
+    discarded_path,
+    has_mtime_stamp,
+    mtime_stamp,
+    numbered_path,
+    staged_path,
+)
+
+
+def write_if_changed(disk: Disk, path: str, data: bytes) -> None:
+    """Write a file atomically, unless it has this content already."""
+    if stage_if_changed(disk, path, data):
+        disk.replace(staged_path(path), path)
+
+
+def stage_if_changed(disk: Disk, path: str, data: bytes) -> bool:
+    """Stage a content beside the file if it differs; True if it does."""
+    if disk.read(path, len(data)) == data:
+        disk.sync_later(path)
+        return False
+    stage(disk, path, data)
+    return True
+
+
+def stage(disk: Disk, path: str, data: bytes, mtime_ns: int | None = None) -> None:
+    """Stage the next content beside the file, creating the folder if needed."""
+    try:
+        disk.write(staged_path(path), data, mtime_ns)
+    except (FileNotFoundError, NotADirectoryError):
+        force_folder(disk, path.rpartition("/")[0])
+        disk.write(staged_path(path), data, mtime_ns)
+
+
+def stage_in_task_folder(disk: Disk, path: str, data: bytes, at_ms: int) -> bool:
+    """Stage a file in a task's own folder, where agents and people write too: a file that was not
+    written here, or was changed since, is kept under another name."""
+    if disk.read(path, len(data)) == data:
+        disk.sync_later(path)
+        return False
+    # The stamp is valid wherever the folder is moved.
+    found, relative = disk.stat(path), path.split("/", 2)[-1]
+    if found is not None and not has_mtime_stamp(relative, found.size, found.mtime_ns):
+        move_aside(disk, path, f"{path}-found")
+    stage(disk, path, data, mtime_stamp(relative, len(data), at_ms))
+    return True
+
+
+def ensure_folder(disk: Disk, folder: str) -> None:
+    """Create the folder if it is missing, whatever is in its place."""
+    try:
+        disk.make_folder(folder)
+    except NotADirectoryError:
+        force_folder(disk, folder)
+
+
+def force_folder(disk: Disk, folder: str) -> None:
+    """Create the folder; a file or link in its place is kept under another name, never followed."""
+    parts = folder.split("/")
+    for end in range(1, len(parts) + 1):
+        path = "/".join(parts[:end])
+        found = disk.stat(path)
+        if found is not None and found.kind != "folder":
+            move_aside(disk, path, f"{path}-found")
+    disk.make_folder(folder)
+
+
+def move_aside(disk: Disk, path: str, target: str) -> str:
+    """Move a file to a name, or to its first free alternative; returns that name."""
+    number = 1
+    while not disk.move(path, numbered_path(target, number)):
+        number += 1
+    return numbered_path(target, number)
+
+
+def remove_if_unchanged(disk: Disk, path: str, expected: FileInfo) -> bool:
+    """Remove a file that still is as `expected`; False, with nothing lost, when it is not."""
+    return disk.remove_if_unchanged(path, find_free_name(disk, discarded_path(path), ""), expected)
+
+
+def find_free_name(disk: Disk, path: str, note_suffix: str) -> str:
+    """The path or its first alternative that is free, together with the name of its note."""
+    number, reserve = 1, len(staged_path(note_suffix))
+    while disk.stat(candidate := numbered_path(path, number, reserve)) or disk.stat(
+        candidate + note_suffix
+    ):
+        number += 1
+    return candidate

@@ -1,1 +1,0 @@
-"""Handoffs as files: the audit log, its replay, and the artifacts that are kept."""

@@ -1,1 +1,0 @@
-"""Letters as files."""

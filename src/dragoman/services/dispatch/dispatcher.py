@@ -1,0 +1,440 @@
+"""The dispatcher: claims ready tasks for agents that can be started, and supervises each run.
+
+It looks for work after a commit (a hint), when a run has ended, and at regular times. All its
+knowledge is in the store, so nothing is lost when it is killed. A task is not dispatched while an
+earlier attempt on it is still running here.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.actor import HUB_ACTOR
+from dragoman.core.agent import RegisterAgent
+from dragoman.core.attempt import ClaimTask, SetLeaseDuration
+from dragoman.core.authority import holder_objection
+from dragoman.core.errors import DragomanError, Refusal, Refused, StoreUnavailable
+from dragoman.core.task_state import Task
+from dragoman.engine.health import HEALTHY, HealthProblem, problem_from_error
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Assignment
+from dragoman.engine.queries.agents import find_agent
+from dragoman.engine.queries.tasks import TaskView, find_task
+from dragoman.services.dispatch.agent_run import AgentRun, RunPolicy, SubmitMessage
+from dragoman.services.dispatch.agent_slots import (
+    AgentSlots,
+    AgentSpec,
+    AgentState,
+    choose_agent,
+    find_next_task,
+    first_ready,
+)
+from dragoman.services.dispatch.budget_enforcer import (
+    BudgetEnforcer,
+    OpenAttempt,
+    UsageStore,
+    total_usage,
+)
+from dragoman.services.dispatch.cooldown import Cooldowns
+from dragoman.services.dispatch.orphan_recovery import ForgetSession, OrphanedAttempts, StopOrphans
+from dragoman.services.dispatch.triggers import DispatchTriggers
+
+# --- policy and ports -------------------------------------------------------------------------
+
+_MAX_SKIPPED_PER_QUEUE = 16
+"""Tasks of a queue that wait for another agent are skipped up to this number in one round; then an
+agent that has failed on all of them gets nothing else from that queue."""
+
+
+class DispatchPolicy(Struct, frozen=True):
+    """Policy of dispatch."""
+
+    hub_name: str
+    """Name of the hub among those that share a store; it prefixes the names of its sessions."""
+    concurrency: int
+    ttl_ms: int
+    poll_ms: int
+    grace_ms: int
+    run_policy: RunPolicy
+
+
+class DispatcherPorts(Struct, frozen=True):
+    """Ports that the dispatcher needs."""
+
+    submit_message: SubmitMessage
+    stop_orphans: StopOrphans
+    forget_session: ForgetSession
+    usage: UsageStore
+    new_id: Callable[[], str]
+    warn: Callable[[str], None]
+    """Shows at the hub's terminal what keeps an agent from working."""
+    spawn_requested_at: Callable[[Task], int] = lambda _: 0
+    """Time of the last unanswered request for a worker on a task; 0: none."""
+    cancel_starts: Callable[[], None] = lambda: None
+    """Cancels long starts, like a checkout, when the hub stops."""
+
+
+class _PendingClaim(Struct, frozen=True):
+    """A claim of a task for an agent, which may or may not have been committed."""
+
+    slots: AgentSlots
+    task: str
+    session: str
+
+
+# --- names of sessions ------------------------------------------------------------------------
+
+
+def session_name(hub_name: str, id: str, location: str) -> str:
+    """Name of a session; it includes the location if the agent does not run at the hub."""
+    return ".".join(filter(None, (hub_name, id, location)))
+
+
+def session_location(session: str, hub_name: str) -> str:
+    """Location of a session of this hub."""
+    return session.removeprefix(f"{hub_name}.").partition(".")[2]
+
+
+# --- dispatcher -------------------------------------------------------------------------------
+
+
+class Dispatcher:
+    """Claims tasks and supervises runs in one event loop, from `run` until `stop`."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        agents: Sequence[AgentSpec],
+        policy: DispatchPolicy,
+        ports: DispatcherPorts,
+    ) -> None:
+        self._hub = hub
+        self._slots = {agent.name: AgentSlots(agent) for agent in agents}
+        self._policy = policy
+        self._ports = ports
+        self._budgets = BudgetEnforcer(hub, ports.usage, ports.warn)
+        self._cooldowns = Cooldowns(hub, policy.run_policy.backoff, ports.spawn_requested_at)
+        self._triggers = DispatchTriggers(hub.store, policy.poll_ms / 1_000, self._runs)
+        self.is_stopping = False
+        self._pending_claims = deque[_PendingClaim]()
+        """Claims whose run has not started yet, because the store failed in between."""
+        self._run_tasks = set[asyncio.Task[None]]()
+        self._problem = HEALTHY
+        """Problem of the last round; empty: none."""
+
+    # Interface
+
+    def hint(self, streams: Collection[str]) -> None:
+        """Look for work: these streams have new entries. (An `OnCommit`, for any
+        thread.)"""
+        if self._slots:
+            self._triggers.hint(streams)
+
+    def stop(self) -> None:
+        """Take no more work, and end when all runs have ended or were stopped."""
+        self.is_stopping = True
+        self._triggers.wake()
+
+    @property
+    def problem(self) -> HealthProblem:
+        """Problem that keeps all work from being dispatched.
+
+        An agent that cannot be started delays nobody else: see `agent_states`.
+        """
+        return self._problem
+
+    @property
+    def running_count(self) -> int:
+        """Number of runs that a stop waits for."""
+        return sum(not run.survives_hub for run in self._runs())
+
+    def agent_states(self) -> list[AgentState]:
+        """Status of every agent."""
+        return [
+            AgentState(
+                name,
+                tuple(run.assignment.task for run in slots.runs.values()),
+                slots.total_usage(total_usage(self._budgets.usage(name))),
+                self._idle_reason(slots) or self._cooldown_reason(slots),
+            )
+            for name, slots in self._slots.items()
+        ]
+
+    async def wait_idle(self) -> None:
+        """Wait until no agent is at work."""
+        while self._run_tasks:
+            await asyncio.wait(self._run_tasks)
+
+    async def run(self) -> None:
+        """Dispatch until `stop`; cancelling it stops all agents at once."""
+        policy = self._policy
+        ports = self._ports
+        backoff = policy.run_policy.backoff
+        orphans = OrphanedAttempts(
+            self._hub, policy.hub_name, backoff, ports.stop_orphans, ports.forget_session
+        )
+        try:
+            with self._triggers.listening():
+                while not await self._try_work(lambda: self._start(orphans)):
+                    await self._triggers.wait_briefly()
+                if not self._slots:
+                    await self._triggers.wait()
+                while not self.is_stopping:
+                    self._triggers.clear()
+                    await self._try_work(self._dispatch_ready)
+                    await self._triggers.wait_briefly()
+                await self._drain()
+        finally:  # a cancellation or a fault leaves no agent behind
+            for agent_run in self._runs():
+                agent_run.request_kill()
+            self._ports.cancel_starts()
+            await self.wait_idle()
+
+    async def _try_work(self, work: Callable[[], Awaitable[None]]) -> bool:
+        """Do a piece of work; whether it was done, or need not be any more. A fault is kept in
+        `problem`.
+        """
+        try:
+            await work()
+        except (DragomanError, OSError) as error:
+            self._problem = problem_from_error(error)
+            return self.is_stopping
+        self._problem = HEALTHY
+        return True
+
+    async def _start(self, orphans: OrphanedAttempts) -> None:
+        """Register the agents, and recover what an earlier hub of this name left."""
+        unregistered = await asyncio.to_thread(
+            lambda: [name for name in self._slots if find_agent(self._hub.store, name) is None]
+        )
+        if unregistered:
+            registrations = (
+                RegisterAgent(name, speaks=self._slots[name].agent.dialects)
+                for name in unregistered
+            )
+            await self._hub.submit_async(HUB_ACTOR, *registrations)
+        await self._review_budgets()
+        await orphans.recover(self._resume, self._count_orphan)
+        await self._budgets.close_orphans({attempt.open_attempt for attempt in self._runs()})
+
+    async def _resume(self, view: TaskView) -> str:
+        """Resume an attempt of an earlier hub; the reason why it cannot be resumed, or nothing."""
+        lease = view.lease
+        assert lease is not None, "what nobody holds was not left by anybody"
+        slots = self._slots.get(lease.holder)
+        if slots is None:
+            return "the hub no longer starts its agent"
+        record = await asyncio.to_thread(find_agent, self._hub.store, lease.holder)
+        if cannot_hold := holder_objection(record):
+            return cannot_hold
+        location = session_location(lease.session, self._policy.hub_name)
+        if location != slots.agent.location:
+            # The agent may still work there: only a new fence keeps two out of one attempt.
+            return "its agent has moved since the attempt began"
+        if not location and not self._has_free_slot(slots):
+            return "the limit of concurrent agents is reached"
+        if not location and self._idle_reason(slots):
+            return "its agent is paused, or has used up its daily budget"
+        remaining_ms = self._remaining_ms(slots.agent, view)
+        if remaining_ms is None:
+            return "the time of its attempt (attempt_ms) is over"
+        # It has waited for the hub; from now on it needs heartbeats.
+        keep_lease = SetLeaseDuration(view.task.id, lease.fence, lease.ttl_ms)
+        try:
+            await self._hub.submit_async(HUB_ACTOR, keep_lease)
+        except Refused:
+            return "it was kept for longer than keep_ms"
+        await self._start_run(slots, view, remaining_ms)
+        return ""
+
+    def _count_orphan(self, view: TaskView) -> None:
+        """Count an orphaned attempt, if its hub was killed before it could."""
+        assert view.lease is not None, "what nobody holds was not left by anybody"
+        self._budgets.record_start(view.lease.holder, OpenAttempt(view.task.id, view.task.attempts))
+
+    def _remaining_ms(self, agent: AgentSpec, view: TaskView) -> int | None:
+        """Time that is left of a resumed attempt (0: no limit); None: it is over."""
+        remaining = agent.attempt_ms - max(self._hub.clock.now() - view.task.moved_at, 0)
+        if remaining <= 0:
+            return None if agent.attempt_ms else 0
+        return remaining
+
+    # Dispatch
+
+    async def _dispatch_ready(self) -> None:
+        """Claim tasks for free agents, the most urgent first, until nothing fits."""
+        await self._review_budgets()
+        await self._start_claimed()
+        skipped = await self._cooldowns.active_tasks(self._triggers.now)
+        skipped_per_queue = Counter[str]()
+        while not self.is_stopping and (free := list(self._free_slots())):
+            queues = {queue for slots in free for queue in slots.agent.queues}
+            queues -= {
+                queue
+                for queue, count in skipped_per_queue.items()
+                if count >= _MAX_SKIPPED_PER_QUEUE
+            }
+            excluded = skipped | {attempt.assignment.task for attempt in self._runs()}
+            now = self._hub.clock.now()
+            first = await asyncio.to_thread(
+                first_ready, self._hub.store, now, sorted(queues), excluded
+            )
+            next_task = find_next_task(free, first, self._budgets.fair_share)
+            if next_task is None:
+                break
+            desk = await self._choose_agent(next_task.task, next_task.candidates)
+            if desk is None:
+                skipped_per_queue[next_task.queue] += 1
+            if desk is None or not await self._claim_task(desk, next_task.task):
+                skipped.add(next_task.task)
+        await self._budgets.save()  # after the last: without a budget no need to wait
+
+    async def _choose_agent(self, task: str, candidates: Sequence[AgentSlots]) -> AgentSlots | None:
+        available = [desk for desk in self._slots.values() if not self._idle_reason(desk)]
+        if len(available) == 1:
+            return candidates[0]
+        view = await asyncio.to_thread(find_task, self._hub.store, task)
+        return None if isinstance(view, Refusal) else choose_agent(view.task, candidates, available)
+
+    async def _review_budgets(self) -> None:
+        desks = self._slots.values()
+        await self._budgets.review([(desk.agent, desk.running_usage) for desk in desks])
+
+    def _free_slots(self) -> Iterator[AgentSlots]:
+        for slots in self._slots.values():
+            if self._has_free_slot(slots) and not self._idle_reason(slots):
+                yield slots
+
+    def _has_free_slot(self, slots: AgentSlots) -> bool:
+        """Check whether one more run may start, for this agent and altogether."""
+        running = sum(len(one.runs) for one in self._slots.values())
+        is_full = running >= self._policy.concurrency
+        return not is_full and len(slots.runs) < slots.agent.concurrency
+
+    def _idle_reason(self, slots: AgentSlots) -> str:
+        if self._triggers.now < slots.start_retry_at:
+            return slots.start_problem
+        return self._budgets.idle_reason(slots.agent, slots.running_usage())
+
+    def _cooldown_reason(self, slots: AgentSlots) -> str:
+        """Cooldown of the tasks that an idle agent would otherwise work on."""
+        if slots.runs:
+            return ""
+        return self._cooldowns.describe_next(slots.agent.queues, self._triggers.now)
+
+    async def _claim_task(self, slots: AgentSlots, task: str) -> bool:
+        """Claim a task for an agent and start the run; False when another claim came first."""
+        agent = slots.agent
+        session = session_name(self._policy.hub_name, self._ports.new_id(), agent.location)
+        command = ClaimTask(task, agent.name, session, self._policy.ttl_ms, agent.queues)
+        self._pending_claims.append(_PendingClaim(slots, task, session))
+        try:
+            await self._hub.submit_async(HUB_ACTOR, command)
+        except Refused:
+            self._pending_claims.pop()
+            return False
+        await self._start_claimed()
+        return True
+
+    async def _start_claimed(self) -> None:
+        """Start the runs of claimed tasks; one that cannot start yet is tried in the next round."""
+        while self._pending_claims:
+            claim = self._pending_claims.popleft()
+            try:
+                view = await asyncio.to_thread(find_task, self._hub.store, claim.task)
+                if isinstance(view, TaskView) and _is_session(view, claim.session):
+                    await self._start_run(claim.slots, view, claim.slots.agent.attempt_ms)
+            except StoreUnavailable:
+                self._pending_claims.appendleft(claim)
+                raise
+
+    async def _start_run(self, slots: AgentSlots, view: TaskView, limit_ms: int) -> None:
+        task, lease = view.task, view.lease
+        assert lease is not None, "what nobody holds is not begun"
+        prompt = await asyncio.to_thread(slots.agent.build_prompt, task, slots.agent.name)
+        assignment = Assignment(
+            agent=slots.agent.name,
+            task=task.id,
+            aof_id=task.aof_id,
+            title=task.title,
+            attempt=task.attempts,
+            fence=lease.fence,
+            session=lease.session,
+            ttl_ms=lease.ttl_ms,
+            prompt=prompt,
+            must_report=slots.agent.must_report,
+            resume_commit=task.checkpoint.commit if task.checkpoint else "",
+        )
+        run = AgentRun(
+            self._hub,
+            assignment,
+            slots.agent.runner,
+            self._ports.submit_message,
+            self._policy.run_policy,
+        )
+        slots.runs[assignment.session] = run
+        self._budgets.record_start(slots.agent.name, run.open_attempt)
+        run_task = asyncio.create_task(self._supervise(slots, run, limit_ms))
+        self._run_tasks.add(run_task)
+        run_task.add_done_callback(self._run_tasks.discard)
+
+    async def _supervise(self, slots: AgentSlots, run: AgentRun, limit_ms: int) -> None:
+        agent = slots.agent
+        try:
+            result = await run.run(limit_ms, partial(self._budgets.save_if_budgeted, agent))
+            loop = asyncio.get_running_loop()
+            now = loop.time()
+            slots.record_start(result.start_problem, now, self._ports.warn)
+            cooldown_until = self._cooldowns.record_end(result.task, now, result.release)
+            retry_at = slots.start_retry_at if result.start_problem else cooldown_until
+            if retry_at is not None:  # else nothing would wake the dispatcher at that time
+                loop.call_at(retry_at, self._triggers.wake)
+            # Recorded without a pause in between: the usage must not count as running as well.
+            del slots.runs[run.assignment.session]
+            if result.start_problem:
+                self._budgets.undo_start(agent.name)
+            else:
+                self._budgets.add_usage(
+                    agent.name, ms=result.elapsed_ms, output=result.output_bytes
+                )
+            self._budgets.record_outcome(agent.name, has_failed=result.has_failed)
+            if not result.is_kept:
+                self._budgets.record_end(agent.name, run.open_attempt, result.cost)
+            await self._budgets.save()
+        except (DragomanError, OSError) as error:
+            whose = f"{agent.name} on {run.assignment.task}"
+            problem = problem_from_error(error)
+            self._problem = replace(problem, message=f"{whose}: {problem.message}")
+        finally:
+            slots.runs.pop(run.assignment.session, None)
+            self._triggers.wake()
+
+    # Shutdown
+
+    def _runs(self) -> Iterator[AgentRun]:
+        for slots in self._slots.values():
+            yield from slots.runs.values()
+
+    async def _drain(self) -> None:
+        """Let agents finish within the grace time, then stop them; do not await remote agents."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._policy.grace_ms / 1_000
+        while self.running_count and (remaining := deadline - loop.time()) > 0:
+            # One that is just being started may turn out to be remote.
+            await asyncio.wait(
+                self._run_tasks,
+                timeout=min(remaining, self._policy.poll_ms / 1_000),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        for run in self._runs():
+            run.request_stop()
+        self._ports.cancel_starts()
+        await self.wait_idle()
+
+
+def _is_session(view: TaskView, session: str) -> bool:
+    return view.lease is not None and view.lease.session == session

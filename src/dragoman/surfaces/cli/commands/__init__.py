@@ -1,0 +1,193 @@
+"""Index of commands: loads only the module of the command that is called.
+
+A call is for one of eighty commands, and loading them all takes longer than most of them run.
+"""
+
+from collections import UserDict
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+import typer
+from msgspec import Struct
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from dragoman.surfaces.cli.arguments import FastGroup
+from dragoman.surfaces.cli.command import (
+    CliCommand,
+    print_help_without_subcommand,
+    register_command,
+)
+
+# --- index ------------------------------------------------------------------------------------
+
+ModuleCommands = Mapping[str, tuple[str, ...]]
+"""Module of this package -> its commands, in the order in which help lists them."""
+
+TOP_LEVEL: ModuleCommands = {
+    "init": ("init",),
+    "demo": ("demo",),
+    "up": ("up",),
+    "mcp": ("mcp",),
+    "send": ("send", "call", "session-end"),
+    "delegate": ("delegate", "why"),
+    "lint": ("lint", "schema"),
+    "tick": ("tick",),
+    "events": ("events",),
+    "watch": ("watch",),
+    "trace": ("trace",),
+    "otlp": ("otlp",),
+    "redact": ("redact",),
+    "rewind": ("rewind",),
+    "verify": ("verify",),
+    "archive": ("watch-files", "rebuild-files", "export", "import", "backup", "restore"),
+    "doctor": ("doctor",),
+}
+"""Top-level commands; the groups follow."""
+
+
+class CommandGroup(Struct, frozen=True):
+    """A group of commands behind a common word."""
+
+    help: str
+    modules: ModuleCommands
+    hidden: bool = False
+
+
+_AGENT_GROUP = CommandGroup(
+    "Register agents and people, and see them.",
+    {
+        "agent": ("add", "token", "revoke", "list", "show", "pause", "resume"),
+        "agent_discovery": ("rank", "discover"),
+    },
+)
+
+GROUPS: Mapping[str, CommandGroup] = {
+    "task": CommandGroup(
+        "Make, take, move and read tasks.",
+        {
+            "task": (
+                "create",
+                "move",
+                "link",
+                "list",
+                "show",
+                "log",
+                "claim",
+                "heartbeat",
+                "release",
+            ),
+        },
+    ),
+    "agent": _AGENT_GROUP,
+    "agents": CommandGroup(_AGENT_GROUP.help, _AGENT_GROUP.modules, hidden=True),
+    "intent": CommandGroup(
+        "See what was delegated, and why.",
+        {
+            "intent": ("show", "list", "actions", "cancel"),
+        },
+    ),
+    "mail": CommandGroup(
+        "Send and read letters.",
+        {
+            "mail": ("send", "inbox", "show", "thread", "search", "summarize", "ack", "read"),
+        },
+    ),
+    "handoff": CommandGroup(
+        "Hand work over, and see where it is stuck.",
+        {
+            "handoff_inspect": ("list", "show", "timeline", "verify", "diagnose"),
+            "handoff": (
+                "draft",
+                "validate",
+                "propose",
+                "discard",
+                "initiate",
+                "accept",
+                "reject",
+                "activate",
+                "complete",
+                "close",
+                "withdraw",
+                "extend",
+                "reassign",
+                "approve",
+                "deny",
+            ),
+        },
+    ),
+    "wave": CommandGroup(
+        "Run beads together, and see how far they are.",
+        {
+            "wave": ("start", "status", "watch", "list", "show"),
+        },
+    ),
+    "reserve": CommandGroup(
+        "Reserve files, and see who has them.",
+        {
+            "reserve": ("take", "renew", "release", "list"),
+        },
+    ),
+    "guard": CommandGroup(
+        "Keep reserved files out of git commits.",
+        {
+            "guard": ("install", "check"),
+        },
+    ),
+}
+
+
+# --- loading ----------------------------------------------------------------------------------
+
+CommandFactory = Callable[[], Any]
+
+
+def build_root(app: typer.Typer) -> TyperGroup:
+    """Build the root with all commands below it."""
+    groups = {name: cache(partial(_build_group, group)) for name, group in GROUPS.items()}
+    return _build_typer_group(app, {**_command_factories(TOP_LEVEL), **groups})
+
+
+def load_commands(module: str) -> Mapping[str, CliCommand]:
+    """Import a module of this package; its commands by name."""
+    commands: tuple[CliCommand, ...] = import_module(f"{__package__}.{module}").COMMANDS
+    return {verb.name: verb for verb in commands}
+
+
+class _LazyCommands(UserDict[str, Any]):
+    """Commands by name, each built when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        return self.data[name]()
+
+
+def _build_typer_group(app: typer.Typer, factories: Mapping[str, CommandFactory]) -> TyperGroup:
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    group.commands = _LazyCommands(factories)
+    return group
+
+
+def _command_factories(modules: ModuleCommands) -> dict[str, CommandFactory]:
+    module_of = {name: file for file, names in modules.items() for name in names}
+    return {name: cache(partial(_build_command, file, name)) for name, file in module_of.items()}
+
+
+def _build_command(module: str, name: str) -> Any:
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    register_command(app, load_commands(module)[name])
+    return get_command(app)
+
+
+def _build_group(group: CommandGroup) -> TyperGroup:
+    app = typer.Typer(
+        help=group.help,
+        cls=FastGroup,
+        hidden=group.hidden,
+        add_completion=False,
+        rich_markup_mode=None,
+    )
+    app.callback(invoke_without_command=True)(print_help_without_subcommand)
+    return _build_typer_group(app, _command_factories(group.modules))

@@ -1,0 +1,300 @@
+"""Files of a data directory: watch-files, rebuild-files, export, import, backup, restore."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.surfaces.cli.command import CliCommand
+from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.input_files import check_readable
+from dragoman.surfaces.cli.render import UNSIGNED_WARNING, Screen, pluralize
+
+# --- plain files ------------------------------------------------------------------------------
+
+
+def watch_files(context: CommandContext) -> None:
+    """Follow inbox/ and edited task files, until Ctrl-C.
+
+    \b
+    Example:
+      dragoman watch-files
+    """
+    from dragoman.system.hub_lock import HubRunning, find_lock_holder
+
+    already_printed = frozenset[str]()
+    with context.open_for_writing() as directory:
+        if (running := find_lock_holder(directory.path)) is not None:
+            raise HubRunning(
+                f"a hub works on {directory.path} (process {running.pid}) and follows these "
+                "files itself"
+            )
+        while True:
+            now = directory.hub.clock.now()
+            outcomes = {duty.name: duty.run_once(now) for duty in directory.file_services}
+            if any(outcomes.values()):
+                counts = {name: count for name, count in outcomes.items() if count}
+                summary = ", ".join(f"{name} {count}" for name, count in counts.items())
+                context.print_result(
+                    CommandResult(
+                        {"duties": counts}, lambda screen, words=summary: screen.line(words)
+                    )
+                )
+                context.out.flush()
+            already_printed = context.print_warnings(directory, already_printed)
+            if not context.wait():
+                return
+
+
+def rebuild_files(context: CommandContext) -> CommandResult:
+    """Write all files anew from the ledger.
+
+    Tasks, runs, events, letters, and the audit logs of handoffs. What an agent or a person put into
+    a task's folder stays, and so do copies of artifacts, which the ledger knows by their hash only.
+
+    \b
+    Example:
+      dragoman rebuild-files
+    """
+    with (
+        context.open_for_writing(create_missing=False) as directory,
+        context.err.progress(
+            "tasks", sum(directory.hub.store.status_counts().values())
+        ) as progress,
+    ):
+        tasks = directory.projector.rebuild(progress)
+    of = "1 task" if tasks == 1 else f"{tasks} tasks"
+    return CommandResult({"tasks": tasks}, lambda screen: screen.line(f"files of {of} written"))
+
+
+# --- export, import ---------------------------------------------------------------------------
+
+
+def export(
+    context: CommandContext,
+    target: Annotated[
+        Path, typer.Argument(metavar="FILE", show_default=False, help="The archive to make.")
+    ],
+) -> CommandResult:
+    """Write the whole data directory into one file, verified.
+
+    The ledger with its hashes, checkpoints, tasks' folders, runs and inbox, and the settings but
+    for [store] and [notify]. No private key, secret or password. A file of that name is replaced,
+    in one step and only by an archive that is complete.
+
+    \b
+    Example:
+      dragoman export hub.tar
+    """
+    if target == Path("-"):
+        raise_usage_error(
+            "an archive has to be complete before anybody reads it, so it is not written to "
+            "standard output: name a file"
+        )
+    if target.is_dir() or not target.absolute().parent.is_dir():
+        raise_usage_error(f"{target} cannot be written: name a file in a folder that exists")
+    replaces = target.exists()
+    with (
+        context.open_for_reading() as directory,
+        context.err.progress("entries", directory.hub.store.head()) as progress,
+    ):
+        if directory.checkpoints.lines():
+            # Importers check the checkpoints by the public key, so the archive needs it.
+            _ = directory.checkpoints.public
+        manifest = directory.export(target, progress)
+    data = {
+        "file": str(target),
+        "ledger": manifest.ledger,
+        "entries": manifest.head,
+        "members": len(manifest.members),
+        "leftOut": manifest.left_out,
+        "replaced": replaces,
+    }
+
+    def show(screen: Screen) -> None:
+        parts, entries = len(manifest.members), pluralize(manifest.head, "entry", "entries")
+        instead = ", in place of the file that was there" if replaces else ""
+        screen.line((str(target), "bold"), f": {entries}, {parts} parts{instead}")
+        for path in manifest.left_out:
+            screen.line(f"  left out, because it is no plain file: {path}")
+
+    return CommandResult(data, show)
+
+
+def import_(
+    context: CommandContext,
+    archive: Annotated[
+        Path, typer.Argument(metavar="FILE", show_default=False, help="An exported archive.")
+    ],
+) -> CommandResult:
+    """Make a data directory out of an exported one.
+
+    Every hash is checked first. A damaged archive is refused by the first thing that is wrong
+    with it, and nothing is made. Its settings are kept under imported/ and do not count.
+
+    \b
+    Example:
+      dragoman import hub.tar --data elsewhere
+    """
+    check_readable(archive)
+    with context.err.progress("entries", 0) as progress:
+        manifest = context.wiring.import_archive(
+            archive, context.data, context.shared.store, progress
+        )
+    with context.open_for_writing():
+        pass  # opening the directory makes its keys, signs the ledger and writes the files
+    settings = _imported_settings(context.data)
+    data = {
+        "data": str(context.data),
+        "ledger": manifest.ledger,
+        "entries": manifest.head,
+        "settings": None if settings is None else str(settings),
+    }
+
+    def show(screen: Screen) -> None:
+        screen.line(
+            f"{context.data}: {pluralize(manifest.head, 'entry', 'entries')}, all as they were"
+        )
+        if settings is not None:
+            screen.line(f"  its settings are kept in {settings} and do not count here:")
+            screen.line(f"  copy what you want of them to {context.data / settings.name}")
+
+    return CommandResult(data, show)
+
+
+def _imported_settings(data: Path) -> Path | None:
+    """Path of the settings that came with an imported archive, if it had any."""
+    path = data / "imported" / "dragoman.toml"
+    return path if path.exists() else None
+
+
+# --- backup, restore --------------------------------------------------------------------------
+
+
+def backup(
+    context: CommandContext,
+    target: Annotated[
+        Path, typer.Argument(metavar="FILE", show_default=False, help="The file to make.")
+    ],
+) -> CommandResult:
+    """Write all that a hub needs into one file.
+
+    With it the hub can go on elsewhere, as it was.
+
+    A hub and others may work on meanwhile: all that was acknowledged before is in it. It is read
+    back and verified before it gets its name. A file that is there is never replaced.
+
+    It holds private keys, tokens and the settings with their passwords: only you can read it, and
+    it belongs where your secrets are. Not in it: what the ledger makes anew (task files, letters,
+    event lines), links, agents that run, and anything outside of the data directory and its store.
+
+    \b
+    Example:
+      dragoman backup /mnt/backups/hub-1.tar
+    """
+    if target == Path("-"):
+        raise_usage_error(
+            "a backup is read back before it gets its name, so it is not written to standard "
+            "output: name a file"
+        )
+    if target.exists():
+        raise_usage_error(f"{target} is there, and a backup replaces nothing: name another file")
+    if not target.absolute().parent.is_dir():
+        raise_usage_error(f"{target} cannot be written: name a file in a folder that exists")
+    if target.resolve().is_relative_to(context.data.resolve()):
+        raise_usage_error(
+            f"{target} is in the data directory that it is a backup of, and would be lost with it: "
+            "name a place outside, best on another disk"
+        )
+    # A restored hub could not go on without the keys that its store knows.
+    with context.open_for_reading(keyed=True) as directory:
+        manifest = directory.backup(target, context.err.progress)
+        is_signed = not manifest.head or directory.checkpoints.last() is not None
+        context.print_warnings(directory)
+    size = target.stat().st_size
+    data = {
+        "file": str(target),
+        "bytes": size,
+        "ledger": manifest.ledger,
+        "entries": manifest.head,
+        "members": len(manifest.members),
+        "leftOut": manifest.left_out,
+        "warnings": [] if is_signed else [UNSIGNED_WARNING],
+    }
+
+    def show(screen: Screen) -> None:
+        screen.line(
+            (str(target), "bold"),
+            f": {pluralize(manifest.head, 'entry', 'entries')}, {size} bytes, read back: good",
+        )
+        if not is_signed:
+            screen.line(("warning: ", "yellow"), UNSIGNED_WARNING)
+        screen.line("  it holds the hub's private keys and tokens: keep it where secrets belong")
+        for path in manifest.left_out:
+            screen.line(f"  left out, because it is no plain file: {path}")
+
+    return CommandResult(data, show)
+
+
+def restore(
+    context: CommandContext,
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE", show_default=False, help="A file of `backup`.")
+    ],
+) -> CommandResult:
+    """Make a data directory and its store out of a backup.
+
+    Everything is checked first. Nothing is ever replaced: the directory must be new or empty, and
+    so must the store: that of --store, else the one that the settings in the backup name, else a
+    file in the directory. Without --store a hub that used PostgreSQL goes back to its place there.
+
+    The hub goes on under its old keys and id. Make sure that the old one never runs again: the two
+    would sign different ledgers by one name.
+
+    \b
+    Example:
+      dragoman restore /mnt/backups/hub-1.tar --data /srv/hub
+    """
+    if source.is_dir():
+        raise_usage_error(
+            f"{source} is a directory: name the file that `dragoman backup` made; where to restore "
+            "it to is said with --data"
+        )
+    check_readable(source)
+    manifest = context.wiring.restore_backup(
+        source, context.data, context.shared.store, context.err.progress
+    )
+    with (
+        context.open_for_writing(create_missing=False) as directory,
+        context.err.progress(
+            "tasks", sum(directory.hub.store.status_counts().values())
+        ) as progress,
+    ):
+        directory.projector.rebuild(progress)
+    data = {
+        "data": str(context.data),
+        "ledger": manifest.ledger,
+        "entries": manifest.head,
+        "madeAt": manifest.exported_at,
+    }
+
+    def show(screen: Screen) -> None:
+        screen.line(
+            f"{context.data}: {pluralize(manifest.head, 'entry', 'entries')}, as they were when "
+            "the "
+            f"backup was made ({manifest.exported_at})"
+        )
+        screen.line(f"Next: {context.next_command('verify')}")
+        screen.line("Make sure that the old hub never runs again")
+
+    return CommandResult(data, show)
+
+
+COMMANDS = (
+    CliCommand("watch-files", watch_files, takes_as=False),
+    CliCommand("rebuild-files", rebuild_files, takes_as=False),
+    CliCommand("export", export, takes_as=False),
+    CliCommand("import", import_, takes_as=False),
+    CliCommand("backup", backup, takes_as=False),
+    CliCommand("restore", restore, takes_as=False),
+)

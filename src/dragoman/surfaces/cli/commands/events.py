@@ -1,0 +1,121 @@
+"""`dragoman events`: the ledger from any position on, and as it grows."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.event_table import EVENT_NAMES
+from dragoman.engine.ports import Store
+from dragoman.engine.queries.streams import all_entries, stream_entries
+from dragoman.engine.queries.tasks import find_task_stream
+from dragoman.ledger.entry import Entry
+from dragoman.surfaces.cli.command import CliCommand
+from dragoman.surfaces.cli.context import CommandContext, CommandResult
+from dragoman.surfaces.cli.event_text import entry_to_dict, print_entry
+from dragoman.surfaces.cli.live_entries import follow_entries, resolve_start
+
+_EVENT_NAMES = tuple(EVENT_NAMES.values())
+_EVENT_FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in _EVENT_NAMES))
+
+
+def parse_event_type(text: str) -> str:
+    """Parse the name of an event, or the family before its dot."""
+    if text in _EVENT_NAMES or text in _EVENT_FAMILIES:
+        return text
+    raise ValueError(
+        f"{text!a} is not an event; known: {', '.join((*_EVENT_FAMILIES, *_EVENT_NAMES))}"
+    )
+
+
+def events(
+    context: CommandContext,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep printing new entries until Ctrl-C.")
+    ] = False,
+    task: Annotated[
+        str,
+        typer.Option(
+            "--task",
+            metavar="ID",
+            show_default=False,
+            help="Only its own history, without entries of other streams about it.",
+        ),
+    ] = "",
+    type: Annotated[
+        str | None,
+        typer.Option(
+            "--type",
+            metavar="NAME",
+            parser=parse_event_type,
+            show_default=False,
+            help="Only of this type, e.g. task.claimed, or of a family, e.g. command.",
+        ),
+    ] = None,
+    after: Annotated[
+        int,
+        typer.Option(
+            "--after", metavar="POSITION", help="Begin after this position; -10: with the last ten."
+        ),
+    ] = 0,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", metavar="N", min=1, show_default=False, help="How many at most."),
+    ] = None,
+) -> CommandResult | None:
+    """Print the ledger: what happened, when, and by whom.
+
+    With --json each line is an object of its own. Refusals are in the stream of the agent or
+    person that sent the command (--type command), and letters, handoffs and intents about a task
+    have streams of their own: --task shows none of them.
+
+    \b
+    Examples:
+      dragoman events --task TASK-2026-02-09-001
+      dragoman events --follow --after -10 --json
+    """
+    with context.open_readonly() as directory:
+        store = directory.store
+        stream = _find_stream(store, task) if task else ""
+        after = after if after >= 0 else max(store.head() + after, 0)
+        if follow:
+            source = follow_entries(context, store, after)
+        else:
+            source = _stored_entries(store, stream, resolve_start(context, store, after))
+        for entry in islice(filter(_entry_filter(stream, type or ""), source), limit):
+            _print_now(entry, context)
+    return None
+
+
+def _find_stream(store: Store, task: str) -> str:
+    stream = find_task_stream(store, task)
+    if isinstance(stream, Refusal):
+        raise Refused(stream)
+    return stream
+
+
+def _stored_entries(store: Store, stream: str, after: int) -> Iterator[Entry]:
+    """Stored entries after a position: all, or those of one stream."""
+    if stream:
+        # By the stream's own index, however long the ledger is.
+        return (entry for entry in stream_entries(store, stream) if entry.position > after)
+    return all_entries(store, after)
+
+
+def _entry_filter(stream: str, type_: str) -> Callable[[Entry], bool]:
+    return lambda entry: (
+        stream in ("", entry.stream) and type_ in ("", entry.event, entry.event.partition(".")[0])
+    )
+
+
+def _print_now(entry: Entry, context: CommandContext) -> None:
+    context.print_result(
+        CommandResult(entry_to_dict(entry), lambda screen: print_entry(entry, screen))
+    )
+    # A follower needs each line when it happens, not when a buffer is full.
+    context.out.flush()
+
+
+COMMANDS = (CliCommand("events", events, takes_as=False),)

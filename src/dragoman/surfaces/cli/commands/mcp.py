@@ -1,0 +1,132 @@
+"""`dragoman mcp`: the hub as tools of a coding agent, on standard input and output."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import dragoman
+from dragoman.config import environment
+from dragoman.core.actor import Actor
+from dragoman.core.errors import Refusal, Refused, SettingsError
+from dragoman.surfaces.cli.command import CliCommand
+from dragoman.surfaces.cli.context import CommandContext, raise_usage_error
+from dragoman.surfaces.cli.data_directory import DataDirectory
+from dragoman.text.error_messages import describe_exception
+
+if TYPE_CHECKING:
+    from dragoman.surfaces.mcp.context import HubContext
+    from dragoman.surfaces.mcp.remote import TlsVerification
+
+_URL, _TOKEN, _CERT = "DRAGOMAN_URL", "DRAGOMAN_TOKEN", "DRAGOMAN_CERT"
+
+
+def mcp(
+    context: CommandContext,
+    profile: Annotated[
+        str,
+        typer.Option(
+            "--profile",
+            metavar="NAME",
+            show_default=False,
+            help="Show the tools of [profiles.NAME]; else all that fit the agent.",
+        ),
+    ] = "",
+) -> None:
+    """Offer the hub to a coding agent as MCP tools (stdio).
+
+    It acts for --as NAME, else for the bearer of the token in DRAGOMAN_TOKEN, else for you. It
+    works on the data directory, through its hub if one runs. Where DRAGOMAN_URL and DRAGOMAN_TOKEN
+    are set, as for agents that a hub has started, it passes everything on to that hub.
+
+    \b
+    Examples:
+      dragoman mcp --as ada
+      claude mcp add dragoman -- dragoman --data /srv/hub/.dragoman mcp --as ada
+    """
+    import asyncio
+
+    url, token = environment().get(_URL, ""), environment().get(_TOKEN, "")
+    if url and token and not context.acting_agent():
+        asyncio.run(_relay_to_hub(url, token, profile))
+        return
+    if url and not context.acting_agent() and context.shared.data is None:
+        # The data directory here is not what was meant, so it is not used as its owner.
+        raise SettingsError(
+            f"{_URL} names a hub, and {_TOKEN}, which says who speaks there, is not set: set both "
+            "(`dragoman agent add NAME` prints a token), or name a data directory with --data"
+        )
+    from dragoman.surfaces.mcp.tools import Profiles, build_tools
+
+    # Faults that every request would meet are reported at the start, before the SDK is loaded.
+    with _open_tool_context(context, token, reads=False) as desk:
+        tools = build_tools(desk.router.dialects)
+        profiles = Profiles(tools, desk.settings.profiles)
+    if profile and profile not in profiles.names:
+        known = ", ".join(profiles.names) or "none"
+        raise_usage_error(f"there is no profile {profile!a} in the settings; known: {known}")
+    from dragoman.surfaces.mcp.resources import RESOURCES
+    from dragoman.surfaces.mcp.server import Catalog, McpCaller, build_server
+    from dragoman.surfaces.mcp.stdio import DirectoryContextProvider, serve
+
+    room = DirectoryContextProvider(partial(_open_tool_context, context, token))
+    tables, caller = Catalog(tools, RESOURCES, profiles), McpCaller(profile=profile)
+    asyncio.run(serve(build_server(room, tables, lambda _: caller, dragoman.__version__)))
+
+
+async def _relay_to_hub(url: str, token: str, profile: str) -> None:
+    from dragoman.surfaces.mcp.remote import connect_remote
+
+    async with connect_remote(url, token, profile, _load_trust()) as (http, address):
+        from dragoman.surfaces.mcp.remote import relay
+
+        await relay(http, address, dragoman.__version__)
+
+
+def _load_trust() -> "TlsVerification":
+    from dragoman.system.hub_client import pinned_context
+
+    certificate = environment().get(_CERT, "")
+    try:
+        return pinned_context(certificate) if certificate else True
+    except OSError as error:
+        raise SettingsError(
+            f"{_CERT}: {certificate} is no certificate that can be read: "
+            f"{describe_exception(error)}"
+        ) from None
+
+
+@contextmanager
+def _open_tool_context(
+    context: CommandContext, token: str, *, reads: bool
+) -> Generator["HubContext"]:
+    from dragoman.surfaces.mcp.context import HubContext
+
+    with context.open_for_reading() if reads else context.open_for_writing() as directory:
+        yield HubContext(
+            directory.hub,
+            directory.router,
+            directory.settings,
+            _resolve_actor(context, directory, token),
+        )
+
+
+def _resolve_actor(context: CommandContext, directory: DataDirectory, token: str) -> Actor:
+    """Actor of the process; a token is checked each time, because it may be revoked."""
+    from msgspec.structs import replace
+
+    from dragoman.surfaces.mcp.context import VIA
+
+    speaker = context.acting_agent()
+    if speaker or not token:
+        actor = context.actor(directory, speaker)
+        return replace(actor, via=actor.via.replace("cli", VIA, 1))
+    principal = directory.authenticate(token, VIA)
+    if isinstance(principal, Refusal):
+        raise Refused(Refusal(principal.code, f"{_TOKEN}: {principal.detail}"))
+    return principal.actor
+
+
+COMMANDS = (CliCommand("mcp", mcp),)

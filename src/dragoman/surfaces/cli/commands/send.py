@@ -1,0 +1,300 @@
+"""`dragoman send`, `call` and `session-end`: messages of any dialect, and operations by name."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.core.attempt import EndAttempt, ReportOutcome
+from dragoman.core.authority import MAY_DISPATCH
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.delegation import AcceptDelegation, RejectDelegation, RequestDelegation
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.ids import handoff_stream
+from dragoman.core.mail import PostMail
+from dragoman.core.task_state import CLAIMABLE_STATUSES, UpdateTask
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.surfaces.cli.command import CliCommand
+from dragoman.surfaces.cli.context import CommandContext, CommandResult
+from dragoman.surfaces.cli.input_files import STANDARD_INPUT, SourceArgument, read_source
+from dragoman.surfaces.cli.render import Screen
+
+if TYPE_CHECKING:
+    from dragoman.core.read import Receipt
+    from dragoman.core.task_state import Task
+    from dragoman.engine.ports import Store
+    from dragoman.engine.queries.tasks import TaskView
+    from dragoman.engine.request import Accepted
+
+
+# --- send -------------------------------------------------------------------------------------
+
+
+def send(context: CommandContext, source: SourceArgument = STANDARD_INPUT) -> CommandResult:
+    """Send a message in any dialect, and say what came of it.
+
+    The hub finds out which dialect it is. Without --as the sender is whoever the message names, or
+    you if it names nobody; with --as it must be that agent. A message that was refused is on
+    record, with the reason; equal refusals within a minute are recorded once.
+
+    \b
+    Examples:
+      dragoman send report.json --as swe-backend
+      dragoman send < message.txt
+    """
+    from dragoman.engine.operation import max_message_bytes
+    from dragoman.engine.request import Rejected
+    from dragoman.engine.unrecognized import explain_unrecognized
+
+    message = read_source(source, max_message_bytes(context.wiring.dialects()))
+    with context.open_for_writing() as directory:
+        name = context.acting_agent()
+        speaker = context.actor(directory, name) if name else None
+        person = context.actor(directory, "")
+        answer = directory.router.send(
+            message, speaker=speaker, via=context.message_via, default_actor=person
+        )
+        if answer is None:
+            unrecognized = explain_unrecognized(message, directory.router.dialects)
+            raise Refused(Refusal(unrecognized.code, unrecognized.detail))
+        if isinstance(answer, Rejected):
+            return context.rejection_result(answer, in_dialect=True)
+        effect_lines = tuple(describe_effects(directory.hub.store, answer))
+        statuses = current_statuses(directory.hub.store, answer)
+    tasks = {receipt.task: receipt.status for receipt in answer.receipts if receipt.task}
+    data: dict[str, object] = {
+        "dialect": answer.dialect,
+        "type": answer.kind,
+        "agent": answer.actor,
+        "reply": answer.reply,
+        "tasks": [
+            {"id": task, "status": status, "now": statuses.get(task, status)}
+            for task, status in tasks.items()
+        ],
+        "effects": effect_lines,
+        "warnings": answer.warnings,
+        "repeated": answer.repeated,
+    }
+
+    def show(screen: Screen) -> None:
+        again = ", sent before: nothing was added" if answer.repeated else ""
+        screen.line((answer.kind, "bold"), f" from {answer.actor}{again}")
+        for effect in effect_lines:
+            screen.line(f"  {effect}")
+        for task, status in tasks.items():
+            current = statuses.get(task, status)
+            then = f" (it was {status} then)" if current != status else ""
+            screen.line(f"  {task} is {current}{then}")
+        if not answer.receipts:
+            screen.json(answer.reply)  # it was a query
+        for warning in answer.warnings:
+            screen.line("  ", ("warning: ", "yellow"), warning)
+
+    return CommandResult(data, show)
+
+
+# --- call, session-end ------------------------------------------------------------------------
+
+
+def call(
+    context: CommandContext,
+    operation: Annotated[
+        str, typer.Argument(metavar="OPERATION", show_default=False, help="Its name.")
+    ],
+    arguments: Annotated[
+        str,
+        typer.Argument(
+            metavar="JSON|-", show_default=False, help="Its arguments; `-`: standard input."
+        ),
+    ] = "{}",
+) -> None:
+    """Call an operation or tool of any dialect.
+
+    Its reply is printed as JSON. There are, for example, aof_task_complete, aof_task_update,
+    session_end, acp_handoff. A refusal is printed as an object with its code, in the form of its
+    dialect if that has one for it, and ends the command with 1. Warnings (a secret was masked, no
+    task was changed) stand on standard error.
+
+    \b
+    Examples:
+      dragoman call aof_task_update --as ada '{"taskId":"TASK-2026-02-09-001","progress":"half"}'
+      dragoman call session_end '{"sessionId":"s-1"}'
+    """
+    from dragoman.engine.operation import max_message_bytes
+    from dragoman.engine.request import Rejected
+
+    max_bytes = max_message_bytes(context.wiring.dialects())
+    json_text = read_source(arguments, max_bytes) if arguments == STANDARD_INPUT else arguments
+    with context.open_for_writing() as directory:
+        actor = context.actor(directory, context.acting_agent())
+        answer = directory.router.call(operation, json_text, actor)
+    if isinstance(answer, Rejected):
+        reply: dict[str, object] = answer.reply or {}
+        context.out.json(
+            {**reply, "ok": False, **context.rejection_result(answer, in_dialect=True).data}
+        )
+        raise typer.Exit(1)
+    # The reply has the dialect's own form, so warnings go to standard error.
+    for warning in answer.warnings:
+        context.err.line(("warning: ", "yellow"), warning)
+    context.out.json(answer.reply)
+
+
+def session_end(
+    context: CommandContext,
+    session: Annotated[
+        str,
+        typer.Option(
+            "--session",
+            metavar="NAME",
+            show_default=False,
+            help="Whose attempts end; else all that have reported.",
+        ),
+    ] = "",
+) -> CommandResult:
+    """End a session: what its agent has reported moves its tasks.
+
+    An attempt that has reported nothing is left as it is: its lease decides.
+
+    \b
+    Example:
+      dragoman session-end --session s-1
+    """
+    from dragoman.engine.request import Rejected
+
+    arguments = {"sessionId": session} if session else {}
+    with context.open_for_writing() as directory:
+        actor = context.actor(directory, context.acting_agent())
+        answer = directory.router.call("session_end", arguments, actor)
+        if isinstance(answer, Rejected):
+            return context.rejection_result(answer, in_dialect=True)
+        effect_lines = tuple(describe_effects(directory.hub.store, answer))
+
+    def show(screen: Screen) -> None:
+        for effect in effect_lines:
+            screen.line(effect)
+        if not effect_lines:
+            by = "" if actor.role in MAY_DISPATCH else f" by {actor.name}"
+            held = f"no task is held{by} in a session {session!a}"
+            screen.line(f"{held if session else 'no attempt has reported'}: nothing was changed")
+
+    return CommandResult(answer.reply, show)
+
+
+# --- effects of commands ----------------------------------------------------------------------
+
+_HANDOFF_PREFIX = handoff_stream("")
+
+
+def describe_effects(store: "Store", accepted: "Accepted") -> Iterator[str]:
+    """Sentences on what each command of a message did or will do; none for a repeat."""
+    from dragoman.engine.queries.tasks import find_task
+
+    if accepted.repeated:
+        return
+    for command, receipt in zip(accepted.commands, accepted.receipts, strict=True):
+        if isinstance(command, PostMail):
+            yield _mail_posted_text(command, receipt)
+            continue
+        if receipt.stream.startswith(_HANDOFF_PREFIX):
+            yield f"handoff {receipt.stream.removeprefix(_HANDOFF_PREFIX)} is {receipt.state}"
+            continue
+        view = find_task(store, receipt.task)
+        describe = EFFECT_TEXT.get(type(command))
+        text = (
+            describe(command, receipt, view) if describe and not isinstance(view, Refusal) else ""
+        )
+        if text:
+            yield text
+
+
+def current_statuses(store: "Store", accepted: "Accepted") -> dict[str, str]:
+    """Task -> its current status, which for a repeat may differ from the status of then."""
+    from dragoman.engine.queries.tasks import find_task
+
+    views = [find_task(store, receipt.task) for receipt in accepted.receipts if receipt.task]
+    return {view.task.id: view.task.status for view in views if not isinstance(view, Refusal)}
+
+
+def _mail_posted_text(command: PostMail, receipt: "Receipt") -> str:
+    return f"letter {receipt.stream.partition(':')[2]} is in the inbox of {', '.join(command.to)}"
+
+
+def _reported_text(command: ReportOutcome, receipt: "Receipt", view: "TaskView") -> str:
+    if receipt.idle:
+        return f"{receipt.task} was {receipt.status} already: the report changes nothing"
+    if receipt.status == "in-progress":
+        return f"{command.outcome} is on record: {receipt.task} moves when {_report_trigger(view)}"
+    return f"{command.outcome} is on record and {receipt.task} has moved: {receipt.status}"
+
+
+def _updated_text(command: UpdateTask, _: "Receipt", __: "TaskView") -> str:
+    if command.to is not None:
+        return ""  # the status is printed anyway, and an illegal transition is a warning
+    has_text = bool(command.progress or command.notes or command.blockers)
+    return "written into the work log" if has_text else "nothing was changed"
+
+
+def _delegation_requested_text(
+    command: RequestDelegation, receipt: "Receipt", _: "TaskView"
+) -> str:
+    return (
+        f"{receipt.task} is handed to {command.to_agent} as a part of {command.parent}, due by "
+        f"{to_rfc3339(command.due_by)}; see inputs/handoff.json and inputs/handoff.md"
+    )
+
+
+def _delegation_accepted_text(_: AcceptDelegation, receipt: "Receipt", view: "TaskView") -> str:
+    delegation = view.task.delegation
+    sender = f" from {delegation.from_agent}" if delegation is not None else ""
+    return f"the handoff of {receipt.task}{sender} is accepted; {_next_step(view.task)}"
+
+
+def _next_step(task: "Task") -> str:
+    """The step that starts the work on a part, or what it waits for."""
+    if task.open_blockers:
+        return f"it waits for {', '.join(task.open_blockers)}"
+    return (
+        "a claim begins the work" if task.status in CLAIMABLE_STATUSES else f"it is {task.status}"
+    )
+
+
+def _delegation_rejected_text(command: RejectDelegation, receipt: "Receipt", _: "TaskView") -> str:
+    reason = f" ({command.reason})" if command.reason else ""
+    return f"the handoff of {receipt.task} is rejected{reason}"
+
+
+def _session_ended_text(_: EndAttempt, receipt: "Receipt", view: "TaskView") -> str:
+    if receipt.remark:  # the session had lost the lease before
+        by_report = "`dragoman tick` decides by what was reported until then"
+        return f"{receipt.task} is {receipt.status}: {receipt.remark}; {by_report}"
+    if receipt.status == "in-progress" and view.lease is not None:
+        until = to_rfc3339(view.lease.expires_at)
+        return f"{receipt.task} has no report: it stays in-progress until its lease ends ({until})"
+    return f"{receipt.task} is {receipt.status}"
+
+
+def _report_trigger(view: "TaskView") -> str:
+    """The event that lets a report take effect."""
+    lease = view.lease
+    if lease is None:  # another command has ended the attempt meanwhile
+        return "its attempt is over"
+    return f"session {lease.session} is ended, or its lease ends ({to_rfc3339(lease.expires_at)})"
+
+
+EFFECT_TEXT: dict[type[AnyCommand], Callable[[Any, Any, Any], str]] = {
+    ReportOutcome: _reported_text,
+    UpdateTask: _updated_text,
+    RequestDelegation: _delegation_requested_text,
+    AcceptDelegation: _delegation_accepted_text,
+    RejectDelegation: _delegation_rejected_text,
+    EndAttempt: _session_ended_text,
+}
+"""Command -> its sentence, or empty; warnings are printed separately."""
+
+
+COMMANDS = (
+    CliCommand("send", send),
+    CliCommand("call", call),
+    CliCommand("session-end", session_end),
+)

@@ -1,0 +1,233 @@
+"""An open data directory: what every command of the command line works on."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+
+from dragoman.core.errors import DragomanError
+from dragoman.surfaces.cli.render import Progress, ProgressBars
+
+if TYPE_CHECKING:
+    # Engine and cryptography are loaded when a directory is opened: help needs neither.
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    from dragoman.config import Settings
+    from dragoman.core.errors import Refusal
+    from dragoman.core.handoff.state import Handoff
+    from dragoman.engine.auth import Principal
+    from dragoman.engine.hub import Hub
+    from dragoman.engine.ledger_slices import SliceChecker
+    from dragoman.engine.operation import Dialect
+    from dragoman.engine.ports import Clock, Gap, Store
+    from dragoman.engine.router import Router
+    from dragoman.engine.schemas.tasks import TaskDetail
+    from dragoman.engine.subscribe import CommitHints
+    from dragoman.files.archives.archive_format import Manifest
+    from dragoman.files.handoff_audit import HandoffCheck
+    from dragoman.files.projector import Projector
+    from dragoman.ledger.checkpoint import Checkpoint
+    from dragoman.services.file_service import FileService
+    from dragoman.services.notifier import DeliveryStatus
+    from dragoman.services.scheduler import Service, ServiceGroup
+    from dragoman.surfaces.cli.hub_process import HubProcess
+    from dragoman.system.hub_lock import HubAddress
+    from dragoman.text.redact import Redactor
+
+
+# --- what is read or verified -----------------------------------------------------------------
+
+
+class Checkpoints(Protocol):
+    """Signed checkpoints, to be compared with the ledger."""
+
+    def last(self) -> "Checkpoint | None":
+        """Newest valid checkpoint."""
+        ...
+
+    def invalid_lines_at_end(self) -> int:
+        """Number of invalid lines after the newest valid one."""
+        ...
+
+    def lines(self) -> list[bytes]:
+        """All checkpoint lines as they were signed, unchecked."""
+        ...
+
+    @property
+    def public(self) -> "Ed25519PublicKey":
+        """Public key that checks them."""
+        ...
+
+    @property
+    def key_problem(self) -> str:
+        """Reason why the private key does not confirm the public one; empty: it does."""
+        ...
+
+
+class StoreSource(Protocol):
+    """Anything with a store and a clock: a hub, or a directory opened read-only."""
+
+    @property
+    def store(self) -> "Store": ...
+
+    @property
+    def clock(self) -> "Clock": ...
+
+
+class ReadOnlyDirectory(Struct, frozen=True):
+    """A data directory opened read-only: no keys, dialects or services."""
+
+    store: "Store"
+    clock: "Clock"
+    hub_address: "HubAddress | None"
+    """Address of the hub that runs there, if one does; some facts only it knows."""
+    configured_agents: frozenset[str]
+    """Agents that a hub starts there, by its settings."""
+
+
+class Evidence(Struct, frozen=True):
+    """A ledger and what proves it."""
+
+    store: "Store"
+    checkpoints: Checkpoints
+    slices: "SliceChecker"
+    """Verifies the ledger in slices."""
+
+
+# --- the open directory -----------------------------------------------------------------------
+
+ServiceFailure = OSError | DragomanError
+
+ServiceOutcome = int | ServiceFailure
+"""Number of things that a service did, or its failure."""
+
+
+class DataDirectory(Struct, frozen=True):
+    """An open data directory: a hub, its settings, and the services around it."""
+
+    path: Path
+    settings: "Settings"
+    hub: "Hub"
+    hints: "CommitHints"
+    """Notified after every commit; waiters listen to it."""
+    router: "Router"
+    """Routes messages and operations of all dialects."""
+    checkpoints: Checkpoints
+    projector: "Projector"
+    export: "Callable[[Path, Progress], Manifest]"
+    """Writes the data directory into an archive."""
+    backup: "Callable[[Path, ProgressBars], Manifest]"
+    """Writes everything that a hub needs to continue elsewhere into one file."""
+    slices: "SliceChecker"
+    """Verifies the ledger in slices."""
+    audit: "Callable[[Handoff], Iterator[HandoffCheck]]"
+    """Checks one handoff against its entries, artifacts and audit lines."""
+    service_groups: "tuple[ServiceGroup, ...]"
+    """All services, in the order in which `tick` runs them; a group shares a thread of `up`."""
+    file_services: "tuple[FileService, ...]"
+    """Services that handle plain files only; `watch-files` runs them."""
+    delivery_states: "Callable[[], Sequence[DeliveryStatus]]"
+    """Delivery state of every notification target."""
+    service_remarks: Callable[[], Mapping[str, str]]
+    """Service -> remark on its last run, beside its count."""
+    startup_checks: tuple[Callable[[], object], ...]
+    """Checks that run before a command writes."""
+    authenticate: "Callable[[str, str], Principal | Refusal]"
+    """Authenticates a token, for a `via` label."""
+    warnings: list[str]
+    """Warnings to print, which stopped nothing."""
+
+    @property
+    def services(self) -> "tuple[Service, ...]":
+        """Services of all groups."""
+        return tuple(duty for group in self.service_groups for duty in group.all)
+
+    @property
+    def catch_up_services(self) -> "tuple[Service, ...]":
+        """Services that bring files, checkpoint and notices up to date after a write."""
+        return tuple(duty for group in self.service_groups for duty in group.commit_driven)
+
+    def run_startup_checks(self) -> None:
+        """Run the checks that precede writing."""
+        for check in self.startup_checks:
+            check()
+
+    def catch_up(self) -> Iterator[tuple[str, ServiceFailure]]:
+        """Bring files, checkpoint and notices up to date; yields the services that failed."""
+        for name, outcome in self.run_services(self.catch_up_services):
+            if not isinstance(outcome, int):
+                yield name, outcome
+
+    def run_services(self, services: "Sequence[Service]") -> Iterator[tuple[str, ServiceOutcome]]:
+        """Run each service once; a failure does not stop the others."""
+        now = self.hub.clock.now()
+        for service in services:
+            try:
+                yield service.name, service.run_once(now)
+            except (OSError, DragomanError) as error:
+                yield service.name, error
+
+
+# --- wiring by bootstrap ----------------------------------------------------------------------
+
+
+class WatchRemoteHub(Protocol):
+    """Watches a task on a remote hub; provided by `bootstrap`."""
+
+    def __call__(
+        self, task: str, after: int | None, on_gap: "Callable[[Gap], None]"
+    ) -> "AbstractContextManager[tuple[TaskDetail, Iterator[Mapping[str, Any]]]]":
+        """A task, and all entries of the ledger after a position; None: from the first.
+
+        `on_gap` is called when the ledger ends before that position.
+        """
+        ...
+
+
+class OpenDirectory(Protocol):
+    """Opens a data directory; provided by `bootstrap`."""
+
+    def __call__(
+        self,
+        data: Path,
+        store: str,
+        now: int | None,
+        *,
+        create: bool,
+        new_keys: bool = False,
+        keyed: bool = True,
+    ) -> DataDirectory:
+        """Open it; `create` makes it when it is missing. `now` fixes the hub's clock. With
+        `new_keys` the store replaces its keys by those of this directory. A directory that is not
+        `keyed` opens without keys too, and then takes no request."""
+        ...
+
+
+class CliWiring(Struct, frozen=True):
+    """Functions that `bootstrap` provides to the command line; each loads its parts when called."""
+
+    open_directory: OpenDirectory
+    open_readonly: "Callable[[Path, str, int | None], ReadOnlyDirectory]"
+    """Opens a data directory read-only: path, store URL, and a time that fixes the clock."""
+    open_evidence: "Callable[[Path, str, int | None], Evidence]"
+    """The same with its checkpoints, to verify the ledger."""
+    dialects: "Callable[[], Sequence[Dialect]]"
+    import_archive: "Callable[[Path, Path, str, Progress], Manifest]"
+    """Makes a data directory, with the store of a URL, out of an exported archive."""
+    open_demo_directory: "Callable[[Path, Clock], DataDirectory]"
+    """Makes a data directory for the demo, under the given clock."""
+    build_hub: (
+        "Callable[[Path, str, str, int | None, Path | None], tuple[DataDirectory, HubProcess]]"
+    )
+    """Builds a hub that can run: data directory, store, host, port, settings file."""
+    watch_remote_hub: WatchRemoteHub
+    query_remote_hub: "Callable[[str, Mapping[str, Any]], Any]"
+    """Calls an operation on the hub that the environment names."""
+    redactor: "Callable[[Path], Redactor]"
+    """Masks secrets in text; knows those of a data directory, if there is one."""
+    check_settings: "Callable[[Settings, Path], None]"
+    """Raises SettingsError for settings that no hub would run with."""
+    restore_backup: "Callable[[Path, Path, str, ProgressBars], Manifest]"
+    """Makes a data directory, with the store of a URL, out of a backup."""

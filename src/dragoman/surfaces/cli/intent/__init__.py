@@ -1,1 +1,0 @@
-"""`dragoman intent`, `delegate` and `why`."""

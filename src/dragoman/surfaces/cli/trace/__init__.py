@@ -1,1 +1,0 @@
-"""`dragoman trace`, `watch`, `otlp` and `rewind`."""

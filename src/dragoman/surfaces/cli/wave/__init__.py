@@ -1,1 +1,0 @@
-"""`dragoman wave`, `reserve` and `guard`."""

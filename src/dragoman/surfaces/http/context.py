@@ -1,0 +1,175 @@
+"""Per-application context: feed, rate limiter, metrics, store; and one checked request.
+
+Reads of the store may wait for a disk or a network, so they run in a thread. A long poll or a
+stream opens a waiter here, which ends with its connection and with its token.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+from starlette.requests import Request
+
+from dragoman.bus.local import LocalBus
+from dragoman.core.actor import Actor
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refusal, Refused, StoreError
+from dragoman.engine.auth import Principal
+from dragoman.engine.operation import Dialect
+from dragoman.engine.ports import Store
+from dragoman.engine.request import Committed
+from dragoman.engine.signed_requests import SignedMessageVerifier
+from dragoman.surfaces.http.deps import HttpDeps
+from dragoman.surfaces.http.disconnect import watch_disconnect
+from dragoman.surfaces.http.errors import problem_error
+from dragoman.surfaces.http.feed import Feed
+from dragoman.surfaces.http.limits import RateLimiter, StreamLimits
+from dragoman.surfaces.http.metrics import Metrics
+from dragoman.surfaces.http.readiness import ReadinessCheck
+from dragoman.surfaces.http.waiter import Waiter
+from dragoman.text.suggest import suggest_or_list
+
+# --- application and request ------------------------------------------------------------------
+
+P = ParamSpec("P")
+
+T = TypeVar("T")
+
+
+class AppContext:
+    """Context of one application."""
+
+    def __init__(self, deps: HttpDeps) -> None:
+        http = deps.settings.http
+        self.deps = deps
+        self.hub = deps.hub
+        self.store: Store = deps.hub.store
+        self.feed = Feed(
+            self.store,
+            deps.hints,
+            deps.hub.engine.recent_entries,
+            deps.timeouts.poll_interval,
+            on_agent_entries=self._on_agent_entries,
+        )
+        self.bus = LocalBus(self.store, deps.hints, deps.timeouts.poll_interval)
+        self.rate_limiter = RateLimiter(http.rate_per_second, http.burst, deps.monotonic)
+        self.metrics = Metrics()
+        self.stream_limits = StreamLimits(deps.identity, deps.hints, deps.timeouts.token_check)
+        self.readiness = ReadinessCheck(deps)
+        self.envelopes = SignedMessageVerifier(
+            self.store, deps.hub.clock, deps.hub.redaction.check_document
+        )
+
+    def _on_agent_entries(self, streams: Collection[str]) -> None:
+        """Check tokens again: another process may have revoked one, and its streams must end."""
+        self.deps.identity.invalidate(streams)
+        self.stream_limits.on_commit(streams)
+
+    async def read(
+        self,
+        query: Callable[Concatenate[Store, P], T],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        """Run a query on the store."""
+        return await asyncio.to_thread(query, self.store, *arguments, **named)
+
+    async def find_or_raise(
+        self,
+        query: Callable[Concatenate[Store, P], T | Refusal],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        """Run a query on the store; a refusal is raised."""
+        found = await self.read(query, *arguments, **named)
+        if isinstance(found, Refusal):
+            raise Refused(found)
+        return found
+
+    async def submit(
+        self,
+        actor: Actor,
+        *commands: AnyCommand,
+        key: str = "",
+        original_text: Raw | UnsetType = UNSET,
+    ) -> Committed:
+        """Run commands for a caller; a refusal is raised."""
+        with self.track_write_failures():
+            return await self.hub.submit_async(
+                actor, *commands, key=key, original_text=original_text
+            )
+
+    def find_dialect(self, name: str, field: str) -> Dialect:
+        """Return the dialect of this name, given in that field; HttpProblem if there is none."""
+        dialects = {one.name: one for one in self.deps.router.dialects}
+        if name not in dialects:
+            hint = suggest_or_list(name, dialects)
+            raise problem_error("invalid_request", f"there is no dialect {name!a}{hint}", field)
+        return dialects[name]
+
+    def check_rate(self, caller: str) -> None:
+        """Raise HttpProblem if this caller has sent too many requests."""
+        seconds = self.rate_limiter.acquire(caller)
+        if seconds:
+            http = self.deps.settings.http
+            raise problem_error(
+                "rate_limited",
+                f"at most {http.rate_per_second:g} requests a second are taken from one caller "
+                f"({http.burst} after a pause): wait {seconds} s",
+                retry_after=str(seconds),
+            )
+
+    @contextmanager
+    def track_write_failures(self) -> Generator[None]:
+        """Remember, for the readiness check, that a write inside the block failed."""
+        try:
+            yield
+        except StoreError:
+            self.readiness.record_write_failure()
+            raise
+
+
+class Call(Struct, frozen=True):
+    """One checked request: its caller and its values."""
+
+    context: AppContext
+    principal: Principal
+    request: Request
+    path_params: Mapping[str, str]
+    query: Any
+    """In the endpoint's shape of the query."""
+    body: Any
+    """In the endpoint's shape of the body."""
+    raw: bytes
+    key: str
+    """The idempotency key, if the caller gave one."""
+    warnings: list[str] = []
+    """Warnings that are sent beside the response."""
+
+    async def submit(self, *commands: AnyCommand) -> Committed:
+        """Run commands for the caller under its key; a refusal is raised."""
+        accepted = await self.context.submit(self.principal.actor, *commands, key=self.key)
+        self.warnings.extend((*accepted.warnings, *accepted.redaction_warnings))
+        return accepted
+
+    @property
+    def now(self) -> int:
+        """The hub's time."""
+        return self.context.hub.clock.now()
+
+
+# --- long polls and streams -------------------------------------------------------------------
+
+MAX_WAIT_MS = 60_000
+"""Maximum time of a long poll."""
+
+
+@asynccontextmanager
+async def open_waiter(context: AppContext, request: Request) -> AsyncGenerator[Waiter]:
+    """Open a waiter for the caller of a request whose body has been read."""
+    scope = request.scope
+    async with context.feed.open_waiter() as waiter, watch_disconnect(request.receive, waiter):
+        with context.stream_limits.admit(scope["principal"], scope["token"], waiter.close):
+            yield waiter

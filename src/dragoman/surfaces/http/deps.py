@@ -1,0 +1,79 @@
+"""Dependencies of the HTTP surface: hub, router, settings, timeouts and health callbacks.
+
+`bootstrap` puts them together.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+
+from msgspec import Struct
+
+from dragoman.config import Settings
+from dragoman.engine.auth import Authenticator
+from dragoman.engine.health import HealthProblem
+from dragoman.engine.hub import Hub
+from dragoman.engine.router import Router
+from dragoman.engine.subscribe import CommitHints
+from dragoman.services.dispatch.agent_slots import AgentState
+
+
+class Timeouts(Struct, frozen=True):
+    """Timeouts and intervals of the HTTP surface; in seconds, where nothing else is said."""
+
+    request_head: float = 10.0
+    """For the head of a request, from its first byte (or from the start of the connection) on."""
+    body_idle: float = 10.0
+    """For the next part of a body."""
+    body: float = 120.0
+    """For a whole body."""
+    write_stall: float = 60.0
+    """Until a client reads some more of its response; the reader of a stream may take its time."""
+    keepalive: float = 15.0
+    """Between two keep-alive comments to the reader of a stream."""
+    poll_interval: float = 1.0
+    """Between two reads of the ledger without a commit hint: another process may have written."""
+    claim_retry: float = 2.0
+    """Between two attempts of a long poll to claim a task: a cooldown may be over."""
+    token_check: float = 15.0
+    """Between two checks of the tokens of open streams, when nothing happened to their agents."""
+    readiness_cache: float = 1.0
+    """Time for which a result of /readyz is cached."""
+    write_probe: float = 5.0
+    """After the last write, until /readyz tries one."""
+    store_inspection: float = 600.0
+    """Between two inspections of the database for damage, when /readyz is called."""
+    max_lag: int = 20_000
+    """In entries: the reader of a stream that had caught up and is now further behind than this
+    skips ahead, with a gap event."""
+
+
+def _no_services() -> Mapping[str, HealthProblem]:
+    return {}
+
+
+def _no_agents() -> Sequence[AgentState]:
+    return ()
+
+
+def _never_stopping() -> bool:
+    return False
+
+
+class HttpDeps(Struct, frozen=True):
+    """Dependencies of the HTTP surface, put together by `bootstrap`."""
+
+    hub: Hub
+    router: Router
+    identity: Authenticator
+    settings: Settings
+    hints: CommitHints
+    """Notified by the engine after every commit."""
+    service_health: Callable[[], Mapping[str, HealthProblem]] = _no_services
+    """Returns each background service by name, and its trouble."""
+    agent_states: Callable[[], Sequence[AgentState]] = _no_agents
+    """Returns the state of each agent that the hub starts."""
+    is_stopping: Callable[[], bool] = _never_stopping
+    """Returns whether the hub gives out no more work."""
+    timeouts: Timeouts = Timeouts()
+    monotonic: Callable[[], float] = monotonic
+    """Monotonic seconds, for rates and waits."""

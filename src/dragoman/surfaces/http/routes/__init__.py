@@ -1,0 +1,1 @@
+"""Routes: the endpoints of the HTTP surface, one module for each kind of resource."""

@@ -1,0 +1,355 @@
+"""Actions on tasks for callers without a dialect: create, claim, heartbeat, move, report, …"""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
+from dragoman.core.authority import MAY_MANAGE_CREDENTIALS, may_manage_credentials_of
+from dragoman.core.base import LinkKind, Outcome, Priority, Status
+from dragoman.core.command_table import AnyCommand
+from dragoman.core.errors import Refused
+from dragoman.core.ids import check_task_id
+from dragoman.core.limits import (
+    LEASE_RANGE_MS,
+    MAX_ATTEMPTS,
+    MAX_BODY,
+    MAX_LINKS,
+    MAX_REASON,
+    MAX_SAFE_INTEGER,
+    MAX_TEXT,
+    MAX_TITLE,
+)
+from dragoman.core.read import Receipt
+from dragoman.core.task_state import AliasTask, CreateTask, LinkTask, MoveTask, NoteTask, UpdateTask
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.queries.agents import find_agent
+from dragoman.engine.schemas.tasks import TaskDetail
+from dragoman.surfaces.http.context import Call
+from dragoman.surfaces.http.endpoint import Body, Endpoint, respond
+from dragoman.surfaces.http.errors import problem_error
+from dragoman.surfaces.http.parameters import (
+    AgentName,
+    Alias,
+    NewId,
+    OptionalTaskName,
+    Session,
+    TaskName,
+)
+from dragoman.surfaces.http.routes.tasks import task_after
+
+Fence = Annotated[
+    int, Meta(ge=0, le=MAX_SAFE_INTEGER, description="The fencing token of the claim, to be safe.")
+]
+LeaseTtl = Annotated[
+    int,
+    Meta(
+        ge=LEASE_RANGE_MS[0],
+        le=LEASE_RANGE_MS[1],
+        description="How long the agent may be silent, in ms.",
+    ),
+]
+ReasonText = Annotated[str, Meta(max_length=MAX_REASON)]
+ProgressText = Annotated[str, Meta(max_length=MAX_TEXT)]
+Blockers = Annotated[tuple[ReasonText, ...], Meta(max_length=MAX_LINKS)]
+TaskNames = Annotated[tuple[TaskName, ...], Meta(max_length=MAX_LINKS)]
+Aliases = Annotated[tuple[Alias, ...], Meta(max_length=MAX_LINKS)]
+
+
+class NewTask(Body, frozen=True):
+    """A task to create; without an id the hub assigns one."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=MAX_TITLE)]
+    id: NewId | None = None
+    body: Annotated[str, Meta(max_length=MAX_BODY)] = ""
+    ready: bool = False
+    assignee: AgentName = ""
+    parent: OptionalTaskName = ""
+    review_required: bool | None = None
+    priority: Priority = "normal"
+    blocked_by: TaskNames = ()
+    discovered_from: OptionalTaskName = ""
+    aliases: Aliases = ()
+    max_attempts: Annotated[int, Meta(ge=1, le=MAX_ATTEMPTS)] | None = None
+
+
+async def create_task(call: Call) -> Any:
+    body: NewTask = call.body
+    if body.id == "" and (misnamed := check_task_id(body.id, "id")) is not None:
+        raise Refused(misnamed)
+    defaults = call.context.deps.settings.tasks
+    review, attempts = body.review_required, body.max_attempts
+    command = CreateTask(
+        title=body.title,
+        id=body.id or "",
+        body=body.body,
+        ready=body.ready,
+        assignee=body.assignee,
+        parent=body.parent,
+        review_required=defaults.review_required if review is None else review,
+        priority=body.priority,
+        blocked_by=body.blocked_by,
+        discovered_from=body.discovered_from,
+        aliases=body.aliases,
+        max_attempts=defaults.max_attempts if attempts is None else attempts,
+    )
+    accepted = await call.submit(command)
+    receipt = accepted.receipts[0]
+    response = respond(call.request.scope, await task_after(call, receipt), 201)
+    response.headers["location"] = f"/v1/tasks/{receipt.task}"
+    return response
+
+
+class Claim(Body, frozen=True):
+    """A claim of a task; without a name, by the caller itself."""
+
+    agent: AgentName = ""
+    session: Session = ""
+    ttl_ms: LeaseTtl | None = None
+
+
+class Claimed(Struct, frozen=True, rename="camel"):
+    """A claimed task: send a heartbeat before the lease ends, and name the fence."""
+
+    agent: str
+    session: str | None
+    attempt: int
+    fence: int
+    expires_at: str | None
+    """None if the claim was repeated and its attempt is over."""
+    task: TaskDetail
+    token: str | None = None
+    """Token of this attempt while it lasts, for callers that claim in another's name. Such a caller
+    could not go on without it, and may pass it to the agent as its credentials."""
+
+
+async def claim_task(call: Call) -> Claimed:
+    """Claim a task."""
+    command = claim_command(call, call.path_params["name"], call.body)
+    accepted = await call.submit(command)
+    return await claim_response(call, command, accepted.receipts[0])
+
+
+def claim_command(call: Call, task: str, body: Claim) -> ClaimTask:
+    """Build the command that claims a task, or the next ready one, for the requested agent."""
+    ttl_ms = call.context.deps.settings.leases.ttl_ms if body.ttl_ms is None else body.ttl_ms
+    return ClaimTask(task, body.agent or call.principal.actor.name, body.session, ttl_ms)
+
+
+async def claim_response(call: Call, command: ClaimTask, receipt: Receipt) -> Claimed:
+    """Build the response to a claim; with the lease as it is now (S-IDEM)."""
+    task = await task_after(call, receipt)
+    lease = task.lease if task.lease and task.lease.fence == receipt.fence else None
+    return Claimed(
+        agent=command.agent,
+        session=command.session or None,
+        attempt=receipt.attempt,
+        fence=receipt.fence,
+        expires_at=lease and lease.expires_at,
+        task=task,
+        token=await _attempt_token(call, command.agent, receipt) if lease and lease.live else None,
+    )
+
+
+async def _attempt_token(call: Call, agent: str, receipt: Receipt) -> str | None:
+    actor = call.principal.actor
+    if actor.name == agent or not MAY_MANAGE_CREDENTIALS[actor.role]:
+        return None
+    if not may_manage_credentials_of(actor, await call.context.read(find_agent, agent)):
+        return None
+    # The token dies with its attempt, however long that takes.
+    return call.context.deps.identity.issue_attempt_token(
+        agent, receipt.task, receipt.fence, LEASE_RANGE_MS[1]
+    )
+
+
+class Heartbeat(Body, frozen=True):
+    """A heartbeat of the holder."""
+
+    fence: Fence | None = None
+
+
+class Held(Struct, frozen=True, rename="camel"):
+    """The lease after a heartbeat."""
+
+    task: str
+    status: Status | None
+    attempt: int
+    fence: int
+    expires_at: str
+
+
+async def renew_lease(call: Call) -> Held:
+    """Renew the lease of the holder."""
+    body: Heartbeat = call.body
+    command = RenewLease(call.path_params["name"], body.fence)
+    accepted = await call.submit(command)
+    receipt = accepted.receipts[0]
+    return Held(
+        receipt.task, receipt.status, receipt.attempt, receipt.fence, to_rfc3339(receipt.expires_at)
+    )
+
+
+class Release(Body, frozen=True):
+    """Release a task without counting a failure."""
+
+    reason: ReasonText = "released"
+    fence: Fence | None = None
+
+
+class Move(Body, frozen=True):
+    """A transition to another status; only a claim leads to in-progress."""
+
+    to: Status
+    reason: ReasonText = ""
+    fence: Fence | None = None
+
+
+class Note(Body, frozen=True):
+    """A line for the work log."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
+    fence: Fence | None = None
+
+
+class Link(Body, frozen=True):
+    """Links to other tasks, or more names of this one; all or none."""
+
+    blocked_by: TaskNames = ()
+    parent: OptionalTaskName = ""
+    discovered_from: OptionalTaskName = ""
+    aliases: Aliases = ()
+    fence: Fence | None = None
+
+
+class Update(Body, frozen=True):
+    """Progress: another status where the transition table allows it, else a line in the log."""
+
+    to: Status | None = None
+    progress: ProgressText = ""
+    notes: ProgressText = ""
+    blockers: Blockers = ()
+    fence: Fence | None = None
+
+
+class Report(Body, frozen=True):
+    """The outcome of an attempt; applied at once, or when its session or its lease ends."""
+
+    outcome: Outcome
+    notes: ProgressText = ""
+    blockers: Blockers = ()
+    details: Annotated[
+        dict[str, Any],
+        Meta(description="Details for programs; a number `cost` counts for the agent's budget."),
+    ] = field(default_factory=dict[str, Any])
+    apply: bool = True
+    fence: Fence | None = None
+
+
+def _update_commands(task: str, body: Update) -> list[AnyCommand]:
+    if body.to is None and not (body.progress or body.notes or body.blockers):
+        raise problem_error(
+            "invalid_field", "at least one of to, progress, notes and blockers is needed"
+        )
+    return [UpdateTask(task, body.to, body.progress, body.notes, body.blockers, fence=body.fence)]
+
+
+def _link_commands(task: str, body: Link) -> list[AnyCommand]:
+    links: tuple[tuple[LinkKind, tuple[str, ...]], ...] = (
+        ("blocked-by", body.blocked_by),
+        ("parent", (body.parent,)),
+        ("discovered-from", (body.discovered_from,)),
+    )
+    commands: list[AnyCommand] = [
+        LinkTask(task, kind, other, body.fence)
+        for kind, others in links
+        for other in others
+        if other
+    ]
+    commands += [AliasTask(task, name, body.fence) for name in body.aliases]
+    if not commands:
+        raise problem_error(
+            "invalid_field",
+            "at least one of blocked_by, parent, discovered_from and aliases is needed",
+        )
+    return commands
+
+
+CommandFactory = Callable[[Call, str, Any], list[AnyCommand]]
+"""Takes the call, the name of the task and the body of the request."""
+
+_TASK_ACTIONS: dict[str, tuple[str, type[Body], CommandFactory]] = {
+    "release": (
+        "Release a task",
+        Release,
+        lambda _, task, asked: [ReleaseTask(task, asked.reason, asked.fence)],
+    ),
+    "move": (
+        "Move a task to another status",
+        Move,
+        lambda _, task, asked: [MoveTask(task, asked.to, asked.reason, asked.fence)],
+    ),
+    "note": (
+        "Add a line to a task's work log",
+        Note,
+        lambda _, task, asked: [NoteTask(task, asked.text, asked.fence)],
+    ),
+    "link": (
+        "Link a task to others, or add an alias",
+        Link,
+        lambda _, task, asked: _link_commands(task, asked),
+    ),
+    "update": (
+        "Report progress",
+        Update,
+        lambda _, task, asked: _update_commands(task, asked),
+    ),
+    "report": (
+        "Report the outcome of an attempt",
+        Report,
+        lambda call, task, asked: [
+            ReportOutcome(
+                task,
+                asked.outcome,
+                asked.notes,
+                asked.blockers,
+                asked.details,
+                asked.fence,
+                asked.apply,
+                call.context.deps.settings.retry,
+            )
+        ],
+    ),
+}
+"""Action on a task -> its summary, the shape of its body, and its commands."""
+
+
+def _action_endpoint(
+    name: str, summary: str, shape: type[Body], commands: CommandFactory
+) -> Endpoint:
+    async def run_action(call: Call) -> TaskDetail:
+        to_run = commands(call, call.path_params["name"], call.body)
+        accepted = await call.submit(*to_run)
+        return await task_after(call, accepted.receipts[-1])
+
+    return Endpoint(
+        "POST", f"/v1/tasks/{{name}}/{name}", summary, run_action, TaskDetail, body=shape
+    )
+
+
+ENDPOINTS = (
+    Endpoint(
+        "POST", "/v1/tasks", "Create a task", create_task, TaskDetail, body=NewTask, status=201
+    ),
+    Endpoint("POST", "/v1/tasks/{name}/claim", "Claim a task", claim_task, Claimed, body=Claim),
+    Endpoint(
+        "POST",
+        "/v1/tasks/{name}/heartbeat",
+        "Renew the lease of an attempt",
+        renew_lease,
+        Held,
+        body=Heartbeat,
+    ),
+    *(_action_endpoint(name, *action) for name, action in _TASK_ACTIONS.items()),
+)

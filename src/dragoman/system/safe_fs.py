@@ -1,0 +1,735 @@
+"""Safe file system access beneath one root: no step of a path follows a symlink.
+
+Agents write beneath the data directory too. A link that one of them puts there leads nowhere:
+each folder on the way is opened on its own, relative to the one before it, and must be a
+folder.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from io import FileIO
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from dragoman.core.errors import StoreUnavailable
+from dragoman.system.durable_files import NotRegularFile, end_of_last_line, write_all
+
+# --- renameat2 --------------------------------------------------------------------------------
+
+_RENAME_NOREPLACE: Final = 1
+
+_RENAME_EXCHANGE: Final = 2
+
+_UNSUPPORTED: Final = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
+
+_RenameCall = Callable[[int, bytes, int, bytes, int], int]
+
+
+def try_rename_noreplace(old: str, new: str, source: int, target: int) -> bool:
+    """Rename within open folders; FileExistsError when the new name is taken.
+
+    False: this system cannot do it in one step, and nothing was done.
+    """
+    return _try_rename(old, new, source, target, _RENAME_NOREPLACE)
+
+
+def try_rename_exchange(old: str, new: str, source: int, target: int) -> bool:
+    """Exchange two existing names; False as above."""
+    return _try_rename(old, new, source, target, _RENAME_EXCHANGE)
+
+
+def _try_rename(old: str, new: str, source: int, target: int, flags: int) -> bool:
+    call = _renameat2()
+    if call is None:
+        return False
+    error_number = call(source, os.fsencode(old), target, os.fsencode(new), flags)
+    if error_number in _UNSUPPORTED:
+        return False
+    if error_number:
+        raise OSError(error_number, os.strerror(error_number), old, None, new)
+    return True
+
+
+@cache
+def _renameat2() -> _RenameCall | None:
+    """The system call, which returns an error number (0 for success); None without it."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(library, "renameat2"):
+        return None
+    renameat2 = library.renameat2
+    renameat2.argtypes = (
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_uint,
+    )
+
+    def call(source: int, old: bytes, target: int, new: bytes, how: int) -> int:
+        return ctypes.get_errno() if renameat2(source, old, target, new, how) else 0
+
+    return call
+
+
+# --- fsync ------------------------------------------------------------------------------------
+
+_MAX_SEQUENTIAL: Final = 2
+
+_THREADS: Final = 8
+
+
+def fsync_all(descriptors: Sequence[int]) -> None:
+    """Sync all files; many are synced in parallel."""
+    if len(descriptors) <= _MAX_SEQUENTIAL:
+        for descriptor in descriptors:
+            os.fsync(descriptor)
+        return
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(os.fsync, descriptors))
+
+
+_MIN_WRITEBACK_BYTES: Final = 1 << 20
+"""Smaller writes are not worth starting a writeback of their own."""
+
+
+class EarlyWritebackFile(FileIO):
+    """File whose writeback starts with every large write, so that the final sync is shorter."""
+
+    def write(self, b: Any, /) -> int:
+        """Write what the system takes at a time, and start its writeback."""
+        start = self.tell()
+        count = super().write(b)
+        if count >= _MIN_WRITEBACK_BYTES and hasattr(os, "posix_fadvise"):
+            # Linux writes out pages that nobody needs in memory, and does not wait for it. File
+            # systems may ignore the hint; write errors are reported by the later sync.
+            with suppress(OSError):
+                os.posix_fadvise(self.fileno(), start, count, os.POSIX_FADV_DONTNEED)
+        return count
+
+
+# --- operations in an open folder -------------------------------------------------------------
+
+FileKind = Literal["file", "folder", "link", "other"]
+
+FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class FileStat(Struct, frozen=True):
+    """Metadata of a name, without following a link."""
+
+    name: str
+    kind: FileKind
+    size: int
+    mtime_ns: int
+    links: int
+    inode: int
+    """Identifies the file, whatever its name."""
+
+
+class Tail(Struct, frozen=True):
+    """End of the last whole line of a file, and that line."""
+
+    end: int = 0
+    line: bytes = b""
+
+
+class Appender:
+    """File opened for appending."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    def write(self, data: bytes) -> None:
+        """Append data; not durable by itself."""
+        if self._descriptor is None:
+            raise ValueError("The file is closed.")
+        write_all(self._descriptor, data)
+
+    def close(self) -> None:
+        """Close the file; closing twice does nothing."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def open_folder(name: str, folder: int, parts: tuple[str, ...]) -> int:
+    """Open a folder by name; `parts` is its whole path, for the error."""
+    try:
+        return os.open(name, FOLDER_FLAGS, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.ELOOP):
+            raise NotADirectoryError(
+                errno.ENOTDIR, "it is a link or a file where a folder must be", "/".join(parts)
+            ) from None
+        raise
+
+
+def create_file(name: str, folder: int, mode: int = 0o644) -> int:
+    """Create a file, replacing one of that name."""
+    try:
+        return os.open(name, _CREATE_FLAGS, mode, dir_fd=folder)
+    except FileExistsError:
+        os.unlink(name, dir_fd=folder)
+        return os.open(name, _CREATE_FLAGS, mode, dir_fd=folder)
+
+
+def rename_noreplace(old: str, new: str, source: int, target: int) -> None:
+    """Rename unless the new name is taken; processes that have the file open keep writing to it."""
+    if try_rename_noreplace(old, new, source, target):
+        return
+    if stat_or_none(new, target) is not None:
+        raise FileExistsError(errno.EEXIST, "the name is taken", new)
+    os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
+
+
+def replace_if_unchanged(old: str, new: str, source: int, target: int, expected: object) -> bool:
+    """Replace a file, if it still is as expected."""
+    current = stat_or_none(new, target)
+    if current is None or to_file_stat(new, current) != expected:
+        return False
+    if not try_rename_exchange(old, new, source, target):
+        os.replace(old, new, src_dir_fd=source, dst_dir_fd=target)
+        return True
+    # The displaced file is checked once more under its new name, where nobody writes: no edit is
+    # lost.
+    displaced = stat_or_none(old, source)
+    if displaced is not None and to_file_stat(new, displaced) != expected:
+        try_rename_exchange(old, new, source, target)
+        return False
+    os.unlink(old, dir_fd=source)
+    return True
+
+
+def remove_if_unchanged(name: str, temporary: str, folder: int, expected: object) -> bool:
+    """Remove a file, if it still is as expected."""
+    rename_noreplace(name, temporary, folder, folder)
+    # Checked under a temporary name: whatever is saved from here on is another file.
+    moved = stat_or_none(temporary, folder)
+    if moved is None or to_file_stat(name, moved) != expected:
+        rename_noreplace(temporary, name, folder, folder)
+        return False
+    os.unlink(temporary, dir_fd=folder)
+    return True
+
+
+def stat_or_none(name: str, folder: int) -> os.stat_result | None:
+    """Stat a name without following a link; None when there is nothing."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def stat_entries(entries: Iterator[os.DirEntry[str]]) -> Iterator[FileStat]:
+    """Metadata of folder entries, except those that vanish meanwhile."""
+    for entry in entries:
+        try:
+            yield to_file_stat(entry.name, entry.stat(follow_symlinks=False))
+        except FileNotFoundError:
+            continue
+
+
+_KINDS: Final[dict[int, FileKind]] = {
+    stat.S_IFREG: "file",
+    stat.S_IFDIR: "folder",
+    stat.S_IFLNK: "link",
+}
+
+
+def to_file_stat(name: str, found: os.stat_result) -> FileStat:
+    """Convert a stat result."""
+    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
+    return FileStat(name, kind, found.st_size, found.st_mtime_ns, found.st_nlink, found.st_ino)
+
+
+def read_up_to(descriptor: int, max_bytes: int) -> bytes:
+    """Read the next bytes, at most `max_bytes`."""
+    blocks, remaining = list[bytes](), max_bytes
+    while remaining and (block := os.read(descriptor, min(remaining, 1 << 20))):
+        blocks.append(block)
+        remaining -= len(block)
+    return b"".join(blocks)
+
+
+# --- paths ------------------------------------------------------------------------------------
+
+_UNSAFE_PARTS: Final = frozenset({"", ".", ".."})
+
+_CACHED_DEPTH: Final = 2
+"""Folders at most this deep below the root stay open for a while: they are never moved."""
+
+_MAX_CACHED: Final = 32
+"""Limit of cached folders; the least recently used is closed first."""
+
+
+class FolderWalker:
+    """Opens folders beneath a root that exists, one path component at a time."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._cached: dict[tuple[str, ...], int] = {}
+
+    def stat(self, parents: tuple[str, ...], name: str) -> os.stat_result:
+        """Stat a name in a folder, without following a link."""
+        if len(parents) <= _CACHED_DEPTH:
+            return os.stat(name, dir_fd=self._open_cached(parents), follow_symlinks=False)
+        with self.folder(parents) as folder:
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
+
+    @contextmanager
+    def parent(self, path: str) -> Generator[tuple[int, str]]:
+        """Open the parent folder of a path; yields it and the last part of the path."""
+        parts = split_path(path)
+        with self.folder(parts[:-1]) as folder:
+            yield folder, parts[-1]
+
+    @contextmanager
+    def folder(self, parts: tuple[str, ...]) -> Generator[int]:
+        """Open a folder."""
+        cached_depth = min(len(parts), _CACHED_DEPTH)
+        start = self._open_cached(parts[:cached_depth])
+        current = start
+        try:
+            for depth, part in enumerate(parts[cached_depth:], cached_depth):
+                inner = open_folder(part, current, parts[: depth + 1])
+                if current != start:
+                    os.close(current)
+                current = inner
+            yield current
+        finally:
+            if current != start:
+                os.close(current)
+
+    def _open_cached(self, parts: tuple[str, ...]) -> int:
+        """Open a folder near the root, and cache it until `close` or until many others were
+        used."""
+        descriptor = self._cached.pop(parts, None)
+        if descriptor is None:
+            if parts:
+                descriptor = open_folder(parts[-1], self._open_cached(parts[:-1]), parts)
+            else:
+                descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            if len(self._cached) >= _MAX_CACHED:
+                os.close(self._cached.pop(next(iter(self._cached))))
+        self._cached[parts] = descriptor
+        return descriptor
+
+    def close(self) -> None:
+        """Close cached folders."""
+        while self._cached:
+            os.close(self._cached.popitem()[1])
+
+
+def split_path(path: str) -> tuple[str, ...]:
+    """Split a path into parts; ValueError when one of them could lead out of the root."""
+    if not path:
+        return ()
+    parts = tuple(path.split("/"))
+    if not _UNSAFE_PARTS.isdisjoint(parts) or "\0" in path:
+        raise ValueError(f"{path!a} is not a path beneath the root.")
+    return parts
+
+
+# --- locks ------------------------------------------------------------------------------------
+
+_LOCK_FLAGS: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+_CANNOT_CREATE: Final = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)
+
+
+def open_lock(name: str, folder: int, *, reads_only: bool = False) -> int | None:
+    """Open a lock file; None when it never existed and cannot be created.
+
+    Writers need it all the same, unless the file system is read-only. Readers go on without a lock,
+    and check afterwards that no writer has begun.
+    """
+    try:
+        return os.open(name, _LOCK_FLAGS | os.O_RDWR | os.O_CREAT, 0o644, dir_fd=folder)
+    except OSError as error:
+        if error.errno not in _CANNOT_CREATE:
+            raise
+        refused = error
+    try:
+        # A file opened read-only can be locked as well.
+        return os.open(name, _LOCK_FLAGS | os.O_RDONLY, dir_fd=folder)
+    except FileNotFoundError:
+        if reads_only or refused.errno == errno.EROFS:
+            return None
+        raise refused from None
+
+
+@contextmanager
+def hold_flock(descriptor: int | None) -> Generator[None]:
+    """Hold the lock of an open file, waiting for it; None means that there is no lock."""
+    if descriptor is None:
+        yield
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def changed_while_read(path: str) -> StoreUnavailable:
+    """Error: a writer began while this was read without a lock."""
+    return StoreUnavailable(
+        f"a writer started (it made {path}) during a read that had no lock; what was read may be "
+        "inconsistent and is not used. Try again"
+    )
+
+
+# --- files ------------------------------------------------------------------------------------
+
+_FILE_FLAGS: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+_NAME_TAKEN: Final = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
+
+_MAX_UNSYNCED: Final = 128
+
+_NOT_FOUND: Final = (FileNotFoundError, NotADirectoryError)
+"""A path behind a symlink counts as missing, too."""
+
+
+class SafeDisk:
+    """Implementation of the disk port, beneath a folder that exists."""
+
+    def __init__(self, root: Path) -> None:
+        self._walk = FolderWalker(root)
+        self._unsynced_folders: dict[tuple[str, ...], None] = {}
+        self._unsynced_files: list[int] = []
+
+    def stat(self, path: str) -> FileStat | None:
+        """Kind, size and times of a path, without following a link; None when there is nothing."""
+        *parents, name = split_path(path)
+        try:
+            found = self._walk.stat(tuple(parents), name)
+        except _NOT_FOUND:
+            return None
+        return to_file_stat(name, found)
+
+    def list(self, folder: str) -> list[FileStat]:
+        """Entries of a folder, sorted by name."""
+        try:
+            with (
+                self._walk.folder(split_path(folder)) as descriptor,
+                os.scandir(descriptor) as entries,
+            ):
+                return sorted(stat_entries(entries), key=lambda seen: seen.name)
+        except _NOT_FOUND:
+            return []
+
+    def read(self, path: str, max_bytes: int) -> bytes | None:
+        """Content of a regular file; None when there is none, or when it is longer than
+        `max_bytes`."""
+        with self._open_regular(path, os.O_RDONLY) as descriptor:
+            if descriptor is None:
+                return None
+            data = read_up_to(descriptor, max_bytes + 1)
+            return data if len(data) <= max_bytes else None
+
+    def read_at(self, path: str, start: int, max_bytes: int) -> bytes:
+        """At most `max_bytes` of a regular file from an offset; empty when there is no such
+        file."""
+        with self._open_regular(path, os.O_RDONLY) as descriptor:
+            if descriptor is None:
+                return b""
+            os.lseek(descriptor, start, os.SEEK_SET)
+            return read_up_to(descriptor, max_bytes)
+
+    @contextmanager
+    def open(self, path: str) -> Generator[tuple[FileIO, FileStat] | None]:
+        """Open a regular file for reading, with its FileStat; None when there is none."""
+        with self._open_regular(path, os.O_RDONLY) as descriptor:
+            if descriptor is None:
+                yield None
+                return
+            with FileIO(descriptor, "rb", closefd=False) as file:
+                yield file, to_file_stat(split_path(path)[-1], os.fstat(descriptor))
+
+    @contextmanager
+    def create(self, path: str) -> Generator[FileIO]:
+        """Create a file, replacing one of that name; durable when the context ends.
+
+        Only its owner can read it: the original may not have been readable by everybody.
+        """
+        with self._walk.parent(path) as (folder, name):
+            descriptor = create_file(name, folder, 0o600)
+        with EarlyWritebackFile(descriptor, "wb") as file:
+            yield file
+            os.fsync(descriptor)
+        self.sync_later(path)
+
+    def touch(self, path: str) -> bool:
+        """Set the modification time of a regular file to now; False when there is none."""
+        with self._open_regular(path, os.O_RDONLY) as descriptor:
+            if descriptor is not None:
+                os.utime(descriptor)
+            return descriptor is not None
+
+    def tail(self, path: str) -> Tail:
+        """Find the last whole line of a file of lines."""
+        with self._open_regular(path, os.O_RDONLY) as descriptor:
+            if descriptor is None:
+                return Tail()
+            end = end_of_last_line(descriptor, os.fstat(descriptor).st_size)
+            start = end_of_last_line(descriptor, end - 1) if end else 0
+            return Tail(end, os.pread(descriptor, max(end - 1 - start, 0), start))
+
+    def write(self, path: str, data: bytes, mtime_ns: int | None = None) -> None:
+        """Create a file, replacing one of that name; its content is durable before the next
+        `replace`."""
+        with self._walk.parent(path) as (folder, name):
+            descriptor = create_file(name, folder)
+        # Many files are synced together, which takes a disk little longer than one.
+        self._unsynced_files.append(descriptor)
+        write_all(descriptor, data)
+        if mtime_ns is not None:
+            os.utime(descriptor, ns=(mtime_ns, mtime_ns))
+        if len(self._unsynced_files) >= _MAX_UNSYNCED:
+            self._sync_contents()
+
+    def append(self, path: str, offset: int, data: bytes, mtime_ns: int | None = None) -> None:
+        """Append to a file after its first `offset` bytes, durably."""
+        with self._walk.parent(path) as (folder, name):
+            flags = _FILE_FLAGS | os.O_WRONLY | os.O_CREAT
+            descriptor = os.open(name, flags, 0o644, dir_fd=folder)
+            try:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise NotRegularFile(path)
+                os.ftruncate(descriptor, offset)
+                os.lseek(descriptor, offset, os.SEEK_SET)
+                write_all(descriptor, data)
+                if mtime_ns is not None:
+                    os.utime(descriptor, ns=(mtime_ns, mtime_ns))
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        self.sync_later(path)
+
+    def open_append(self, path: str) -> Appender:
+        """Open a regular file for appending; created when there is none."""
+        with self._walk.parent(path) as (folder, name):
+            flags = _FILE_FLAGS | os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            descriptor = os.open(name, flags, 0o644, dir_fd=folder)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise NotRegularFile(path)
+        return Appender(descriptor)
+
+    def replace(self, old: str, new: str) -> None:
+        """Rename a file, replacing one of the new name; all contents are durable by then."""
+        self._sync_contents()
+        with (
+            self._walk.parent(old) as (source, old_name),
+            self._walk.parent(new) as (target, new_name),
+        ):
+            os.replace(old_name, new_name, src_dir_fd=source, dst_dir_fd=target)
+        self.sync_later(old)
+        self.sync_later(new)
+
+    def replace_if_unchanged(self, old: str, new: str, expected: object) -> bool:
+        """Rename a file to a name that is free, or under which there still is what was `expected`.
+
+        False, with nothing changed, when somebody else was faster: what they wrote is not lost.
+        """
+        self._sync_contents()
+        with (
+            self._walk.parent(old) as (source, old_name),
+            self._walk.parent(new) as (target, new_name),
+        ):
+            try:
+                if expected is None:
+                    rename_noreplace(old_name, new_name, source, target)
+                elif not replace_if_unchanged(old_name, new_name, source, target, expected):
+                    return False
+            except (FileExistsError, FileNotFoundError):
+                return False
+        self.sync_later(old)
+        self.sync_later(new)
+        return True
+
+    def move(self, old: str, new: str) -> bool:
+        """Rename a file or folder; False when the new name is taken."""
+        with (
+            self._walk.parent(old) as (source, old_name),
+            self._walk.parent(new) as (target, new_name),
+        ):
+            found = os.stat(old_name, dir_fd=source, follow_symlinks=False)
+            try:
+                if stat.S_ISDIR(found.st_mode):
+                    os.rename(old_name, new_name, src_dir_fd=source, dst_dir_fd=target)
+                else:
+                    rename_noreplace(old_name, new_name, source, target)
+            except OSError as error:
+                if error.errno in _NAME_TAKEN:
+                    return False
+                raise
+        self.sync_later(old)
+        self.sync_later(new)
+        return True
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a link."""
+        try:
+            with self._walk.parent(path) as (folder, name):
+                os.unlink(name, dir_fd=folder)
+        except FileNotFoundError:
+            return
+        self.sync_later(path)
+
+    def remove_if_unchanged(self, path: str, temporary: str, expected: object) -> bool:
+        """Remove a file that still is as `expected`; it is checked once more under a temporary
+        name.
+
+        False, and the file stays, when somebody else was faster: what they wrote is not lost.
+        """
+        with self._walk.parent(path) as (folder, name):
+            try:
+                is_removed = remove_if_unchanged(name, split_path(temporary)[-1], folder, expected)
+            except (FileExistsError, FileNotFoundError):
+                return False
+        self.sync_later(path)
+        return is_removed
+
+    def remove_folder(self, path: str) -> bool:
+        """Remove a folder; False when it is not empty."""
+        try:
+            with self._walk.parent(path) as (folder, name):
+                os.rmdir(name, dir_fd=folder)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            if error.errno in _NAME_TAKEN:
+                return False
+            raise
+        self.sync_later(path)
+        return True
+
+    def make_folder(self, path: str) -> None:
+        """Create a folder and its parents."""
+        try:
+            self._make_folder(path)
+        except FileNotFoundError:
+            self.make_folder(path.rpartition("/")[0])
+            self._make_folder(path)
+
+    def _make_folder(self, path: str) -> None:
+        with self._walk.parent(path) as (folder, name):
+            try:
+                os.mkdir(name, 0o755, dir_fd=folder)
+            except FileExistsError:
+                os.close(open_folder(name, folder, split_path(path)))
+                return
+        self.sync_later(path)
+
+    def make_folders(self, path: str, names: Iterable[str]) -> None:
+        """Create folders within one; their names need not survive a power cut."""
+        with self._walk.folder(split_path(path)) as folder:
+            for name in names:
+                try:
+                    os.mkdir(name, 0o755, dir_fd=folder)
+                except FileExistsError:
+                    os.close(open_folder(name, folder, (*split_path(path), name)))
+
+    def sync_later(self, path: str) -> None:
+        """Make this name durable at the next `sync`."""
+        self._unsynced_folders[split_path(path)[:-1]] = None
+
+    def sync(self) -> None:
+        """Make every changed name durable, and close cached folders."""
+        try:
+            self._sync_contents()
+            pending = list(self._unsynced_folders)
+            for start in range(0, len(pending), _MAX_UNSYNCED):
+                self._sync_folders(pending[start : start + _MAX_UNSYNCED])
+            self._unsynced_folders.clear()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close cached folders, and files whose sync is pending but not needed any more."""
+        self._walk.close()
+        while self._unsynced_files:
+            os.close(self._unsynced_files.pop())
+
+    def _sync_contents(self) -> None:
+        if self._unsynced_files:
+            fsync_all(self._unsynced_files)
+            while self._unsynced_files:
+                os.close(self._unsynced_files.pop())
+
+    def _sync_folders(self, folders: Iterable[tuple[str, ...]]) -> None:
+        with ExitStack() as opened:
+            descriptors = list[int]()
+            for parts in folders:
+                try:
+                    with self._walk.folder(parts) as folder:
+                        descriptors.append(os.dup(folder))
+                except _NOT_FOUND:
+                    continue  # moved or removed since: its parent is synced too
+                opened.callback(os.close, descriptors[-1])
+            fsync_all(descriptors)
+
+    @contextmanager
+    def lock(self, path: str) -> Generator[None]:
+        """Hold an exclusive lock, waiting for it; the lock file is never removed.
+
+        Cached folders are closed at the end: later these names may belong to other folders.
+        """
+        try:
+            with self.lock_nested(path):
+                yield
+        finally:
+            self.close()
+
+    @contextmanager
+    def lock_nested(self, path: str) -> Generator[None]:
+        """Hold a lock for a moment within a longer operation: cached folders stay open."""
+        with self._walk.parent(path) as (folder, name):
+            descriptor = open_lock(name, folder)
+        with hold_flock(descriptor):
+            yield
+
+    @contextmanager
+    def lock_to_read(self, path: str) -> Generator[None]:
+        """Like `lock`, for readers: on a read-only disk it goes without a lock file."""
+        with self._walk.parent(path) as (folder, name):
+            descriptor = open_lock(name, folder, reads_only=True)
+        try:
+            with hold_flock(descriptor):
+                yield
+            if descriptor is None and self.stat(path) is not None:
+                raise changed_while_read(path)
+        finally:
+            self.close()
+
+    @contextmanager
+    def _open_regular(self, path: str, flags: int) -> Generator[int | None]:
+        """Open a regular file; None when there is none."""
+        descriptor: int | None = None
+        try:
+            with self._walk.parent(path) as (folder, name):
+                descriptor = os.open(name, _FILE_FLAGS | flags, dir_fd=folder)
+        except _NOT_FOUND:
+            pass
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENXIO):
+                raise
+        try:
+            regular = descriptor is not None and stat.S_ISREG(os.fstat(descriptor).st_mode)
+            yield descriptor if regular else None
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
