@@ -45,7 +45,7 @@ from tests.requirements import proves
 LATE = NOW + HOUR
 LOW = Actor("agent", "low")
 FORBIDDEN_REASON = "forbidden goal: it comes with the words 'delete production'"
-TIMED_OUT = ["IntentCompleted", "IntentFedBack"]
+TIMED_OUT = ["IntentCompleted", "IntentFeedbackApplied"]
 
 
 def claimed_by_alice(*names: str, **more: Any) -> World:

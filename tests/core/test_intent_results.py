@@ -77,7 +77,7 @@ def test_successful_result_satisfies_intent_and_is_counted() -> None:
         "TaskTransitioned",
         "IntentCompleted",
         "AgentRated",
-        "IntentFedBack",
+        "IntentFeedbackApplied",
         "IntentSatisfied",
     ]
     intent, known = world.intents["i"], standing_of(world, "alice")
@@ -95,7 +95,7 @@ def test_successful_result_satisfies_intent_and_is_counted() -> None:
 def test_self_delegated_result_gives_no_feedback(result: ReceiveResult) -> None:
     world = delegated_to_alice(actor=ALICE)
     decision = world.do(ALICE, result)
-    assert "IntentFedBack" not in event_names(decision)
+    assert "IntentFeedbackApplied" not in event_names(decision)
     known = standing_of(world, "alice")
     assert (known.successes, known.failures, known.recent, known.open) == (0, 0, "", 0)
     if result is FAILED:  # the next candidate is another agent: its result counts
@@ -148,7 +148,7 @@ def test_failure_goes_to_next_candidate_and_finally_to_deadletter() -> None:
     decision = world.do(ALICE, FAILED, NOW + 5)
     assert event_names(decision, "intent:") == [
         "IntentCompleted",
-        "IntentFedBack",
+        "IntentFeedbackApplied",
         "IntentProposed",
         "IntentApproved",
         "IntentDispatched",
@@ -674,7 +674,7 @@ def test_second_attempt_may_deliver_same_result(result: ReceiveResult) -> None:
     world.do(ALICE, ClaimTask("i", "alice"))
     second = replace(ATTEMPT, fence=2)
     decision = world.do(second, result)
-    assert "IntentFedBack" in event_names(decision)
+    assert "IntentFeedbackApplied" in event_names(decision)
     assert world.intents["i"].closed[-1].id == "i.2"
     assert len(standing_of(world, "alice").recent) == 2
     assert world.do(second, result).receipt.before

@@ -72,7 +72,11 @@ def test_claim_adds_no_intent_event() -> None:
 @proves("CCOS-FEEDBACK")
 def test_report_done_in_another_dialect_satisfies_intent() -> None:
     world = claimed_by_alice()
-    assert report_by_alice(world, "done") == ["IntentCompleted", "IntentFedBack", "IntentSatisfied"]
+    assert report_by_alice(world, "done") == [
+        "IntentCompleted",
+        "IntentFeedbackApplied",
+        "IntentSatisfied",
+    ]
     assert standing_of(world, "alice").recent == "1"
 
 
@@ -178,7 +182,7 @@ def test_blocked_report_needs_follow_up_until_task_is_ready() -> None:
     world = claimed_by_alice()
     assert report_by_alice(world, "blocked", "") == [
         "IntentCompleted",
-        "IntentFedBack",
+        "IntentFeedbackApplied",
         "IntentNeedsFollowUp",
     ]
     assert world.intents["i"].reasons == ("its task is blocked",)

@@ -20,16 +20,16 @@ CODES = frozenset(code for code in REFUSALS if code.endswith("_not_found"))
 SENTENCES: dict[str, Callable[..., Refusal]] = {
     name: made
     for name, made in inspect.getmembers(not_found, inspect.isfunction)
-    if made.__module__ == not_found.__name__
+    if made.__module__ == not_found.__name__ and name != "linked_task"
 }
-BEGIN_WITH_EXISTING_NAME = {"token", "task_then", "intent_of", "reservations_of"}
+BEGIN_WITH_EXISTING_NAME = {"token", "task_at_position", "intent_of", "reservations_of"}
 """Sentences that begin with a name that exists."""
 _COMMAND = re.compile(r"`dragoman ([a-z]+)(?: ([a-z]+))?")
 
 
 def refusal_of(name: str, missing_name: str) -> Refusal:
     build = SENTENCES[name]
-    more = {"token": ("t-1",), "task_then": (7,)}.get(name, ())
+    more = {"token": ("t-1",), "task_at_position": (7,)}.get(name, ())
     return build(missing_name, *more)
 
 
@@ -67,4 +67,4 @@ def test_hostile_name_is_quoted_and_shortened(name: str) -> None:
 def test_not_found_refusals_are_built_in_one_module() -> None:
     second = re.compile(rf'(?:Refusal|Fault)\(\s*"(?:{"|".join(CODES)})"')
     files = [file for file in SOURCE.rglob("*.py") if second.search(file.read_text())]
-    assert files == [SOURCE / "core" / "missing.py"]
+    assert files == [SOURCE / "core" / "not_found.py"]

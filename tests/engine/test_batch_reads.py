@@ -63,9 +63,9 @@ def test_batch_reads_all_named_streams_in_bulk(lab: Lab) -> None:
         *(fresh.request(HUMAN, CreateTask("u", f"U{n}")) for n in range(25)),
     )
     fresh.engine.close()
-    verbs = [verb for verb, _ in lab.store.calls if verb != "new_stream"]
-    assert sorted(set(verbs)) == ["last_number", "named", "streams", "write"]
-    assert verbs.count("named") == 1
+    verbs = [verb for verb, _ in lab.store.calls if verb != "new_stream_number"]
+    assert sorted(set(verbs)) == ["find_aliases", "last_number", "streams", "write"]
+    assert verbs.count("find_aliases") == 1
 
 
 @proves("STORE-CACHE")
@@ -81,7 +81,7 @@ def test_batch_reads_streams_to_be_created_in_bulk(lab: Lab) -> None:
         verbs = [verb for verb, _ in lab.store.calls]
         return [assert_accepted(one).subject_id for one in done], verbs.count(
             "streams"
-        ) + verbs.count("named")
+        ) + verbs.count("find_aliases")
 
     letter, goal = PostMail(("bob",), "lunch?", "x"), DelegateIntent("python", candidates=found)
     assert run_and_count(ALICE, *((letter,),) * 3)[1] == 1

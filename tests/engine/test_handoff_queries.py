@@ -485,7 +485,7 @@ def test_teamspace_with_members_is_closed_to_others() -> None:
         (Actor("coordinator", "carol"), {"red", "blue"}),
     ):
         assert hidden_teamspaces(teams, actor) == closed, actor
-    assert ids(lab, closed=hidden_teamspaces(teams, BOB)) == ["h2", "h1"]
+    assert ids(lab, hidden_teamspaces=hidden_teamspaces(teams, BOB)) == ["h2", "h1"]
     assert isinstance(find_handoff(lab.store, "h3", "bob", {"red"}), Refusal)
     named = [is_member(teams, "red", name) for name in ("alice", "carl", "bob")]
     assert named == [True, True, False]

@@ -43,7 +43,7 @@ def test_repeat_returns_the_first_answer_and_adds_nothing(lab: Lab, command: Any
         again = assert_accepted(lab.ask(ALICE, command, key="k"))
         assert again == Committed(first.receipts, repeated=True)
         after = lab.store.picture()
-        for table in ("entries", "names", "answers", "last_numbers"):
+        for table in ("entries", "aliases", "answers", "daily_numbers"):
             assert after[table] == before[table]
     assert not first.repeated
 

@@ -476,14 +476,14 @@ TAMPERED_ROWS: dict[str, tuple[Callable[[Ledger], Any], str]] = {
     "no state": (lambda store: store.row(STREAM, state=b""), "stored state differs"),
     "invalid state": (lambda store: store.row(STREAM, state=b"{}"), "state differs"),
     "in a ready queue": (
-        lambda store: store.row(STREAM, shelf=IndexRow("ready", "", 2, 1)),
+        lambda store: store.row(STREAM, index=IndexRow("ready", "", 2, 1)),
         "indexes differ",
     ),
     "another owner": (
-        lambda store: store.row(STREAM, shelf=IndexRow("blocked", owner="mallory")),
+        lambda store: store.row(STREAM, index=IndexRow("blocked", owner="mallory")),
         "indexes differ",
     ),
-    "not indexed": (lambda store: store.row(STREAM, shelf=IndexRow()), "indexes differ"),
+    "not indexed": (lambda store: store.row(STREAM, index=IndexRow()), "indexes differ"),
     "foreign lease": (
         lambda store: store.row(STREAM, lease=Lease("mallory", 2, 1, 1, 1)),
         "lease does not belong",
@@ -593,16 +593,16 @@ def test_delayed_task_may_be_queued_or_not_yet() -> None:
         (IndexRow("ready", None, 2, born, 0), False),
         (IndexRow("ready", None, 2, born, resting.not_before), False),
     ):
-        store.row("task:T", shelf=shelf)
+        store.row("task:T", index=shelf)
         assert (findings(store) == []) is sound
 
 
 @proves("VERIFY-VIEWS", "STORE-REFOLD")
 def test_state_of_an_old_fold_may_differ_but_not_be_missing_or_misplaced() -> None:
-    older = copy_ledger().row(STREAM, fold=FOLD_VERSION - 1, state=b"as older rules had it")
+    older = copy_ledger().row(STREAM, fold_version=FOLD_VERSION - 1, state=b"as older rules had it")
     assert findings(older) == []
-    for fields in ({"state": b""}, {"shelf": IndexRow()}):
-        assert findings(copy_ledger().row(STREAM, fold=FOLD_VERSION - 1, **fields)) != []
+    for fields in ({"state": b""}, {"index": IndexRow()}):
+        assert findings(copy_ledger().row(STREAM, fold_version=FOLD_VERSION - 1, **fields)) != []
 
 
 class BusyStore(OpenStore):

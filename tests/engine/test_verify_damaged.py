@@ -142,6 +142,6 @@ def test_streams_are_counted_where_rows_are_readable(
 @proves("VERIFY-FOLD")
 @pytest.mark.parametrize("fold", [FOLD_VERSION + 1, 99, 0, -1])
 def test_state_of_unknown_fold_rules_is_found(fold: int) -> None:
-    (found,) = check_stored_states(copy_ledger().row(STREAM, fold=fold), no_progress)
+    (found,) = check_stored_states(copy_ledger().row(STREAM, fold_version=fold), no_progress)
 
     assert (found.stream, f"fold version {fold}" in found.problem) == (STREAM, True)

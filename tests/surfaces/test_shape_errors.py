@@ -216,7 +216,7 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
     (
         turns,
         {"task_id": "x", "cursor": "x"},
-        "cursor: it must be the cursor of the page",
+        "cursor: it must be the cursor of the previous page",
     ),
     (
         _acp,

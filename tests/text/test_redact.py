@@ -686,7 +686,7 @@ _MEASURED = (
     (LinearRegex, "search", _cost_up_to_match),
     (LinearRegex, "match", _cost_up_to_match),
     (LinearRegex, "finditer", _cost_of_whole_text),
-    (AnyRegex, "is_in", _cost_of_whole_text),
+    (AnyRegex, "matches", _cost_of_whole_text),
 )
 WITH_BREAKABLE_VALUES = Redactor(
     [

@@ -100,9 +100,9 @@ GOOD = {"inner": {"count": 1}}
         ({"tier": 9}, "it must be one of: T0, T1", "tier"),
         ({"version": 2}, "it must be 1, not 2", "version"),
         ({"version": "1"}, "it must be 1", "version"),
-        ({"priority": "c"}, "'c' is not one of: a, b", "either"),
+        ({"priority": "c"}, "'c' is not one of: a, b", "priority"),
         ({"outcome": "c"}, "'c' is not one of: a, b", "outcome"),
-        ({"priority": []}, "it must be a whole number or a text, not a list", "either"),
+        ({"priority": []}, "it must be a whole number or a text, not a list", "priority"),
         ({"kind": {"type": "cow"}}, "'cow' is not one of: cat, dog", "kind.type"),
         ({"kind": {"type": "cat", "way": "up"}}, "'up' is not one of: in, out", "kind.way"),
         (

@@ -63,7 +63,7 @@ LISTS: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
 
 INDEX_ROWS: dict[type[Any], Callable[[Any], IndexRow]] = {
     Mail: lambda mail: IndexRow(deadline=mail.deadline),
-    Handoff: lambda handoff: IndexRow(deadline=handoff.deadline),
+    Handoff: lambda handoff: IndexRow(deadline=handoff.escalation_due_at),
     Intent: lambda intent: IndexRow(deadline=intent.deadline),
 }
 """State -> its index row, where that does not depend on the time; a task's does."""

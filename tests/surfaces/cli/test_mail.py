@@ -86,7 +86,9 @@ def test_repeated_type_in_a_reply_is_a_warning(dragoman: Console) -> None:
     sent = send(dragoman, *PROGRESS)
     thanks = ("--reply-to", sent, "--subject", "Re: [ol-1] PROGRESS", "--body", "Good.")
     result = dragoman("mail", "send", "--as", "boss", *thanks)
-    assert "warning: it repeats the type of the letter that it replies to" in result.out
+    assert (
+        "warning: a reply that repeats the type of its letter is delivered as a plain" in result.out
+    )
     assert message_ids(dragoman, "inbox", "--as", "ada", "--type", "PROGRESS") == []
 
 

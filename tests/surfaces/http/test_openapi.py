@@ -234,7 +234,7 @@ def test_every_operation_has_a_summary() -> None:
 def test_patterns_of_names_are_published() -> None:
     document = _document()
     schemas, paths = document["components"]["schemas"], document["paths"]
-    tool_fields = schemas["CompleteTask"]["properties"]
+    tool_fields = schemas["CompleteTaskArguments"]["properties"]
     ids = ("TASK-2026-02-09-057", "TASK-2026-02-09-N0RcQ0bF")
     assert all(re.fullmatch(tool_fields["taskId"]["pattern"], name) for name in ids)
     assert not re.fullmatch(tool_fields["taskId"]["pattern"], "TASK-1")

@@ -35,7 +35,7 @@ class CountingApp(HttpApp):
     """Application of a server that counts the body messages sent by its coroutines."""
 
     def __init__(self, app: HttpApp, *, has_writers: bool = True) -> None:
-        self.office = app.context
+        self.context = app.context
         self._app = app
         self._has_writers = has_writers
         self.sent = 0

@@ -55,7 +55,7 @@ class TrustingApp:
 
     def __init__(self, app: HttpApp) -> None:
         self._app = app
-        self.office = app.context
+        self.context = app.context
         self.close = app.close
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

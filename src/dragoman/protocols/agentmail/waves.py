@@ -168,7 +168,7 @@ def _reservation_operations() -> Iterator[Operation]:
         reply=lambda _, __, accepted: {"until": to_rfc3339(accepted.receipts[0].expires_at)},
         roles=MAY_WRITE,
         field_names=same_field_names(ReservationRenewal),
-        summary="Renew reservations, counted from now; a reservation never gets shorter.",
+        summary="Renew reservations, counted from now; none gets shorter.",
     )
     yield Operation(
         name="reserve.release",

@@ -185,7 +185,7 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         # A turn may have megabytes: masking it must not block the event loop.
         gather=lambda sent, _actor, _facts: translate.turn_commands(sent, choices),
         hub_only=True,
-        redaction_warnings=lambda sent: sent.masked,
+        redaction_warnings=lambda sent: sent.masking_notes,
         reply=_recorded_reply,
         roles=MAY_WRITE,
         check_identity=_check_role,
@@ -202,7 +202,7 @@ def _operations(choices: Choices) -> Iterator[Operation]:
             sent, actor.name, choices, carry_overs
         ),
         hub_only=True,
-        redaction_warnings=lambda sent: sent.masked,
+        redaction_warnings=lambda sent: sent.masking_notes,
         carry_over=lambda sent: sent.carry_overs[0] if sent.carry_overs else None,
         effect=lambda sent, _actor, _facts: translate.transition_commands(sent, choices),
         needs_lookup=_is_large,

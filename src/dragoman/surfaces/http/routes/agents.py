@@ -21,7 +21,7 @@ from dragoman.surfaces.http.endpoint import Body, Endpoint, Query
 from dragoman.surfaces.http.parameters import Limit
 
 
-class AgentsQuery(Query, frozen=True):
+class AgentFilter(Query, frozen=True):
     """Filters for a list of agents."""
 
     role: Annotated[Role, Meta(description="Only in this role.")] | UnsetType = UNSET
@@ -61,7 +61,7 @@ class AgentPage(Struct, frozen=True):
 
 async def list_agents_page(call: Call) -> AgentPage:
     """List a page of agents."""
-    query: AgentsQuery = call.query
+    query: AgentFilter = call.query
     if query.speaks:
         call.context.find_dialect(query.speaks, "speaks")
     found = await call.context.read(_find_agents, query, call.now)
@@ -73,7 +73,7 @@ async def list_agents_page(call: Call) -> AgentPage:
     )
 
 
-def _find_agents(store: Store, query: AgentsQuery, now: int) -> list[AgentRecord]:
+def _find_agents(store: Store, query: AgentFilter, now: int) -> list[AgentRecord]:
     """Read the matching agents: at least one more than fits on the page, if there is one."""
     found, after = list[AgentRecord](), query.after
     while len(found) <= query.limit and (batch := list_agents(store, after)):
@@ -82,7 +82,7 @@ def _find_agents(store: Store, query: AgentsQuery, now: int) -> list[AgentRecord
     return found
 
 
-def _matches(record: AgentRecord, query: AgentsQuery, now: int) -> bool:
+def _matches(record: AgentRecord, query: AgentFilter, now: int) -> bool:
     return (
         query.role in (UNSET, record.role)
         and (not query.speaks or query.speaks in record.speaks)
@@ -179,7 +179,7 @@ def _action_endpoint(
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/v1/agents", "List agents", list_agents_page, AgentPage, query=AgentsQuery),
+    Endpoint("GET", "/v1/agents", "List agents", list_agents_page, AgentPage, query=AgentFilter),
     Endpoint("GET", "/v1/agents/{name}", "Show an agent", show_agent, ShownAgent),
     *(_action_endpoint(name, *action) for name, action in _AGENT_ACTIONS.items()),
 )
