@@ -52,8 +52,8 @@ def ours_per_second(store: Store, seconds: float) -> float:
     with open_hub(store) as hub:
         while perf_counter() < begun + seconds:
             made = CreateTask("a task of ordinary length", ready=True, review_required=False)
-            task = hub.do(_PERSON, made, key=new_id()).receipts[0].task
-            hub.do(_AGENT, ClaimTask(task, agent=_AGENT.name), key=new_id())
-            hub.do(_AGENT, ReportOutcome(task, outcome="done", apply=True), key=new_id())
+            task = hub.submit(_PERSON, made, key=new_id()).receipts[0].task
+            hub.submit(_AGENT, ClaimTask(task, agent=_AGENT.name), key=new_id())
+            hub.submit(_AGENT, ReportOutcome(task, outcome="done", apply=True), key=new_id())
             done += 1
     return done / (perf_counter() - begun)

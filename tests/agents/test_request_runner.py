@@ -187,7 +187,7 @@ def test_result_for_another_intent_is_recorded_as_an_anomaly(tmp_path: Path) -> 
             (anomaly,) = call_operation(hub, "ccos.actions", intent_id="i-1", type="Anomaly")[
                 "actions"
             ]
-            assert "i-1 was asked for" in anomaly["details"]["reason"]
+            assert "this attempt works on i-1" in anomaly["details"]["reason"]
 
     run(scenario())
 

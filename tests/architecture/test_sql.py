@@ -18,7 +18,7 @@ _STATEMENT = re.compile(
 _CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 
 ALLOWED = {
-    "store/postgres/connect.py": "', '.join([*calls, _LASTING])",
+    "store/postgres/connect.py": "', '.join([*calls, _DURABLE_COMMITS])",
 }
 """File -> interpolated expression: calls of functions by the names that stand in the file."""
 

@@ -336,7 +336,7 @@ def test_restore_into_concurrently_created_store_leaves_nothing(
 
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", racing_fsync)
-        with pytest.raises(TargetTaken, match="is there by now"):
+        with pytest.raises(TargetTaken, match="exists by now"):
             restore_backup(backup, data, f"sqlite:///{far}", no_progress)
 
     assert list(data.parent.iterdir()) == []

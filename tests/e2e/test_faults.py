@@ -23,22 +23,22 @@ NOBODY_UID = 65_534
 
 NOBODY_PROGRAM = dedent("""
     import os, sys
-    from dragoman.bootstrap.cli_wiring import HOUSE
+    from dragoman.bootstrap.cli_wiring import CLI_WIRING
     from dragoman.surfaces.cli.app import main
-    from dragoman.surfaces.cli.commands import FILES, GROUPS, verbs_of
+    from dragoman.surfaces.cli.commands import GROUPS, TOP_LEVEL, load_commands
     import dragoman.bootstrap.stores, dragoman.bootstrap.data_directory
     import dragoman.bootstrap.verify_workers
     import dragoman.engine.verify, dragoman.store.sqlite, dragoman.system.hub_lock
     import dragoman.bootstrap.archives, dragoman.files.archives.backup, dragoman.surfaces.http
 
-    for file in (*FILES, *(file for group in GROUPS.values() for file in group.files)):
-        verbs_of(file)
+    for module in (*TOP_LEVEL, *(name for group in GROUPS.values() for name in group.modules)):
+        load_commands(module)
     # Everything is loaded by now: the one who works below may not be able to read our files.
     if os.getuid() == 0:
         os.setgroups([])
         os.setresgid({nobody}, {nobody}, {nobody})
         os.setresuid({nobody}, {nobody}, {nobody})
-    sys.exit(main(HOUSE, sys.argv[1:], sys.stdout, sys.stderr, lambda: False))
+    sys.exit(main(CLI_WIRING, sys.argv[1:], sys.stdout, sys.stderr, lambda: False))
 """).format(nobody=NOBODY_UID)
 """The program for a user bound by file permissions, even if tests run as root."""
 

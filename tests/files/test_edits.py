@@ -510,7 +510,7 @@ class SavingDisk(CrashingDisk):
         super().__init__(SafeDisk(path.parents[2]), 0)
         self._path = path
 
-    def discard(self, path: str, aside: str, seen: FileInfo) -> bool:
+    def remove_if_unchanged(self, path: str, aside: str, seen: FileInfo) -> bool:
         if not self.operations_left and path.endswith(
             f"{self._path.parent.name}/{self._path.name}"
         ):
@@ -556,7 +556,7 @@ class KilledDuringDiscard(CrashingDisk):
 
     changing = ()
 
-    def discard(self, path: str, aside: str, seen: FileInfo) -> bool:
+    def remove_if_unchanged(self, path: str, aside: str, seen: FileInfo) -> bool:
         del seen
         self._disk.move(path, aside)
         raise Killed

@@ -110,7 +110,7 @@ def test_import_reproduces_exported_directory(tmp_path: Path) -> None:
     assert findings(store) == []
     mine, theirs = lab.store.picture(), store.picture()
     assert read_rows(store) == read_rows(lab.store)
-    for table in ("names", "last_numbers"):
+    for table in ("aliases", "daily_numbers"):
         assert theirs[table] == mine[table]
     assert theirs["answers"] == {}
     draft = lab.target / "tasks" / "in-progress" / task / "work" / "draft.bin"
@@ -167,7 +167,7 @@ def test_import_into_another_kind_of_store(tmp_path: Path) -> None:
 def test_export_splits_entries_into_members(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.files.archives.tar_archive.IN_ONE_MEMBER", 2)
+    monkeypatch.setattr("dragoman.files.archives.tar_archive.ENTRIES_PER_MEMBER", 2)
     lab = ExportLab(tmp_path)
     lab.fill()
     manifest = lab.export()
@@ -616,9 +616,8 @@ def test_import_into_current_directory_is_refused(
 def test_long_files_and_entries_are_copied_in_chunks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.files.archives.tar_archive.PIECE", 7)
-    monkeypatch.setattr("dragoman.files.archives.tar_archive.PIECE", 5)
-    monkeypatch.setattr("dragoman.files.archives.tar_archive.BYTES_IN_ONE_MEMBER", 1_000)
+    monkeypatch.setattr("dragoman.files.archives.tar_archive.CHUNK_BYTES", 7)
+    monkeypatch.setattr("dragoman.files.archives.tar_archive.BYTES_PER_MEMBER", 1_000)
     lab = ExportLab(tmp_path)
     task = lab.fill()
     (lab.data / "tasks" / "in-progress" / task / "work" / "empty").write_bytes(b"")
@@ -645,7 +644,7 @@ def test_sparse_or_oversized_member_is_refused(
         tar.addfile(info)
     with pytest.raises(BadArchive, match="plain files"):
         lab.run_import(holes)
-    monkeypatch.setattr("dragoman.files.archives.tar_archive.MOST_AT_ONCE", 10)
+    monkeypatch.setattr("dragoman.files.archives.tar_archive.MAX_WHOLE_BYTES", 10)
     with pytest.raises(BadArchive, match="it is longer than 10 bytes"):
         lab.run_import()
     assert lab.is_target_untouched()

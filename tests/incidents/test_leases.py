@@ -42,15 +42,15 @@ from dragoman.core.command_table import ReserveFiles
 from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.ids import new_id
 from tests.crash.stale_writes import ADA
 from tests.crash.scenario import START
 data = Path(sys.argv[1])
 lock = HubLock.acquire(data, "the first hub")
-hub = Hub(Engine(SqliteStore.open(data / "hub.db", new_id), HandClock(START), bytes(32)), new_id)
-hub.do(ADA, ReserveFiles(("src/**",), ttl_ms=3_600_000))
+hub = Hub(Engine(SqliteStore.open(data / "hub.db", new_id), ManualClock(START), bytes(32)), new_id)
+hub.submit(ADA, ReserveFiles(("src/**",), ttl_ms=3_600_000))
 print("held", flush=True)
 sys.stdin.readline()
 """
@@ -64,17 +64,17 @@ from dragoman.core.errors import Refusal
 from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import HandClock
+from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id
 from tests.crash.scenario import START
 store = SqliteStore.open(Path(sys.argv[1]), new_id)
-hub = Hub(Engine(store, HandClock(START), bytes(32)), new_id)
+hub = Hub(Engine(store, ManualClock(START), bytes(32)), new_id)
 agent, won = Actor("agent", sys.argv[2]), []
 print("there", flush=True)
 sys.stdin.readline()
 for number in range(40):
-    asked = hub.request(agent, ClaimTask(f"t{number}", agent=agent.name))
-    if not isinstance(hub.engine.handle_now(asked), Refusal):
+    request = hub.make_request(agent, ClaimTask(f"t{number}", agent=agent.name))
+    if not isinstance(hub.engine.handle_now(request), Refusal):
         won.append(f"t{number}")
 hub.close()
 print(*won, flush=True)

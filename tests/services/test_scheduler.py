@@ -104,15 +104,15 @@ def test_service_failure_is_reported_until_the_service_recovers() -> None:
 @proves("HUB-TROUBLE")
 def test_partial_failure_of_a_service_is_reported() -> None:
     class LaggingService(ServiceStub):
-        undone = HealthProblem("one file lags", is_partial=True)
+        last_problem = HealthProblem("one file lags", is_partial=True)
 
     service = LaggingService("one")
     scheduler = Scheduler([service_worker(service, rest=0.01)])
     scheduler.start()
     service.runs.get(timeout=TIMEOUT)
     service.runs.get(timeout=TIMEOUT)
-    assert scheduler.health() == {"one": service.undone}
-    service.undone = HEALTHY
+    assert scheduler.health() == {"one": service.last_problem}
+    service.last_problem = HEALTHY
     service.runs.get(timeout=TIMEOUT)
     service.runs.get(timeout=TIMEOUT)
     scheduler.stop(TIMEOUT)

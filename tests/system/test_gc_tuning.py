@@ -7,13 +7,13 @@ from tests.requirements import proves
 
 _PROGRAM = """
 import gc
-from dragoman.system.process_tuning import leave_what_is_there, look_seldom
+from dragoman.system.process_tuning import freeze_gc, tune_gc
 
-look_seldom()
+tune_gc()
 ring = []
 ring.append(ring)
 del ring
-leave_what_is_there()
+freeze_gc()
 print(gc.get_threshold()[0] > 10_000, gc.get_freeze_count() > 1_000, gc.collect())
 """
 

@@ -38,10 +38,10 @@ X25519 = X25519PrivateKey.from_private_bytes(bytes(32))
 RACER = """
 import sys
 from pathlib import Path
-from dragoman.system.keys import load_or_create
+from dragoman.system.keys import load_or_create_keys
 print("there", flush=True)
 sys.stdin.readline()
-key = load_or_create(Path(sys.argv[1]))
+key = load_or_create_keys(Path(sys.argv[1]))
 print(key.id, key.secret.hex(), flush=True)
 """
 

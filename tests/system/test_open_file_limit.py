@@ -9,9 +9,9 @@ from tests.requirements import proves
 
 _PROGRAM = """
 import resource
-from dragoman.system.process_tuning import raise_limit
+from dragoman.system.process_tuning import raise_open_file_limit
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-print(raise_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
+print(raise_open_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
 

@@ -236,15 +236,15 @@ def test_file_is_read_in_chunks(root: Path) -> None:
 FEW_FILES = """
 import resource, sys
 from pathlib import Path
-from dragoman.system.safe_fs import Beneath
+from dragoman.system.safe_fs import SafeDisk
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-disk = Beneath(Path(sys.argv[1]))
+disk = SafeDisk(Path(sys.argv[1]))
 for number in range(1_000):
     disk.make_folder(f"runs/{number}")
     disk.write(f"runs/{number}/.run.json.next", b"x")
     disk.replace(f"runs/{number}/.run.json.next", f"runs/{number}/run.json")
-    assert disk.look(f"runs/{number}/run.json")
-disk.settle()
+    assert disk.stat(f"runs/{number}/run.json")
+disk.sync()
 print("done")
 """
 

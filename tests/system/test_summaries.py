@@ -82,6 +82,6 @@ def test_one_thread_is_summarized_at_a_time(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(model, b"[]")
         with gate.open("w") as writer:  # which blocks until the program reads
-            assert "at another thread" in model(b"[]").trouble
+            assert "with another thread" in model(b"[]").trouble
             writer.write("at last")
         assert first.result() == ModelSummary("at last")

@@ -190,12 +190,12 @@ class FaultyArtifactStore:
         self.bytes = 0
         self.read_paths: list[str] = []
 
-    def size(self, teamspace: str, path: str) -> int | ArtifactMismatch:
+    def file_size(self, teamspace: str, path: str) -> int | ArtifactMismatch:
         """Return the size, or the fault."""
         del teamspace, path
         return ArtifactMismatch(self.fault, "input/output error") if self.fault else self.bytes
 
-    def take(
+    def store_file(
         self, teamspace: str, path: str, expected: ExpectedArtifact
     ) -> StoredArtifact | ArtifactMismatch:
         """Record the path and return its copy, or the fault."""
@@ -205,7 +205,7 @@ class FaultyArtifactStore:
             return ArtifactMismatch(self.fault, "input/output error")
         return StoredArtifact(expected.sha256 or "0" * 64, self.bytes)
 
-    def check(self, sha256: str) -> ArtifactMismatch | None:
+    def verify_copy(self, sha256: str) -> ArtifactMismatch | None:
         """Return the fault, if one is set."""
         del sha256
         return ArtifactMismatch(self.fault, "the copy was changed") if self.fault else None
@@ -333,7 +333,7 @@ def test_cycle_that_arose_after_the_gate_check_rejects_the_handoff(hub: AcpHub) 
 def test_artifacts_of_a_package_have_a_total_size_limit(tmp_path: Path) -> None:
     store = FaultyArtifactStore("")
     store.bytes = 10
-    hub = AcpHub(tmp_path, artifacts=store, artifacts_bytes=29)
+    hub = AcpHub(tmp_path, artifacts=store, max_artifact_bytes=29)
     three = [artifact(f"a-{n}", f"{n}.txt") for n in range(3)]
     reply = expect_rejection(hub, *three)
     assert reply["error"]["code"] == "policy_violation"
@@ -360,7 +360,7 @@ SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 @proves("ACP-SECRETS")
 def test_package_with_a_secret_is_refused_with_its_path(tmp_path: Path) -> None:
     redaction = RequestRedactor(Redactor(key=b"k" * 32))
-    hub = AcpHub(tmp_path, secret_in=redaction.check_document)
+    hub = AcpHub(tmp_path, find_secret=redaction.check_document)
     arguments = offer(context={"summary": "Log in with it.", "assumptions": [f"token {SECRET}"]})
     reply = hub.reply(arguments, ALICE)
     assert reply["error"]["code"] == "policy_violation"
@@ -368,7 +368,7 @@ def test_package_with_a_secret_is_refused_with_its_path(tmp_path: Path) -> None:
     assert SECRET not in str(reply)
     later = AcpHub(tmp_path / "later")
     id = later.reply(arguments, ALICE)["handoff_id"]
-    strict = AcpHub(tmp_path / "strict", later.lab, secret_in=redaction.check_document)
+    strict = AcpHub(tmp_path / "strict", later.lab, find_secret=redaction.check_document)
     assert strict.act("accept", id, BOB)["error"]["code"] == "policy_violation"
 
 
@@ -409,7 +409,7 @@ def test_artifact_may_be_added_between_offer_and_accept(hub: AcpHub) -> None:
 
 @proves("ACP-FORESEEN")
 def test_offer_warns_about_the_total_size_of_artifacts(tmp_path: Path) -> None:
-    hub = AcpHub(tmp_path, artifacts_bytes=10)
+    hub = AcpHub(tmp_path, max_artifact_bytes=10)
     hub.write_artifact("a.txt", "x" * 6)
     hub.write_artifact("b.txt", "x" * 6)
     files = [artifact("a", "a.txt"), artifact("b", "b.txt")]
@@ -419,7 +419,7 @@ def test_offer_warns_about_the_total_size_of_artifacts(tmp_path: Path) -> None:
 
 @proves("ACP-FINAL-ARTIFACTS")
 def test_complete_warns_about_invalid_final_artifacts(tmp_path: Path) -> None:
-    hub = AcpHub(tmp_path, artifacts_bytes=20)
+    hub = AcpHub(tmp_path, max_artifact_bytes=20)
     hub.write_artifact("good.txt", "hello\n")
     digest = hashlib.sha256(b"hello\n").hexdigest()
     id = hub.advance_to("activated")
@@ -446,7 +446,7 @@ def test_complete_warns_about_invalid_final_artifacts(tmp_path: Path) -> None:
 
 @proves("ACP-FINAL-ARTIFACTS")
 def test_oversized_final_artifacts_are_not_read(tmp_path: Path) -> None:
-    hub = AcpHub(tmp_path, artifacts_bytes=10)
+    hub = AcpHub(tmp_path, max_artifact_bytes=10)
     hub.write_artifact("good.txt", "hello\n")
     forged = artifact("forged", "good.txt", sha256="0" * 64)
     id = hub.advance_to("activated")

@@ -173,7 +173,7 @@ class ExternalItems(ExternalQueue):
 
 
 def external_hub(path: Path, external: ExternalItems) -> AcpHub:
-    return AcpHub(path, workq=external, has_own_workq=False)
+    return AcpHub(path, workq=external, uses_own_workq=False)
 
 
 def missing_items(hub: AcpHub, id: str) -> list[str]:

@@ -135,7 +135,7 @@ def test_repeated_effect_reports_nothing_changed() -> None:
     again = {**LETTERS["DONE"], "id": "a-second-one"}
     effect = hub.send(ALICE, again)["effect"]
     assert (effect["applied"], effect["code"]) == (False, "nothing_changed")
-    assert f"{before.id} is review already" in effect["detail"]
+    assert f"{before.id} is already review" in effect["detail"]
     assert hub.task() == before
     assert hub.send(ALICE, again)["effect"] == effect
 

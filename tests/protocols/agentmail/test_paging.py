@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.engine.operation import Operation
 from dragoman.engine.ports import ListItem, ListQuery
-from dragoman.engine.queries import streams
+from dragoman.engine.queries import mail
 from dragoman.engine.queries.mail import mail_page
 from dragoman.engine.queries.streams import MAX_PAGE_BYTES
 from dragoman.protocols import agentmail
@@ -41,7 +41,7 @@ def iter_pages(
 
 
 def test_page_without_matches_is_not_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "MAX_SCANNED", 3)
+    monkeypatch.setattr(mail, "MAX_SCANNED", 3)
     hub = MailHub()
     for _ in range(4):
         hub.send(ALICE, NOTE)
