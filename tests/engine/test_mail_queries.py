@@ -5,7 +5,7 @@ import pytest
 from dragoman.core.agent import RegisterAgent
 from dragoman.core.errors import Refusal
 from dragoman.core.mail import PostMail
-from dragoman.engine.queries import streams
+from dragoman.engine.queries import mail
 from dragoman.engine.queries.mail import all_mail, find_letter
 from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.schemas.tasks import addressees
@@ -15,7 +15,7 @@ from tests.requirements import proves
 
 @proves("MAIL-PAGES")
 def test_whole_list_is_read_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "LIST_PAGE", 2)
+    monkeypatch.setattr(mail, "LIST_PAGE", 2)
     lab = Lab()
     for number in range(5):
         lab.do(ALICE, PostMail(("bob",), "x", "y", id=f"m-{number}"))
