@@ -240,7 +240,7 @@ def test_patterns_of_names_are_published() -> None:
     assert not re.fullmatch(tool_fields["taskId"]["pattern"], "TASK-1")
     assert re.fullmatch(tool_fields["agentId"]["pattern"], "ada@here")
     assert not re.fullmatch(tool_fields["agentId"]["pattern"], "ada@")
-    assert schemas["StatusMessage"]["properties"]["sentAt"]["format"] == "date-time"
+    assert schemas["StatusUpdateMessage"]["properties"]["sentAt"]["format"] == "date-time"
     task_fields = schemas["NewTask"]["properties"]
     assert all(
         re.fullmatch(task_fields["parent"]["pattern"], name) for name in ("", "bead:ol-527.1", "a")
