@@ -100,7 +100,7 @@ FORCED_CHECKPOINT_REASONS: Final = frozenset({"CONTEXT_HIGH", "TIMEOUT"})
 
 
 class Checkpoint(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Where an attempt stopped, in the words of its agent, for its successor."""
+    """Point at which an attempt stopped, in the words of its agent, for its successor."""
 
     by: str
     at: int
