@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.ledger.tree import EMPTY_TREE, Tree, append_leaf, extend_tree, join_trees, tree_root
+from dragoman.ledger.tree import EMPTY_TREE, Tree, extend_tree, join_trees, tree_root
 from tests.requirements import proves
 
 pytestmark = proves("LEDGER-TREE")
@@ -76,7 +76,7 @@ def test_any_leaves_give_the_root_of_the_definition(leaves: list[bytes]) -> None
 def test_appending_equals_extending(leaves: list[bytes]) -> None:
     tree = EMPTY_TREE
     for leaf in leaves:
-        tree = append_leaf(tree, leaf)
+        tree = extend_tree(tree, (leaf,))
     assert tree == extend_tree(EMPTY_TREE, leaves)
 
 

@@ -37,11 +37,6 @@ class Tree(Struct, frozen=True):
 EMPTY_TREE: Final = Tree(0, ())
 
 
-def append_leaf(tree: Tree, leaf_data: bytes) -> Tree:
-    """The tree with one more leaf."""
-    return extend_tree(tree, (leaf_data,))
-
-
 def extend_tree(tree: Tree, leaves: Iterable[bytes]) -> Tree:
     """The tree with these leaves added in order."""
     row = _hash_each(_LEAF, leaves)
