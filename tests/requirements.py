@@ -2825,8 +2825,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "UPGRADE-OLD",
         "S-FAULTS",
-        "A store of every earlier schema, filled with a ledger of that time, is upgraded, "
-        "verifies and can be written.",
+        "A filled store of an earlier schema version is migrated, verifies and can be written; "
+        "one of a version that no migration leads on from is refused and unchanged.",
     ),
     Requirement(
         "UPGRADE-KILLED",

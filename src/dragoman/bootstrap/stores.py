@@ -119,7 +119,7 @@ def needs_migration(url: str, data: Path) -> bool:
     from dragoman.store.sqlite.reads import schema_version
 
     path = _database_path(url, data)
-    return path.exists() and schema_version(path) < len(MIGRATIONS)
+    return path.exists() and 0 < schema_version(path) < len(MIGRATIONS)
 
 
 def absolute_url(url: str) -> str:

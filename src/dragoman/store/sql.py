@@ -11,7 +11,7 @@ from importlib.resources import files
 from itertools import starmap
 from typing import Any
 
-from dragoman.core.errors import StoreCorrupt
+from dragoman.core.errors import StoreCorrupt, StoreUnavailable
 from dragoman.engine.ports import (
     EntryColumns,
     IdempotencyRecord,
@@ -56,6 +56,14 @@ def load_migrations(package: str) -> list[str]:
     if sorted(found) != list(range(1, len(found) + 1)):
         raise ValueError(f"{package}: migrations must be numbered 0001, 0002, … without a gap")
     return [found[number] for number in sorted(found)]
+
+
+def other_version(store: object, version: int, known: int) -> StoreUnavailable:
+    """The error for a store whose schema version no migration here leads on from."""
+    return StoreUnavailable(
+        f"{store} was made by another version of dragoman (schema {version}, this one knows "
+        f"{known}); nothing was changed. Use that version, or export there and import here"
+    )
 
 
 # --- reads ------------------------------------------------------------------------------------
@@ -238,7 +246,7 @@ class SqlSecretFingerprint(SqlReads):
     def secret_fingerprint(self, own: str, *, overwrite: bool = False) -> str:
         """The fingerprint of the secret that digests here are keyed with."""
         if overwrite:
-            self._write_one("change_secret_mark", own)
-        elif not self._read("secret_mark"):
-            self._write_one("keep_secret_mark", own)
-        return self._read("secret_mark")[0][0]
+            self._write_one("overwrite_secret_fingerprint", own)
+        elif not self._read("secret_fingerprint"):
+            self._write_one("keep_secret_fingerprint", own)
+        return self._read("secret_fingerprint")[0][0]

@@ -1,15 +1,10 @@
 """Entries and rows for the suite, made by hand below the engine."""
 
-from msgspec.structs import replace
-
-from dragoman.core.agent import AgentRecord
 from dragoman.core.attempt_state import Lease
-from dragoman.core.mail import Mail
-from dragoman.core.task_state import Delegation, Task
 from dragoman.engine.ports import Changes, NewEntry, Store, StreamRow, Transaction
 from dragoman.ledger.entry import GENESIS, Entry, link_hash
-from dragoman.ledger.indexes import IndexRow, index_row
-from dragoman.ledger.stream_state import FOLD_VERSION, State, encode_state
+from dragoman.ledger.indexes import IndexRow
+from dragoman.ledger.stream_state import FOLD_VERSION
 
 Shown = tuple[
     int,
@@ -58,42 +53,6 @@ def begin_stream(store: Store, name: str) -> int:
         return number
 
     return store.transact(work)
-
-
-def fill_before_lists(store: Store) -> None:
-    """Store an agent in a role, delegated tasks, and letters as they were without lists."""
-    delegation = Delegation("whole", "boss", "eva", 9)
-    base = Task("offered", "TASK-1", "a part", "ready", 1, 1, 1, delegation=delegation)
-    letter = Mail("m", "ada", ("bob",), "th-1", "status.update", "s", "b", 1)
-    states: dict[str, State] = {
-        "agent:olga": AgentRecord("olga", "orchestrator", (), 1),
-        "task:offered": base,
-        "task:taken": replace(base, delegation=replace(delegation, state="accepted")),
-        "task:ended": replace(base, status="cancelled"),
-        "task:alone": replace(base, delegation=None),
-        "mail:elsewhere": replace(letter, bead="offered"),
-        "mail:there": replace(letter, bead="th-1"),
-        "mail:about-nothing": letter,
-    }
-
-    def work(session: Transaction) -> None:
-        changes = Changes()
-        for name, state in states.items():
-            number = session.new_stream_number()
-            changes.entries.append(make_entry(number, 1))
-            row = make_row(number, name, index=index_row(state, 1))
-            changes.streams.append(replace(row, state=encode_state(state)))
-        session.write(changes)
-
-    store.transact(work)
-
-
-BEFORE_LISTS = [
-    ("bead:offered", 6, "mail:elsewhere"),
-    ("offered:eva", 2, "task:offered"),
-    ("role:orchestrator", 1, "agent:olga"),
-]
-"""List items that a migration derives from what `fill_before_lists` stores."""
 
 
 def everything(store: Store) -> Shown:

@@ -7,8 +7,9 @@ import apsw
 import pytest
 
 from dragoman.core.errors import DragomanError, StoreCorrupt, StoreUnavailable
-from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite import SqliteStore, migrate
 from dragoman.store.sqlite.errors import store_error
+from dragoman.store.sqlite.migrate import MIGRATIONS
 from tests.requirements import proves
 from tests.store.sqlite.files import (
     add_streams,
@@ -119,8 +120,8 @@ def test_readers_share_open_wal_files_without_room(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pragma", "kind", "message"),
     [
-        ("user_version = 1", StoreUnavailable, "of an earlier dragoman"),
-        ("user_version = 999", StoreUnavailable, "made by a newer dragoman"),
+        ("user_version = 0", StoreUnavailable, "made by another version of dragoman"),
+        ("user_version = 13", StoreUnavailable, "made by another version of dragoman"),
         ("application_id = 7", StoreCorrupt, "not one of dragoman's"),
     ],
 )
@@ -132,6 +133,15 @@ def test_incompatible_database_is_refused(
     database.execute(f"PRAGMA {pragma}").fetchall()
     database.close()
     with pytest.raises(kind, match=message):
+        open_without_room(path)
+
+
+def test_older_database_is_not_migrated_where_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = create_filled(tmp_path / "hub.db")
+    monkeypatch.setattr(migrate, "MIGRATIONS", [*MIGRATIONS, "CREATE TABLE more (x)"])
+    with pytest.raises(StoreUnavailable, match="of an earlier dragoman"):
         open_without_room(path)
 
 

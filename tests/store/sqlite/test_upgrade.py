@@ -1,4 +1,4 @@
-"""Upgrades: old files are migrated or left unchanged; older processes can no longer write."""
+"""Upgrades: old files are migrated or refused unchanged; older processes can no longer write."""
 
 import os
 from pathlib import Path
@@ -6,57 +6,23 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.ledger.stream_state import FOLD_VERSION
-from dragoman.store.postgres.migrate import MIGRATIONS as ON_SERVERS
 from dragoman.store.sqlite import migrate
-from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
-from dragoman.text.search_terms import SearchTerm
+from dragoman.store.sqlite.migrate import MIGRATIONS
 from tests.conformance.store.changes import begin_stream
 from tests.crash.data_directories import run_killed_at
 from tests.forked import fork
-from tests.ledger.released import golden_entries
 from tests.requirements import proves
-from tests.store.sqlite.files import connect, create_filled, open_store
-from tests.store.upgrades import (
-    COPY,
-    OLD,
-    TABLES,
-    cleanup_statements,
-    fill,
-    lines,
-    positions_about_bead,
-    problems,
-    write_letters,
-)
+from tests.store.sqlite.files import connect, create_filled, files_in, open_store
+from tests.store.upgrades import COMING, fill, is_filled, problems
 
 NEWER = len(MIGRATIONS) + 1
 
-FENCED_BY = {7: 11, 8: 13}
-"""Fold version -> migration that fences off processes with older folds."""
 
-
-def old_database(path: Path, version: int, name: str) -> Path:
-    """Create a file of an earlier version, filled with a ledger of that time."""
-    today = path.with_name("today.db")
-    store = open_store(today)
-    fill(store, name)
+def filled_database(path: Path) -> Path:
+    """Create a file of this version, filled with a ledger."""
+    store = open_store(path)
+    fill(store)
     store.close()
-    old = connect(path)
-    for script in MIGRATIONS[:version]:
-        old.execute(script).fetchall()
-    old.execute("ATTACH ? AS today", (str(today),)).fetchall()
-    for table in ("meta", *TABLES):
-        columns = ", ".join(
-            column for _, column, *_ in old.execute(f"PRAGMA main.table_info({table})").fetchall()
-        )
-        if columns:
-            copy = COPY.format(table=table, columns=columns, source=f"today.{table}")
-            old.execute(copy).fetchall()
-    for statement in cleanup_statements(version):
-        old.execute(statement).fetchall()
-    old.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
-    old.execute(f"PRAGMA user_version = {version}").fetchall()
-    old.close()
     return path
 
 
@@ -68,85 +34,62 @@ def version_of(path: Path) -> int:
     return found[0][0]
 
 
-@proves("UPGRADE-OLD", "SEARCH-WORDS")
-def test_old_search_index_is_rebuilt(tmp_path: Path) -> None:
-    path = old_database(tmp_path / "hub.db", 6, "v9")
-    database = connect(path)
-    database.execute("INSERT INTO texts (rowid, words) VALUES (1, '日本語テキスト')").fetchall()
-    database.execute("INSERT INTO meta (key, value) VALUES ('indexed', '9')").fetchall()
-    database.close()
+@proves("UPGRADE-OLD")
+def test_filled_file_of_an_earlier_version_is_migrated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = filled_database(tmp_path / "hub.db")
+    monkeypatch.setattr(migrate, "MIGRATIONS", [*MIGRATIONS, COMING])
 
     store = open_store(path)
 
-    assert store.indexed_position() == 0
-    assert store.search(((SearchTerm(("日本語テキスト",)),),), None, 9) == []
-    store.close()
-
-
-@proves("UPGRADE-OLD", "MAIL-THREAD")
-def test_old_letters_are_listed_by_their_bead(tmp_path: Path) -> None:
-    path = tmp_path / "hub.db"
-    store = open_store(path)
-    write_letters(store)
-    found = positions_about_bead(store)
-    store.close()
-    old = connect(path)
-    old.execute("DELETE FROM lists WHERE list LIKE 'bead:%'").fetchall()
-    old.execute("DROP INDEX entries_claims").fetchall()
-    old.execute("PRAGMA user_version = 11").fetchall()
-    old.close()
-
-    store = open_store(path)
-
-    assert len(found) == 2
-    assert positions_about_bead(store) == found
-    assert problems(store) == []
+    assert version_of(path) == NEWER
+    assert is_filled(store)
+    begin_stream(store, "task:new")
     store.close()
 
 
 @proves("UPGRADE-OLD")
-@pytest.mark.parametrize(("version", "name"), OLD)
-def test_file_of_every_earlier_version_is_migrated(tmp_path: Path, version: int, name: str) -> None:
-    path = old_database(tmp_path / "hub.db", version, name)
+@pytest.mark.parametrize("version", [-1, 0, NEWER, 13])
+def test_file_of_another_version_is_refused_and_unchanged(tmp_path: Path, version: int) -> None:
+    path = filled_database(tmp_path / "hub.db")
+    database = connect(path)
+    database.execute(f"PRAGMA user_version = {version}").fetchall()
+    database.close()
+    before = files_in(tmp_path)
 
-    store = open_store(path)
+    with pytest.raises(StoreUnavailable) as refused:
+        open_store(path)
 
-    assert version_of(path) == len(MIGRATIONS)
-    assert lines(store) == [entry.line.encode() for entry in golden_entries(name)]
-    assert problems(store) == []
-    begin_stream(store, "task:new")
-    with store.snapshot() as frozen:
-        assert [one.record.answer for one in frozen.answers((0, ""), 9)] == [b"its answer"]
-    store.close()
+    assert refused.value.detail == (
+        f"{path} was made by another version of dragoman (schema {version}, this one knows "
+        f"{len(MIGRATIONS)}); nothing was changed. Use that version, or export there and import "
+        "here"
+    )
+    assert files_in(tmp_path) == before
 
 
 @proves("UPGRADE-KILLED")
-@pytest.mark.parametrize(("version", "name"), [(0, ""), OLD[0], OLD[-1]])
+@pytest.mark.parametrize("version", [0, len(MIGRATIONS)])
 def test_interrupted_migration_leaves_the_file_unchanged(
-    tmp_path: Path, version: int, name: str
+    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "hub.db"
     if version:
-        old_database(path, version, name)
+        filled_database(path)
+    monkeypatch.setattr(migrate, "MIGRATIONS", [*MIGRATIONS, COMING])
 
     step = 1
     while run_killed_at(step, lambda: open_store(path)):
         # After the commit it is no longer the migration that is killed.
-        assert version_of(path) in (version, len(MIGRATIONS)), f"killed at step {step}"
+        assert version_of(path) in (version, NEWER), f"killed at step {step}"
         step += 1
 
     assert step > 10
     store = open_store(path)
     assert problems(store) == []
-    assert lines(store) == [entry.line.encode() for entry in golden_entries(name)] if name else True
+    assert is_filled(store) if version else store.head() == 0
     store.close()
-
-
-@proves("UPGRADE-FENCE")
-def test_every_fold_version_has_a_fencing_migration() -> None:
-    assert max(FENCED_BY) == FOLD_VERSION, "say by which migration others are fenced off"
-    assert sorted(set(FENCED_BY.values())) == [FENCED_BY[number] for number in sorted(FENCED_BY)]
-    assert max(FENCED_BY.values()) <= min(len(MIGRATIONS), len(ON_SERVERS))
 
 
 @proves("UPGRADE-FENCE")

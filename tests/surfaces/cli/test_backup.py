@@ -12,19 +12,18 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from dragoman.bootstrap.archives import restore_backup
 from dragoman.files.archives.backup import check_backup
 from dragoman.files.errors import BadArchive
+from dragoman.store.postgres import migrate as postgres_migrate
+from dragoman.store.sqlite import migrate as sqlite_migrate
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.tokens import load_or_create_token
 from tests.crash.data_directories import no_progress
 from tests.forked import fork
 from tests.requirements import proves
-from tests.store.sqlite.files import connect
-from tests.store.sqlite.test_upgrade import old_database
 from tests.surfaces.cli.console import NOON, Console
 
 pytestmark = proves("BACKUP-REFUSED")
@@ -365,7 +364,10 @@ def test_store_option_replaces_the_store_in_restored_settings(
 @proves("UPGRADE-FENCE")
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_newer_version_does_not_migrate_beside_a_running_hub(
-    dragoman: Console, kind: str, request: pytest.FixtureRequest
+    dragoman: Console,
+    kind: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     url = "" if kind == "sqlite" else request.getfixturevalue("postgres_url")
     dragoman.ask("init", *(("--store", url) if url else ()))
@@ -373,13 +375,9 @@ def test_newer_version_does_not_migrate_beside_a_running_hub(
     with HubLock.acquire(dragoman.data, "dragoman up") as lock:
         lock.announce_url("http://127.0.0.1:1")
         assert dragoman.ask("task", "list")["ok"]
-        if url:
-            with psycopg.connect(url.partition("&schema=")[0], autocommit=True) as admin:
-                schema = url.partition("&schema=")[2]
-                older = f"UPDATE {schema}.meta SET value = '1' WHERE key = 'schema'"  # noqa: S608  ours
-                admin.execute(older.encode())
-        else:
-            connect(dragoman.data / "dragoman.db").execute("PRAGMA user_version = 1").fetchall()
+        module = postgres_migrate if url else sqlite_migrate
+        coming = [*module.MIGRATIONS, "CREATE TABLE more (x text)"]
+        monkeypatch.setattr(module, "MIGRATIONS", coming)
 
         answer = dragoman.ask("task", "list", code=1)
 
@@ -389,15 +387,14 @@ def test_newer_version_does_not_migrate_beside_a_running_hub(
 
 @proves("UPGRADE-OLD")
 def test_directory_of_an_earlier_version_verifies_and_can_be_backed_up(
-    dragoman: Console, tmp_path: Path
+    populated: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dragoman.data.mkdir()
-    old_database(dragoman.data / "dragoman.db", 1, "v1")
-    (dragoman.data / "today.db").unlink()
-    dragoman.ask("tick", "--now", NOON)
+    coming = [*sqlite_migrate.MIGRATIONS, "CREATE TABLE more (x text)"]
+    monkeypatch.setattr(sqlite_migrate, "MIGRATIONS", coming)
+    populated.ask("tick", "--now", NOON)
 
-    assert dragoman.ask("verify")["ok"]
-    dragoman.ask("backup", str(tmp_path / "hub.tar"))
+    assert populated.ask("verify")["ok"]
+    populated.ask("backup", str(tmp_path / "hub.tar"))
     assert Console(tmp_path / "new").ask("restore", str(tmp_path / "hub.tar"))["ok"]
 
 

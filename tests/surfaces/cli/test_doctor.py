@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.connect import open_reader
 from dragoman.store.sqlite.migrate import MIGRATIONS
 from dragoman.surfaces.cli.commands.doctor import CHECKS, check_free_space
@@ -16,8 +17,7 @@ from dragoman.system.hub_lock import HubConfig, HubLock
 from dragoman.system.tokens import load_or_create_token
 from tests.requirements import proves
 from tests.store.sqlite.files import hide_from_index
-from tests.store.sqlite.test_upgrade import old_database
-from tests.store.upgrades import OLD
+from tests.store.upgrades import COMING
 from tests.surfaces.cli.console import NOON, Console
 from tests.surfaces.cli.tampering import change
 
@@ -332,24 +332,39 @@ def test_foreign_database_is_bad_and_left_unchanged(healthy: Console, tmp_path: 
 
 
 @proves("STORE-MIGRATIONS")
-def test_older_schema_is_a_warning_and_is_not_migrated(healthy: Console) -> None:
-    change(healthy.data / "dragoman.db", "PRAGMA user_version = 0")
+def test_schema_of_another_version_is_bad_and_left_unchanged(healthy: Console) -> None:
+    for version in (0, 13):
+        change(healthy.data / "dragoman.db", f"PRAGMA user_version = {version}")
+        before = snapshot(healthy.data)
+
+        found = examine(healthy)["store"]
+        assert found["state"] == "bad"
+        assert f"another version of dragoman (schema {version}, this one" in found["found"]
+        assert snapshot(healthy.data) == before
+
+
+@proves("STORE-MIGRATIONS", "UPGRADE-OLD")
+def test_older_schema_is_a_warning_and_is_not_migrated(
+    healthy: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "MIGRATIONS", [*MIGRATIONS, COMING])
     before = snapshot(healthy.data)
 
     found = examine(healthy)["store"]
     assert found["state"] == "warning"
-    assert "has schema 0" in found["found"]
+    assert f"has schema {len(MIGRATIONS)}" in found["found"]
     assert f"with the dragoman that you had before, or copy {healthy.data} while" in found["advice"]
     assert snapshot(healthy.data) == before
 
 
 @proves("STORE-MIGRATIONS", "UPGRADE-OLD")
-def test_advice_upgrades_a_store_of_an_earlier_version(dragoman: Console, tmp_path: Path) -> None:
+def test_advice_upgrades_a_store_of_an_earlier_version(
+    dragoman: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere = tmp_path / "else where.db"
     dragoman.ask("init", "--store", f"sqlite:///{elsewhere}")
-    elsewhere.unlink()
-    (dragoman.data / "checkpoints.jsonl").unlink(missing_ok=True)
-    old_database(elsewhere, len(MIGRATIONS) - 1, OLD[-1][1]).chmod(0o600)
+    dragoman.make("One")
+    monkeypatch.setattr(migrate, "MIGRATIONS", [*MIGRATIONS, COMING])
     found = examine(dragoman)["store"]
     assert f"copy {dragoman.data} and '{elsewhere}' while nothing works there" in found["advice"]
     kept = elsewhere.read_bytes()
@@ -357,20 +372,22 @@ def test_advice_upgrades_a_store_of_an_earlier_version(dragoman: Console, tmp_pa
     # Any command of this version, even a backup, ends the way back to the earlier one.
     assert dragoman("backup", str(tmp_path / "hub.tar")).code == 0
     assert elsewhere.read_bytes() != kept
-    assert dragoman("tick").code == 0, "which writes the files, that no ledger of then has here"
     assert dragoman("verify").code == 0
     assert examine(dragoman)["store"]["state"] == "ok"
 
 
 @proves("STORE-MIGRATIONS", "UPGRADE-OLD")
-def test_store_migrated_only_in_its_wal_is_current(healthy: Console) -> None:
+def test_store_migrated_only_in_its_wal_is_current(
+    healthy: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = healthy.data / "dragoman.db"
-    change(path, f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
+    newer = len(MIGRATIONS) + 1
+    monkeypatch.setattr(migrate, "MIGRATIONS", [*MIGRATIONS, COMING])
     with closing(open_reader(path)) as reader:
         reader.execute("BEGIN; SELECT * FROM meta")
         # While a reader is open, as beside a running hub, the WAL is not checkpointed.
-        change(path, f"PRAGMA user_version = {len(MIGRATIONS)}")
-        assert path.read_bytes()[60:64] == (len(MIGRATIONS) - 1).to_bytes(4, "big")
+        change(path, f"PRAGMA user_version = {newer}")
+        assert path.read_bytes()[60:64] == len(MIGRATIONS).to_bytes(4, "big")
 
         assert examine(healthy)["store"]["state"] == "ok"
 

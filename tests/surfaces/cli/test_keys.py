@@ -91,7 +91,9 @@ def test_new_keys_option_continues_a_store_with_lost_keys(
 def test_store_without_secret_takes_that_of_the_first_hub(
     first: Console, second: Console, store: str
 ) -> None:
-    change(Path(store.removeprefix("sqlite:///")), "DELETE FROM meta WHERE key = 'secret'")
+    change(
+        Path(store.removeprefix("sqlite:///")), "DELETE FROM meta WHERE key = 'secret_fingerprint'"
+    )
 
     first.ask("task", "create", "one")
 

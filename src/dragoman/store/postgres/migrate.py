@@ -6,9 +6,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from dragoman.core.errors import StoreCorrupt, StoreUnavailable
+from dragoman.core.errors import StoreCorrupt
 from dragoman.store.postgres.connect import Address
-from dragoman.store.sql import load_migrations
+from dragoman.store.sql import load_migrations, other_version
 
 MIGRATIONS = load_migrations("dragoman.store.postgres")
 
@@ -66,11 +66,8 @@ def schema_version(connection: psycopg.Connection[Any], address: Address) -> int
             f"{address} holds tables, but not those of dragoman; nothing was changed. Name another "
             "schema, or restore a backup if it was ours"
         )
-    if version > len(MIGRATIONS):
-        raise StoreUnavailable(
-            f"{address} was made by a newer dragoman (schema {version}, this one knows "
-            f"{len(MIGRATIONS)}); nothing was changed. Upgrade dragoman"
-        )
+    if not 1 <= version <= len(MIGRATIONS):
+        raise other_version(address, version, len(MIGRATIONS))
     return version
 
 

@@ -25,7 +25,8 @@ ROLLBACK
 
 -- In the order of their numbers, so that two writers cannot deadlock.
 -- name: lock_streams
-SELECT number, name, version, hash, fold, state, status, queue, rank, since, due, owner, deadline
+SELECT number, name, version, hash, fold_version, state,
+       status, queue, rank, since, due, owner, deadline
 FROM streams
 WHERE name = ANY ($1::text[])
 ORDER BY number
@@ -34,7 +35,7 @@ FOR UPDATE
 -- A separate statement after the one above: a join there would return the new row of a stream that
 -- we had to wait for, together with the old row of its lease.
 -- name: leases_of
-SELECT l.stream, l.holder, l.fence, l.ttl_ms, l.beat_at, l.expires_at, l.session, l.beats
+SELECT l.stream, l.holder, l.fence, l.ttl_ms, l.last_heartbeat, l.expires_at, l.session, l.heartbeats
 FROM streams s JOIN leases l ON l.stream = s.number
 WHERE s.name = ANY ($1::text[])
 
@@ -81,7 +82,7 @@ LIMIT $5
 FOR UPDATE SKIP LOCKED
 
 -- name: due
-SELECT number, name, fold, state
+SELECT number, name, fold_version, state
 FROM streams
 WHERE due <= $1
 ORDER BY due, number
@@ -131,25 +132,28 @@ WHERE s.number = new.number
 
 -- name: put_streams
 INSERT INTO streams
-  (number, name, version, hash, fold, state, status, queue, rank, since, due, owner, deadline)
+  (number, name, version, hash, fold_version, state,
+   status, queue, rank, since, due, owner, deadline)
 SELECT *
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bytea[],
             $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[],
             $13::bigint[])
 ON CONFLICT (number) DO UPDATE
-SET version = excluded.version, hash = excluded.hash, fold = excluded.fold, state = excluded.state,
+SET version = excluded.version, hash = excluded.hash, fold_version = excluded.fold_version,
+    state = excluded.state,
     status = excluded.status, queue = excluded.queue, rank = excluded.rank, since = excluded.since,
     due = excluded.due, owner = excluded.owner, deadline = excluded.deadline
 
 -- name: put_leases
-INSERT INTO leases (stream, holder, fence, ttl_ms, beat_at, expires_at, session, beats)
+INSERT INTO leases (stream, holder, fence, ttl_ms, last_heartbeat, expires_at, session, heartbeats)
 SELECT *
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
             $7::text[], $8::bigint[])
 ON CONFLICT (stream) DO UPDATE
 SET holder = excluded.holder, fence = excluded.fence, ttl_ms = excluded.ttl_ms,
-    beat_at = excluded.beat_at, expires_at = excluded.expires_at, session = excluded.session,
-    beats = excluded.beats
+    last_heartbeat = excluded.last_heartbeat, expires_at = excluded.expires_at,
+    session = excluded.session,
+    heartbeats = excluded.heartbeats
 
 -- name: end_leases
 DELETE FROM leases WHERE stream = ANY ($1::bigint[])
@@ -262,15 +266,15 @@ SET value = greatest(meta.value::bigint, excluded.value::bigint)::text
 -- name: ledger_id
 SELECT value FROM meta WHERE key = 'ledger_id'
 
--- name: secret_mark
-SELECT value FROM meta WHERE key = 'secret'
+-- name: secret_fingerprint
+SELECT value FROM meta WHERE key = 'secret_fingerprint'
 
 -- If two processes insert at the same time, the first one counts for both.
--- name: keep_secret_mark
-INSERT INTO meta (key, value) VALUES ('secret', $1) ON CONFLICT (key) DO NOTHING
+-- name: keep_secret_fingerprint
+INSERT INTO meta (key, value) VALUES ('secret_fingerprint', $1) ON CONFLICT (key) DO NOTHING
 
--- name: change_secret_mark
-INSERT INTO meta (key, value) VALUES ('secret', $1)
+-- name: overwrite_secret_fingerprint
+INSERT INTO meta (key, value) VALUES ('secret_fingerprint', $1)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value
 
 -- name: head

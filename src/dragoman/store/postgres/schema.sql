@@ -11,19 +11,19 @@ CREATE TABLE meta (
 
 -- A stream: its head, its index row, and its folded state.
 CREATE TABLE streams (
-  number  bigint PRIMARY KEY,
-  name    text COLLATE "C" NOT NULL UNIQUE,
-  version bigint NOT NULL,
-  hash    bytea  NOT NULL,
-  fold    bigint NOT NULL,
-  status  text COLLATE "C",
-  queue   text COLLATE "C",
-  rank    bigint NOT NULL,
-  since   bigint NOT NULL,
-  due     bigint,
-  owner   text COLLATE "C",
-  state   bytea  NOT NULL,
-  deadline bigint
+  number       bigint PRIMARY KEY,
+  name         text   COLLATE "C" NOT NULL UNIQUE,
+  version      bigint NOT NULL,
+  hash         bytea  NOT NULL,
+  fold_version bigint NOT NULL,
+  status       text   COLLATE "C",
+  queue        text   COLLATE "C",
+  rank         bigint NOT NULL,
+  since        bigint NOT NULL,
+  due          bigint,
+  owner        text   COLLATE "C",
+  deadline     bigint,
+  state        bytea  NOT NULL
 ) WITH (fillfactor = 80);
 
 CREATE INDEX streams_board ON streams (status, number) WHERE status IS NOT NULL;
@@ -81,14 +81,14 @@ INSERT INTO head (position) VALUES (0);
 
 -- The lease of a task. A heartbeat changes this row and nothing else.
 CREATE TABLE leases (
-  stream     bigint PRIMARY KEY,
-  holder     text COLLATE "C" NOT NULL,
-  fence      bigint NOT NULL,
-  session    text COLLATE "C" NOT NULL,
-  ttl_ms     bigint NOT NULL,
-  beats      bigint NOT NULL,
-  beat_at    bigint NOT NULL,
-  expires_at bigint NOT NULL
+  stream         bigint PRIMARY KEY,
+  holder         text   COLLATE "C" NOT NULL,
+  fence          bigint NOT NULL,
+  session        text   COLLATE "C" NOT NULL,
+  ttl_ms         bigint NOT NULL,
+  heartbeats     bigint NOT NULL,
+  last_heartbeat bigint NOT NULL,
+  expires_at     bigint NOT NULL
 );
 
 CREATE INDEX leases_expiry ON leases (expires_at, stream);
@@ -96,9 +96,9 @@ CREATE INDEX leases_session ON leases (session, stream) WHERE session <> '';
 
 -- A stream with its lease, as the contract's StreamRow has them.
 CREATE VIEW stream_rows AS
-SELECT s.number, s.name, s.version, s.hash, s.fold, s.state,
+SELECT s.number, s.name, s.version, s.hash, s.fold_version, s.state,
        s.status, s.queue, s.rank, s.since, s.due, s.owner, s.deadline,
-       l.holder, l.fence, l.ttl_ms, l.beat_at, l.expires_at, l.session, l.beats
+       l.holder, l.fence, l.ttl_ms, l.last_heartbeat, l.expires_at, l.session, l.heartbeats
 FROM streams s LEFT JOIN leases l ON l.stream = s.number;
 
 -- Aliases of tasks, and the ids of requests as names of their intents.

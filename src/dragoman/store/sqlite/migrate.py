@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dragoman.core.errors import StoreCorrupt, StoreUnavailable
-from dragoman.store.sql import load_migrations
+from dragoman.store.sql import load_migrations, other_version
 from dragoman.store.sqlite.driver import Connection
 
 APPLICATION_ID = int.from_bytes(b"DRGM", "big")
@@ -66,11 +66,8 @@ def _version(connection: Connection, path: Path) -> int:
             f"{application:#x}, not {APPLICATION_ID:#x}); nothing was changed. Name another file, "
             "or restore a backup if it was ours"
         )
-    if version > len(MIGRATIONS):
-        raise StoreUnavailable(
-            f"{path} was made by a newer dragoman (schema {version}, this one knows "
-            f"{len(MIGRATIONS)}); nothing was changed. Upgrade dragoman"
-        )
+    if version > len(MIGRATIONS) or (objects and version < 1):
+        raise other_version(path, version, len(MIGRATIONS))
     return version
 
 

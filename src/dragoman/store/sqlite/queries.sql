@@ -32,7 +32,7 @@ ORDER BY rank, since, number
 LIMIT ?
 
 -- name: due
-SELECT number, name, fold, state FROM streams WHERE due <= ? ORDER BY due, number LIMIT ?
+SELECT number, name, fold_version, state FROM streams WHERE due <= ? ORDER BY due, number LIMIT ?
 
 -- name: last_number
 SELECT last FROM numbers WHERE day = ?
@@ -78,26 +78,30 @@ INSERT INTO entries (stream, version, event, line, previous, hash) VALUES (?, ?,
 -- page of its own in that index), and only columns that are not indexed.
 -- name: put_stream
 INSERT INTO streams
-(number, name, version, hash, fold, state, status, queue, rank, since, due, owner, deadline)
+(number, name, version, hash, fold_version, state,
+status, queue, rank, since, due, owner, deadline)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
 ON CONFLICT (number) DO UPDATE
-SET version = ?3, hash = ?4, fold = ?5, state = ?6,
+SET version = ?3, hash = ?4, fold_version = ?5, state = ?6,
 status = ?7, queue = ?8, rank = ?9, since = ?10, due = ?11, owner = ?12, deadline = ?13
 WHERE version = ?14
 
 -- name: move_stream
 UPDATE streams
-SET version = ?, hash = ?, fold = ?, state = ?, status = ?, queue = ?, rank = ?, since = ?, due = ?
+SET version = ?, hash = ?, fold_version = ?, state = ?,
+status = ?, queue = ?, rank = ?, since = ?, due = ?
 WHERE number = ? AND version = ?
 
 -- name: keep_stream
-UPDATE streams SET version = ?, hash = ?, fold = ?, state = ? WHERE number = ? AND version = ?
+UPDATE streams SET version = ?, hash = ?, fold_version = ?, state = ?
+WHERE number = ? AND version = ?
 
 -- name: put_lease
-INSERT INTO leases (stream, holder, fence, ttl_ms, beat_at, expires_at, session, beats)
+INSERT INTO leases (stream, holder, fence, ttl_ms, last_heartbeat, expires_at, session, heartbeats)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 ON CONFLICT (stream) DO UPDATE
-SET holder = ?2, fence = ?3, ttl_ms = ?4, beat_at = ?5, expires_at = ?6, session = ?7, beats = ?8
+SET holder = ?2, fence = ?3, ttl_ms = ?4, last_heartbeat = ?5, expires_at = ?6, session = ?7,
+heartbeats = ?8
 
 -- name: end_lease
 DELETE FROM leases WHERE stream = ?
@@ -148,15 +152,15 @@ ON CONFLICT (key) DO UPDATE SET value = excluded.value
 -- name: ledger_id
 SELECT value FROM meta WHERE key = 'ledger_id'
 
--- name: secret_mark
-SELECT value FROM meta WHERE key = 'secret'
+-- name: secret_fingerprint
+SELECT value FROM meta WHERE key = 'secret_fingerprint'
 
 -- If two processes insert at the same time, the first one counts for both.
--- name: keep_secret_mark
-INSERT INTO meta (key, value) VALUES ('secret', ?) ON CONFLICT (key) DO NOTHING
+-- name: keep_secret_fingerprint
+INSERT INTO meta (key, value) VALUES ('secret_fingerprint', ?) ON CONFLICT (key) DO NOTHING
 
--- name: change_secret_mark
-INSERT INTO meta (key, value) VALUES ('secret', ?)
+-- name: overwrite_secret_fingerprint
+INSERT INTO meta (key, value) VALUES ('secret_fingerprint', ?)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value
 
 -- name: head

@@ -12,19 +12,19 @@ CREATE TABLE meta (
 -- A stream: its head, its index row, and its folded state (last, because a long one continues on
 -- overflow pages, which a reader of the columns before it then need not fetch).
 CREATE TABLE streams (
-  number  INTEGER PRIMARY KEY,
-  name    TEXT    NOT NULL UNIQUE,
-  version INTEGER NOT NULL,
-  hash    BLOB    NOT NULL,
-  fold    INTEGER NOT NULL,
-  status  TEXT,
-  queue   TEXT,
-  rank    INTEGER NOT NULL,
-  since   INTEGER NOT NULL,
-  due     INTEGER,
-  owner   TEXT,
-  state   BLOB    NOT NULL,
-  deadline INTEGER
+  number       INTEGER PRIMARY KEY,
+  name         TEXT    NOT NULL UNIQUE,
+  version      INTEGER NOT NULL,
+  hash         BLOB    NOT NULL,
+  fold_version INTEGER NOT NULL,
+  status       TEXT,
+  queue        TEXT,
+  rank         INTEGER NOT NULL,
+  since        INTEGER NOT NULL,
+  due          INTEGER,
+  owner        TEXT,
+  deadline     INTEGER,
+  state        BLOB    NOT NULL
 ) STRICT;
 
 CREATE INDEX streams_board ON streams (status) WHERE status IS NOT NULL;
@@ -61,14 +61,14 @@ END;
 
 -- The lease of a task. A heartbeat changes this row and nothing else.
 CREATE TABLE leases (
-  stream     INTEGER PRIMARY KEY,
-  holder     TEXT    NOT NULL,
-  fence      INTEGER NOT NULL,
-  session    TEXT    NOT NULL,
-  ttl_ms     INTEGER NOT NULL,
-  beats      INTEGER NOT NULL,
-  beat_at    INTEGER NOT NULL,
-  expires_at INTEGER NOT NULL
+  stream         INTEGER PRIMARY KEY,
+  holder         TEXT    NOT NULL,
+  fence          INTEGER NOT NULL,
+  session        TEXT    NOT NULL,
+  ttl_ms         INTEGER NOT NULL,
+  heartbeats     INTEGER NOT NULL,
+  last_heartbeat INTEGER NOT NULL,
+  expires_at     INTEGER NOT NULL
 ) STRICT;
 
 CREATE INDEX leases_expiry ON leases (expires_at);
@@ -76,9 +76,9 @@ CREATE INDEX leases_session ON leases (session) WHERE session <> '';
 
 -- A stream with its lease, as the contract's StreamRow has them.
 CREATE VIEW stream_rows AS
-SELECT s.number, s.name, s.version, s.hash, s.fold, s.state,
+SELECT s.number, s.name, s.version, s.hash, s.fold_version, s.state,
        s.status, s.queue, s.rank, s.since, s.due, s.owner, s.deadline,
-       l.holder, l.fence, l.ttl_ms, l.beat_at, l.expires_at, l.session, l.beats
+       l.holder, l.fence, l.ttl_ms, l.last_heartbeat, l.expires_at, l.session, l.heartbeats
 FROM streams s LEFT JOIN leases l ON l.stream = s.number;
 
 -- Aliases of tasks, and the ids of requests as names of their intents.

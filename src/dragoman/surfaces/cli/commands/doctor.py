@@ -669,9 +669,9 @@ def _check_server_writable(url: str) -> CheckResult | None:
 def _check_schema_version(
     installation: Installation, database: str, schemas: tuple[int, int], copy_advice: str
 ) -> CheckResult | None:
-    """Advice for a store with an older schema; None: it is current."""
+    """Advice for a store that would be migrated; None: it is current, or opening refuses it."""
     version, newest = schemas
-    if version >= newest:
+    if not 1 <= version < newest:
         return None
     stop = "stop the hub; " if installation.running_hub else ""
     # Any command of this version, `backup` too, migrates the store before reading it.

@@ -1,3 +1,0 @@
--- From here on meta says, under secret, which secret the digests of this store are keyed with. It is
--- written by the first hub that opens the store, which has the secret. No table changes: the number
--- keeps a dragoman away that would not compare.

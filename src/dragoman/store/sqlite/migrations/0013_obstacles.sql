@@ -1,2 +1,0 @@
--- No table changes. What is in the way of a blocked task is a part of its state now, and a process
--- that folds states as before must write no more.
