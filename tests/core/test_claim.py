@@ -186,8 +186,8 @@ def test_claim_refusals_come_in_a_fixed_order() -> None:
         "already_claimed",
         "unauthorized_agent",  # in review, and not bob's
         "not_ready",
-        "reserved",
-        "waits_for",
+        "reserved_for_other",
+        "blocked_by_dependency",
         "",
     ]
 
@@ -250,11 +250,11 @@ def test_claim_by_name_ignores_backoff() -> None:
 @proves("TASK-READY")
 def test_reserved_task_stays_reserved_after_release() -> None:
     world = World(replace(task(), reserved_for="bob", assignee="bob"))
-    assert world.code(ALICE, ClaimTask("T", "alice")) == "reserved"
+    assert world.code(ALICE, ClaimTask("T", "alice")) == "reserved_for_other"
     claim(world, BOB)
     world.do(BOB, ReleaseTask("T"))
     assert world.tasks["T"].assignee == "bob"
-    assert world.code(ALICE, ClaimTask("T", "alice")) == "reserved"
+    assert world.code(ALICE, ClaimTask("T", "alice")) == "reserved_for_other"
 
 
 @proves("LEASE-FENCE")
@@ -304,7 +304,7 @@ def test_dispatcher_may_choose_queues() -> None:
     # Back in its queue, it can be claimed by any agent of the pool.
     world.do(ALICE, ReleaseTask("P"))
     assert (world.tasks["P"].assignee, world.tasks["P"].reserved_for) == ("backend", "backend")
-    assert world.code(HUB, ClaimTask("P", "bob")) == "reserved"
+    assert world.code(HUB, ClaimTask("P", "bob")) == "reserved_for_other"
     assert world.do(HUB, ClaimTask("P", "bob", queues=("backend",))).receipt.task == "P"
 
 

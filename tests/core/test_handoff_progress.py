@@ -299,7 +299,7 @@ def test_activation_is_refused_in_deadletter_and_with_open_blockers() -> None:
     dead = with_fields(accepted(), status="deadletter")
     assert dead.code(BOB, ActivateHandoff("H")) == "invalid_transition"
     waiting = with_fields(accepted(), open_blockers=("U",))
-    assert waiting.code(BOB, ActivateHandoff("H")) == "waits_for"
+    assert waiting.code(BOB, ActivateHandoff("H")) == "blocked_by_dependency"
 
 
 @proves("ACP-GOES-ON")
@@ -430,8 +430,8 @@ def test_report_needs_activation_and_completion_needs_lease() -> None:
     assert isinstance(lost, Refusal)
     assert lost.code == "lease_lost"
     assert lost.detail == "bob does not hold T any more: activate H again, then complete it"
-    assert world.code(CAROL, ClaimTask("T", "carol")) == "reserved"
-    assert world.code(ALICE, ClaimTask("T", "alice")) == "reserved"
+    assert world.code(CAROL, ClaimTask("T", "carol")) == "reserved_for_other"
+    assert world.code(ALICE, ClaimTask("T", "alice")) == "reserved_for_other"
     world.do(BOB, ClaimTask("T", "bob"))
     assert world.code(BOB, CompleteHandoff("H", "x" * 70_000)) == "invalid_field"
     again(world, BOB, CompleteHandoff("H"), "cause-2")

@@ -134,7 +134,7 @@ def test_draft_changed_since_read_is_not_proposed() -> None:
     mark = draft_fingerprint(handoff(world))
     world.do(ALICE, DraftHandoff({"context": {"summary": "better"}}, "H"))
     answer = refusal_of(world, offer(drafted=mark))
-    assert (answer.code, "propose it again" in answer.detail) == ("try_again", True)
+    assert (answer.code, "propose it again" in answer.detail) == ("conflict_retry", True)
     assert world.code(ALICE, offer(drafted=draft_fingerprint(handoff(world)))) == ""
     assert held().code(ALICE, offer(drafted=mark)) == ""
 
@@ -310,8 +310,8 @@ def test_known_owner_is_not_recorded_again() -> None:
 def test_active_handoff_keeps_task_for_its_owner() -> None:
     world = with_fields(unclaimed(), assignee="alice", reserved_for="alice")
     world.do(ALICE, offer())
-    assert world.code(CAROL, ClaimTask("T", "carol")) == "reserved"
-    assert world.code(BOB, ClaimTask("T", "bob")) == "reserved"
+    assert world.code(CAROL, ClaimTask("T", "carol")) == "reserved_for_other"
+    assert world.code(BOB, ClaimTask("T", "bob")) == "reserved_for_other"
     answer = refusal_of(world, EditTask("T", assignee="carol"), ORCHESTRATOR)
     assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
     assert world.code(ORCHESTRATOR, EditTask("T", title="better")) == ""

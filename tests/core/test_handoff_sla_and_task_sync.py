@@ -455,7 +455,7 @@ def test_expired_lease_of_recipient_is_escalated_and_task_kept() -> None:
     known, found = handoff(world), world.tasks["T"]
     assert (known.status, known.is_escalated) == ("activated", False)
     assert (found.status, found.assignee) == ("ready", "bob")
-    assert world.code(ALICE, ClaimTask("T", "alice"), late + after) == "reserved"
+    assert world.code(ALICE, ClaimTask("T", "alice"), late + after) == "reserved_for_other"
     world.do(BOB, ClaimTask("T", "bob"), late + after)
 
 
@@ -485,7 +485,7 @@ def test_expired_lease_of_sender_leaves_handoff_unchanged() -> None:
     found = world.tasks["T"]
     assert (found.status, found.assignee) == ("ready", "alice")
     assert handoff(world).status == "accepted"
-    assert world.code(CAROL, ClaimTask("T", "carol"), NOW + TTL) == "reserved"
+    assert world.code(CAROL, ClaimTask("T", "carol"), NOW + TTL) == "reserved_for_other"
 
 
 @proves("ACP-FOLLOWS-TASK")

@@ -437,12 +437,12 @@ def test_task_with_open_blockers_gets_no_request() -> None:
     delegate_intent(world, patience_ms=HOUR)
     world.do(HUMAN, CreateTask("first", "first", ready=True))
     world.do(HUMAN, CreateTask("next", "next", ready=True, blocked_by=("first",)))
-    assert world.code(HUMAN, DelegateIntent(GOAL, "next")) == "waits_for"
+    assert world.code(HUMAN, DelegateIntent(GOAL, "next")) == "blocked_by_dependency"
     world.do(HUMAN, LinkTask("i", "blocked-by", "first"))
     intent = world.intents["i"]
     assert (intent.request, intent.reasons) == (None, ("its task waits for first",))
     again = DelegateIntent(GOAL, "i", candidates=rank_candidates(world))
-    assert world.code(HUMAN, again) == "waits_for"
+    assert world.code(HUMAN, again) == "blocked_by_dependency"
     world.do(HUMAN, MoveTask("i", "blocked"))
     world.do(HUMAN, MoveTask("i", "ready"))
     assert world.intents["i"].request is None

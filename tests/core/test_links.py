@@ -164,12 +164,12 @@ def test_blocked_task_is_claimable_after_end_of_last_blocker(ending: Status) -> 
     world = World(task("A"), task("B", "review"), task("C", "review"))
     world.do(HUMAN, LinkTask("A", "blocked-by", "B"))
     world.do(HUMAN, LinkTask("A", "blocked-by", "C"))
-    assert world.code(ALICE, ClaimTask("A", "alice")) == "waits_for"
+    assert world.code(ALICE, ClaimTask("A", "alice")) == "blocked_by_dependency"
     assert world.code(ALICE, ClaimTask("", "alice")) == "nothing_ready"
     first = world.do(HUMAN, MoveTask("B", ending))
     assert first.events[1:] == (("task:A", TaskUnblocked("B", ending)),)
     assert world.tasks["A"].open_blockers == ("C",)
-    assert world.code(ALICE, ClaimTask("A", "alice")) == "waits_for"
+    assert world.code(ALICE, ClaimTask("A", "alice")) == "blocked_by_dependency"
     world.do(HUMAN, MoveTask("C", ending))
     assert world.tasks["A"].blocked_by == ("B", "C"), "the links are kept as history"
     assert claim(world, name="A").receipt.attempt == 1
@@ -186,7 +186,7 @@ def test_only_final_status_of_blocker_unblocks(to: Status) -> None:
         world.do(HUMAN, MoveTask("B", "ready"))
         world.do(HUMAN, MoveTask("B", to))
     assert world.tasks["A"].open_blockers == ("B",)
-    assert world.code(ALICE, ClaimTask("A", "alice")) == "waits_for"
+    assert world.code(ALICE, ClaimTask("A", "alice")) == "blocked_by_dependency"
 
 
 @proves("TASK-UNBLOCK")
@@ -215,4 +215,4 @@ def test_blocker_added_during_attempt_applies_after_release() -> None:
     claim(world, name="A")
     world.do(ALICE, LinkTask("A", "blocked-by", "B"))
     world.do(ALICE, MoveTask("A", "ready"))
-    assert world.code(ALICE, ClaimTask("A", "alice")) == "waits_for"
+    assert world.code(ALICE, ClaimTask("A", "alice")) == "blocked_by_dependency"

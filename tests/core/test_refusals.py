@@ -57,8 +57,9 @@ CODES = {
     "lease_lost",
     "already_claimed",
     "not_ready",
-    "reserved",
-    "waits_for",
+    "reserved_for_other",
+    "files_reserved",
+    "blocked_by_dependency",
     "nothing_ready",
     "link_cycle",
     "already_linked",
@@ -80,7 +81,7 @@ CODES = {
     "mail_not_found",
     "handoff_not_found",
     "hash_mismatch",
-    "try_again",
+    "conflict_retry",
     "missing_artifact",
     "ownership_conflict",
     "policy_violation",
@@ -104,7 +105,7 @@ MESSAGE_CODES = {
     "message_too_large",
 }
 """Codes that only a dialect uses, before there is a command."""
-GATE_CODES = {"missing_artifact", "policy_violation", "try_again"}
+GATE_CODES = {"missing_artifact", "policy_violation", "conflict_retry"}
 """Codes of failed checks of a handoff, handed in with the command."""
 
 
@@ -195,7 +196,7 @@ def test_repeated_refusal_within_a_minute_is_not_recorded() -> None:
     assert log.refuse(Refusal(REFUSAL.code, REFUSAL.detail, "completion.report"), START + 1)
     assert log.refuse(REFUSAL, START + 1, command="d")
     assert log.refuse(REFUSAL, START + 1, target="U")
-    assert log.refuse(Refusal("reserved", "why"), START + 1)
+    assert log.refuse(Refusal("reserved_for_other", "why"), START + 1)
     assert log.refuse(REFUSAL, START + MINUTE), "a new minute"
     assert len(log.entries) == 7
 

@@ -136,7 +136,7 @@ def test_rewind_from_done_blocks_dependents_again() -> None:
 
     assert decision.events[1:] == (("task:W", TaskLinked("blocked-by", "T", open=True)),)
     assert (world.tasks["W"].blocked_by, world.tasks["W"].open_blockers) == (("T",), ("T",))
-    assert world.code(ALICE, ClaimTask("W", "alice")) == "waits_for"
+    assert world.code(ALICE, ClaimTask("W", "alice")) == "blocked_by_dependency"
 
 
 @proves("REFUSAL-CODES")

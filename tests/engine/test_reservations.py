@@ -39,7 +39,7 @@ def test_conflict_names_holder_pattern_and_expiry() -> None:
     lab = Lab()
     lab.do(ALICE, ReserveFiles(("src/",), HOUR, reason="big change"))
     answer = refusal(lab, BOB, ReserveFiles(("docs/a.md", "src/core/x.py"), HOUR))
-    assert answer.code == "reserved"
+    assert answer.code == "files_reserved"
     assert answer.detail == (
         "src/core/x.py is reserved by alice as src/** until 2026-02-09T15:30:00.000Z: "
         "take other files, ask for it, or wait"
@@ -54,7 +54,7 @@ def test_shared_reservations_coexist_but_not_with_an_exclusive_one() -> None:
     lab = Lab()
     lab.do(ALICE, ReserveFiles(("x",), HOUR, exclusive=False))
     lab.do(BOB, ReserveFiles(("x",), HOUR, exclusive=False))
-    assert refusal(lab, HUMAN, ReserveFiles(("x",), HOUR)).code == "reserved"
+    assert refusal(lab, HUMAN, ReserveFiles(("x",), HOUR)).code == "files_reserved"
 
 
 @proves("RESERVE-TAKE")
@@ -73,7 +73,7 @@ def test_expired_reservation_is_removed_by_the_next_one() -> None:
     lab = Lab()
     lab.do(ALICE, ReserveFiles(("x",), HOUR))
     lab.clock.advance(HOUR - 1)
-    assert refusal(lab, BOB, ReserveFiles(("x",), HOUR)).code == "reserved"
+    assert refusal(lab, BOB, ReserveFiles(("x",), HOUR)).code == "files_reserved"
     lab.clock.advance(1)
     assert holders_and_patterns(lab) == []
     lab.do(BOB, ReserveFiles(("x",), HOUR))
@@ -91,7 +91,7 @@ def test_reservation_for_a_task_ends_with_its_attempt() -> None:
     lab.do(ALICE, ClaimTask("T", "alice", ttl_ms=TTL))
     assert lab.code(BOB, ReserveFiles(("x",), HOUR, task="T")) == "unauthorized_agent"
     lab.do(ALICE, ReserveFiles(("x",), HOUR, task="T"))
-    assert lab.code(BOB, ReserveFiles(("x",), HOUR)) == "reserved"
+    assert lab.code(BOB, ReserveFiles(("x",), HOUR)) == "files_reserved"
     lab.do(ALICE, ReportOutcome("T", "done", apply=True))
     assert holders_and_patterns(lab) == []
     lab.do(BOB, ReserveFiles(("x",), HOUR))

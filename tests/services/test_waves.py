@@ -233,7 +233,7 @@ def test_holder_of_a_bead_has_its_files_exclusively() -> None:
     lab = Lab()
     start(lab, WaveBead("a", ("src/x.py",)))
     lab.do(ALICE, ClaimTask("a", "alice"))
-    assert lab.code(BOB, ReserveFiles(("src/x.py",), HOUR)) == "reserved"
+    assert lab.code(BOB, ReserveFiles(("src/x.py",), HOUR)) == "files_reserved"
     assert lab.code(ALICE, ReserveFiles(("src/x.py",), HOUR)) == ""
 
 

@@ -107,7 +107,7 @@ class StreamsModel(Model):
             is_own = one.holder == actor.name or (task and one.task == task)
             counts = (command.exclusive or one.exclusive) and not is_own
             if counts and (pattern, one.pattern) in OVERLAPPING:
-                raise ModelRefusal("reserved")
+                raise ModelRefusal("files_reserved")
         wanted = (pattern, actor.name, command.exclusive, task)
         for one in living:
             if (one.pattern, one.holder, one.exclusive, one.task) == wanted:

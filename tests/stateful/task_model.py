@@ -287,9 +287,9 @@ class Model:
         if task.status == "review" and task.owner != command.agent:
             raise ModelRefusal("unauthorized_agent")
         if task.reserved not in ("", command.agent):
-            raise ModelRefusal("reserved")
+            raise ModelRefusal("reserved_for_other")
         if task.open:
-            raise ModelRefusal("waits_for")
+            raise ModelRefusal("blocked_by_dependency")
         task.attempt += 1
         task.status, task.owner, task.report, task.not_before = "in-progress", command.agent, "", 0
         task.lease = ModelLease(command.agent, task.attempt, command.ttl_ms, now + command.ttl_ms)

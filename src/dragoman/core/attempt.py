@@ -201,14 +201,16 @@ def check_claimable(
         )
     if task.handoff is not None and command.agent != task.handoff.claimant:
         return Refusal(
-            "reserved",
+            "reserved_for_other",
             f"{task.id} is handed over by {task.handoff.id}: only {task.handoff.claimant} can "
             "claim it",
         )
     if task.reserved_for not in ("", command.agent, *command.queues):
-        return Refusal("reserved", f"{task.id} is reserved for {task.reserved_for}")
+        return Refusal("reserved_for_other", f"{task.id} is reserved for {task.reserved_for}")
     if task.open_blockers:
-        return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
+        return Refusal(
+            "blocked_by_dependency", f"{task.id} waits for {', '.join(task.open_blockers)}"
+        )
     return None
 
 

@@ -32,8 +32,9 @@ REFUSALS: dict[str, str] = {
     "lease_lost": "the caller's lease has ended, or a newer attempt holds the task",
     "already_claimed": "another attempt holds the task",
     "not_ready": "the task is not in a status that can be claimed",
-    "reserved": "the task waits for another agent, or somebody else has reserved the files",
-    "waits_for": "the task waits for other tasks to end",
+    "reserved_for_other": "the task is reserved for another agent, or is in a wave that runs",
+    "files_reserved": "somebody else has reserved the files",
+    "blocked_by_dependency": "the task waits for other tasks to end",
     "nothing_ready": "no task is ready for this agent",
     "link_cycle": "the link would lead from a task back to itself",
     "already_linked": "the task has a link of that kind that excludes this one",
@@ -58,7 +59,9 @@ REFUSALS: dict[str, str] = {
         "the task has an active handoff, would return to a former owner, or is not yours"
     ),
     "hash_mismatch": "the content does not match its hash",
-    "try_again": "it changed or was unavailable while it was checked; nothing was written, retry",
+    "conflict_retry": (
+        "it changed or was unavailable while it was checked; nothing was written, retry"
+    ),
     "missing_artifact": "a required artifact is missing",
     "schema_invalid": "the package does not have the shape of a package",
     "policy_violation": "a policy of the package or of the hub forbids it, for example a secret",
@@ -86,7 +89,7 @@ FAULTS: dict[str, str] = {
     "bad_checkpoint": "a checkpoint does not match the ledger",
     "bad_file": "a file that people may edit cannot be understood",
     "bad_archive": "an archive or a backup is damaged, foreign or of a newer format",
-    "place_taken": "the target exists or is in use",
+    "target_in_use": "the target exists or is in use",
     "bad_repository": "a git repository lacks what was requested",
     "not_delivered": "a message was not delivered",
     "hub_unreachable": "no hub answers",

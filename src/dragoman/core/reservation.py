@@ -297,7 +297,7 @@ def decide_reserve_files(command: ReserveFiles, read: Read, now: int) -> Decisio
     wanted_files = WantedFiles(patterns, name, task, command.exclusive)
     conflict = next(ReservationIndex(active).find_conflicts(wanted_files, read.task), None)
     if conflict is not None:
-        return Refusal("reserved", format_conflict(conflict, read.task), path="patterns")
+        return Refusal("files_reserved", format_conflict(conflict, read.task), path="patterns")
     same = (patterns, name, command.exclusive, task)
     for one in active:
         if (one.patterns, one.holder, one.exclusive, one.task) == same:

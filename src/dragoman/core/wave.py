@@ -446,7 +446,7 @@ def decide_start_wave(command: StartWave, read: Read, now: int) -> Decision | Re
         other = _open_wave_of(task, command.beside, read)
         if other:
             return Refusal(
-                "reserved",
+                "reserved_for_other",
                 f"{task.id} is a bead of the wave {other}, which still runs: wait until it has "
                 "ended there, or leave it out",
                 path="beads",

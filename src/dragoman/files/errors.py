@@ -23,7 +23,7 @@ class BadArchive(DragomanError):
 class TargetTaken(DragomanError):
     """The target exists or is in use: nothing is replaced."""
 
-    code = "place_taken"
+    code = "target_in_use"
 
 
 def line_error(number: int, problem: str) -> BadFile:

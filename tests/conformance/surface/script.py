@@ -134,7 +134,7 @@ SCRIPT: tuple[tuple[Step, str], ...] = (
     (_call("ada", "wave.status", wave_id="w-1"), ""),
     (_call("ada", "wave.status", wave_id="w-7"), "wave_not_found"),
     (_call("ada", "reserve.take", patterns=["src/"]), ""),
-    (_call("bob", "reserve.take", patterns=["src/a.py"]), "reserved"),
+    (_call("bob", "reserve.take", patterns=["src/a.py"]), "files_reserved"),
     # An intent: delegated, answered and explained.
     (_call("olga", "ccos.register", agent_id="ada", skills=["translate"]), ""),
     (_call("bob", "ccos.rank", goal="Translate it"), ""),

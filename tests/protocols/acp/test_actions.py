@@ -322,7 +322,7 @@ def test_artifacts_cannot_be_accepted_without_an_artifact_store(tmp_path: Path) 
     bare = AcpHub(tmp_path, artifacts=None)
     id = bare.propose(artifacts=[artifact()])
     reply = bare.act("accept", id, BOB)
-    assert (reply["status"], reply["error"]["code"]) == ("validating", "try_again")
+    assert (reply["status"], reply["error"]["code"]) == ("validating", "conflict_retry")
 
 
 def test_published_defaults_count_as_absent(hub: AcpHub) -> None:

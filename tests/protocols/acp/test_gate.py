@@ -217,7 +217,7 @@ def test_transient_fault_leaves_the_handoff_retryable(tmp_path: Path) -> None:
     id = hub.propose(artifacts=[artifact()])
     reply = hub.act("accept", id, BOB)
     assert (reply["success"], reply["status"]) == (False, "validating")
-    assert reply["error"]["code"] == "try_again"
+    assert reply["error"]["code"] == "conflict_retry"
     assert "input/output error" in reply["error"]["detail"]
     store.fault = ""
     assert hub.act("accept", id, BOB)["status"] == "accepted"
@@ -226,7 +226,11 @@ def test_transient_fault_leaves_the_handoff_retryable(tmp_path: Path) -> None:
 @proves("ACP-ARTIFACTS")
 @pytest.mark.parametrize(
     ("fault", "code"),
-    [("different", "hash_mismatch"), ("missing", "missing_artifact"), ("passing", "try_again")],
+    [
+        ("different", "hash_mismatch"),
+        ("missing", "missing_artifact"),
+        ("passing", "conflict_retry"),
+    ],
 )
 def test_copies_are_verified_again_on_activate(tmp_path: Path, fault: str, code: str) -> None:
     store = FaultyArtifactStore("")

@@ -348,7 +348,7 @@ def test_draft_is_proposed_once_and_as_it_was_read(hub: AcpHub) -> None:
     hub.act("draft", id, ALICE, context={"summary": "All of it is there."})
     answer = hub.lab.hub.engine.handle_now(hub.lab.hub.make_request(ALICE, *early))
     assert isinstance(answer, Refusal)
-    assert answer.code == "try_again"
+    assert answer.code == "conflict_retry"
     first = hub.act("propose", id, ALICE)
     head = hub.lab.store.head()
     assert hub.act("propose", id, ALICE) == first

@@ -229,7 +229,7 @@ def test_local_copy_counts_while_the_external_queue_is_unavailable(tmp_path: Pat
     external = ExternalItems(TransferResult("unavailable", "no answer"), answers=False)
     hub = external_hub(tmp_path, external)
     for operation in ("get", "claim"):
-        assert hub.code({"item_id": "far-1"}, BOB, f"workq.{operation}") == "try_again"
+        assert hub.code({"item_id": "far-1"}, BOB, f"workq.{operation}") == "conflict_retry"
     activate_offer(hub, offer_with_items("workq:far-1"))
     orphan = get_item(hub, "far-1")
     assert (orphan["status"], orphan["metadata"]) == ("orphaned", {"workq_status": "degraded"})

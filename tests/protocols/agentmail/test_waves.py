@@ -117,7 +117,7 @@ def test_files_are_reserved_listed_renewed_and_released(hub: WaveHub) -> None:
     reservation = hub.call("reserve.take", ALICE, patterns=["./src/"], ttl_ms=60_000, reason="why")
     assert reservation["patterns"] == ("src/**",)
     assert reservation["until"] == "2026-02-09T14:31:00.000Z"
-    assert hub.code("reserve.take", BOB, patterns=["src/x"]) == "reserved"
+    assert hub.code("reserve.take", BOB, patterns=["src/x"]) == "files_reserved"
     (one,) = hub.call("reserve.list", BOB, patterns=["src/x"])["reservations"]
     assert one == {
         "id": reservation["id"],
@@ -173,7 +173,7 @@ def test_repeated_wave_is_recognized(hub: WaveHub) -> None:
 def test_bead_runs_in_one_wave_at_a_time(hub: WaveHub) -> None:
     hub.call("wave.start", beads=["a", "b"], parallel=2, wave_id="W")
     refusal = hub.code("wave.start", beads=["c", "b"], parallel=1, wave_id="V")
-    assert refusal == "reserved"
+    assert refusal == "reserved_for_other"
     assert isinstance(find_task(hub.lab.store, "c"), Refusal), "nothing of it has happened"
     # A bead that has ended in one wave may run in the next, and counts there with its status.
     hub.lab.do(HUMAN, MoveTask("b", "blocked", "not now"))

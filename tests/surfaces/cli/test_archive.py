@@ -262,7 +262,7 @@ def test_import_never_overwrites_a_directory(populated: Console, tmp_path: Path)
 
     refused = populated.ask("import", str(archive), code=1)
 
-    assert refused["code"] == "place_taken"
+    assert refused["code"] == "target_in_use"
     assert "is not empty" in refused["detail"]
     assert snapshot(populated.data) == before
 

@@ -145,7 +145,7 @@ def test_restore_leaves_a_non_empty_directory_untouched(
         console.data.mkdir(parents=True, exist_ok=True)
         (console.data / "mine").write_text("mine")
         answer = console.ask("restore", str(backup_file), code=1)
-        assert (answer["ok"], answer["code"]) == (False, "place_taken")
+        assert (answer["ok"], answer["code"]) == (False, "target_in_use")
         assert "is not empty" in answer["detail"]
         assert (console.data / "mine").read_text() == "mine"
 
@@ -277,7 +277,7 @@ def test_interrupted_restore_is_not_reported_as_edits(backup_file: Path, other: 
 
     assert found["code"] == "files_differ"
     assert "its files were never completely written" in found["detail"]
-    assert again["code"] == "place_taken"
+    assert again["code"] == "target_in_use"
     assert "except for the files that show the ledger" in again["detail"]
     other.ask("rebuild-files")
     assert other.ask("verify")["ok"]

@@ -94,7 +94,7 @@ def test_check_names_files_and_holders(dragoman: Console, repository: Repository
     dragoman.ask("reserve", "take", "shared", "--as", "eve", "--shared")
     repository.stage("src/x y.py", "shared")
     reply = dragoman.ask("guard", "check", "--as", "bob", code=1)
-    assert reply["code"] == "reserved"
+    assert reply["code"] == "files_reserved"
     assert [one["file"] for one in reply["reserved"]] == ["src/x y.py"]
     assert "by bead a of wave w, as src/x y.py, until that bead has ended" in reply["detail"]
     dragoman.ask("task", "claim", "a", "--agent", "bob")

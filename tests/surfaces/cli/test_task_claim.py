@@ -91,8 +91,8 @@ def test_impossible_claim_is_refused_with_its_code(ready: Console) -> None:
     def refused(*args: str) -> str:
         return ready.ask("task", "claim", *args, code=1)["code"]
 
-    assert refused("T-2", "--agent", "ben") == "waits_for"
-    assert refused("T-3", "--agent", "ben") == "reserved"
+    assert refused("T-2", "--agent", "ben") == "blocked_by_dependency"
+    assert refused("T-3", "--agent", "ben") == "reserved_for_other"
     assert refused("T-4", "--agent", "ben") == "not_ready"
     assert refused("T-9", "--agent", "ben") == "task_not_found"
     ready.ask("task", "claim", "T-1", "--agent", "ada")

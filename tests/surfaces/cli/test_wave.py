@@ -170,7 +170,7 @@ def test_files_are_reserved_listed_renewed_and_released(dragoman: Console) -> No
         "2026-02-09T12:05:00.000Z",
     )
     refused = dragoman.ask("reserve", "take", "src/x", "--as", "bob", "--now", NOON, code=1)
-    assert refused["code"] == "reserved"
+    assert refused["code"] == "files_reserved"
     assert "reserved by ada as src/** until 2026-02-09T12:05:00.000Z" in refused["detail"]
     listed = dragoman("reserve", "list", "--now", NOON).out.splitlines()
     assert listed[1].split()[1:] == ["ada", "exclusive", "2026-02-09T12:05:00.000Z", "src/**"]

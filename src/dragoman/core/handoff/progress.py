@@ -143,7 +143,9 @@ def check_can_begin(task: Task) -> Refusal | None:
             f"{task.id} is {state_text}: {allowed.format(owner=owner)} has to make it ready first",
         )
     if task.open_blockers:
-        return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
+        return Refusal(
+            "blocked_by_dependency", f"{task.id} waits for {', '.join(task.open_blockers)}"
+        )
     return _check_no_ending_report(task)
 
 

@@ -404,7 +404,9 @@ def _check_draft_unchanged(command: ProposeHandoff, read: Read) -> Refusal | Non
     draft = read.handoff(command.id) if command.drafted else None
     if draft is None or draft_fingerprint(draft) == command.drafted:
         return None
-    return Refusal("try_again", f"the draft {draft.id} has changed meanwhile: propose it again")
+    return Refusal(
+        "conflict_retry", f"the draft {draft.id} has changed meanwhile: propose it again"
+    )
 
 
 def finalize_package(

@@ -402,7 +402,7 @@ def _resulting_task(task_decision: Decision, read: Read, now: int) -> Task:
 
 
 def _blocked_refusal(task: Task) -> Refusal:
-    return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
+    return Refusal("blocked_by_dependency", f"{task.id} waits for {', '.join(task.open_blockers)}")
 
 
 # --- validation -------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from dragoman.protocols.acp.settings import Choices
 
 APPROVAL_REQUIRED: Final = "approval_required"
 
-TRY_AGAIN: Final = "try_again"
+CONFLICT_RETRY: Final = "conflict_retry"
 
 _COMMANDS_WITH_DEADLINE: Final = (ProposeHandoff, ExtendHandoff, ReassignHandoff)
 """Commands that give a handoff a new deadline."""
@@ -73,7 +73,7 @@ def _gate_reply(reply: Reply, command: AcceptHandoff) -> Reply:
     if command.failed:
         return as_failure(result, *command.failed[0])
     if reply["status"] == "validating":
-        code = TRY_AGAIN if command.waits_for else APPROVAL_REQUIRED
+        code = CONFLICT_RETRY if command.waits_for else APPROVAL_REQUIRED
         reason = command.waits_for or "a person's approval is missing"
         return as_failure(
             result, code, f"{reason}; it stays where it is, and can be accepted again"

@@ -53,7 +53,7 @@ from dragoman.protocols.acp.gate import (
     verify_files,
 )
 from dragoman.protocols.acp.parse import ActionCall, offer_faults, parse_action
-from dragoman.protocols.acp.render import TRY_AGAIN
+from dragoman.protocols.acp.render import CONFLICT_RETRY
 from dragoman.protocols.acp.settings import Choices
 from dragoman.protocols.acp.wire import (
     SCHEMA_VERSION,
@@ -433,7 +433,7 @@ def _activate_commands(
         else None
     )
     if failure is not None and failure[0] == TRANSIENT:
-        return Fault(TRY_AGAIN, f"{failure[1]}; nothing has changed, activate it again")
+        return Fault(CONFLICT_RETRY, f"{failure[1]}; nothing has changed, activate it again")
     return (
         ActivateHandoff(
             arguments.handoff_id,

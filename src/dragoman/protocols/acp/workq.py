@@ -175,7 +175,7 @@ def external_item_reply(state: ItemState) -> Reply:
 
 def unavailable_fault(item: str, detail: str = "it does not answer") -> Fault:
     """Fault: the external queue does not answer."""
-    return Fault("try_again", f"the work queue outside cannot say how {item} stands: {detail}")
+    return Fault("conflict_retry", f"the work queue outside cannot say how {item} stands: {detail}")
 
 
 def _create_external(_: WorkQueue, __: Any, ___: Actor, ____: Facts) -> Fault:

@@ -119,7 +119,7 @@ def check(context: CommandContext) -> CommandResult:
         )
 
     data = {
-        "code": "reserved",
+        "code": "files_reserved",
         "detail": "staged, but reserved by somebody else: " + "; ".join(s.text for s in blocked),
         "staged": len(staged),
         "reserved": [{"file": one.file, "by": one.reservation} for one in blocked],
