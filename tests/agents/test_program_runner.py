@@ -619,7 +619,7 @@ report()
             await hub.until(lambda: hub.task(task).notes == 1)
             lease = hub.view(task).lease
             assert lease is not None
-            assert lease.beats >= 4
+            assert lease.heartbeats >= 4
             await hub.until_status(task, "review")
             assert hub.task(task).attempts == 1
 

@@ -298,7 +298,7 @@ def test_unreachable_agent_is_not_blamed_when_the_request_expires(
         async with running_hub(tmp_path / "d", url_section(agent)) as hub:
             call_operation(hub, "ccos.register", agent_id="ada", skills=["sum"])
             call_operation(hub, "ccos.delegate", goal="sum it up", intent_id="i-1", within_ms=1_000)
-            await hub.until(lambda: hub.task("i-1").unstarted is not None)
+            await hub.until(lambda: hub.task("i-1").failed_starts is not None)
             await asyncio.sleep(1)
             await hub.until(lambda: hub.task("i-1").status == "ready")
             await hub.directory.hub.submit_async(HUB_ACTOR, ExpireRequest("i-1", is_called=True))

@@ -111,7 +111,7 @@ def test_measured_handoffs_end_closed(tmp_path: Path) -> None:
     histories = _histories(tmp_path, "handoff")
     assert histories
     assert all(
-        [line["body"]["to"] for line in history if line["event"] == "handoff.moved"]
+        [line["body"]["to"] for line in history if line["event"] == "handoff.transitioned"]
         == ["validating", "accepted", "activated", "completed", "closed"]
         for history in histories
     )

@@ -88,13 +88,13 @@ def test_adoption_with_claim_refuses_ambiguous_name() -> None:
 
 @proves("MAIL-MEANING", "LEASE-HEARTBEAT")
 def test_claim_or_renew_renews_only_valid_lease_of_holder() -> None:
-    claim = ClaimTask("T", "alice", or_renew=True)
+    claim = ClaimTask("T", "alice", renew_if_held=True)
     world = held()
     decision = world.do(ALICE, claim, NOW + 5)
     assert (decision.events, decision.receipt.fence) == ((), 1)
     assert world.leases["T"].expires_at == NOW + 5 + TTL
     assert held().code(ALICE, ClaimTask("T", "alice")) == "already_claimed"
-    assert held().code(BOB, ClaimTask("T", "bob", or_renew=True)) == "already_claimed"
+    assert held().code(BOB, ClaimTask("T", "bob", renew_if_held=True)) == "already_claimed"
     assert held().code(BOB, claim) == "identity_mismatch"
     second = World(task("T", attempts=1, agents=("alice",))).do(ALICE, claim)
     assert second.receipt.attempt == 2, "a dead lease is no lease"
@@ -102,7 +102,7 @@ def test_claim_or_renew_renews_only_valid_lease_of_holder() -> None:
 
 @proves("MAIL-SPAWN")
 def test_move_unless_in_progress_is_refused_while_task_is_held() -> None:
-    move = MoveTask("T", "ready", "worker requested", if_at_rest=True)
+    move = MoveTask("T", "ready", "worker requested", unless_in_progress=True)
     answer = held().decide(ORCHESTRATOR, move)
     assert isinstance(answer, Refusal)
     assert (answer.code, answer.detail) == (
@@ -111,7 +111,7 @@ def test_move_unless_in_progress_is_refused_while_task_is_held() -> None:
     )
     assert World(task("T", "blocked")).code(ORCHESTRATOR, move) == ""
     assert World(task("T")).code(ORCHESTRATOR, move) == ""
-    assert held().code(ORCHESTRATOR, replace(move, if_at_rest=False)) == ""
+    assert held().code(ORCHESTRATOR, replace(move, unless_in_progress=False)) == ""
 
 
 CHECKPOINT = CheckpointTask("T", "CONTEXT_HIGH", "0a1b2c3", "half", "the other half", 1)
@@ -204,7 +204,7 @@ def test_checkpoint_fields_that_are_not_named_are_kept() -> None:
 def test_checkpoint_with_anew_replaces_everything() -> None:
     world = held()
     world.do(ALICE, CHECKPOINT)
-    restart = CheckpointTask("T", "RESTART", anew=True)
+    restart = CheckpointTask("T", "RESTART", replaces_earlier=True)
     assert events_of(world.do(HUMAN, restart)) == [TaskCheckpointed("RESTART", by=HUMAN.name)]
     assert world.tasks["T"].checkpoint is None
     assert events_of(world.do(HUMAN, restart)) == []

@@ -74,7 +74,7 @@ ABOUT_T: tuple[AnyCommand, ...] = (
     RequestDelegation("U", "T", "bob", NOW + 1),
     CreateTask("found", discovered_from="T"),
     CreateTask("a part", parent="T"),
-    ClaimTask("T", "alice", or_renew=True),
+    ClaimTask("T", "alice", renew_if_held=True),
     CheckpointTask("T", "MANUAL"),
     AdoptTask("bead", "T"),
 )

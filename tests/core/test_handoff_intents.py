@@ -155,7 +155,7 @@ def test_next_candidate_replaces_failed_recipient_in_chain() -> None:
 
 @proves("ACP-INTENT-OWNER")
 def test_recipient_can_reject_task_in_deadletter() -> None:
-    world = activated_by_carol("alice", tries=1)
+    world = activated_by_carol("alice", max_agents=1)
     world.do(CAROL, result_of("carol", success=False))
     assert (world.tasks["i"].status, world.handoffs["H"].status) == ("deadletter", "activated")
     world.do(CAROL, RejectHandoff("H", "other", "too hard"))
@@ -222,7 +222,7 @@ def test_sender_that_failed_after_rejection_is_not_dispatched_again() -> None:
 def activated_after_failure_of_sender() -> World:
     """World in which alice failed i, got it back from a human, and carol activated her handoff."""
     world = registry("alice", "bob", "dave")
-    delegate_intent(world, tries=9)
+    delegate_intent(world, max_agents=9)
     world.do(ALICE, result_of("alice", success=False))
     world.do(HUMAN, EditTask("i", assignee="alice"))
     world.do(ALICE, replace(offer("carol"), task="i"))

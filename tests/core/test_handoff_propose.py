@@ -552,7 +552,7 @@ ENDINGS: dict[str, tuple[Actor, AnyCommand]] = {
     "withdrawn": (ALICE, WithdrawHandoff("H")),
     "rejected": (BOB, RejectHandoff("H", "other", "no")),
     "forced": (COORDINATOR, RejectHandoff("H", "other", "no")),
-    "denied": (HUMAN, ApproveHandoff("H", is_yes=False)),
+    "denied": (HUMAN, ApproveHandoff("H", approved=False)),
 }
 
 

@@ -445,7 +445,7 @@ def test_approved_review_closes_offer_made_from_it() -> None:
 def test_expired_lease_of_recipient_is_escalated_and_task_kept() -> None:
     world = activated()
     late, after = NOW + TTL, 7
-    expire = ExpireLease("T", told=("cora",))
+    expire = ExpireLease("T", notify=("cora",))
     (lost,) = escalations_in(again(world, HUB, expire, "cause-2", late + after))
     assert (lost.trigger, lost.recommended) == ("lease_lost", "reassign")
     assert (lost.sla_ms, lost.elapsed_ms) == (TTL, TTL + after)

@@ -70,7 +70,7 @@ ACTIONS: dict[str, Callable[[World], AnyCommand]] = {
 }
 APPROVAL: dict[str, Callable[[World], AnyCommand]] = {
     "approve": lambda _: ApproveHandoff("H", note="other words"),
-    "deny": lambda _: ApproveHandoff("H", is_yes=False, note="other words"),
+    "deny": lambda _: ApproveHandoff("H", approved=False, note="other words"),
 }
 """Further actions where human approval is missing."""
 ACTORS = (ALICE, BOB, CAROL, COORDINATOR, HUMAN, ORCHESTRATOR)

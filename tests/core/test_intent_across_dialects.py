@@ -340,7 +340,7 @@ def test_agent_below_trust_floor_is_not_dispatched_again() -> None:
 @proves("CCOS-TRIES")
 def test_block_by_human_counts_as_no_try() -> None:
     world = registry("a1", "a2", "a3")
-    delegate_intent(world, tries=2)
+    delegate_intent(world, max_agents=2)
     world.do(HUMAN, MoveTask("i", "blocked"))
     world.do(HUMAN, MoveTask("i", "ready"))
     assert [open_request(world).agent, submit_result(world, success=False).state] == [
@@ -356,7 +356,7 @@ def test_block_by_human_counts_as_no_try() -> None:
 @proves("CCOS-TRIES")
 def test_handoff_by_agent_counts_as_no_try() -> None:
     world = registry("alice", "bob", "carol")
-    delegate_intent(world, tries=2)
+    delegate_intent(world, max_agents=2)
     world.do(ALICE, replace(offer("bob"), task="i"))
     world.do(BOB, accept(world))
     world.do(BOB, ActivateHandoff("H"))
@@ -415,7 +415,7 @@ def fail_starts(world: World, times: int, at: int = NOW) -> None:
     for _ in range(times):
         world.do(HUB, ClaimTask("i", "alice"), at)
         fence = world.tasks["i"].fence
-        world.do(HUB, ReleaseTask("i", "not started: refused", fence, unstarted=True), at)
+        world.do(HUB, ReleaseTask("i", "not started: refused", fence, failed_to_start=True), at)
 
 
 @proves("CCOS-UNSENT")
@@ -453,7 +453,7 @@ def test_failed_start_after_deadline_is_no_action_of_agent() -> None:
     world = registry()
     delegate_intent(world, patience_ms=HOUR)
     world.do(HUB, ClaimTask("i", "alice", ttl_ms=2 * HOUR))
-    late = world.do(HUB, ReleaseTask("i", "not started: refused", 1, unstarted=True), LATE)
+    late = world.do(HUB, ReleaseTask("i", "not started: refused", 1, failed_to_start=True), LATE)
     assert event_names(late) == ["TaskTransitioned"]
     world.do(HUB, ExpireRequest("i", is_called=True), LATE)
     assert (open_request(world).agent, standing_of(world, "alice").recent) == ("bob", "")

@@ -306,7 +306,7 @@ def test_vetoed_agent_is_dispatched_when_reason_is_gone() -> None:
     candidates = rank_candidates(world)
     for id in "ab":
         delegate_intent(world, id, candidates=candidates)
-    assert delegate_intent(world, tries=4, candidates=candidates).turned_down == ("alice", "bob")
+    assert delegate_intent(world, max_agents=4, candidates=candidates).vetoed == ("alice", "bob")
     assert open_request(world).agent == "carol"
     # Bob is free again. Alice is not: her veto is recorded already, and not repeated.
     submit_result(world, id="b")
@@ -453,10 +453,10 @@ def test_attempt_may_follow_up_only_its_own_intent() -> None:
         {"skills": ("x",) * (MAX_SKILLS + 1)},
         {"patience_ms": 1},
         {"due_by": -1},
-        {"kept_bytes": -1},
+        {"max_output_bytes": -1},
         {"plan": "a b"},
         {"follows": "a b"},
-        {"tries": 0},
+        {"max_agents": 0},
         {"candidates": rank_candidates(registry()) * 20},
         {"policy": Policy(forbidden_goals=("x",) * 501)},
     ],
@@ -489,12 +489,12 @@ def test_only_described_agents_are_on_the_roster() -> None:
 def test_limit_of_tries_applies_per_delegation() -> None:
     names = ("a1", "a2", "a3", "a4")
     world = registry(*names)
-    delegate_intent(world, tries=2)
+    delegate_intent(world, max_agents=2)
     submit_result(world, success=False)
     submit_result(world, success=False)
     intent = world.intents["i"]
     assert (intent.state, intent.failed) == ("NeedsFollowUp", ("a1", "a2"))
-    delegate_intent(world, tries=2, candidates=rank_candidates(world))
+    delegate_intent(world, max_agents=2, candidates=rank_candidates(world))
     submit_result(world, success=False)
     submit_result(world, success=False)
     assert world.intents["i"].agents == names
@@ -511,14 +511,16 @@ def test_accepted_delegation_has_no_refusal() -> None:
 def test_changed_terms_count_or_are_refused() -> None:
     world = registry("alice", "bob")
     delegate_intent(world, plan="p", patience_ms=60_000)
-    second = DelegateIntent(GOAL, "i", plan="p", patience_ms=90_000, tries=2, kept_bytes=7)
+    second = DelegateIntent(
+        GOAL, "i", plan="p", patience_ms=90_000, max_agents=2, max_output_bytes=7
+    )
     assert world.code(HUMAN, replace(second, plan="q")) == "already_exists"
     assert world.code(HUMAN, replace(second, agent="bob")) == "already_exists"
     assert world.do(HUMAN, replace(second, agent="alice")).events == ()
     world.do(HUMAN, MoveTask("i", "blocked"))
     world.do(HUMAN, replace(second, candidates=rank_candidates(world)))
     intent = world.intents["i"]
-    assert (intent.patience_ms, intent.tries, intent.kept_bytes) == (90_000, 2, 7)
+    assert (intent.patience_ms, intent.max_agents, intent.max_output_bytes) == (90_000, 2, 7)
     assert open_request(world).deadline == NOW + 90_000
 
 
@@ -536,12 +538,12 @@ def test_follow_ups_are_limited_by_role_and_number() -> None:
 def test_request_keeps_external_id_and_counts_once() -> None:
     world = registry()
     named = DelegateIntent(
-        GOAL, "i", candidates=rank_candidates(world), tries=1, request_id="outer.7"
+        GOAL, "i", candidates=rank_candidates(world), max_agents=1, request_id="outer.7"
     )
     world.do(HUMAN, named)
     assert open_request(world).id == "outer.7"
     repeated = world.do(HUMAN, named)
-    assert (repeated.events, repeated.receipt.before) == ((), True)
+    assert (repeated.events, repeated.receipt.is_repeat) == ((), True)
     submit_result(world, success=False)
     # The same request id is a repeat; a new delegation has another id.
     assert world.do(HUMAN, named).events == ()
@@ -584,7 +586,9 @@ def test_hub_skips_request_id_of_another_intent() -> None:
 @proves("CCOS-RESEND")
 def test_old_request_id_is_recognized_as_repeat() -> None:
     world = registry()
-    first = DelegateIntent(GOAL, "i", candidates=rank_candidates(world), tries=1, request_id="R0")
+    first = DelegateIntent(
+        GOAL, "i", candidates=rank_candidates(world), max_agents=1, request_id="R0"
+    )
     world.do(HUMAN, first)
     submit_result(world, success=False)
     world.intents["i"] = replace(world.intents["i"], closed=())

@@ -180,11 +180,11 @@ def test_failure_without_eligible_candidates_needs_follow_up() -> None:
 
 @proves("CCOS-RETRY")
 def test_number_of_tries_is_limited() -> None:
-    world = delegated_to_alice("a1", "a2", "a3", tries=2)
+    world = delegated_to_alice("a1", "a2", "a3", max_agents=2)
     submit_result(world, success=False)
     intent = submit_result(world, success=False)
     assert intent.reasons == ("2 tries have failed, the last: it broke",)
-    once = submit_result(delegated_to_alice("a1", "a2", tries=1), success=False)
+    once = submit_result(delegated_to_alice("a1", "a2", max_agents=1), success=False)
     assert once.reasons == ("its only try has failed: it broke",)
 
 
@@ -204,7 +204,7 @@ def test_repeated_result_is_a_no_op(command: ReceiveResult) -> None:
         decision = world.decide(ALICE, repeat, NOW + 9)
         assert isinstance(decision, Decision)
         assert (decision.events, decision.refusal) == ((), None)
-        assert decision.receipt.before
+        assert decision.receipt.is_repeat
     assert standing_of(world, "alice").successes == 1
 
 
@@ -224,7 +224,7 @@ def test_equal_numbers_make_equal_results(first: object, second: object, is_repe
     world.do(ALICE, replace(DONE, output=first))
     decision = world.decide(ALICE, replace(DONE, output=second), NOW + 9)
     assert isinstance(decision, Decision)
-    assert decision.receipt.before is is_repeat
+    assert decision.receipt.is_repeat is is_repeat
 
 
 @proves("CCOS-FEEDBACK")
@@ -438,7 +438,7 @@ def test_attempt_message_after_result_is_repeat_or_anomaly() -> None:
     world.do(ALICE, ClaimTask("i", "alice"))
     world.do(ATTEMPT, DONE)
     repeated = world.do(ATTEMPT, DONE)
-    assert (repeated.events, repeated.receipt.before) == ((), True)
+    assert (repeated.events, repeated.receipt.is_repeat) == ((), True)
     other = replace(DONE, output=8)
     assert anomaly_detail(world, ATTEMPT, other) == "i: i.1 has another result already"
     detail = anomaly_detail(world, ATTEMPT, UpdateIntent("i", "alice", 10, "", "i.1", 1))
@@ -544,13 +544,13 @@ def test_update_by_another_or_without_request_is_an_anomaly() -> None:
 @proves("CCOS-UPDATES")
 def test_first_update_of_each_sequence_number_counts() -> None:
     world = delegated_to_alice()
-    assert not world.do(ALICE, UpdateIntent("i", "alice", 50, sequence=5)).receipt.before
+    assert not world.do(ALICE, UpdateIntent("i", "alice", 50, sequence=5)).receipt.is_repeat
     for later in (
         UpdateIntent("i", "alice", 50, sequence=5),
         UpdateIntent("i", "alice", 60, sequence=5),
     ):
         decision = world.do(ALICE, later)
-        assert (decision.events, decision.receipt.before) == ((), True)
+        assert (decision.events, decision.receipt.is_repeat) == ((), True)
     world.do(ALICE, UpdateIntent("i", "alice", 10, sequence=2))  # they may come in any order
     for _ in range(2):
         world.do(ALICE, UpdateIntent("i", "alice", 70))  # without a sequence number each one counts
@@ -567,9 +567,9 @@ def test_late_update_with_missing_sequence_number_counts() -> None:
             world.do(ALICE, UpdateIntent("i", "alice", sequence=number))
     assert open_request(world).pieces == ((1, 1), (3, many))
     for number in (1, 3, many):
-        assert world.do(ALICE, UpdateIntent("i", "alice", sequence=number)).receipt.before
+        assert world.do(ALICE, UpdateIntent("i", "alice", sequence=number)).receipt.is_repeat
     assert world.do(ALICE, UpdateIntent("i", "alice", sequence=2)).events != ()
-    assert world.do(ALICE, UpdateIntent("i", "alice", sequence=2)).receipt.before
+    assert world.do(ALICE, UpdateIntent("i", "alice", sequence=2)).receipt.is_repeat
     assert open_request(world).pieces == ((1, many),)
 
 
@@ -580,7 +580,7 @@ def test_sequence_gaps_are_limited_and_lowest_is_closed() -> None:
         world.do(ALICE, UpdateIntent("i", "alice", sequence=number))
     runs = open_request(world).pieces
     assert (len(runs), runs[:2]) == (MAX_UPDATE_RANGES, ((1, 3), (5, 5)))
-    assert world.do(ALICE, UpdateIntent("i", "alice", sequence=2)).receipt.before
+    assert world.do(ALICE, UpdateIntent("i", "alice", sequence=2)).receipt.is_repeat
     assert world.do(ALICE, UpdateIntent("i", "alice", sequence=4)).events != ()
     world.do(ALICE, FAILED)
     assert open_request(world).pieces == ()  # the next request counts from the beginning
@@ -619,7 +619,7 @@ def test_oldest_results_are_forgotten() -> None:
     for _ in range(3):
         for name in names:
             world.agents[name] = AgentRecord(name, "agent", (), NOW)
-        world.do(HUMAN, DelegateIntent(GOAL, "i", candidates=rank_candidates(world), tries=16))
+        world.do(HUMAN, DelegateIntent(GOAL, "i", candidates=rank_candidates(world), max_agents=16))
         while world.intents["i"].request is not None:
             submit_result(world, success=False)
         world.intents["i"] = replace(world.intents["i"], failed=())
@@ -668,16 +668,16 @@ def test_second_attempt_may_deliver_same_result(result: ReceiveResult) -> None:
     world = delegated_to_alice("alice", review_required=True)
     world.do(ALICE, ClaimTask("i", "alice"))
     world.do(ATTEMPT, result)
-    assert world.do(ATTEMPT, result).receipt.before
+    assert world.do(ATTEMPT, result).receipt.is_repeat
     world.do(HUMAN, MoveTask("i", "ready"))
-    assert world.do(ATTEMPT, result).receipt.before, "the first attempt says it once more"
+    assert world.do(ATTEMPT, result).receipt.is_repeat, "the first attempt says it once more"
     world.do(ALICE, ClaimTask("i", "alice"))
     second = replace(ATTEMPT, fence=2)
     decision = world.do(second, result)
     assert "IntentFeedbackApplied" in event_names(decision)
     assert world.intents["i"].closed[-1].id == "i.2"
     assert len(standing_of(world, "alice").recent) == 2
-    assert world.do(second, result).receipt.before
+    assert world.do(second, result).receipt.is_repeat
 
 
 def test_result_for_unclaimable_task_is_an_anomaly() -> None:

@@ -116,7 +116,7 @@ def test_report_without_notes_gives_no_output() -> None:
 
 @proves("CCOS-PAYLOADS")
 def test_output_above_size_limit_is_kept_as_digest() -> None:
-    world = claimed_by_alice(kept_bytes=10)
+    world = claimed_by_alice(max_output_bytes=10)
     ended = completion_in(world.do(ALICE, ReportOutcome("i", "done", "so it went", apply=True)))
     assert (ended.output, ended.left_out) == (None, len('{"notes":"so it went"}'))
     assert ended.digest

@@ -106,7 +106,7 @@ KEEPING_COMMANDS: tuple[AnyCommand, ...] = (
     UpdateTask("T", "done", notes="there is no way there from here"),
     EditTask("T", "a better title"),
     RequestDelegation("U", "T", "bob", NOW),
-    ClaimTask("T", "alice", or_renew=True),
+    ClaimTask("T", "alice", renew_if_held=True),
     PostMail(("bob",), "lunch?", "", bead="T"),
 )
 """Commands of a holder that do not end its attempt."""
@@ -176,7 +176,7 @@ def test_heartbeat_extends_lease_without_an_entry() -> None:
     assert decision.events == ()
     assert decision.receipt.expires_at == NOW + 7 + TTL
     assert decision.lease is not None
-    assert decision.lease.lease == Lease("alice", 1, TTL, NOW + 7, NOW + 7 + TTL, beats=2)
+    assert decision.lease.lease == Lease("alice", 1, TTL, NOW + 7, NOW + 7 + TTL, heartbeats=2)
 
 
 @proves("LEASE-HEARTBEAT")
@@ -186,7 +186,7 @@ def test_accepted_command_of_holder_renews_lease(command: AnyCommand) -> None:
     world.tasks["U"] = task("U")
     world.do(ALICE, command, NOW + 1_234)
     assert world.leases["T"].expires_at == NOW + 1_234 + TTL
-    assert world.leases["T"].beats == 2
+    assert world.leases["T"].heartbeats == 2
 
 
 @proves("LEASE-HEARTBEAT")
@@ -540,8 +540,8 @@ def test_clock_set_back_never_shortens_lease(steps: list[int], ttl: int) -> None
         at += step
         before, current = current, renew_lease(current, at)
         assert current.expires_at == max(before.expires_at, at + ttl)
-        assert current.beat_at >= before.beat_at
-        assert current.beats == before.beats + 1
+        assert current.last_heartbeat >= before.last_heartbeat
+        assert current.heartbeats == before.heartbeats + 1
         assert (current.holder, current.fence, current.ttl_ms) == ("alice", 1, ttl)
 
 
@@ -607,7 +607,7 @@ def test_session_end_after_lost_lease_is_a_no_op() -> None:
         before = dict(world.tasks), dict(world.leases)
         ended = world.do(ALICE, EndAttempt("T", "s-1"))
         assert ended.events == ()
-        assert ended.receipt.remark.endswith(": stop working on it"), "why nothing came of it"
+        assert ended.receipt.warning.endswith(": stop working on it"), "why nothing came of it"
         assert (world.tasks, world.leases) == before
         assert world.code(ALICE, EndAttempt("T", "s-1", fence=1)) == "lease_lost"
         assert world.code(ALICE, EndAttempt("T")) == "lease_lost"

@@ -175,7 +175,7 @@ def test_letter_is_posted_to_all_recipients() -> None:
         "It works.",
         "DONE",
         cc=("carol", "dora", "dora"),
-        copied=("alice", "bob", "erin"),
+        auto_copied=("alice", "bob", "erin"),
         bead="T",
         importance="urgent",
         attachments=("out/a.md",),
@@ -231,7 +231,7 @@ MANY = tuple(f"a{number}" for number in range(1_001))
         ({"to": ()}, "invalid_field"),
         ({"to": ("b b",)}, "invalid_id"),
         ({"cc": ("",)}, "invalid_id"),
-        ({"copied": ("-",)}, "invalid_id"),
+        ({"auto_copied": ("-",)}, "invalid_id"),
         ({"to": MANY}, "invalid_field"),
         ({"cc": MANY[1:]}, "invalid_field"),
         ({"to": MANY[1:]}, ""),
@@ -279,7 +279,7 @@ def test_letter_id_is_used_once() -> None:
         {"sent_at": NOW - HOUR},
         {"thread": "T"},
         {"ack_wanted": False},
-        {"copied": ("olga",)},
+        {"auto_copied": ("olga",)},
     ],
 )
 def test_same_letter_under_same_id_is_a_repeat(changes: dict[str, Any]) -> None:
@@ -287,7 +287,7 @@ def test_same_letter_under_same_id_is_a_repeat(changes: dict[str, Any]) -> None:
     repeated = world.do(ALICE, replace(QUESTION, **changes), NOW + HOUR)
     assert events_of(repeated) == []
     assert (repeated.receipt.stream, repeated.receipt.thread) == ("mail:m", "T")
-    assert repeated.receipt.before
+    assert repeated.receipt.is_repeat
 
 
 @proves("MAIL-REPEAT")

@@ -84,7 +84,7 @@ def test_created_task_has_all_fields_of_the_command() -> None:
         discovered_from="S",
     )
     assert decision.receipt == Receipt("mine", "ready", attempt=0, fence=0, expires_at=0)
-    assert decision.number == (TODAY, 2)
+    assert decision.aof_number == (TODAY, 2)
     assert decision.events == (
         ("task:mine", created),
         ("task:B", TaskBacklinked("blocked-by", "mine")),
@@ -111,7 +111,7 @@ def test_task_without_id_gets_next_aof_id_of_the_day_in_backlog() -> None:
 def test_explicit_aof_id_is_kept_and_skipped_by_numbering() -> None:
     world = World()
     own = world.do(HUMAN, CreateTask("own", f"TASK-{TODAY}-002"))
-    assert own.number is None
+    assert own.aof_number is None
     assert world.tasks[f"TASK-{TODAY}-002"].aof_id == f"TASK-{TODAY}-002"
     assert [create(world, CreateTask("next")).aof_id for _ in range(3)] == [
         f"TASK-{TODAY}-001",
@@ -136,7 +136,7 @@ def test_fifteen_hundred_tasks_of_one_day_have_distinct_ids() -> None:
     for number in range(1, 1_501):
         decision = world.do(HUMAN, CreateTask("one of many"))
         ids.append(decision.receipt.task)
-        assert decision.number == (TODAY, number)
+        assert decision.aof_number == (TODAY, number)
     assert len(set(ids)) == 1_500
     assert ids[998] == f"TASK-{TODAY}-999"
     assert ids[999] == f"TASK-{TODAY}-00001000", "after 999 the tail has eight characters"

@@ -112,10 +112,10 @@ def test_remembered_calls_of_session_are_limited() -> None:
         replace(trace_event(10_000 + n), call=f"c-{n}", ends_call=True) for n in range(len(calls))
     ]
     lab.do(HUMAN, *ends)
-    assert lab.do(HUMAN, replace(ends[-1], event_id=trace_event(1_000).event_id)).remark == (
+    assert lab.do(HUMAN, replace(ends[-1], event_id=trace_event(1_000).event_id)).warning == (
         "second_completion"
     )
-    assert lab.do(HUMAN, replace(ends[0], event_id=trace_event(1_001).event_id)).remark == (
+    assert lab.do(HUMAN, replace(ends[0], event_id=trace_event(1_001).event_id)).warning == (
         "orphan_completion"
     )
 

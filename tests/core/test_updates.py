@@ -149,7 +149,7 @@ def test_transition_reason_is_first_of_blockers_notes_progress(
 ) -> None:
     world = held()
     decision = world.do(ALICE, update)
-    moved = TaskTransitioned("in-progress", "blocked", reason, beside=other_text)
+    moved = TaskTransitioned("in-progress", "blocked", reason, other_text=other_text)
     assert decision.events == (("task:T", moved),)
     assert (decision.receipt.status, world.leases) == ("blocked", {})
     assert world.tasks["T"].notes == 0, "what moved the task is not logged a second time"

@@ -231,8 +231,8 @@ class World:
             del self.leases[decision.lease.task]
         elif decision.lease is not None and decision.lease.lease is not None:
             self.leases[decision.lease.task] = decision.lease.lease
-        if decision.number is not None:
-            day, number = decision.number
+        if decision.aof_number is not None:
+            day, number = decision.aof_number
             self.numbers[day] = number
 
 

@@ -37,7 +37,7 @@ EXPECTED_EVENTS = {
     "entropy": ("entropy.escalated", "turns:task-abc-123"),
     "thoughts": ("trace.recorded", "trace:s-1"),
     "spawner": ("mail.answered", "mail:wanted"),
-    "handing-on": ("workq.passed", "workq:wq-1"),
+    "handing-on": ("workq.owner_changed", "workq:wq-1"),
     "inbox": ("task.progressed", f"task:{PARENT}"),
     "files": ("task.transitioned", f"task:{MOVED}"),
 }

@@ -158,15 +158,15 @@ def test_request_with_effect_counts_as_one_heartbeat() -> None:
     ask(lab, about, effect=(UpdateTask("T", progress="x"), NoteTask("T", "y")), key="k")
     lease = lab.lease("T")
     assert lease is not None
-    assert lease.beats == 2
+    assert lease.heartbeats == 2
     ask(lab, about, effect=(UpdateTask("T", progress="x"), NoteTask("T", "y")), key="k")
     lease = lab.lease("T")
     assert lease is not None
-    assert lease.beats == 3, "a repeat is another one"
+    assert lease.heartbeats == 3, "a repeat is another one"
     ask(lab, about, effect=(NoteTask("nowhere", "y"),))
     lease = lab.lease("T")
     assert lease is not None
-    assert lease.beats == 4, "and what is not to be does not take it back"
+    assert lease.heartbeats == 4, "and what is not to be does not take it back"
 
 
 def test_effects_in_one_batch_see_earlier_requests() -> None:

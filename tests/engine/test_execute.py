@@ -150,7 +150,7 @@ def test_entries_of_a_request_share_cause_actor_surface_and_time(lab: Lab) -> No
     assert {(line.cause, line.actor, line.via, line.at) for line in lines} == {
         (request.id, "agent:alice", "http", START)
     }
-    assert [isinstance(line.said, msgspec.Raw) for line in lines] == [True, False]
+    assert [isinstance(line.original_text, msgspec.Raw) for line in lines] == [True, False]
 
 
 @proves("LEDGER-SAID", "REFUSAL-RECORDED")
@@ -163,8 +163,8 @@ def test_original_text_is_stored_with_the_refusal(
     lab.ask(ALICE, *commands, said=b'{"unknown":"field"}')
     (entry,) = lab.store.entries(0, 10)
     line = read_line(entry.line)
-    assert isinstance(line.said, msgspec.Raw)
-    assert bytes(line.said) == b'{"unknown":"field"}'
+    assert isinstance(line.original_text, msgspec.Raw)
+    assert bytes(line.original_text) == b'{"unknown":"field"}'
 
 
 @proves("LEDGER-SAID")
@@ -286,7 +286,7 @@ def test_leases_are_stored_outside_the_ledger(lab: Lab) -> None:
     assert lab.store.head() == head
     lease = lab.lease("HELD")
     assert lease is not None
-    assert (lease.beats, lease.expires_at) == (4, START + 1_000 + TTL)
+    assert (lease.heartbeats, lease.expires_at) == (4, START + 1_000 + TTL)
     lab.do(ALICE, ReleaseTask("HELD"))
     assert lab.lease("HELD") is None
 
@@ -356,4 +356,4 @@ def test_request_of_several_commands_counts_as_one_heartbeat(lab: Lab) -> None:
     lab.do(ALICE, ReportOutcome("HELD", "done"), WarnTask("HELD", "missing_summary"))
     lease = lab.lease("HELD")
     assert lease is not None
-    assert lease.beats == 2
+    assert lease.heartbeats == 2

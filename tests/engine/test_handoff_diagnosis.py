@@ -137,7 +137,7 @@ def deadlettered(lab: Lab) -> None:
     lab.do(HUMAN, MoveTask("t1", "deadletter"))
 
 
-def passed_on(lab: Lab) -> None:
+def extra_fields(lab: Lab) -> None:
     """Activated handoff that bob has passed on to carol."""
     activated(lab)
     offer(lab, "h2", to="carol", by=BOB, supersedes="h1")
@@ -145,14 +145,14 @@ def passed_on(lab: Lab) -> None:
 
 def passed_on_and_started(lab: Lab) -> None:
     """Passed-on handoff that carol has activated."""
-    passed_on(lab)
+    extra_fields(lab)
     accept(lab, "h2", CAROL)
     activate(lab, "h2", CAROL)
 
 
 def passed_on_and_rejected(lab: Lab) -> None:
     """Passed-on handoff that carol has rejected."""
-    passed_on(lab)
+    extra_fields(lab)
     lab.do(CAROL, RejectHandoff("h2", "other", "busy"))
 
 
@@ -285,7 +285,7 @@ SUMMARIES: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
             "coordinator or an orchestrator has to make it ready first"
         ),
     ),
-    (passed_on, "h1", f"{_ON}the work is on its way to carol by h2{OPEN}"),
+    (extra_fields, "h1", f"{_ON}the work is on its way to carol by h2{OPEN}"),
     (passed_on_and_started, "h1", f"{_ON}carol has the work by h2{OPEN}"),
     (passed_on_and_rejected, "h1", f"{_ON}{_BACK}h2{OPEN}"),
     (passed_on_and_rejected, "h2", f"{_BUSY}{_BACK}h2"),
@@ -336,7 +336,7 @@ COMMANDS: dict[str, Callable[[Lab, str], AnyCommand]] = {
     "accept": lambda lab, id: AcceptHandoff(id, state(lab, id).package_hash),
     "activate": lambda _, id: ActivateHandoff(id),
     "approve": lambda _, id: ApproveHandoff(id),
-    "deny": lambda _, id: ApproveHandoff(id, is_yes=False),
+    "deny": lambda _, id: ApproveHandoff(id, approved=False),
     "close": lambda _, id: CloseHandoff(id),
     "complete": lambda _, id: CompleteHandoff(id),
     "extend": lambda _, id: ExtendHandoff(id, 60_000),

@@ -433,7 +433,7 @@ def test_blocked_or_reviewed_task_is_named() -> None:
         "or an orchestrator has to make it ready first"
     )
     assert [step.action for step in held.steps] == ["ready", "reject"]
-    lifted = replace(stopped, handoff=ActiveHandoff("h1", "alice", "bob", lifts_block=True))
+    lifted = replace(stopped, handoff=ActiveHandoff("h1", "alice", "bob", unblocks_task=True))
     before = diagnose_in_context(waiting, HandoffContext(START, lifted))
     assert [step.action for step in before.steps] == ["activate", "reject"]
     late = diagnose_in_context(replace(handoff, is_escalated=True), HandoffContext(START, task))

@@ -275,7 +275,7 @@ def test_original_text_of_several_lines_is_stored_on_one(lab: Lab) -> None:
     )
     (entry,) = lab.store.entries(0, 10)
     assert b"\n" not in entry.line
-    assert entry.line.endswith(b'"said":{"text":"two\\nlines","n":1.0}}')
+    assert entry.line.endswith(b'"original_text":{"text":"two\\nlines","n":1.0}}')
 
 
 @proves("ENGINE-HANDLE")

@@ -75,7 +75,7 @@ def test_all_events_of_a_result_share_its_cause(lab: Lab) -> None:
         ("task:i", "task.transitioned"),
         ("intent:i", "intent.completed"),
         ("standing:alice", "agent.rated"),
-        ("intent:i", "intent.fed_back"),
+        ("intent:i", "intent.feedback_applied"),
         ("intent:i", "intent.satisfied"),
     ]
     assert len({read_line(entry.line).cause for entry in entries}) == 1

@@ -188,8 +188,8 @@ def test_truncated_text_is_bounded_and_cuts_no_secret(router: Router, lab: Lab) 
 
     *_, refused = all_entries(lab.store)
     line = read_line(refused.line)
-    assert isinstance(line.said, Raw)
-    stored = json.loads(bytes(line.said))
+    assert isinstance(line.original_text, Raw)
+    stored = json.loads(bytes(line.original_text))
     assert len(stored) == UNREADABLE_CHARS_KEPT
     assert stored.startswith('{"text": "x x ')
     assert "ghp_" not in stored

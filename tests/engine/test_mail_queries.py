@@ -34,7 +34,7 @@ def test_list_of_letters_leaves_out_other_streams() -> None:
 def test_addressees_of_an_entry_are_its_recipients() -> None:
     lab = Lab()
     lab.do(HUMAN, RegisterAgent("alice"))
-    lab.do(ALICE, PostMail(("bob",), "x", "y", cc=("carol",), copied=("dave",)))
+    lab.do(ALICE, PostMail(("bob",), "x", "y", cc=("carol",), auto_copied=("dave",)))
     assert [addressees(entry) for entry in all_entries(lab.store)] == [(), ("bob", "carol", "dave")]
 
 

@@ -126,9 +126,9 @@ def test_reservations_are_renewed_and_released_by_id_pattern_or_all() -> None:
     lab.do(ALICE, ReserveFiles(("z",), HOUR))
     lab.do(ALICE, ReleaseReservations((reserved.stream.partition(":")[2],)))
     assert holders_and_patterns(lab) == [("alice", ("z",))]
-    assert lab.do(ALICE, ReleaseReservations()).remark == ""
+    assert lab.do(ALICE, ReleaseReservations()).warning == ""
     assert holders_and_patterns(lab) == []
-    assert lab.do(ALICE, ReleaseReservations()).remark == "nothing was reserved"
+    assert lab.do(ALICE, ReleaseReservations()).warning == "nothing was reserved"
     assert lab.code(ALICE, RenewReservations((), HOUR)) == "reservation_not_found"
     assert lab.code(ALICE, ReleaseReservations(("z",))) == "reservation_not_found"
     assert lab.code(ALICE, RenewReservations(("z",), HOUR)) == "reservation_not_found"

@@ -195,7 +195,7 @@ def test_message_runs_its_commands(world: RouterWorld, soon: bool) -> None:
     assert world.events()[-1] == ("agent:alice", "task.noted")
     line = read_line(world.lab.store.entries(0, 99)[-1].line)
     assert line.via == "test"
-    assert json.loads(world.lab.store.entries(0, 99)[-1].line)["said"] == SHOUT_MESSAGE
+    assert json.loads(world.lab.store.entries(0, 99)[-1].line)["original_text"] == SHOUT_MESSAGE
 
 
 @alone_and_together
@@ -242,7 +242,7 @@ def test_faulty_message_is_refused_and_recorded_with_dialect_codes(
     )
     assert world.events()[-1] == ("agent:alice", "command.refused")
     line = json.loads(world.lab.store.entries(0, 99)[-1].line)
-    assert line["said"] == {"shout": "hush", "task": "T"}
+    assert line["original_text"] == {"shout": "hush", "task": "T"}
 
 
 @alone_and_together

@@ -106,9 +106,9 @@ def test_entry_shows_its_original_text_if_it_has_one(hub: Hub) -> None:
     hub.submit(HUMAN, CreateTask("One", id="one"), original_text=Raw(b'{"a":1}'))
     hub.submit(HUMAN, MoveTask("one", "ready"))
     first, second = (json.loads(encode(entry_resource(entry))) for entry in all_entries(hub.store))
-    assert list(first)[-3:] == ["body", "said", "hash"]
-    assert (first["said"], first["body"]["title"], first["via"]) == ({"a": 1}, "One", None)
-    assert "said" not in second
+    assert list(first)[-3:] == ["body", "originalText", "hash"]
+    assert (first["originalText"], first["body"]["title"], first["via"]) == ({"a": 1}, "One", None)
+    assert "originalText" not in second
     assert second["type"] == "task.transitioned"
 
 

@@ -576,7 +576,7 @@ def test_heartbeats_are_not_verified() -> None:
     held = lab.lease("T")
     assert held is not None
     store = copy_ledger(lab.store)
-    store.row("task:T", lease=replace(held, beat_at=1, expires_at=2, beats=99))
+    store.row("task:T", lease=replace(held, last_heartbeat=1, expires_at=2, heartbeats=99))
     assert findings(store) == []
 
 

@@ -189,7 +189,7 @@ def test_missing_lease_is_rebuilt_from_last_claim(tmp_path: Path) -> None:
     row = lab.opened_stores[0].stream(f"task:{task}")
     assert row is not None
     assert row.lease is not None
-    assert (row.lease.holder, row.lease.beats) == ("alice", 1)
+    assert (row.lease.holder, row.lease.heartbeats) == ("alice", 1)
 
 
 Change = Callable[[str, bytes], tuple[str, bytes] | None]

@@ -109,7 +109,7 @@ def run_all_kinds_of_handoffs(lab: FilesLab) -> None:
     gated = package("t5", policy={"classification": "internal", "human_gate": "required"})
     offer(lab, "h5", "t5", package=gated)
     accept(lab, "h5")
-    lab.do(HUMAN, ApproveHandoff("h5", is_yes=False, note="not outside"))
+    lab.do(HUMAN, ApproveHandoff("h5", approved=False, note="not outside"))
     make(lab, "t6")
     lab.do(ALICE, DraftHandoff({"context": {}}, id="h6"))
     offer(lab, "h6", "t6", teamspace="red")
@@ -727,7 +727,7 @@ def test_compare_detects_file_of_another_ledger(tmp_path: Path) -> None:
         ),
         (b"too late", b"too soon", "line 1: the package of h1 does not match"),
         (b'"v":1', b'"v":99', "line 1"),
-        (b'"event":"handoff.moved"', b'"event":"task.noted"', "line 3"),
+        (b'"event":"handoff.transitioned"', b'"event":"task.noted"', "line 3"),
         (b'"handoff_id":"h1","task_id":"t1","timestamp"', b'"handoff_id":"h9","timestamp"', "h1"),
         (b'"task_id":"t1","timestamp"', b'"task_id":"t9","timestamp"', "h1 is about t1"),
         (b'"owner":"bob"', b'"owner":"mallory"', "the owner is mallory (alice"),
@@ -851,7 +851,7 @@ def test_compare_detects_omitted_or_invented_verification(tmp_path: Path) -> Non
     policy = {"classification": "internal", "human_gate": "required"}
     offer(gated, package=package("t1", policy=policy))
     accept(gated)
-    gated.do(HUMAN, ApproveHandoff("h1", is_yes=True))
+    gated.do(HUMAN, ApproveHandoff("h1", approved=True))
     accept(gated)
     gated.catch_up()
     twice = (gated.data / LOG).read_bytes().splitlines(True)

@@ -106,7 +106,7 @@ def test_folder_of_intent_task_has_request_document(tmp_path: Path) -> None:
     beside = {"new": {"meta": {"trace": "t-7"}}, "old": dict[str, Any]()}
     for name, more in beside.items():
         goal = DelegateIntent("weld\x1b[2J", name, {"thickness": 5}, ("gently",))
-        lab.do(HUMAN, replace(goal, passed_on=more))
+        lab.do(HUMAN, replace(goal, extra_fields=more))
         lab.catch_up()
         task = lab.task(name).aof_id
         document = (tmp_path / "tasks" / "blocked" / task / "inputs/request.json").read_text()

@@ -156,8 +156,8 @@ def test_run_document_without_report_has_notes_of_hub() -> None:
 
 @proves("FILES-ARTIFACTS")
 def test_heartbeat_document() -> None:
-    beat_at = STARTED + 300_000
-    lease = Lease("swe-backend", 1, 300_000, beat_at, beat_at + 300_000, beats=5)
+    last_heartbeat = STARTED + 300_000
+    lease = Lease("swe-backend", 1, 300_000, last_heartbeat, last_heartbeat + 300_000, heartbeats=5)
     assert render_heartbeat(TASK, lease).decode() == HEARTBEAT
 
 

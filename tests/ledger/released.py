@@ -291,7 +291,7 @@ def play_letters(store: Store) -> None:
         "HELP_REQUEST",
         "m-1",
         cc=("hera",),
-        copied=("olga",),
+        auto_copied=("olga",),
         bead="ol-1",
         importance="urgent",
         ack_wanted=True,
@@ -310,7 +310,11 @@ def play_letters(store: Store) -> None:
     ask(CAROL, answer, AnswerMail("m-1", roles=("agent",)))
     left = CheckpointTask("ol-1", "CONTEXT_HIGH", "0a1b2c3", "half", "the other half")
     ask(ALICE, left)
-    ask(HERA, CheckpointTask("ol-1", "RESUME", "ffff"), MoveTask("ol-1", "ready", if_at_rest=True))
+    ask(
+        HERA,
+        CheckpointTask("ol-1", "RESUME", "ffff"),
+        MoveTask("ol-1", "ready", unless_in_progress=True),
+    )
     ask(BOB, ClaimTask("ol-1", "bob@laptop"))
     ask(BOB, ReportOutcome("ol-1", "done", apply=True))
 
@@ -377,7 +381,7 @@ def play_handoffs(store: Store) -> None:
     ask(CORA, ExtendHandoff("H-1", 60_000))
     ask(CAROL, ActivateHandoff("H-1", "s-1", 1_000, {"percent_complete": 50}))
     ask(HUB_ACTOR, NoteHandoff("H-1", "workq_integration", "degraded", {"item": "I-1"}))
-    ask(HUB_ACTOR, ExpireLease("T-1", told=("cora",)))
+    ask(HUB_ACTOR, ExpireLease("T-1", notify=("cora",)))
     ask(CAROL, ClaimTask("T-1", "carol"))
     ask(CAROL, _offer("T-1", "dave", "H-2", supersedes="H-1", due_at=START + 9_000_000))
     ask(CORA, ReassignHandoff("H-2", "erin", "dave is away"))
@@ -469,7 +473,7 @@ def play_intents(store: Store) -> None:
         ("python",),
         60_000,
         "plan-1",
-        tries=2,
+        max_agents=2,
         candidates=(first, second),
         policy=rules,
     )
@@ -493,7 +497,7 @@ def play_traces(store: Store) -> None:
     played = Play(store)
     ask, developer = played.ask, Actor("agent", "developer")
     played.engine.current_commit = lambda: "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
-    ask(HERA, RegisterAgent("dev", plays="developer"))
+    ask(HERA, RegisterAgent("dev", saop_role="developer"))
     ask(developer, RecordTurn("one", 0, "developer", 0.5, {"turn_index": 0}, "d0", masked=True))
     ask(developer, RecordTurn("one", 0, "developer", 0.5, {"turn_index": 0}, "d0"))
     thought = RecordTrace(
@@ -515,7 +519,7 @@ def play_traces(store: Store) -> None:
 def play_reviews(store: Store) -> None:
     """Run turns of reviewers, which are counted for each of them."""
     ask, developer = Play(store).ask, Actor("agent", "developer")
-    ask(HERA, RegisterAgent("rita", plays="reviewer"))
+    ask(HERA, RegisterAgent("rita", saop_role="reviewer"))
     ask(developer, RecordTurn("one", 0, "developer", 0.5, {"turn_index": 0}, "d0"))
     ask(developer, ReportOutcome("one", "done", apply=True))
     for number, name in enumerate(("reviewer", "rita", "reviewer")):

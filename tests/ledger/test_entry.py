@@ -28,11 +28,11 @@ def test_line_has_one_encoding() -> None:
 @proves("LEDGER-LINE", "LEDGER-SAID")
 def test_surface_and_original_text_come_last_if_present() -> None:
     original = b'{ "b":1 ,"a":"\xc3\xa9","b":2}'
-    line = msgspec.structs.replace(LINE, via="http", said=Raw(original))
-    assert write_line(line) == WRITTEN[:-1] + b',"via":"http","said":' + original + b"}"
+    line = msgspec.structs.replace(LINE, via="http", original_text=Raw(original))
+    assert write_line(line) == WRITTEN[:-1] + b',"via":"http","original_text":' + original + b"}"
     read = read_line(write_line(line))
-    assert isinstance(read.said, Raw)
-    assert bytes(read.said) == original, "as they came, to the byte"
+    assert isinstance(read.original_text, Raw)
+    assert bytes(read.original_text) == original, "as they came, to the byte"
 
 
 @proves("LEDGER-LINE")

@@ -70,7 +70,7 @@ ROOTS = {
 each_ledger = pytest.mark.parametrize("name", GOLDEN)
 each_script = pytest.mark.parametrize("name", SCRIPTS)
 
-FIELDS = ["stream", "version", "event", "v", "at", "actor", "cause", "body", "via", "said"]
+FIELDS = ["stream", "version", "event", "v", "at", "actor", "cause", "body", "via", "original_text"]
 
 
 def fields(entry: Stored) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def test_line_is_one_line_of_json_with_fields_in_order() -> None:
         assert "\n" not in entry.line
         line = fields(entry)
         assert list(line) == [name for name in FIELDS if name in line]
-        assert set(FIELDS) - set(line) <= {"via", "said"}
+        assert set(FIELDS) - set(line) <= {"via", "original_text"}
         assert (line["stream"], line["version"], line["event"]) == (
             entry.stream,
             entry.version,
@@ -265,9 +265,9 @@ def test_original_text_is_in_the_first_entry_of_its_request() -> None:
     texts: dict[int, Any] = {}
     for _, entries in groupby(GOLDEN["v1"], key=lambda entry: fields(entry)["cause"]):
         first, *rest = entries
-        assert all("said" not in fields(entry) for entry in rest)
-        if "said" in fields(first):
-            texts[first.position] = fields(first)["said"]
+        assert all("original_text" not in fields(entry) for entry in rest)
+        if "original_text" in fields(first):
+            texts[first.position] = fields(first)["original_text"]
     assert list(texts.values()) == [
         {"title": "Write the parser", "x-unknown": {"kept": [1, 2, None]}},
         "a tuple",

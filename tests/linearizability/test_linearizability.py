@@ -129,7 +129,7 @@ def accept_second_claim(submit: Submit) -> Submit:
     def submit_or_renew(actor: Actor, command: AnyCommand) -> Outcome:
         outcome = submit(actor, command)
         if isinstance(outcome, Refusal) and outcome.code == "already_claimed":
-            return submit(actor, replace(cast(ClaimTask, command), or_renew=True))
+            return submit(actor, replace(cast(ClaimTask, command), renew_if_held=True))
         return outcome
 
     return submit_or_renew

@@ -368,7 +368,7 @@ def test_agent_demoted_to_observer_is_stopped_and_its_task_requeued_without_a_fa
 
     def is_over() -> bool:
         lease = lab.lease("one")
-        if lease is not None and lease.beats == 2:
+        if lease is not None and lease.heartbeats == 2:
             lab.do(HUMAN, RegisterAgent("ada", "observer"))
         return agent.stopped.is_set() and lab.task("one").status == "ready"
 
@@ -869,8 +869,8 @@ def test_kept_lease_is_extended_while_the_hub_is_down(tmp_path: Path, trace: Tra
             await hub.until_idle()
             lease = hub.view(task).lease
             assert lease is not None
-            assert lease.expires_at - lease.beat_at >= 600_000
-            assert hub.store.expired_leases(lease.beat_at + 599_999, 10) == []
+            assert lease.expires_at - lease.last_heartbeat >= 600_000
+            assert hub.store.expired_leases(lease.last_heartbeat + 599_999, 10) == []
         async with running_hub(tmp_path / "data", keep + idle_agent_section("ada", trace)) as hub:
             await wait_for_starts(trace, 1)
             again = hub.view(task).lease
@@ -1405,7 +1405,7 @@ def test_started_agent_sends_a_heartbeat_immediately() -> None:
 
     def has_begun() -> bool:
         lease = lab.lease("one")
-        return lease is not None and lease.beats > 1
+        return lease is not None and lease.heartbeats > 1
 
     asyncio.run(run_until(dispatcher, has_begun))
 

@@ -119,7 +119,7 @@ def test_agent_that_could_not_be_started_is_no_worker() -> None:
     spawner_lab.request()
     spawner_lab.do(HUB_ACTOR, ClaimTask(BEAD, "ada", "hub-1.1"))
     reason = "not started: ada: No such file or directory"
-    spawner_lab.do(ADA_ACTOR, ReleaseTask(BEAD, reason, unstarted=True))
+    spawner_lab.do(ADA_ACTOR, ReleaseTask(BEAD, reason, failed_to_start=True))
     assert spawner_lab.run() == 1
     assert spawner_lab.answers() == [("failed", "", f"{reason}; {BEAD} is ready")]
 
@@ -303,7 +303,7 @@ def test_request_to_an_unknown_name_is_answered() -> None:
     assert spawner_lab.run() == 1
     assert spawner_lab.answers() == [("spawned", "hub-1.77", "Session: hub-1.77")]
     mail = spawner_lab.mail(request)
-    assert (mail.to, mail.copied, mail.awaits_answer, mail.awaited_acks) == (
+    assert (mail.to, mail.auto_copied, mail.awaits_answer, mail.awaited_acks) == (
         ("dispatcher",),
         ("spawner",),
         False,

@@ -114,7 +114,7 @@ class Auditor:
                 f"{task.id} is {task.assignee}'s, but held: {lease}",
             )
             check(
-                lease is None or lease.expires_at == lease.beat_at + lease.ttl_ms,
+                lease is None or lease.expires_at == lease.last_heartbeat + lease.ttl_ms,
                 f"{task.id} has a lease that does not end {lease and lease.ttl_ms} ms after its "
                 f"last sign of life: {lease}",
             )

@@ -80,7 +80,7 @@ def extend_leases(changes: Changes, number: int) -> Changes:
 
 
 def _extended(lease: Lease) -> Lease:
-    return replace(lease, expires_at=lease.beat_at + lease.ttl_ms + 3_600_000)
+    return replace(lease, expires_at=lease.last_heartbeat + lease.ttl_ms + 3_600_000)
 
 
 def drop_some_claims(changes: Changes, number: int) -> Changes:

@@ -1,7 +1,7 @@
 """Stores of earlier versions, and made-up migrations of a coming one."""
 
 from dragoman.engine.ledger_slices import Finding
-from dragoman.engine.ports import Store
+from dragoman.engine.ports import DurableStore, Store
 from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.files.archives.ledger_loader import LedgerLoader
 from tests.ledger.released import START, golden_entries
@@ -33,7 +33,7 @@ def problems(store: Store) -> list[Finding]:
     ]
 
 
-def is_filled(store: Store) -> bool:
+def is_filled(store: DurableStore) -> bool:
     """Tell whether a store holds exactly what `fill` wrote, and verifies."""
     with store.snapshot() as frozen:
         answers = [one.record.answer for one in frozen.answers((0, ""), 9)]

@@ -208,9 +208,9 @@ def build_dialects(
         ccos.dialect(
             ccos.Choices(
                 policy=settings.ccos.policy,
-                tries=settings.ccos.tries,
+                max_agents=settings.ccos.tries,
                 patience_ms=settings.ccos.request_ms,
-                kept_bytes=settings.ccos.payload_bytes,
+                max_output_bytes=settings.ccos.payload_bytes,
                 concurrency={name: one.concurrency for name, one in settings.agents.items()},
             )
         ),

@@ -24,7 +24,7 @@ class Event(Struct, frozen=True, rename="camel"):
     body: dict[str, Any]
     hash: str
     via: str | None = None
-    said: Any = None
+    original_text: Any = None
     """The original text of the message that caused it."""
 
     @property

@@ -62,7 +62,7 @@ class RegisterAgent(Command, frozen=True, tag="agent.register"):
     name: str
     role: Role = "agent"
     speaks: tuple[str, ...] = ()
-    plays: str | None = None
+    saop_role: str | None = None
     """Its SAOP role in traces; empty: its name, where that is one; None: unchanged."""
 
 
@@ -132,7 +132,7 @@ class AgentRegistered(Event, frozen=True):
     name: str
     role: Role
     speaks: tuple[str, ...] = ()
-    plays: str = ""
+    saop_role: str = ""
     """Its SAOP role in traces, where that is not its name; empty: none."""
 
 
@@ -326,7 +326,7 @@ class AgentRecord(Struct, frozen=True, omit_defaults=True):
     on this list or not."""
     pause: Pause | None = None
     """The last pause, which may have ended by itself."""
-    plays: str = ""
+    saop_role: str = ""
     """Its SAOP role in traces; empty: its name, where that is one."""
     former: PreviousKey | None = None
     """The previous key, where it was not to end at once."""
@@ -359,8 +359,10 @@ def agent_list_keys(record: AgentRecord) -> tuple[str, ...]:
 def fold_registered(record: AgentRecord | None, event: AgentRegistered, at: int) -> AgentRecord:
     """Register; a later registration replaces an earlier one."""
     if record is None:
-        return AgentRecord(event.name, event.role, event.speaks, at, plays=event.plays)
-    return replace(record, name=event.name, role=event.role, speaks=event.speaks, plays=event.plays)
+        return AgentRecord(event.name, event.role, event.speaks, at, saop_role=event.saop_role)
+    return replace(
+        record, name=event.name, role=event.role, speaks=event.speaks, saop_role=event.saop_role
+    )
 
 
 def fold_key_set(record: AgentRecord, event: AgentKeySet, at: int) -> AgentRecord:
@@ -581,7 +583,7 @@ def decide_register_agent(command: RegisterAgent, read: Read, now: int) -> Decis
         or _check_hub_name(command.name, read.actor)
         or check_count("speaks", command.speaks, MAX_DIALECTS)
         or next(filter(None, map(check_dialect, command.speaks)), None)
-        or _check_saop_role(command.plays)
+        or _check_saop_role(command.saop_role)
     )
     if refusal:
         return refusal
@@ -589,16 +591,16 @@ def decide_register_agent(command: RegisterAgent, read: Read, now: int) -> Decis
     refusal = _check_registrar(command, known, read.actor)
     if refusal:
         return refusal
-    known_plays = known.plays if known is not None else ""
-    plays = known_plays if command.plays is None else command.plays
+    known_plays = known.saop_role if known is not None else ""
+    plays = known_plays if command.saop_role is None else command.saop_role
     if plays != known_plays and read.actor.role == "agent":
         return Refusal("not_authorized", f"{read.actor.label} may not choose its SAOP role")
     speaks = tuple(dict.fromkeys(command.speaks))
     event = AgentRegistered(command.name, command.role, speaks, plays)
-    if known is not None and (known.role, known.speaks, known.plays) == (
+    if known is not None and (known.role, known.speaks, known.saop_role) == (
         event.role,
         event.speaks,
-        event.plays,
+        event.saop_role,
     ):
         return Decision(_REGISTRATION_RECEIPT)
     return Decision(_REGISTRATION_RECEIPT, ((agent_stream(command.name), event),))

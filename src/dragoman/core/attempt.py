@@ -60,7 +60,7 @@ class ClaimTask(TaskCommand, frozen=True, tag="task.claim"):
     queues: tuple[str, ...] = ()
     """Queues to take the next task from, for callers that may claim for others: names that tasks
     are reserved for, and "" for those of anyone; none: anyone's, and the agent's own."""
-    or_renew: bool = False
+    renew_if_held: bool = False
     """Renew the lease of an agent that holds the task already, instead of refusing."""
 
 
@@ -75,7 +75,7 @@ class ReleaseTask(TaskCommand, frozen=True, tag="task.release"):
 
     reason: str = "released"
     fence: int | None = None
-    unstarted: bool = False
+    failed_to_start: bool = False
     """Its worker could not be started or reached."""
 
 
@@ -89,7 +89,7 @@ class CheckpointTask(TaskCommand, frozen=True, tag="task.checkpoint"):
     fence: int | None = None
     backoff: Backoff = Backoff()
     """Backoff that applies if nothing was achieved."""
-    anew: bool = False
+    replaces_earlier: bool = False
     """Replace an earlier checkpoint instead of completing it; for a task without attempt."""
 
 
@@ -133,7 +133,7 @@ class ExpireLease(TaskCommand, frozen=True, tag="lease.expire"):
     """Recover a task whose holder has gone silent; no-op while its lease is valid."""
 
     backoff: Backoff = Backoff()
-    told: tuple[str, ...] = ()
+    notify: tuple[str, ...] = ()
     """Recipients of a notice where the silent holder had accepted the task by a handoff."""
 
 
@@ -256,7 +256,9 @@ def decide_release_task(command: ReleaseTask, read: Read, now: int) -> Decision 
     )
     if refusal:
         return refusal
-    released = Transitioned(task.status, "ready", command.reason, unstarted=command.unstarted)
+    released = Transitioned(
+        task.status, "ready", command.reason, failed_to_start=command.failed_to_start
+    )
     events = ((task_stream(task.id), released),)
     return Decision(task_receipt(task, "ready"), events, LeaseChange(task.id, None))
 
@@ -317,7 +319,7 @@ def decide_checkpoint_task(command: CheckpointTask, read: Read, now: int) -> Dec
         return _checkpoint_without_attempt(
             task,
             checkpointed_by_actor
-            if command.anew
+            if command.replaces_earlier
             else _complete_from_known(task, checkpointed_by_actor),
         )
     if command.reason in FORCED_CHECKPOINT_REASONS and not command.commit:
@@ -383,7 +385,7 @@ def decide_report_outcome(command: ReportOutcome, read: Read, now: int) -> Decis
         if repeat:
             return repeat
     elif _has_taken_effect(task, command.outcome):
-        no_op_receipt = replace(task_receipt(task, task.status), idle=True)
+        no_op_receipt = replace(task_receipt(task, task.status), is_no_op=True)
         return check_repeat(command.fence, task, read, now) or Decision(no_op_receipt)
     lease = read.lease(task)
     is_by_hub = read.actor.role == "system"
@@ -416,7 +418,7 @@ def _check_single_result(
     report = None if task.status == "in-progress" else task.reported
     if report and report.agent == read.actor.name and command.attempt in (0, report.attempt):
         if (report.outcome, report.notes, report.details) == _report_contents(command):
-            return Decision(replace(task_receipt(task, task.status), before=True))
+            return Decision(replace(task_receipt(task, task.status), is_repeat=True))
         return Refusal(
             "anomaly",
             f"attempt {report.attempt} of {task.id} has another result already ({report.outcome}): "
@@ -448,7 +450,7 @@ def decide_end_attempt(command: EndAttempt, read: Read, now: int) -> Decision | 
     check = check_fence if read.actor.role in MAY_DISPATCH else check_holds
     refusal = check(read.actor, task, lease, command.fence, now)
     if refusal and _has_nothing_to_end(command, refusal):
-        return Decision(replace(task_receipt(task, task.status), remark=refusal.detail))
+        return Decision(replace(task_receipt(task, task.status), warning=refusal.detail))
     if refusal:
         return refusal
     outcome = _reported_outcome(task)

@@ -28,7 +28,7 @@ class TaskClaimed(Event, frozen=True):
     """Orchestrator that claimed it for the agent; empty: another role, or the agent itself."""
     commit: str = ""
     """Commit checked out in the repository then, where one is configured."""
-    asked_by: str = ""
+    caused_by: str = ""
     """Trace event that caused it, if one did."""
 
 
@@ -41,7 +41,7 @@ class TaskRequeued(Event, frozen=True):
     not_before: int
     commit: str = ""
     """Commit checked out in the repository then, where one is configured."""
-    asked_by: str = ""
+    caused_by: str = ""
     """Trace event that caused it, if one did."""
 
 
@@ -129,10 +129,10 @@ class Lease(Struct, frozen=True, gc=False):
     holder: str
     fence: int
     ttl_ms: int
-    beat_at: int
+    last_heartbeat: int
     expires_at: int
     session: str = ""
-    beats: int = 1
+    heartbeats: int = 1
 
     def is_valid(self, now: int) -> bool:
         """True while the holder may write."""
@@ -153,10 +153,10 @@ def renew_lease(lease: Lease, now: int) -> Lease:
         lease.holder,
         lease.fence,
         lease.ttl_ms,
-        max(now, lease.beat_at),
+        max(now, lease.last_heartbeat),
         max(clamp_timestamp(now + lease.ttl_ms), lease.expires_at),
         lease.session,
-        lease.beats + 1,
+        lease.heartbeats + 1,
     )
 
 

@@ -30,7 +30,7 @@ def decide_claim_task(command: ClaimTask, read: Read, now: int) -> Decision | Re
         return task
     lease_now = read.lease(task)
     if (
-        command.or_renew
+        command.renew_if_held
         and lease_now
         and lease_now.holder == command.agent
         and lease_now.is_valid(now)

@@ -189,8 +189,8 @@ FREE_TEXT_FIELDS: Final[dict[type[Any], tuple[str, ...]]] = {
     ReassignHandoff: ("notes",),
     NoteHandoff: ("text", "data"),
     AddWorkItem: ("title",),
-    DelegateIntent: ("goal", "params", "passed_on"),
-    ReceiveResult: ("output", "error", "passed_on"),
+    DelegateIntent: ("goal", "params", "extra_fields"),
+    ReceiveResult: ("output", "error", "extra_fields"),
     UpdateIntent: ("message", "partial"),
     CancelIntent: ("reason",),
 }

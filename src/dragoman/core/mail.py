@@ -42,7 +42,7 @@ class PostMail(Command, frozen=True, tag="mail.post"):
     id: str = ""
     thread: str = ""
     cc: tuple[str, ...] = ()
-    copied: tuple[str, ...] = ()
+    auto_copied: tuple[str, ...] = ()
     """Recipients added because of the type of the letter."""
     bead: str = ""
     reply_to: str = ""
@@ -86,7 +86,7 @@ class EscalateMail(Command, frozen=True, tag="mail.escalate"):
     """Record that an ack or an answer is late; no-op while it is not."""
 
     mail: str
-    told: tuple[str, ...] = ()
+    notify: tuple[str, ...] = ()
     """Recipients of the notice about it."""
 
 
@@ -104,7 +104,7 @@ class MailPosted(Event, frozen=True):
     subject: str
     body: str
     cc: tuple[str, ...] = ()
-    copied: tuple[str, ...] = ()
+    auto_copied: tuple[str, ...] = ()
     """Recipients added because of the type of the letter, not by its sender."""
     unknown: tuple[str, ...] = ()
     """Recipients that are not registered."""
@@ -147,7 +147,7 @@ class MailEscalated(Event, frozen=True):
 
     mail: str
     waiting_for: tuple[str, ...]
-    told: tuple[str, ...] = ()
+    notified: tuple[str, ...] = ()
     """Recipients of a notice about it."""
     task: str = ""
     """The task that it is about, if there is one."""
@@ -173,7 +173,7 @@ class Mail(Struct, frozen=True, omit_defaults=True):
     body: str
     posted_at: int
     cc: tuple[str, ...] = ()
-    copied: tuple[str, ...] = ()
+    auto_copied: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     bead: str = ""
     reply_to: str = ""
@@ -192,7 +192,7 @@ class Mail(Struct, frozen=True, omit_defaults=True):
     @property
     def recipients(self) -> tuple[str, ...]:
         """All recipients, each once."""
-        return tuple(dict.fromkeys((*self.to, *self.cc, *self.copied)))
+        return tuple(dict.fromkeys((*self.to, *self.cc, *self.auto_copied)))
 
     @property
     def awaited_acks(self) -> tuple[str, ...]:
@@ -226,7 +226,7 @@ class Mail(Struct, frozen=True, omit_defaults=True):
 
     def is_recipient(self, name: str) -> bool:
         """True if it is in this agent's inbox."""
-        return name in self.to or name in self.cc or name in self.copied
+        return name in self.to or name in self.cc or name in self.auto_copied
 
 
 def mail_list_keys(mail: Mail) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ def _fold_posted(_: None, event: MailPosted, at: int) -> Mail:
         event.body,
         at,
         event.cc,
-        event.copied,
+        event.auto_copied,
         event.unknown,
         event.bead,
         event.reply_to,
@@ -344,7 +344,7 @@ def decide_post_mail(command: PostMail, read: Read, now: int) -> Decision | Refu
     if command.reply_to and replied is None:
         return not_found.letter(command.reply_to)
     to, cc = _distinct(command.to), _distinct(command.cc, excluded=command.to)
-    copied = _distinct(command.copied, excluded=(*to, *cc, read.actor.name))
+    copied = _distinct(command.auto_copied, excluded=(*to, *cc, read.actor.name))
     everyone = (*to, *cc, *copied)
     event = MailPosted(
         id=id,
@@ -358,7 +358,7 @@ def decide_post_mail(command: PostMail, read: Read, now: int) -> Decision | Refu
         subject=command.subject,
         body=command.body,
         cc=cc,
-        copied=copied,
+        auto_copied=copied,
         unknown=tuple(name for name in everyone if read.agent(name) is None),
         bead=command.bead,
         reply_to=command.reply_to,
@@ -389,7 +389,7 @@ def _repeated_post(command: PostMail, known: Mail) -> Decision | Refusal:
     )
     if is_same:
         decision = _mail_decision(known)
-        return replace(decision, receipt=replace(decision.receipt, before=True))
+        return replace(decision, receipt=replace(decision.receipt, is_repeat=True))
     return Refusal(
         "already_exists",
         f"there is another letter {known.id} of yours already; give this one another id",
@@ -471,7 +471,7 @@ def decide_escalate_mail(command: EscalateMail, read: Read, now: int) -> Decisio
         return _mail_decision(mail)
     task = read.task(mail.bead) if mail.bead else None
     about = task.id if isinstance(task, Task) else ""
-    recipients = _distinct(command.told, excluded=(mail.sender,))
+    recipients = _distinct(command.notify, excluded=(mail.sender,))
     awaited_acks = mail.awaited_acks
     late = MailEscalated(
         mail.id, awaited_acks or mail.to, recipients, about, only_answer=not awaited_acks
@@ -489,7 +489,7 @@ def _late_notice(mail: Mail, late: MailEscalated, read: Read) -> MailPosted:
     return MailPosted(
         id=f"{read.cause}.late",
         sender=read.actor.name,
-        to=late.told,
+        to=late.notified,
         thread=mail.thread,
         kind=LATE_KIND,
         subject=f"Late: {awaited} to letter {mail.id}",
@@ -497,7 +497,7 @@ def _late_notice(mail: Mail, late: MailEscalated, read: Read) -> MailPosted:
             f"{mail.sender} waits for {awaited} from {', '.join(late.waiting_for)}.\n\n"
             f"The letter {mail.id} has the subject: {mail.subject}"
         ),
-        unknown=tuple(name for name in late.told if read.agent(name) is None),
+        unknown=tuple(name for name in late.notified if read.agent(name) is None),
         bead=mail.bead,
         reply_to=mail.id,
         importance="high",
@@ -510,8 +510,12 @@ def _iter_post_faults(command: PostMail) -> Iterator[Refusal | None]:
     if not command.to:
         yield Refusal("invalid_field", "to names nobody; name at least one recipient", path="to")
     yield check_count("to", (*command.to, *command.cc), MAX_RECIPIENTS)
-    yield check_count("copied", command.copied, MAX_RECIPIENTS)
-    for field, names in (("to", command.to), ("cc", command.cc), ("copied", command.copied)):
+    yield check_count("auto_copied", command.auto_copied, MAX_RECIPIENTS)
+    for field, names in (
+        ("to", command.to),
+        ("cc", command.cc),
+        ("auto_copied", command.auto_copied),
+    ):
         yield from (check_agent(name, field) for name in names)
     yield check_text("subject", command.subject, MAX_SUBJECT)
     yield check_text("body", command.body, MAX_BODY)

@@ -149,26 +149,26 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     """Thread of that letter."""
     state: str = ""
     """State of that handoff or work item."""
-    seal: str = ""
+    package_hash: str = ""
     """Hash of the offered package; `expires_at` is then the end of the offer."""
-    log: str = ""
+    record_key: str = ""
     """Key of the turn or trace event that it recorded."""
     position: int = 0
     """Ledger position of that; below 0 before the commit: its place in the batch."""
-    remark: str = ""
+    warning: str = ""
     """Remark for the caller on something odd."""
     masked: bool = False
     """Secrets were taken out of it."""
-    before: bool = False
+    is_repeat: bool = False
     """Repeat: it had been recorded before."""
-    idle: bool = False
+    is_no_op: bool = False
     """No-op report: the task is where it leads already, and nothing is recorded."""
-    ended: tuple[str, ...] = ()
+    ended_reservations: tuple[str, ...] = ()
     """Ids of the reservations that it ended."""
     version: int = 0
     """Version of the task's stream after it, if it came under a key of the caller's: a repeat is
     shown the task as it was then."""
-    reached: int = 0
+    stream_version: int = 0
     """Version of `stream`, in the same way."""
 
 
@@ -189,7 +189,7 @@ class Decision(Struct, frozen=True):
     receipt: Receipt
     events: StreamEvents = ()
     lease: LeaseChange | None = None
-    number: tuple[str, int] | None = None
+    aof_number: tuple[str, int] | None = None
     """Day and AOF number that were given out."""
     refusal: Refusal | None = None
     """Refusal that is on record with its target: the events stand, and the caller is refused."""

@@ -347,10 +347,10 @@ def decide_release_reservations(
         return named.with_path("names")
     if not named:
         decision = _reservation_decision("", 0, *expired_events(read, now))
-        return replace(decision, receipt=replace(decision.receipt, remark=_NOTHING_RESERVED))
+        return replace(decision, receipt=replace(decision.receipt, warning=_NOTHING_RESERVED))
     ended = ReservationsEnded(tuple(one.id for one in named), "released")
     decision = _reservation_decision("", 0, *expired_events(read, now), ended)
-    return replace(decision, receipt=replace(decision.receipt, ended=ended.ids))
+    return replace(decision, receipt=replace(decision.receipt, ended_reservations=ended.ids))
 
 
 # --- events of reservations -------------------------------------------------------------------

@@ -149,7 +149,7 @@ def create_task(command: CreateTask, read: Read, now: int) -> Decision | Refusal
     events: StreamEvents = ((task_stream(task_id), event),)
     if links is not None:
         events = ((task_stream(task_id), links.add_to(event)), *links.backlinks(task_id))
-    return Decision(Receipt(task_id, event.status), events, number=number)
+    return Decision(Receipt(task_id, event.status), events, aof_number=number)
 
 
 def decide_alias_task(command: AliasTask, read: Read, now: int) -> Decision | Refusal:
@@ -357,7 +357,7 @@ def decide_move_task(command: MoveTask, read: Read, now: int) -> Decision | Refu
         return check_repeat(command.fence, task, read, now) or Decision(
             task_receipt(task, task.status)
         )
-    if command.if_at_rest and task.status == "in-progress":
+    if command.unless_in_progress and task.status == "in-progress":
         return Refusal("already_claimed", f"{task.id} is held by {task.assignee}")
     refusal = check_may_move(command.to, command.fence, task, read, now)
     if refusal:
@@ -373,7 +373,7 @@ def transition_events(
     task: Task, to: Status, reason: str, read: Read, other_text: str = ""
 ) -> StreamEvents:
     """Events of one transition; a final status also unblocks the tasks that waited for this one."""
-    event = TaskTransitioned(task.status, to, reason, beside=other_text)
+    event = TaskTransitioned(task.status, to, reason, other_text=other_text)
     transition = (task_stream(task.id), event)
     if to not in FINAL_STATUSES:
         return (transition,)
@@ -523,7 +523,7 @@ def _no_transition_remark(command: UpdateTask, task: Task) -> str:
 
 def _with_remark(decision: Decision, remark: str) -> Decision:
     """Add a remark to the receipt, so that a repeat shows it, too."""
-    return replace(decision, receipt=replace(decision.receipt, remark=remark))
+    return replace(decision, receipt=replace(decision.receipt, warning=remark))
 
 
 def decide_edit_task(command: EditTask, read: Read, now: int) -> Decision | Refusal:

@@ -84,7 +84,7 @@ class MoveTask(TaskCommand, frozen=True, tag="task.move"):
     to: Status
     reason: str = ""
     fence: int | None = None
-    if_at_rest: bool = False
+    unless_in_progress: bool = False
     """Refuse while somebody works on the task."""
 
 
@@ -211,11 +211,11 @@ class TaskTransitioned(Event, frozen=True):
     reason: str = ""
     commit: str = ""
     """Commit checked out in the repository then, where one is configured."""
-    asked_by: str = ""
+    caused_by: str = ""
     """Trace event that caused it, if one did."""
-    beside: str = ""
+    other_text: str = ""
     """Text that came with it besides the reason."""
-    unstarted: bool = False
+    failed_to_start: bool = False
     """It ends an attempt whose agent could not be started or reached."""
 
 
@@ -336,9 +336,9 @@ class TaskHandedOver(Event, frozen=True):
     """Empty, like the owner: no handoff is active any more."""
     is_taken: bool = False
     """True if the recipient has activated it."""
-    lifts_block: bool = False
+    unblocks_task: bool = False
     """True if the owner offered it while it was blocked or in the backlog: that lifts the block."""
-    was_free: bool = False
+    was_unowned: bool = False
     """True if the task had no owner before the proposal."""
 
 
@@ -437,9 +437,9 @@ class ActiveHandoff(Struct, frozen=True, omit_defaults=True, gc=False):
     owner: str
     recipient: str
     is_taken: bool = False
-    lifts_block: bool = False
+    unblocks_task: bool = False
     """Offered by its owner while it was held back, and not moved since: the handoff unblocks it."""
-    was_free: bool = False
+    was_unowned: bool = False
     """Unowned before, and not started since: then it has no owner again afterwards."""
 
     @property
@@ -499,7 +499,7 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     checkpoint: Checkpoint | None = None
     """Checkpoint of the last worker that returned it half done, for its successor."""
     delegation: Delegation | None = None
-    unstarted: FailedStarts | None = None
+    failed_starts: FailedStarts | None = None
     """The last of its attempts that failed to start."""
     head_hash: str = ""
     """Commit checked out in its repository at its last status change, as far as known."""
@@ -522,7 +522,7 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
 
     def start_failure_after(self, after: int) -> str:
         """Reason why each attempt after this number failed to start; empty: one started."""
-        failed_starts = self.unstarted
+        failed_starts = self.failed_starts
         is_all = (
             failed_starts is not None
             and failed_starts.first <= after + 1
@@ -637,7 +637,7 @@ def _fold_claimed(task: Task, event: TaskClaimed, at: int) -> Task:
         session=event.session,
         dispatched_by=event.dispatched_by,
         agents=agents,
-        handoff=task.handoff and replace(task.handoff, was_free=False),
+        handoff=task.handoff and replace(task.handoff, was_unowned=False),
         not_before=0,
         reported=None,
         head_hash=event.commit or task.head_hash,
@@ -660,7 +660,9 @@ def _fold_transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
         not_before=0,
         obstacle=_obstacle_after(task, event) if event.to == "blocked" else "",
         checkpoint=None if event.to in ("review", "done") else task.checkpoint,
-        unstarted=_count_failed_start(task, event.reason) if event.unstarted else task.unstarted,
+        failed_starts=_count_failed_start(task, event.reason)
+        if event.failed_to_start
+        else task.failed_starts,
         updated_at=at,
         moved_at=at,
     )
@@ -673,7 +675,7 @@ def _obstacle_after(task: Task, event: TaskTransitioned) -> str:
 
 
 def _count_failed_start(task: Task, reason: str) -> FailedStarts:
-    before, attempt = task.unstarted, task.attempts
+    before, attempt = task.failed_starts, task.attempts
     is_next = before is not None and before.last == attempt - 1
     return FailedStarts(
         before.first if before is not None and is_next else attempt, attempt, reason
@@ -682,7 +684,7 @@ def _count_failed_start(task: Task, reason: str) -> FailedStarts:
 
 def _without_lifted_block(handoff: ActiveHandoff | None) -> ActiveHandoff | None:
     """Follows the order of the ledger: two events may have the same millisecond."""
-    return handoff and replace(handoff, lifts_block=False)
+    return handoff and replace(handoff, unblocks_task=False)
 
 
 def _fold_requeued(task: Task, event: TaskRequeued, at: int) -> Task:
@@ -732,8 +734,8 @@ def _fold_handed_over(task: Task, event: TaskHandedOver, at: int) -> Task:
         event.owner,
         event.recipient,
         event.is_taken,
-        event.lifts_block,
-        event.was_free,
+        event.unblocks_task,
+        event.was_unowned,
     )
     return replace(
         task,

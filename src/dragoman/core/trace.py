@@ -95,7 +95,7 @@ class RequestTransition(TaskCommand, frozen=True, tag="task.transition"):
     """Move a task because an event of a trace says that it moved."""
 
     to: Status
-    asked_by: str
+    caused_by: str
     """Id of that event."""
     commit: str = ""
     session: str = ""
@@ -153,7 +153,7 @@ class TurnRecorded(Event, frozen=True):
     masked: bool = False
     by: str = ""
     """Author of a turn outside the attempts: each author's are counted apart."""
-    beside: int = 0
+    after_attempt: int = 0
     """Attempt that the task was in then."""
 
 
@@ -260,7 +260,7 @@ class TurnLog(Struct, frozen=True, omit_defaults=True):
     """Kind of a raised sign that has not settled -> its measured value."""
     attempt: int = 0
     """Last attempt of which there is a turn: the raised signs are about that one."""
-    beside: tuple[tuple[str, int], ...] = ()
+    outside_authors: tuple[tuple[str, int], ...] = ()
     """Authors of turns who never had an attempt, with the attempt that the task was in then.
 
     Each counts apart: the turns of the first one stand as attempt -1, then -2.
@@ -283,14 +283,14 @@ def turn_attempt(task: Task, actor: Actor, log: TurnLog | None) -> int:
     """Attempt that a turn of this actor belongs to; below 0: it never held the task."""
     if actor.role != "agent" or actor.name in task.agents:
         return task.attempts
-    counts = log.beside if log else ()
+    counts = log.outside_authors if log else ()
     count = (actor.name, task.attempts)
     return -1 - (counts.index(count) if count in counts else len(counts))
 
 
 def outside_attempts(log: TurnLog | None, actor: Actor) -> Iterator[int]:
     """Negative attempt numbers of this actor's turns, the last one first."""
-    counts = log.beside if log else ()
+    counts = log.outside_authors if log else ()
     for place in reversed(range(len(counts))):
         if counts[place][0] == actor.name:
             yield -1 - place
@@ -365,10 +365,10 @@ def _fold_turn_recorded(log: TurnLog | None, event: TurnRecorded, at: int) -> Tu
     log = replace(log, turns=log.turns + 1)
     if event.attempt > log.attempt:
         return replace(log, raised={}, attempt=event.attempt)
-    count = (event.by, event.beside)
-    if event.attempt >= 0 or count in log.beside:
+    count = (event.by, event.after_attempt)
+    if event.attempt >= 0 or count in log.outside_authors:
         return log
-    return replace(log, beside=(*log.beside, count))
+    return replace(log, outside_authors=(*log.outside_authors, count))
 
 
 def _fold_entropy_escalated(log: TurnLog, event: EntropyEscalated, at: int) -> TurnLog:
@@ -437,13 +437,13 @@ def repeat_decision(
 
 def original_decision(receipt: Receipt, known: RecordedEntry) -> Decision:
     """Receipt as it was when the event was recorded."""
-    return Decision(replace(receipt, position=known.position, masked=known.masked, before=True))
+    return Decision(replace(receipt, position=known.position, masked=known.masked, is_repeat=True))
 
 
 def _saop_role_of(name: str, read: Read) -> str:
     """Registered SAOP role; else the agent's name."""
     record = read.agent(name)
-    return record.plays if record is not None and record.plays else name
+    return record.saop_role if record is not None and record.saop_role else name
 
 
 def check_saop_role(part: str, read: Read) -> Refusal | None:
@@ -494,7 +494,7 @@ def decide_record_trace(command: RecordTrace, read: Read, now: int) -> Decision 
     known = read.logged(key)
     if known is not None:
         repeat = repeat_decision(
-            replace(receipt_now, log=key), known, command.digest, f"the event {id}"
+            replace(receipt_now, record_key=key), known, command.digest, f"the event {id}"
         )
         if isinstance(repeat, Refusal):
             return repeat
@@ -524,7 +524,7 @@ def decide_record_trace(command: RecordTrace, read: Read, now: int) -> Decision 
     events = tuple((stream, one) for one in (event, *anomalies))
     remark = ", ".join(one.kind for one in anomalies)
     return Decision(
-        replace(receipt_now, log=key, remark=remark, masked=command.masked),
+        replace(receipt_now, record_key=key, warning=remark, masked=command.masked),
         events,
         _renew_if_held(task, read, now),
     )
@@ -647,7 +647,7 @@ def decide_record_turn(command: RecordTurn, read: Read, now: int) -> Decision | 
     if known is not None:
         where = "beside the attempts on" if by else f"of attempt {task.attempt} on"
         what = f"turn {command.turn_index} {where} {task.task}"
-        return repeat_decision(replace(task, log=key), known, command.digest, what)
+        return repeat_decision(replace(task, record_key=key), known, command.digest, what)
     earlier_answer = _recorded_answer(command, task, (_SHARED_ATTEMPT,), read) if by else None
     if earlier_answer is not None:
         return earlier_answer
@@ -665,10 +665,10 @@ def decide_record_turn(command: RecordTurn, read: Read, now: int) -> Decision | 
         digest=command.digest,
         masked=command.masked,
         by=by,
-        beside=attempt_then,
+        after_attempt=attempt_then,
     )
     recorded = ((turns_stream(task.task), event),)
-    receipt = replace(task, log=key, masked=command.masked)
+    receipt = replace(task, record_key=key, masked=command.masked)
     if adopted is None:
         return Decision(receipt, recorded)
     return replace(adopted, receipt=receipt, events=(*adopted.events, *recorded))
@@ -700,7 +700,9 @@ def _recorded_answer(
         receipt = replace(task, attempt=attempt)
         known = read.logged(_turn_key(command, receipt))
         if known is not None and known.digest == command.digest:
-            return original_decision(replace(receipt, log=_turn_key(command, receipt)), known)
+            return original_decision(
+                replace(receipt, record_key=_turn_key(command, receipt)), known
+            )
     return None
 
 
@@ -722,20 +724,24 @@ def decide_request_transition(
         if receipt_now.status == command.to:
             return replace(adopted, events=_with_cause(adopted, command))
         return not_found.task(command.task, f", and a new one cannot begin as {command.to}")
-    known = read.logged(f"event:{command.asked_by}")
+    known = read.logged(f"event:{command.caused_by}")
     if known is not None and known.position > 0:
         # An event moves a task once, whatever its status is meanwhile.
         if receipt_now.status == command.to:
             return Decision(receipt_now)
         return Refusal(
             "invalid_transition",
-            f"the event {command.asked_by} was recorded before; {receipt_now.task} is "
+            f"the event {command.caused_by} was recorded before; {receipt_now.task} is "
             f"{receipt_now.status} now",
         )
     if command.to == "in-progress":
         decision = claim.decide_claim_task(
             ClaimTask(
-                receipt_now.task, read.actor.name, command.session, command.ttl_ms, or_renew=True
+                receipt_now.task,
+                read.actor.name,
+                command.session,
+                command.ttl_ms,
+                renew_if_held=True,
             ),
             read,
             now,
@@ -757,7 +763,7 @@ def _with_cause(
     def stamped(event: Any) -> "AnyEvent":
         if type(event) not in STATUS_CHANGES:
             return event
-        return replace(event, commit=command.commit, asked_by=command.asked_by)
+        return replace(event, commit=command.commit, caused_by=command.caused_by)
 
     return tuple((stream, stamped(event)) for stream, event in decision.events)
 

@@ -70,9 +70,9 @@ class StartWave(Command, frozen=True, tag="wave.start"):
     parallel: int
     id: str = ""
     retries: dict[str, int] = {}
-    told: str = ""
+    report_to: str = ""
     """Recipient of the closing report; empty: the caller."""
-    beside: tuple[str, ...] = ()
+    running_waves: tuple[str, ...] = ()
     """Waves known to run already, just before."""
 
 
@@ -94,7 +94,7 @@ class WaveStarted(Event, frozen=True):
     id: str
     beads: tuple[WaveBead, ...]
     parallel: int
-    told: str
+    report_to: str
     """Recipient of the closing report."""
     retries: dict[str, int] = {}
     """Type of failure -> retries that a bead may use for it."""
@@ -134,7 +134,7 @@ class Wave(Struct, frozen=True, omit_defaults=True):
     id: str
     beads: tuple[WaveBead, ...]
     parallel: int
-    told: str
+    report_to: str
     started_at: int
     retries: dict[str, int] = {}
     released: tuple[str, ...] = ()
@@ -362,7 +362,7 @@ def _format_stuck_reason(reason: str) -> str:
 
 
 def _fold_started(_: None, event: WaveStarted, at: int) -> Wave:
-    return Wave(event.id, event.beads, event.parallel, event.told, at, event.retries)
+    return Wave(event.id, event.beads, event.parallel, event.report_to, at, event.retries)
 
 
 def _fold_bead_released(wave: Wave, event: WaveBeadReleased, at: int) -> Wave:
@@ -443,7 +443,7 @@ def decide_start_wave(command: StartWave, read: Read, now: int) -> Decision | Re
         if task.id in beads:
             why = f"the wave names {task.id} twice; name it once"
             return Refusal("invalid_field", why, path="beads")
-        other = _open_wave_of(task, command.beside, read)
+        other = _open_wave_of(task, command.running_waves, read)
         if other:
             return Refusal(
                 "reserved_for_other",
@@ -460,7 +460,7 @@ def decide_start_wave(command: StartWave, read: Read, now: int) -> Decision | Re
         id,
         tuple(beads.values()),
         command.parallel,
-        command.told or read.actor.name,
+        command.report_to or read.actor.name,
         command.retries,
     )
     return _wave_decision(id, (wave_stream(id), started), *held_back)
@@ -474,11 +474,11 @@ def _repeated_start(command: StartWave, known: Wave, read: Read) -> Decision | R
     beads = tuple(
         WaveBead(task.id, files) for task, files in found if not isinstance(task, Refusal)
     )
-    requested = (beads, command.parallel, command.told or read.actor.name, command.retries)
-    is_same = requested == (known.beads, known.parallel, known.told, known.retries)
+    requested = (beads, command.parallel, command.report_to or read.actor.name, command.retries)
+    is_same = requested == (known.beads, known.parallel, known.report_to, known.retries)
     if is_same and len(beads) == len(command.beads):
         decision = _wave_decision(known.id)
-        return replace(decision, receipt=replace(decision.receipt, before=True))
+        return replace(decision, receipt=replace(decision.receipt, is_repeat=True))
     return Refusal(
         "already_exists",
         f"there is another wave {known.id} already; give this one another id",
@@ -497,7 +497,7 @@ def _open_wave_of(task: Task, waves: tuple[str, ...], read: Read) -> str:
 
 def _iter_start_faults(command: StartWave) -> Iterator[Refusal | None]:
     yield check_id(command.id, "wave id", "id") if command.id else None
-    yield check_agent(command.told, "told") if command.told else None
+    yield check_agent(command.report_to, "report_to") if command.report_to else None
     if not command.beads:
         yield Refusal("invalid_field", "the wave has no beads; name at least one", path="beads")
     yield check_count("beads", command.beads, MAX_BEADS)
@@ -587,7 +587,7 @@ def _advance_events(wave: Wave, next_steps: WavePlan, read: Read, now: int) -> S
 def _close_wave(wave: Wave, stuck: Mapping[str, str], read: Read, now: int) -> Decision | Refusal:
     tasks = wave_tasks(wave, read.task)
     subject, body = format_closing_report(wave, tasks, now, stuck)
-    report = PostMail((wave.told,), subject, body, WAVE_COMPLETE_KIND, thread=wave.id)
+    report = PostMail((wave.report_to,), subject, body, WAVE_COMPLETE_KIND, thread=wave.id)
     letter = mail.decide_post_mail(report, read, now)
     if isinstance(letter, Refusal):
         return letter

@@ -161,7 +161,7 @@ _MailMark = ReadMail | AckMail | AnswerMail | EscalateMail
 
 
 def _streams_of_mail(command: PostMail, cause: str) -> Iterator[str]:
-    yield from map(agent_stream, (*command.to, *command.cc, *command.copied))
+    yield from map(agent_stream, (*command.to, *command.cc, *command.auto_copied))
     yield from map(mail_stream, filter(None, (command.id or cause, command.reply_to)))
     if command.bead:
         yield task_stream(command.bead)
@@ -210,7 +210,7 @@ _STREAMS_OF_COMMAND: dict[type[AnyCommand], Callable[[Any, str], Iterator[str]]]
 
 # --- executing a request ----------------------------------------------------------------------
 
-_is_repeat = attrgetter("before")
+_is_repeat = attrgetter("is_repeat")
 
 _EFFECT_ALREADY_TRIED = Refusal(
     "already_exists", "duplicate: its effect was tried the first time and is not tried again"
@@ -243,7 +243,7 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
         unit.undo()
         return _duplicate_of_attempt(unit, request, earlier, now)
     receipts = executed
-    is_repeat = receipts[0].before and all(map(_is_repeat, receipts))
+    is_repeat = receipts[0].is_repeat and all(map(_is_repeat, receipts))
     declined = _run_effect(unit, request, receipts, now) if request.effect else None
     if request.receipt_event is not None and not is_repeat and not unit.has_recorded():
         _record_receipt(unit, request, request.receipt_event, now)
@@ -252,7 +252,9 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
         # How far the streams of its task and of its subject have come, so that a repeat shows them
         # as they were.
         version = unit.version(last.stream) if last.stream else 0
-        receipts[-1] = replace(last, version=unit.version("task:" + last.task), reached=version)
+        receipts[-1] = replace(
+            last, version=unit.version("task:" + last.task), stream_version=version
+        )
     outcome = Committed(tuple(receipts), is_repeat, declined)
     if request.key or unit.has_recorded():
         unit.store_answer(answer_key, request, outcome)
@@ -261,7 +263,7 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
 
 def _run_effect(unit: Unit, request: Request, receipts: list[Receipt], now: int) -> Refusal | None:
     """Run the effect and add its receipts; or return the reason why there are none."""
-    if all(map(_is_repeat, receipts)) and not receipts[0].log:
+    if all(map(_is_repeat, receipts)) and not receipts[0].record_key:
         # An event of a trace is different: its answer is where its task is now.
         return _EFFECT_ALREADY_TRIED
     unit.set_undo_point()
@@ -307,13 +309,13 @@ def _run_commands(
             return _RefusedCommand(command, decision.refusal, decision)
         unit.apply(decision)
         receipt = decision.receipt
-        receipts.append(_with_position(unit, receipt) if receipt.log else receipt)
+        receipts.append(_with_position(unit, receipt) if receipt.record_key else receipt)
     return receipts
 
 
 def _with_position(unit: Unit, receipt: Receipt) -> Receipt:
     """The receipt of a turn or a trace event, with its position."""
-    logged = unit.logged(receipt.log)
+    logged = unit.logged(receipt.record_key)
     return receipt if logged is None else replace(receipt, position=logged.position)
 
 
@@ -356,7 +358,7 @@ def _duplicate_of_attempt(
     before = f"before attempt {earlier.current_attempt}"
     then = f"to attempt {earlier.attempt}" if earlier.attempt else before
     remark = _ALREADY_COUNTED.format(then=then)
-    remarked = replace(first, remark="; ".join(filter(None, (first.remark, remark))))
+    remarked = replace(first, warning="; ".join(filter(None, (first.warning, remark))))
     return replace(replayed, receipts=(remarked, *others))
 
 
@@ -367,7 +369,9 @@ def _replay_answer(unit: Unit, request: Request, answer: IdempotencyRecord, now:
         if lease is not None:
             unit.write_lease(lease)
     stored = decode_answer(answer)
-    receipts = tuple(_with_position(unit, one) if one.log else one for one in stored.receipts)
+    receipts = tuple(
+        _with_position(unit, one) if one.record_key else one for one in stored.receipts
+    )
     return replace(stored, receipts=receipts)
 
 

@@ -17,7 +17,7 @@ class ForwardedCommands(Struct, frozen=True, forbid_unknown_fields=True, omit_de
     actor: Actor
     commands: Annotated[tuple[AnyCommand, ...], Meta(min_length=1, max_length=1_000)]
     key: str = ""
-    said: Any = UNSET
+    original_text: Any = UNSET
     """The sender's message; redaction does not change it."""
     per_attempt: bool = False
     """The key is made of the content and is valid within the task's present attempt."""

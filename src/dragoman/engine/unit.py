@@ -144,7 +144,7 @@ class Unit(BatchReads):
             msgspec.json.decode(original_text)
             self._original_text = msgspec.Raw(msgspec.json.format(bytes(original_text), indent=-1))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return Refusal("invalid_field", f"said is not JSON: {error}")
+            return Refusal("invalid_field", f"original_text is not JSON: {error}")
         if self._undo_point is not None:
             self._undo_point.original_text = self._original_text
         return None
@@ -224,8 +224,8 @@ class Unit(BatchReads):
             self.record(stream, event)
         if decision.lease is not None:
             self.write_lease(decision.lease)
-        if decision.number is not None:
-            day, number = decision.number
+        if decision.aof_number is not None:
+            day, number = decision.aof_number
             self._daily_numbers = {**self._daily_numbers, day: number}
 
     def write_lease(self, change: LeaseChange) -> None:
@@ -369,5 +369,5 @@ def _with_one_heartbeat(lease: Lease | None, before: Lease | None) -> Lease | No
     """The lease after a request: one heartbeat, however many commands it has."""
     if lease is None:
         return None
-    beats = 1 + (before.beats if before is not None and before.fence == lease.fence else 0)
-    return lease if lease.beats <= beats else replace(lease, beats=beats)
+    beats = 1 + (before.heartbeats if before is not None and before.fence == lease.fence else 0)
+    return lease if lease.heartbeats <= beats else replace(lease, heartbeats=beats)

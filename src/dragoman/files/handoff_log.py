@@ -167,7 +167,7 @@ def _owner_keys(event: HandoffTransitioned, handoff: Handoff) -> Keys:
     """Owner and chain after a transition that changes them (S-OWN)."""
     if event.to == "activated":
         return {"owner": handoff.recipient, "handoff_chain": handoff.chain_after_activation}
-    if event.frees:
+    if event.releases_task:
         return {"owner": "", "handoff_chain": handoff.chain}
     if event.owner is not None:
         return {"owner": event.owner, "handoff_chain": handoff.owners}
@@ -187,7 +187,7 @@ def _render_verified(event: HandoffVerified, context: EventContext) -> Iterator[
 def _render_approved(event: HandoffApproved, context: EventContext) -> Iterator[AuditLine]:
     """An approval by a person counts as one check, for one package."""
     check = ["human_approval"]
-    keys = {"passed": check if event.is_yes else [], "failed": [] if event.is_yes else check}
+    keys = {"passed": check if event.approved else [], "failed": [] if event.approved else check}
     note = {"note": event.note} if event.note else {}
     yield (
         "handoff_verification",

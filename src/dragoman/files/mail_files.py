@@ -56,7 +56,7 @@ def _front_matter(mail: Mail, number: int) -> Mapping[str, Value | bool | int]:
         "from": mail.sender,
         "to": mail.to,
         "cc": mail.cc,
-        "copied": mail.copied,
+        "copied": mail.auto_copied,
         "subject": mail.subject,
         "timestamp": to_rfc3339(mail.posted_at),
         "sentAt": "" if mail.sent_at is None else to_rfc3339(mail.sent_at),

@@ -136,8 +136,8 @@ def _is_older_heartbeat(disk: Disk, path: str, task_id: str, lease: Lease | None
     return (
         lease is not None
         and (heartbeat.task_id, heartbeat.agent_id) == (task_id, lease.holder)
-        and heartbeat.beat_count < lease.beats
-        and at <= lease.beat_at
+        and heartbeat.beat_count < lease.heartbeats
+        and at <= lease.last_heartbeat
     )
 
 

@@ -96,8 +96,8 @@ def render_heartbeat(task_id: str, lease: Lease) -> bytes:
         {
             "taskId": task_id,
             "agentId": lease.holder,
-            "lastHeartbeat": to_rfc3339(lease.beat_at),
-            "beatCount": lease.beats,
+            "lastHeartbeat": to_rfc3339(lease.last_heartbeat),
+            "beatCount": lease.heartbeats,
             "expiresAt": to_rfc3339(lease.expires_at),
         }
     )
@@ -179,7 +179,7 @@ def render_intent_request(task_id: str, intent: Intent) -> bytes:
             "goal": intent.goal,
             "params": intent.params,
             "constraints": intent.constraints,
-            **({"passedOn": intent.passed_on} if intent.passed_on else {}),
+            **({"passedOn": intent.extra_fields} if intent.extra_fields else {}),
         }
     )
 

@@ -43,7 +43,7 @@ class Line(Struct, Generic[Body], frozen=True, omit_defaults=True):
     """The id of the request; all entries of one request share it."""
     body: Body
     via: str = ""
-    said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    original_text: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     """The sender's message with unknown fields, as received; on the first entry of a request."""
 
 

@@ -82,7 +82,7 @@ def _fold_event(claims: _Claims, event: object, *, is_hub_claim: bool) -> _Claim
         return claims
     if isinstance(event, TaskRequeued):
         return _Claims()
-    if isinstance(event, TaskTransitioned) and event.unstarted:
+    if isinstance(event, TaskTransitioned) and event.failed_to_start:
         return _Claims(start_problem=event.reason)
     has_begun = isinstance(event, TaskTransitioned | TaskReported)
     return _Claims(claims.starting) if has_begun else claims
@@ -188,7 +188,7 @@ class Spawner:
                 is_hub_claim = read_line(entry.line).actor.startswith(_SYSTEM_ACTOR)
                 claims = _fold_event(claims, decode_event(entry), is_hub_claim=is_hub_claim)
         # The claim is the first heartbeat; the next one is of an agent that has begun.
-        has_begun = view.lease is not None and view.lease.beats > 1
+        has_begun = view.lease is not None and view.lease.heartbeats > 1
         return _Claims(claims.starting) if claims.starting and has_begun else claims
 
     def _no_agent_reason(self, queue: str) -> str:

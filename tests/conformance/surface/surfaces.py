@@ -304,7 +304,7 @@ _REGISTRATION_EVENTS = frozenset({"agent.registered", "token.issued"})
 _PROBLEM_FIELDS = frozenset({"ok", "type", "title", "status", "code", "detail", "path"})
 _SURFACE_FIELDS = frozenset({"position", "via", "cause", "hash"})
 _COMPARED_FIELDS = ("stream", "version", "event", "v", "actor", "at", "body")
-_SURFACE_DEPENDENT = frozenset({"words", "kept_bytes", "sla_ms"})
+_SURFACE_DEPENDENT = frozenset({"words", "max_output_bytes", "sla_ms"})
 """Digest of the received bytes, and settings that a hub in memory does not have."""
 _GENERATED = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}")
 """Ids and hashes that the hub generates."""

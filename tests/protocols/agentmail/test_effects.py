@@ -192,7 +192,7 @@ def test_accepted_bead_is_claimed_for_twenty_minutes() -> None:
     claim_bead(hub)
     again = hub.lab.lease(BEAD)
     assert again is not None
-    assert (again.fence, again.beats) == (1, lease.beats + 1), "said twice, claimed once"
+    assert (again.fence, again.heartbeats) == (1, lease.heartbeats + 1), "said twice, claimed once"
 
 
 @proves("MAIL-MEANING", "LEASE-HEARTBEAT")
@@ -215,7 +215,7 @@ def test_any_letter_of_the_holder_about_its_task_is_one_heartbeat(row: Row) -> N
     hub.send(ALICE, row)
     lease = hub.lab.lease(BEAD)
     assert lease is not None
-    assert (lease.expires_at, lease.beats) == (hub.lab.clock.now() + 20 * MINUTE, 2)
+    assert (lease.expires_at, lease.heartbeats) == (hub.lab.clock.now() + 20 * MINUTE, 2)
     hub.pass_(19)
     assert hub.task().status == "in-progress"
     hub.send(BOB, letter("lunch?", to=["alice"]))
@@ -412,7 +412,7 @@ def test_letter_in_the_thread_of_the_task_is_a_heartbeat_of_its_holder(actor: Ac
         after = hub.lab.lease(BEAD)
         assert before is not None
         assert after is not None
-        assert after.beats - before.beats == (actor is ALICE)
+        assert after.heartbeats - before.heartbeats == (actor is ALICE)
     assert hub.send(ALICE, {"subject": "Lunch", "body_md": "?", "to": ["olga"]})["effect"] == {
         "applied": False
     }
@@ -546,7 +546,7 @@ def test_body_field_is_read_as_body_md() -> None:
     sent = hub.send(ALICE, theirs)
     assert (sent["bead_id"], sent["effect"]) == (BEAD, {"applied": True})
     shown = hub.ask("mail.show", {"id": sent["id"]}, OLGA)
-    assert (shown["body_md"], shown["passed_on"]) == (PROGRESS["body_md"], {"topic": "x"})
+    assert (shown["body_md"], shown["extra_fields"]) == (PROGRESS["body_md"], {"topic": "x"})
     both = hub.send(ALICE, {**PROGRESS, "body": "Bead: other"})
     assert both["bead_id"] == BEAD, "ours comes first"
 

@@ -38,7 +38,7 @@ def test_help_request_goes_to_helper_and_orchestrators_and_keeps_the_status(hub:
     before = hub.task()
     sent = hub.send(ALICE, help_request())
     mail = hub.mail(sent["id"])
-    assert (mail.to, mail.copied) == (("chiron",), ("olga", "otis"))
+    assert (mail.to, mail.auto_copied) == (("chiron",), ("olga", "otis"))
     assert (mail.thread, mail.ack_wanted, mail.awaited_acks) == (BEAD, True, ("chiron",))
     assert hub.inbox(CHIRON, pending=True) == [sent["id"]]
     assert sent["id"] in hub.inbox(OLGA, unread=True)
@@ -50,7 +50,7 @@ def test_help_request_goes_to_helper_and_orchestrators_and_keeps_the_status(hub:
 def test_helper_is_copied_on_requests_to_others(hub: MailHub) -> None:
     sent = hub.send(ALICE, help_request(to=["bob"], cc="olga"))
     mail = hub.mail(sent["id"])
-    assert (mail.to, mail.cc, mail.copied) == (("bob",), ("olga",), ("chiron", "otis"))
+    assert (mail.to, mail.cc, mail.auto_copied) == (("bob",), ("olga",), ("chiron", "otis"))
 
 
 @proves("MAIL-ECHO")
@@ -318,7 +318,7 @@ def test_reply_that_repeats_the_request_type_is_not_a_request(hub: MailHub) -> N
             False,
             False,
         )
-        assert mail.copied == ()
+        assert mail.auto_copied == ()
     assert hub.mail(question).awaits_answer, "only an answer closes it"
     hub.send(ALICE, letter("PROGRESS", "Step: meanwhile"))
     hub.send(CHIRON, {"subject": "Re: HELP_REQUEST", "body_md": "?", "reply_to": question})
@@ -339,7 +339,7 @@ def test_help_request_of_the_helper_goes_to_orchestrators(
     for name in known:
         hub.register(name, "orchestrator")
     mail = hub.mail(hub.send(CHIRON, help_request())["id"])
-    assert (mail.to, mail.copied, mail.awaits_answer) == (to, (), True)
+    assert (mail.to, mail.auto_copied, mail.awaits_answer) == (to, (), True)
     assert hub.inbox(CHIRON) == []
 
 

@@ -253,11 +253,11 @@ def test_unknown_fields_of_a_row_are_passed_on_separately(around: str) -> None:
     row: Row = {**NOTE, "from": "alice", "id": "m-1", "bcc": [], "created_ts": None, **extra}
     hub.router.send({around: row} if around else row, speaker=ALICE)
     shown = hub.ask("mail.show", {"id": "m-1"}, BOB)
-    assert (shown["passed_on"], shown["overdue"]) == (extra, False)
+    assert (shown["extra_fields"], shown["overdue"]) == (extra, False)
     hub.send(ALICE, {**NOTE, "id": "m-2"})
-    assert "passed_on" not in hub.ask("mail.show", {"id": "m-2"}, BOB)
+    assert "extra_fields" not in hub.ask("mail.show", {"id": "m-2"}, BOB)
     hub.do(ALICE, PostMail(("bob",), "x", "y", id="m-3"))
-    assert "passed_on" not in hub.ask("mail.show", {"id": "m-3"}, BOB)
+    assert "extra_fields" not in hub.ask("mail.show", {"id": "m-3"}, BOB)
 
 
 @proves("MAIL-POST")
@@ -521,7 +521,7 @@ def test_repeated_letter_does_not_retry_its_refused_effect() -> None:
     assert (hub.store.head(), hub.task().status) == (head, "in-progress")
     lease = hub.lab.lease(BEAD)
     assert lease is not None
-    assert lease.beats == 2, "a sign of life all the same"
+    assert lease.heartbeats == 2, "a sign of life all the same"
 
 
 @proves("MAIL-REPEAT")
@@ -676,5 +676,5 @@ def test_attempt_credential_sends_letters_but_moves_no_other_task() -> None:
     assert hub.effect(own, letter("PROGRESS", "Step: x")) == "lease_lost"
     lease = hub.lab.lease(BEAD)
     assert lease is not None
-    assert lease.beats == 1, "what is left of an attempt keeps no other one alive"
+    assert lease.heartbeats == 1, "what is left of an attempt keeps no other one alive"
     assert hub.effect(HUMAN, letter("PROGRESS", "Step: x")) == "applied"

@@ -130,7 +130,7 @@ def test_refusal_records_the_original_text(hub: AofHub) -> None:
     hub.reject(message)
     hub.reject("AOF/1 {" + "x" * 5_000)
 
-    first, second = (json.loads(e.line)["said"] for e in hub.lab.store.entries(0, 99)[-2:])
+    first, second = (json.loads(e.line)["original_text"] for e in hub.lab.store.entries(0, 99)[-2:])
     assert first == message
     assert second == ("AOF/1 {" + "x" * 5_000)[:1_000]
 
@@ -139,7 +139,7 @@ def test_refusal_records_the_original_text(hub: AofHub) -> None:
 def test_message_is_recorded_without_its_wrapping(hub: AofHub, form: str) -> None:
     hub.accept(FORMS[form])
 
-    assert json.loads(hub.lab.store.entries(0, 99)[-1].line)["said"] == MESSAGE
+    assert json.loads(hub.lab.store.entries(0, 99)[-1].line)["original_text"] == MESSAGE
 
 
 def test_broken_message_without_a_sender_is_recorded_under_unknown(hub: AofHub) -> None:

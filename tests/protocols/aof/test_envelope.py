@@ -239,7 +239,9 @@ def test_unknown_fields_are_recorded_without_effect(kind: str) -> None:
 
     assert rich.accept(more).receipts == plain.accept(message).receipts
     assert rich.types() == plain.types()
-    recorded = [json.loads(entry.line).get("said") for entry in rich.lab.store.entries(0, 99)]
+    recorded = [
+        json.loads(entry.line).get("original_text") for entry in rich.lab.store.entries(0, 99)
+    ]
     assert more in recorded
 
 

@@ -55,7 +55,7 @@ def test_every_intent_step_has_a_line_with_its_task_and_no_output() -> None:
     ]
     assert {
         "intent.completed",
-        "intent.fed_back",
+        "intent.feedback_applied",
         "intent.satisfied",
         "intent.needs_follow_up",
     } <= {line["type"] for line in intents}

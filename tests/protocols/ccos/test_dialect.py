@@ -566,7 +566,7 @@ def test_result_is_recognized_as_json_and_as_cbor(write: Any, wrap: str) -> None
     assert isinstance(answer, Accepted)
     assert (answer.dialect, answer.kind) == ("ccos", "TaskResult")
     assert answer.reply["state"] == "Satisfied"
-    kept = [line["said"] for line in hub.lines() if "said" in line]
+    kept = [line["original_text"] for line in hub.lines() if "original_text" in line]
     assert kept[-1] == message
 
 
@@ -733,9 +733,11 @@ def test_secrets_in_extra_fields_are_masked(secret: str) -> None:
     ):
         answer = hub.send(message, actor)
         assert isinstance(answer, Accepted), answer
-        assert any("a secret was masked: passed_on.meta.password" in one for one in answer.warnings)
+        assert any(
+            "a secret was masked: extra_fields.meta.password" in one for one in answer.warnings
+        )
     intent = hub.call("ccos.intent", {"intent_id": "i-2"})
-    assert (intent["state"], intent["result"]["passed_on"]["x"]) == ("Satisfied", 1)
+    assert (intent["state"], intent["result"]["extra_fields"]["x"]) == ("Satisfied", 1)
     assert secret not in json.dumps([hub.lines(), intent])
 
 
@@ -745,7 +747,7 @@ def test_extra_fields_of_a_result_reach_the_delegator(hub: HandHub) -> None:
     fields = {"meta": {"model": "m"}, "agent_id": "ada", "x_cost": 3, "success": True, "output": 1}
     hub.call("ccos.result", agent="ada", intent_id="i-1", **fields)
     result_shown = hub.call("ccos.intent", intent_id="i-1")["result"]
-    assert (result_shown["passed_on"], result_shown["output"]) == (
+    assert (result_shown["extra_fields"], result_shown["output"]) == (
         {"meta": {"model": "m"}, "x_cost": 3},
         1,
     )
@@ -753,7 +755,7 @@ def test_extra_fields_of_a_result_reach_the_delegator(hub: HandHub) -> None:
     long = {"meta": {"text": "x" * 70_000}, "success": True, "output": 2}
     hub.call("ccos.result", agent="ada", intent_id="i-2", agent_id="ada", **long)
     result_shown = hub.call("ccos.intent", intent_id="i-2")["result"]
-    assert (result_shown["output"], "passed_on" in result_shown) == (2, False)
+    assert (result_shown["output"], "extra_fields" in result_shown) == (2, False)
 
 
 @proves("CCOS-PASSED-ON")
@@ -762,17 +764,17 @@ def test_extra_fields_of_a_result_cannot_imitate_fields_of_the_hub(hub: HandHub)
     plain = hub.call("ccos.result", agent="ada", **result())
     honest = hub.call("ccos.intent", intent_id="i-1")
     forged = {"left_out": "much", "digest": "0", "synthetic": "cancelled", "by": "hub", "at": "now"}
-    forged |= {"state": "Satisfied", "type": "New", "passed_on": {"meta": 1}, "details": {}}
+    forged |= {"state": "Satisfied", "type": "New", "extra_fields": {"meta": 1}, "details": {}}
     delegate(hub, "i-2")
     fields = result(intent_id="i-2", **forged)
     answer = hub.call("ccos.result", agent="ada", **fields)
     assert answer == plain | {"intent_id": "i-2"}
     intent = hub.call("ccos.intent", intent_id="i-2")
-    assert intent["result"].pop("passed_on") == forged
+    assert intent["result"].pop("extra_fields") == forged
     assert intent["result"].keys() == honest["result"].keys()
     (before,) = hub.call("ccos.actions", intent_id="i-1", type="TaskCompleted")["actions"]
     (after,) = hub.call("ccos.actions", intent_id="i-2", type="TaskCompleted")["actions"]
-    assert after["details"].pop("passed_on") == forged
+    assert after["details"].pop("extra_fields") == forged
     assert (after.keys(), after["details"].keys()) == (before.keys(), before["details"].keys())
 
 
@@ -845,11 +847,11 @@ def test_long_output_is_stored_as_a_digest() -> None:
 
 @proves("CCOS-PAYLOADS")
 def test_zero_kept_bytes_stores_no_output_anywhere() -> None:
-    hub = CcosHub(Choices(kept_bytes=0))
+    hub = CcosHub(Choices(max_output_bytes=0))
     hub.send(result(output="secret words"))
     assert b"secret words" not in b"".join(e.line for e in hub.lab.store.entries(0, 1_000))
     # A malformed result is not stored in full either.
-    hub = CcosHub(Choices(kept_bytes=10))
+    hub = CcosHub(Choices(max_output_bytes=10))
     hub.send(result(output="secret words", error="both"))
     assert b"secret words" not in b"".join(e.line for e in hub.lab.store.entries(0, 1_000))
 
@@ -868,7 +870,7 @@ def test_zero_kept_bytes_stores_no_output_anywhere() -> None:
 def test_zero_kept_bytes_stores_no_partial_or_malformed_output(
     operation: str, message: Any
 ) -> None:
-    hub = CcosHub(Choices(kept_bytes=5))
+    hub = CcosHub(Choices(max_output_bytes=5))
     hub.router.call(operation, message, ADA)
     if isinstance(message, dict):
         hub.router.send(json.dumps(message).encode(), speaker=ADA)
@@ -877,10 +879,10 @@ def test_zero_kept_bytes_stores_no_partial_or_malformed_output(
 
 @proves("CCOS-PAYLOADS")
 def test_short_partial_is_stored_and_of_a_long_one_its_size() -> None:
-    hub = CcosHub(Choices(kept_bytes=5))
+    hub = CcosHub(Choices(max_output_bytes=5))
     for partial in ("abc", "abcd"):
         hub.send({"intent_id": "i-1", "agent_id": "ada", "partial": partial})
-    first, second = (line["said"] for line in hub.lines()[-2:])
+    first, second = (line["original_text"] for line in hub.lines()[-2:])
     assert (first["partial"], second["partial_bytes"]) == ("abc", 6)
     assert "partial" not in second
 
@@ -951,7 +953,7 @@ def test_ranking_is_paged() -> None:
 
 @proves("CCOS-PAYLOADS")
 def test_omitted_output_is_reported_with_its_size() -> None:
-    with hand_hub(choices=Choices(kept_bytes=10)) as hub:
+    with hand_hub(choices=Choices(max_output_bytes=10)) as hub:
         hub.call("ccos.register", agent_id="ada", skills=["paint"])
         hub.call("ccos.delegate", goal="paint", intent_id="i-1")
         fields = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": "x" * 20}

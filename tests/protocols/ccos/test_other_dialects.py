@@ -25,10 +25,10 @@ TASK = "TASK-2026-02-09-001"
 class IntentHub:
     """Hub in which ada has the only request and holds its task."""
 
-    def __init__(self, kept_bytes: int = 65_536) -> None:
+    def __init__(self, max_output_bytes: int = 65_536) -> None:
         self.lab = Lab()
         facts = StoreFacts(self.lab.store, lambda _, __: True, now=self.lab.clock.now)
-        settings = ccos.Choices(kept_bytes=kept_bytes)
+        settings = ccos.Choices(max_output_bytes=max_output_bytes)
         dialects = (aof.dialect(), agentmail.dialect(), ccos.dialect(settings))
         self.router = Router(self.lab.hub, dialects, facts)
         self.call("ccos.register", agent_id="ada", skills=["translate"])
@@ -98,7 +98,7 @@ def test_offering_letter_is_the_output() -> None:
 
 @proves("CCOS-PAYLOADS")
 def test_zero_kept_bytes_stores_no_output_of_a_report() -> None:
-    hub = IntentHub(kept_bytes=0)
+    hub = IntentHub(max_output_bytes=0)
     hub.send(offering(bead="i-1", to=["olga"]))
     assert "output" not in hub.result()
     assert hub.result()["left_out"] > 100

@@ -23,10 +23,10 @@ ADA, BOB = Actor("agent", "ada"), Actor("agent", "bob")
 class ClaimedTaskHub:
     """Hub in which ada holds a task that was not delegated."""
 
-    def __init__(self, *, review: bool = False, kept_bytes: int = 65_536) -> None:
+    def __init__(self, *, review: bool = False, max_output_bytes: int = 65_536) -> None:
         self.lab = Lab()
         facts = StoreFacts(self.lab.store, lambda _, __: True, now=self.lab.clock.now)
-        settings = ccos.Choices(kept_bytes=kept_bytes)
+        settings = ccos.Choices(max_output_bytes=max_output_bytes)
         self.router = Router(self.lab.hub, (ccos.dialect(settings),), facts)
         self.lab.do(HUMAN, CreateTask("t", id="t1", ready=True, review_required=review))
         self.claim()
@@ -97,7 +97,7 @@ def test_result_of_an_earlier_attempt_does_not_end_the_current_one() -> None:
 
 
 def test_omitted_output_is_compared_by_its_digest() -> None:
-    hub = ClaimedTaskHub(kept_bytes=4)
+    hub = ClaimedTaskHub(max_output_bytes=4)
     first = hub.accept(output="x" * 100)
     report = hub.lab.task("t1").reported
     assert report is not None

@@ -27,9 +27,9 @@ def test_timestamps_are_clamped_to_span_times(at: str, nanoseconds: str) -> None
 @proves("CAPTURE-OTLP")
 def test_turn_spans_have_attempt_and_reviewer_attributes() -> None:
     origins = (
-        {"attempt": 1, "by": "", "beside": None},
-        {"attempt": -1, "by": "rita", "beside": 1},
-        {"attempt": -2, "by": "rita", "beside": 0},
+        {"attempt": 1, "by": "", "after_attempt": None},
+        {"attempt": -1, "by": "rita", "after_attempt": 1},
+        {"attempt": -2, "by": "rita", "after_attempt": 0},
     )
     turns = [{**turn(0), **origin} for origin in origins]
     (resource,) = trace_document(TraceSubject("l", "T", "t", "1"), turns, [])["resourceSpans"]
@@ -43,6 +43,6 @@ def test_turn_spans_have_attempt_and_reviewer_attributes() -> None:
     ]
     assert attributes == [
         {"index": "0", "attempt": "1", "confidence": 0.9},
-        {"index": "0", "attempt": "-1", "by": "rita", "beside": "1", "confidence": 0.9},
-        {"index": "0", "attempt": "-2", "by": "rita", "beside": "0", "confidence": 0.9},
+        {"index": "0", "attempt": "-1", "by": "rita", "after_attempt": "1", "confidence": 0.9},
+        {"index": "0", "attempt": "-2", "by": "rita", "after_attempt": "0", "confidence": 0.9},
     ]

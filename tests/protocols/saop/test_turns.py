@@ -115,11 +115,11 @@ def test_agent_cannot_send_turns_of_another_role() -> None:
     assert "has no SAOP role" in hub.refusal("saop.turn", turn(), alice).detail
     assert hub.refusal("saop.turn", turn(role="reviewer")).path == "role"
     assert hub.refusal("saop.event", event(1, thought("x")), REVIEWER).code == ("identity_mismatch")
-    hub.do(HUMAN, RegisterAgent("alice", plays="developer"))
+    hub.do(HUMAN, RegisterAgent("alice", saop_role="developer"))
     assert hub.call("saop.turn", turn(), alice)["ok"]
     assert hub.call("saop.turn", turn(7), OLGA)["ok"], "who runs the show tells of others"
-    assert hub.code(alice, RegisterAgent("alice", plays="reviewer")) == "not_authorized"
-    assert hub.code(HUMAN, RegisterAgent("bob", plays="boss")) == "invalid_field"
+    assert hub.code(alice, RegisterAgent("alice", saop_role="reviewer")) == "not_authorized"
+    assert hub.code(HUMAN, RegisterAgent("bob", saop_role="boss")) == "invalid_field"
     assert hub.refusal("saop.turn", turn(), Actor("observer", "developer")).code == (
         "not_authorized"
     )
@@ -261,7 +261,7 @@ def test_transition_event_moves_a_task_only_if_its_sender_may() -> None:
         ("blocked", "ready", False),
         ("ready", "in-progress", False),
     ], "a move is told as it was, whatever the event says that has asked for it"
-    assert payloads[1]["asked_by"] == event(1, {})["event_id"]
+    assert payloads[1]["caused_by"] == event(1, {})["event_id"]
     (claimed,) = hub.events(task_id="another")
     assert claimed["event_id"] == event(4, {})["event_id"], "the claim tells it"
     sent = hub.events(session_id="s-1")
@@ -498,7 +498,7 @@ def test_carry_over_is_separate_per_agent() -> None:
     hub = SaopHub()
     hub.turn(0)
     mallory = Actor("agent", "mallory")
-    hub.do(HUMAN, RegisterAgent("mallory", plays="developer"))
+    hub.do(HUMAN, RegisterAgent("mallory", saop_role="developer"))
     hub.event(1, thought(f"key: {SECRET[:30]}"))
     assert hub.refusal("saop.event", event(8, thought("z ")), REVIEWER).code == (
         "identity_mismatch"
@@ -572,7 +572,7 @@ def test_call_id_length_is_limited() -> None:
 def test_events_of_other_agents_are_not_attached_to_the_task() -> None:
     hub = SaopHub()
     mallory = Actor("agent", "mallory")
-    hub.do(HUMAN, RegisterAgent("mallory", plays="developer"))
+    hub.do(HUMAN, RegisterAgent("mallory", saop_role="developer"))
     hub.do(HUMAN, CreateTask("One", "one", ready=True))
     hub.do(DEVELOPER, ClaimTask("one", "developer", "s-1"))
     hub.turn(0)
@@ -758,7 +758,7 @@ def send_review(hub: SaopHub, actor: Actor, index: int = 0, text: str = "I look"
 def send_two_reviews(hub: SaopHub) -> tuple[Actor, Actor]:
     """Complete the developer's attempt and send a turn of each of two reviewers."""
     rita = Actor("agent", "rita")
-    hub.do(HUMAN, RegisterAgent("rita", plays="reviewer"))
+    hub.do(HUMAN, RegisterAgent("rita", saop_role="reviewer"))
     hub.turn(0)
     hub.do(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
     send_review(hub, REVIEWER, text="I look")
@@ -777,7 +777,9 @@ def test_each_reviewer_has_its_own_attempt_number_per_round() -> None:
     send_review(hub, reviewer, text="and I")
     send_review(hub, rita, 1, "fine")
     turns = hub.call("saop.turns", {"task_id": TASK})["turns"]
-    assert [(one["attempt"], one["by"], one["beside"], one["turn_index"]) for one in turns] == [
+    assert [
+        (one["attempt"], one["by"], one["after_attempt"], one["turn_index"]) for one in turns
+    ] == [
         *((1, "", None, 0), (-1, "reviewer", 1, 0), (-2, "rita", 1, 0)),
         *((-3, "rita", 2, 0), (-3, "rita", 2, 1), (-4, "reviewer", 2, 0)),
     ]

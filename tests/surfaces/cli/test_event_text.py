@@ -71,7 +71,7 @@ def test_every_event_has_a_text() -> None:
         (TaskTransitioned("review", "done"), "review → done"),
         (TaskTransitioned("review", "ready", "no"), "review → ready (no)"),
         (
-            TaskTransitioned("ready", "blocked", "no key", beside="ask ben"),
+            TaskTransitioned("ready", "blocked", "no key", other_text="ask ben"),
             "ready → blocked (no key): ask ben",
         ),
         (TaskRequeued(1, "gone", 2, 0), REQUEUED),

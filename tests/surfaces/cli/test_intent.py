@@ -56,7 +56,7 @@ def test_extra_fields_of_a_result_are_shown_as_passed_on(console: Console) -> No
     shown = console("intent", "show", "i-1", "--now", NOON)
     assert shown.code == 0
     assert "ada succeeded" in shown.out
-    assert '"passed_on"' in shown.out
+    assert '"extra_fields"' in shown.out
     assert "was not kept" not in shown.out
     explained = console("why", "i-1", "--now", NOON)
     assert "ada: success after 1m; passed on: left_out, synthetic" in explained.out

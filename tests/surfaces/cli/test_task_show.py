@@ -221,7 +221,7 @@ def test_show_and_events_include_report_and_original_text(dragoman: Console) -> 
     assert f"  report      blocked by ada (attempt 1) at {at}; blocked by key, door\n" in page
     assert page.endswith("  obstacle\n    | key; door\n  notes\n    | no key\n    | at all\n")
     events = dragoman("events", "--type", "task.reported", "--json").objects
-    assert events[0]["said"] == {"odd": [1, "ä"]}
+    assert events[0]["originalText"] == {"odd": [1, "ä"]}
     assert events[0]["via"] == "--now"
 
 

@@ -115,7 +115,13 @@ def test_thought_grows_until_its_turn_replaces_it() -> None:
 
 def review_turn(index: int) -> WatchedEvent:
     """Build a turn of a reviewer of the first attempt."""
-    body = {**turn(index).body, "agent": "reviewer", "attempt": -2, "by": "rita", "beside": 1}
+    body = {
+        **turn(index).body,
+        "agent": "reviewer",
+        "attempt": -2,
+        "by": "rita",
+        "after_attempt": 1,
+    }
     return WatchedEvent(1, AT, "turn.recorded", "turns:T", "agent:rita", body)
 
 
@@ -142,7 +148,7 @@ def test_turns_of_several_authors_name_their_author() -> None:
 
 def test_json_names_the_attempt_beside_which_a_turn_stands() -> None:
     objects = [event_to_dict(one) for one in (turn(0), review_turn(0))]
-    assert [(one["attempt"], one["beside"]) for one in objects] == [(1, None), (-2, 1)]
+    assert [(one["attempt"], one["after_attempt"]) for one in objects] == [(1, None), (-2, 1)]
 
 
 def test_tools_show_durations_and_outcomes() -> None:

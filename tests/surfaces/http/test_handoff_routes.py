@@ -85,7 +85,10 @@ def test_handoff_shows_package_history_and_diagnosis(server_with_handoffs: HubSe
     )
     assert handoff["package"]["verification"]["package_hash"] == handoff["package_hash"]
     history = server_with_handoffs.get("/v1/handoffs/h2/events?limit=2")
-    assert [entry["type"] for entry in history["events"]] == ["handoff.proposed", "handoff.moved"]
+    assert [entry["type"] for entry in history["events"]] == [
+        "handoff.proposed",
+        "handoff.transitioned",
+    ]
     rest = server_with_handoffs.get(f"/v1/handoffs/h2/events?after={history['next']}")
     assert rest["next"] is None
     assert rest["events"][-1]["body"]["to"] == "activated"

@@ -69,8 +69,8 @@ def test_message_is_accepted_and_answered_in_its_dialect(server: HubServer) -> N
     }
     line = read_line(list(all_entries(server.store))[-1].line)
     assert (line.actor, line.via) == ("agent:ada", "http")
-    assert isinstance(line.said, Raw)
-    assert json.loads(bytes(line.said)) == report(task)
+    assert isinstance(line.original_text, Raw)
+    assert json.loads(bytes(line.original_text)) == report(task)
 
 
 @proves("HTTP-MESSAGES", "HTTP-KEYS")
@@ -307,14 +307,14 @@ def test_only_owner_may_run_commands_for_others(server: HubServer) -> None:
             {"type": "task.claim", "task": "one", "agent": "zoe"},
         ],
         "key": "k1",
-        "said": {"as": "it was", "typed": 1.50},
+        "original_text": {"as": "it was", "typed": 1.50},
     }
     executed = server.post("/v1/do", body)
     assert [receipt["status"] for receipt in executed["receipts"]] == ["ready", "in-progress"]
     line = read_line(list(all_entries(server.store))[-2].line)
     assert (line.actor, line.via) == ("agent:zoe", "cli")
-    assert isinstance(line.said, Raw)
-    assert json.loads(bytes(line.said)) == body["said"]
+    assert isinstance(line.original_text, Raw)
+    assert json.loads(bytes(line.original_text)) == body["original_text"]
     assert server.post("/v1/do", body) == {**executed, "repeated": True}
     for refused_body in (body, {"unheard": "of"}):
         response = server.request("POST", "/v1/do", refused_body, by="ada")

@@ -44,7 +44,9 @@ def test_turns_and_traces_are_read_back(server: HubServer) -> None:
     assert [one["envelope"]["turn_index"] for one in page["turns"]] == [0, 1, 3]
     assert (page["gaps"], page["more"]) == ([2], False)
     assert page["missing"] == [{"attempt": 1, "first": 2, "last": 2}]
-    assert {(one["attempt"], one["by"], one["beside"]) for one in page["turns"]} == {(1, "", None)}
+    assert {(one["attempt"], one["by"], one["after_attempt"]) for one in page["turns"]} == {
+        (1, "", None)
+    }
     assert [one["envelope"]["turn_index"] for one in one_turn["turns"]] == [1]
     assert [one["event"]["payload"]["type"] for one in trace["events"]] == [
         "TASK_TRANSITION",

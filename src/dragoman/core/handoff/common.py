@@ -121,7 +121,7 @@ def repeat_decision(handoff: Handoff) -> Decision:
     """Accept a repeated command: the current state of its handoff, no events."""
     stream, until = handoff_stream(handoff.id), handoff.escalation_due_at or 0
     base = Receipt("", None, stream=stream, state=handoff.status, expires_at=until)
-    return Decision(replace(base, seal=handoff.package_hash))
+    return Decision(replace(base, package_hash=handoff.package_hash))
 
 
 def handoff_receipt(id: str, state: HandoffStatus, task: Task) -> Receipt:
@@ -132,7 +132,9 @@ def handoff_receipt(id: str, state: HandoffStatus, task: Task) -> Receipt:
 def offer_receipt(handoff: Handoff, task: Task) -> Receipt:
     """Receipt of an offer, with its package hash and its deadline."""
     base = handoff_receipt(handoff.id, handoff.status, task)
-    return replace(base, seal=handoff.package_hash, expires_at=handoff.escalation_due_at or 0)
+    return replace(
+        base, package_hash=handoff.package_hash, expires_at=handoff.escalation_due_at or 0
+    )
 
 
 def not_authorized_refusal(handoff: Handoff, actor: Actor, action: str, allowed: str) -> Refusal:

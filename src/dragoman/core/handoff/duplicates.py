@@ -150,9 +150,9 @@ def _is_approval_given(command: ApproveHandoff, handoff: Handoff, read: Read) ->
     approval = handoff.approval
     if approval is None or command.package_hash not in ("", handoff.package_hash):
         return False
-    return (approval.by, approval.is_yes, approval.note) == (
+    return (approval.by, approval.approved, approval.note) == (
         read.actor.name,
-        command.is_yes,
+        command.approved,
         command.note,
     )
 

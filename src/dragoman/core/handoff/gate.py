@@ -145,12 +145,12 @@ def decide_approve(command: ApproveHandoff, read: Read, now: int) -> Decision | 
             "hash_mismatch",
             f"{handoff.id} has the hash {handoff.package_hash}, which is not the approved one",
         )
-    if command.is_yes and handoff.is_approved:
+    if command.approved and handoff.is_approved:
         return Decision(handoff_receipt(handoff.id, handoff.status, task))
-    approval = HandoffApproved(actor.name, handoff.package_hash, command.is_yes, command.note)
+    approval = HandoffApproved(actor.name, handoff.package_hash, command.approved, command.note)
     events: StreamEvents = ((handoff_stream(handoff.id), approval),)
     state = handoff.status
-    if not command.is_yes:
+    if not command.approved:
         state = "rejected"
         detail = f"denied by {actor.name}" + (f": {command.note}" if command.note else "")
         events += rejection_events(

@@ -135,7 +135,7 @@ def check_can_begin(task: Task) -> Refusal | None:
             "invalid_transition",
             f"{task.id} is in the deadletter: {READY_ROLES_TEXT} has to make it ready",
         )
-    if task.status in PARKED_STATUSES and not (task.handoff and task.handoff.lifts_block):
+    if task.status in PARKED_STATUSES and not (task.handoff and task.handoff.unblocks_task):
         state_text, allowed = PARKED_STATUSES[task.status]
         owner = task.assignee or "its owner"
         return Refusal(

@@ -219,7 +219,7 @@ def decide_propose(command: ProposeHandoff, read: Read, now: int) -> Decision | 
     ended = _supersede_events(old, id, read) if old else ()
     is_lifted = task.status in PARKED_STATUSES and owner == read.actor.name
     offer_events = _offer_events(
-        offered, task, owner, read, now, lifts_block=is_lifted or _was_block_lifted(task)
+        offered, task, owner, read, now, unblocks_task=is_lifted or _was_block_lifted(task)
     )
     receipt = offer_receipt(fold_proposed(None, offered, now), task)
     return Decision(receipt, (*ended, *offer_events))
@@ -239,7 +239,7 @@ def _was_block_lifted(task: Task) -> bool:
 
     A block that came later is not lifted by offering the same package to somebody else.
     """
-    return task.handoff is not None and task.handoff.lifts_block
+    return task.handoff is not None and task.handoff.unblocks_task
 
 
 def _owner_session(task: Task) -> str:
@@ -254,7 +254,7 @@ def _offer_events(
     read: Read,
     now: int,
     *,
-    lifts_block: bool,
+    unblocks_task: bool,
 ) -> StreamEvents:
     """Events of an offer: the handoff, the active handoff of the task, and a letter to the
     recipient.
@@ -263,14 +263,14 @@ def _offer_events(
     expires.
     """
     stream, under_way = task_stream(task.id), task.handoff
-    was_free = under_way.was_free if under_way else not task.assignee
+    was_unowned = under_way.was_unowned if under_way else not task.assignee
     handover = TaskHandedOver(
         offered.id,
         offered.chain,
         owner,
         offered.recipient,
-        lifts_block=lifts_block,
-        was_free=was_free,
+        unblocks_task=unblocks_task,
+        was_unowned=was_unowned,
     )
     events: list[tuple[str, AnyEvent]] = []
     if task.reserved_for != owner or task.assignee != owner:
@@ -323,7 +323,7 @@ def decide_reassign(command: ReassignHandoff, read: Read, now: int) -> Decision 
     restored = restore_task(handoff, task, reopens=False)
     owner = current_owner(restored, handoff.sender)
     offer_events = _offer_events(
-        offered, restored, owner, read, now, lifts_block=_was_block_lifted(task)
+        offered, restored, owner, read, now, unblocks_task=_was_block_lifted(task)
     )
     receipt = offer_receipt(fold_proposed(None, offered, now), restored)
     return Decision(receipt, (*ended, *offer_events), recipient_lease_end(handoff, task, read))

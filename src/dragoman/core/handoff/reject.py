@@ -104,7 +104,7 @@ def rejection_events(
         rejection.detail,
         superseded_by,
         rejection.by,
-        frees=not restored.assignee,
+        releases_task=not restored.assignee,
     )
     return (
         (stream, rejection),
@@ -183,7 +183,7 @@ def restore_task(handoff: Handoff, task: Task, *, reopens: bool = True) -> Task:
     only takes it from whoever works on it: a blocked task stays blocked.
     """
     active = task.handoff
-    if active is not None and active.was_free:
+    if active is not None and active.was_unowned:
         return replace(task, assignee="", reserved_for="", handoff=None)
     if active is None or handoff.status != "activated" or task.is_final:
         return replace(task, handoff=None)

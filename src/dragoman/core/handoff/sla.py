@@ -98,7 +98,7 @@ def decide_escalate(command: EscalateHandoff, read: Read, now: int) -> Decision 
     if not handoff.is_overdue(now):
         return handoff_decision(handoff.id, handoff.status)
     breach = sla_breach(handoff, now, COORDINATOR, RECOMMENDED_ACTIONS[handoff.status])
-    letter = blocked_letter_event(read, command.told, handoff, "timeout", breach.recommended)
+    letter = blocked_letter_event(read, command.notify, handoff, "timeout", breach.recommended)
     decision = handoff_decision(handoff.id, handoff.status, breach)
     return Decision(decision.receipt, (*decision.events, letter))
 

@@ -159,7 +159,7 @@ class CloseHandoff(HandoffCommand, frozen=True, tag="handoff.close"):
 class ApproveHandoff(HandoffCommand, frozen=True, tag="handoff.approve"):
     """Approve or deny a package, by a person."""
 
-    is_yes: bool = True
+    approved: bool = True
     package_hash: str = ""
     """Hash of the package that the person saw; empty: the present one."""
     note: str = ""
@@ -168,7 +168,7 @@ class ApproveHandoff(HandoffCommand, frozen=True, tag="handoff.approve"):
 class EscalateHandoff(HandoffCommand, frozen=True, tag="handoff.escalate"):
     """Escalate a stage that exceeds its SLA; a no-op while it does not."""
 
-    told: tuple[str, ...] = ()
+    notify: tuple[str, ...] = ()
 
 
 class ExtendHandoff(HandoffCommand, frozen=True, tag="handoff.extend"):
@@ -239,7 +239,7 @@ class HandoffTransitioned(Event, frozen=True):
     note: str = ""
     superseded_by: str = ""
     by: str = ""
-    frees: bool = False
+    releases_task: bool = False
     """True if the task has no owner any more, as before the proposal."""
     owner: str | None = None
     """Owner that the task got without a handoff; empty: nobody; None: no change."""
@@ -270,7 +270,7 @@ class HandoffApproved(Event, frozen=True):
 
     by: str
     package_hash: str
-    is_yes: bool = True
+    approved: bool = True
     note: str = ""
 
 
@@ -460,7 +460,7 @@ class HandoffApproval(Struct, frozen=True, omit_defaults=True):
     by: str
     at: int
     package_hash: str
-    is_yes: bool
+    approved: bool
     note: str = ""
 
 
@@ -533,7 +533,7 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     """Artifacts that the recipient declined (S-ACP-15)."""
     approval: HandoffApproval | None = None
     rejection: HandoffRejection | None = None
-    went_to: str | None = None
+    taken_over_by: str | None = None
     """Owner that the task got without a handoff, which ended this one; empty: nobody."""
     escalations: tuple[HandoffEscalation, ...] = ()
     is_escalated: bool = False
@@ -565,8 +565,8 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
 
         If the hub ends the handoff because the task has ended, the recipient stays in it.
         """
-        if self.went_to is not None:
-            return extend_chain(self.chain, self.went_to)
+        if self.taken_over_by is not None:
+            return extend_chain(self.chain, self.taken_over_by)
         rejection = self.rejection
         was_given_back = rejection is not None and rejection.by != HUB_NAME
         has_begun = self.find_step("activated") is not None and not was_given_back
@@ -601,7 +601,9 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         """True if a person has approved exactly this package."""
         approval = self.approval
         return (
-            approval is not None and approval.is_yes and approval.package_hash == self.package_hash
+            approval is not None
+            and approval.approved
+            and approval.package_hash == self.package_hash
         )
 
     @property
@@ -773,7 +775,7 @@ def _fold_transitioned(handoff: Handoff, event: HandoffTransitioned, at: int) ->
         is_escalated=False,
         steps=(*handoff.steps, HandoffStep(event.to, at, event.by, event.note)),
         superseded_by=event.superseded_by or handoff.superseded_by,
-        went_to=handoff.went_to if event.owner is None else event.owner,
+        taken_over_by=handoff.taken_over_by if event.owner is None else event.owner,
         resolved_at=handoff.resolved_at if event.to in ACTIVE_STATES else handoff.resolved_at or at,
     )
 
@@ -795,7 +797,7 @@ def _fold_rejected(handoff: Handoff, event: HandoffRejected, at: int) -> Handoff
 
 
 def _fold_approved(handoff: Handoff, event: HandoffApproved, at: int) -> Handoff:
-    approval = HandoffApproval(event.by, at, event.package_hash, event.is_yes, event.note)
+    approval = HandoffApproval(event.by, at, event.package_hash, event.approved, event.note)
     return replace(handoff, approval=approval)
 
 

@@ -39,7 +39,7 @@ ACCEPT_ACTIONS: Final[dict[str, CommandFactory]] = {
 }
 APPROVAL_ACTIONS: Final[dict[str, CommandFactory]] = {
     "approve": lambda handoff, _: ApproveHandoff(handoff.id),
-    "deny": lambda handoff, _: ApproveHandoff(handoff.id, is_yes=False),
+    "deny": lambda handoff, _: ApproveHandoff(handoff.id, approved=False),
 }
 """In place of acceptance, which would only wait for a person's approval."""
 OTHER_ACTIONS: Final[dict[str, CommandFactory]] = {

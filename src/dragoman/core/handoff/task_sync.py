@@ -164,11 +164,11 @@ def _on_requeue(_: TaskRequeued, change: _TaskChange) -> StreamEvents:
         STAGE_LABELS[handoff.status],
         COORDINATOR,
         sla_ms=lease.ttl_ms,
-        elapsed_ms=max(0, change.now - lease.beat_at),
+        elapsed_ms=max(0, change.now - lease.last_heartbeat),
         recommended="reassign",
         task=handoff.task,
     )
-    letter = blocked_letter_event(change.read, command.told, handoff, "lease_lost", "reassign")
+    letter = blocked_letter_event(change.read, command.notify, handoff, "lease_lost", "reassign")
     return ((handoff_stream(handoff.id), escalation), letter)
 
 

@@ -108,10 +108,10 @@ def decide_delegate(command: DelegateIntent, read: Read, now: int) -> Decision |
         command.patience_ms,
         command.plan,
         command.follows,
-        command.tries,
+        command.max_agents,
         command.policy,
-        command.kept_bytes,
-        command.passed_on,
+        command.max_output_bytes,
+        command.extra_fields,
     )
     events: StreamEvents = (*task_decision.events, (intent_stream(id), created))
     if followed is not None:
@@ -119,7 +119,7 @@ def decide_delegate(command: DelegateIntent, read: Read, now: int) -> Decision |
     workflow = IntentWorkflow(INTENT_FOLDS[IntentCreated](None, created, now), task, read, now)
     _offer_or_reject(workflow, command)
     return Decision(
-        workflow_receipt(workflow), (*events, *workflow.events), number=task_decision.number
+        workflow_receipt(workflow), (*events, *workflow.events), aof_number=task_decision.aof_number
     )
 
 
@@ -210,7 +210,7 @@ def _repeat_decision(
 ) -> Decision:
     """Accept a repeat, with a remark on what differs this time."""
     remark = _ignored_fields_remark(command, workflow, "" if is_recorded else command.request_id)
-    return Decision(replace(workflow_receipt(workflow), before=is_recorded, remark=remark))
+    return Decision(replace(workflow_receipt(workflow), is_repeat=is_recorded, warning=remark))
 
 
 def _ignored_fields_remark(
@@ -224,7 +224,7 @@ def _ignored_fields_remark(
     instead = f" (its request is {last.id})" if last else ""
     comparisons = (
         (f"request_id{instead}", request_id, ""),
-        ("meta and other fields", command.passed_on, existing.passed_on),
+        ("meta and other fields", command.extra_fields, existing.extra_fields),
         ("deadline", command.due_by, existing.due_by),
     )
     ignored = ", ".join(
@@ -300,7 +300,7 @@ def _last_request(existing: Intent) -> OpenRequest | ClosedRequest | None:
 
 def _offer_or_reject(workflow: IntentWorkflow, command: DelegateIntent) -> None:
     """Offer the intent to its candidates; if none is eligible, reject it and block its task."""
-    texts = agent_visible_texts(workflow.intent, workflow.task, command.passed_on)
+    texts = agent_visible_texts(workflow.intent, workflow.task, command.extra_fields)
     forbidden = forbidden_goal_reason(command.goal, command.policy, texts)
     if forbidden is None and command.candidates and _offer_to_candidates(workflow, command):
         return
@@ -326,9 +326,9 @@ def _offer_to_candidates(workflow: IntentWorkflow, command: DelegateIntent) -> b
     terms = DelegationTerms(
         command.policy,
         command.patience_ms,
-        command.tries,
-        command.kept_bytes,
-        command.passed_on,
+        command.max_agents,
+        command.max_output_bytes,
+        command.extra_fields,
         command.due_by,
     )
     # A new start: agents that failed may try again, after those that have not.
@@ -414,15 +414,15 @@ def check_fields(command: DelegateIntent) -> Iterator[Refusal | None]:
     yield check_text("goal", command.goal, MAX_REASON, minimum=1)
     yield check_json("params", command.params) or _check_size("params", command.params)
     extra = "meta and other fields"
-    yield check_json(extra, command.passed_on) or _check_size(extra, command.passed_on)
+    yield check_json(extra, command.extra_fields) or _check_size(extra, command.extra_fields)
     yield from iter_skill_faults("constraints", command.constraints)
     yield from iter_skill_faults("skills", command.skills)
     yield check_range("due_by", command.due_by, 0, TIMESTAMP_RANGE[1])
-    yield check_range("kept_bytes", command.kept_bytes, 0, MAX_STORED_OUTPUT_BYTES)
+    yield check_range("max_output_bytes", command.max_output_bytes, 0, MAX_STORED_OUTPUT_BYTES)
     yield check_id(command.plan, "plan", "plan") if command.plan else None
     yield check_id(command.follows, "intent id", "follows") if command.follows else None
     yield check_id(command.request_id, "request id", "request_id") if command.request_id else None
-    yield check_range("tries", command.tries, 1, MAX_TRIES)
+    yield check_range("max_agents", command.max_agents, 1, MAX_TRIES)
     yield check_count("candidates", command.candidates, MAX_CANDIDATES)
     yield from _check_policy_fields(command.policy)
 

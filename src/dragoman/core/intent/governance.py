@@ -62,7 +62,7 @@ def agent_visible_texts(intent: Intent, task: Task, extra: object = ()) -> Itera
     """All texts that an agent would see besides the goal: the intent's arguments, the task's texts,
     and `extra`.
     """
-    intent_parts = [intent.params, intent.constraints, intent.skills, intent.passed_on]
+    intent_parts = [intent.params, intent.constraints, intent.skills, intent.extra_fields]
     task_parts = msgspec.to_builtins((task.delegation, task.checkpoint))
     return _iter_texts([intent_parts, task.title, task.body, task_parts, extra])
 

@@ -60,7 +60,7 @@ def decide_result(command: ReceiveResult, read: Read, now: int) -> Decision | Re
     refusal = (
         check_text("error", command.error, MAX_TEXT)
         or check_json("output", command.output)
-        or check_json("meta and other fields", command.passed_on)
+        or check_json("meta and other fields", command.extra_fields)
     )
     workflow = refusal or _find_workflow(command, read, now)
     if isinstance(workflow, Refusal):
@@ -93,7 +93,7 @@ def decide_result(command: ReceiveResult, read: Read, now: int) -> Decision | Re
         digest=digest,
         output=command.output,
         left_out=command.left_out,
-        passed_on=command.passed_on,
+        extra_fields=command.extra_fields,
     )
     workflow.complete_request(request, outcome)
     if command.success:
@@ -186,7 +186,7 @@ def _check_on_time(
 
 def _repeat_decision(workflow: IntentWorkflow) -> Decision:
     """Accept a repeat of something that is recorded already."""
-    return Decision(replace(workflow_receipt(workflow), before=True))
+    return Decision(replace(workflow_receipt(workflow), is_repeat=True))
 
 
 def _find_workflow(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from dragoman.core.base import Command, Event, TaskCommand
 from dragoman.core.intent.types import (
-    DEFAULT_KEPT_BYTES,
+    DEFAULT_MAX_OUTPUT_BYTES,
     Candidate,
     Policy,
     Requirements,
@@ -40,7 +40,7 @@ class DelegateIntent(Command, frozen=True, tag="intent.delegate"):
     """Time limit of each request; with a deadline, the time until it."""
     plan: str = ""
     follows: str = ""
-    tries: int = 3
+    max_agents: int = 3
     review_required: bool = False
     candidates: tuple[Candidate, ...] = ()
     """As just ranked; what may have changed since is checked again."""
@@ -51,9 +51,9 @@ class DelegateIntent(Command, frozen=True, tag="intent.delegate"):
     """The caller's id of the request; empty: the hub makes one. The same again is a repeat."""
     due_by: int = 0
     """Deadline of the intent; 0: none."""
-    kept_bytes: int = DEFAULT_KEPT_BYTES
+    max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
     """Largest output that is stored in the ledger, also of reports in other dialects."""
-    passed_on: dict[str, object] = {}
+    extra_fields: dict[str, object] = {}
     """Further content for its agents: `meta`, and fields that the hub does not know. It decides
     nothing.
     """
@@ -91,7 +91,7 @@ class ReceiveResult(IntentCommand, frozen=True, tag="intent.result"):
     """Fault in the shape of the message, which makes it an anomaly."""
     attempt: int = 0
     """Number of the request that it answers, from 1; 0: not stated."""
-    passed_on: dict[str, object] = {}
+    extra_fields: dict[str, object] = {}
     """Further content of the result, if policy stores it."""
 
 
@@ -153,12 +153,12 @@ class IntentCreated(Event, frozen=True):
     plan: str = ""
     follows: str = ""
     """Intent that it follows up."""
-    tries: int = 3
+    max_agents: int = 3
     """Number of failed requests after which it is given up."""
     policy: Policy = Policy()
-    kept_bytes: int = DEFAULT_KEPT_BYTES
+    max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
     """Largest output that is stored in the ledger."""
-    passed_on: dict[str, object] = {}
+    extra_fields: dict[str, object] = {}
     """Further content for its agents: `meta`, and fields that the hub does not know."""
 
 
@@ -176,13 +176,13 @@ class IntentProposed(Event, frozen=True):
     """New policy, if it changed."""
     patience_ms: int | None = None
     """New time limit of a request, if it changed."""
-    tries: int = 0
+    max_agents: int = 0
     """New number of tries, if it changed; else 0."""
     due_by: int = 0
     """With candidates: deadline of all requests made before it, if one was stated; else 0."""
-    kept_bytes: int | None = None
+    max_output_bytes: int | None = None
     """New limit of stored outputs, if it changed."""
-    passed_on: dict[str, object] | None = None
+    extra_fields: dict[str, object] | None = None
     """New further content for agents, if it changed."""
 
 
@@ -249,7 +249,7 @@ class IntentCompleted(Event, frozen=True):
     """Output, if policy stores it."""
     left_out: int = 0
     """Size in bytes of an output that was not stored."""
-    passed_on: dict[str, object] = {}
+    extra_fields: dict[str, object] = {}
     """Further content of the result, if policy stores it."""
 
 
@@ -406,14 +406,14 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     plan: str = ""
     follows: str = ""
     followed_by: tuple[str, ...] = ()
-    tries: int = 3
+    max_agents: int = 3
     policy: Policy = Policy()
     due_by: int = 0
-    kept_bytes: int = DEFAULT_KEPT_BYTES
-    passed_on: dict[str, object] = {}
+    max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
+    extra_fields: dict[str, object] = {}
     candidates: tuple[Candidate, ...] = ()
     """Candidates of the last ranking that were not requested yet, the best first."""
-    turned_down: tuple[str, ...] = ()
+    vetoed: tuple[str, ...] = ()
     """Candidates that governance vetoed; they are tried again once the veto is gone."""
     tried: int = 0
     """Number of failures since the ranking; a request that a person ended, or whose task went to
@@ -509,10 +509,10 @@ def _fold_created(_: None, event: IntentCreated, at: int) -> Intent:
         patience_ms=event.patience_ms,
         plan=event.plan,
         follows=event.follows,
-        tries=event.tries,
+        max_agents=event.max_agents,
         policy=event.policy,
-        kept_bytes=event.kept_bytes,
-        passed_on=event.passed_on,
+        max_output_bytes=event.max_output_bytes,
+        extra_fields=event.extra_fields,
     )
 
 
@@ -522,15 +522,17 @@ def _fold_proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
         intent,
         state="DelegationProposed",
         candidates=event.candidates or intent.candidates,
-        turned_down=() if event.candidates else intent.turned_down,
+        vetoed=() if event.candidates else intent.vetoed,
         tried=0 if event.candidates else intent.tried,
         failed=() if event.candidates else intent.failed,
         policy=event.policy or intent.policy,
         patience_ms=intent.patience_ms if event.patience_ms is None else event.patience_ms,
-        tries=event.tries or intent.tries,
+        max_agents=event.max_agents or intent.max_agents,
         due_by=event.due_by if event.candidates else intent.due_by,
-        kept_bytes=intent.kept_bytes if event.kept_bytes is None else event.kept_bytes,
-        passed_on=intent.passed_on if event.passed_on is None else event.passed_on,
+        max_output_bytes=intent.max_output_bytes
+        if event.max_output_bytes is None
+        else event.max_output_bytes,
+        extra_fields=intent.extra_fields if event.extra_fields is None else event.extra_fields,
         reasons=(),
     )
 
@@ -543,11 +545,11 @@ def _fold_approved(intent: Intent, event: IntentApproved, at: int) -> Intent:
 def _fold_rejected(intent: Intent, event: IntentRejected, at: int) -> Intent:
     del at
     named = (event.agent,) if event.agent else ()
-    turned_down = tuple(dict.fromkeys((*intent.turned_down, *named)))
+    vetoed = tuple(dict.fromkeys((*intent.vetoed, *named)))
     return replace(
         intent,
         state="DelegationRejected",
-        turned_down=turned_down,
+        vetoed=vetoed,
         reasons=event.reasons,
         due_by=event.due_by or intent.due_by,
     )
@@ -611,7 +613,7 @@ def _fold_feedback(intent: Intent, event: IntentFeedbackApplied, at: int) -> Int
 
 def _fold_satisfied(intent: Intent, event: IntentSatisfied, at: int) -> Intent:
     del event, at
-    return replace(intent, state="Satisfied", candidates=(), turned_down=())
+    return replace(intent, state="Satisfied", candidates=(), vetoed=())
 
 
 def _fold_needs_follow_up(intent: Intent, event: IntentNeedsFollowUp, at: int) -> Intent:

@@ -58,14 +58,14 @@ _PERCENT: Final = re.compile(r"\s*(100|[0-9]{1,2}(?:\.[0-9]+)?) ?%\s*")
 _EMPTY_VALUES: Final[tuple[object, ...]] = ("", None, (), [], {})
 
 
-def success_outcome(report: Report | None, kept_bytes: int) -> RequestOutcome:
+def success_outcome(report: Report | None, max_output_bytes: int) -> RequestOutcome:
     """Outcome of successful work: the output is everything that the report says about it."""
     output = None if report is None else _report_output(report)
     if output is None:
         return RequestOutcome(True)
     encoded = msgspec.json.encode(output, order="deterministic")
     digest = result_digest(True, msgspec.Raw(encoded), "")
-    if len(encoded) > kept_bytes:
+    if len(encoded) > max_output_bytes:
         return RequestOutcome(True, digest=digest, left_out=len(encoded))
     return RequestOutcome(True, digest=digest, output=output)
 
@@ -287,7 +287,7 @@ def _close_request(
     outcome = "" if report is None else report.outcome
     if task.status == "done" or outcome == "done":
         workflow.complete_request(
-            request, reason.timeout or success_outcome(report, workflow.intent.kept_bytes)
+            request, reason.timeout or success_outcome(report, workflow.intent.max_output_bytes)
         )
     elif report is not None and outcome in _FAILURE_OUTCOMES:
         result = reason.timeout or failure_outcome(report)

@@ -9,7 +9,7 @@ from dragoman.core.agent import Trust
 DialectName = Literal["aof", "agentmail", "saop", "acp", "ccos"]
 """Names of the dialects that an agent may understand."""
 
-DEFAULT_KEPT_BYTES: Final = 65_536
+DEFAULT_MAX_OUTPUT_BYTES: Final = 65_536
 """Largest output that is stored in the ledger, unless the settings say otherwise."""
 LOCALITY_PREFIX: Final = "locality:"
 """Prefix of a constraint that names the place where the work must be done."""

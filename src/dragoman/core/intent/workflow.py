@@ -74,7 +74,7 @@ class RequestOutcome(Struct, frozen=True):
     digest: str = ""
     output: object = None
     left_out: int = 0
-    passed_on: dict[str, object] = {}
+    extra_fields: dict[str, object] = {}
 
     @property
     def counts_for_agent(self) -> bool:
@@ -106,9 +106,9 @@ class DelegationTerms(Struct, frozen=True):
 
     policy: Policy
     patience_ms: int
-    tries: int
-    kept_bytes: int
-    passed_on: dict[str, object]
+    max_agents: int
+    max_output_bytes: int
+    extra_fields: dict[str, object]
     due_by: int = 0
 
 
@@ -182,7 +182,7 @@ class IntentWorkflow:
         for candidate in candidates or (*self.intent.candidates, *self._former_owners()):
             if not new_candidates and self._is_skipped(candidate):
                 continue
-            if not new_candidates and self.intent.tried >= self.intent.tries:
+            if not new_candidates and self.intent.tried >= self.intent.max_agents:
                 return False
             self._propose(candidate, new_candidates, terms)
             new_candidates = ()
@@ -195,7 +195,7 @@ class IntentWorkflow:
     def _is_skipped(self, candidate: Candidate) -> bool:
         """Return whether a candidate has failed, or is still vetoed as when it was proposed."""
         intent, agent = self.intent, candidate.agent
-        is_known = agent in intent.turned_down
+        is_known = agent in intent.vetoed
         return agent in intent.failed or (is_known and bool(self._find_vetoes(candidate)))
 
     def _former_owners(self) -> tuple[Candidate, ...]:
@@ -289,7 +289,7 @@ class IntentWorkflow:
                 outcome.digest,
                 outcome.output,
                 outcome.left_out,
-                outcome.passed_on,
+                outcome.extra_fields,
             )
         )
         # Agents build no record of their own: what one delegates to itself does not count.
@@ -341,7 +341,7 @@ class IntentWorkflow:
         if forbidden:
             return f"{forbidden[0]}; the last failed"
         intent = self.intent
-        if intent.tried >= intent.tries:
+        if intent.tried >= intent.max_agents:
             several = f"{intent.tried} tries have failed, the last"
             return "its only try has failed" if intent.tried == 1 else several
         return "nobody else may have it, the last failed"
@@ -391,7 +391,11 @@ class IntentWorkflow:
     ) -> None:
         intent = self.intent
         current_terms = DelegationTerms(
-            intent.policy, intent.patience_ms, intent.tries, intent.kept_bytes, intent.passed_on
+            intent.policy,
+            intent.patience_ms,
+            intent.max_agents,
+            intent.max_output_bytes,
+            intent.extra_fields,
         )
         new_terms = terms or current_terms
         self.record_intent(
@@ -406,10 +410,14 @@ class IntentWorkflow:
                 new_terms.patience_ms
                 if new_terms.patience_ms != current_terms.patience_ms
                 else None,
-                new_terms.tries if new_terms.tries != current_terms.tries else 0,
+                new_terms.max_agents if new_terms.max_agents != current_terms.max_agents else 0,
                 new_terms.due_by if new_candidates else 0,
-                new_terms.kept_bytes if new_terms.kept_bytes != current_terms.kept_bytes else None,
-                new_terms.passed_on if new_terms.passed_on != current_terms.passed_on else None,
+                new_terms.max_output_bytes
+                if new_terms.max_output_bytes != current_terms.max_output_bytes
+                else None,
+                new_terms.extra_fields
+                if new_terms.extra_fields != current_terms.extra_fields
+                else None,
             )
         )
 

@@ -23,7 +23,7 @@ _MAX_WORDS_PER_WRITE = 20_000
 
 
 def _text_of_mail(mail: MailPosted) -> str:
-    return "\n".join((mail.sender, *mail.to, *mail.cc, *mail.copied, mail.subject, mail.body))
+    return "\n".join((mail.sender, *mail.to, *mail.cc, *mail.auto_copied, mail.subject, mail.body))
 
 
 SEARCHABLE_TEXTS: dict[type[Event], Callable[[Any], str]] = {MailPosted: _text_of_mail}

@@ -194,11 +194,11 @@ def _transition_of(entry: Entry) -> Transition | None:
         from_, to = move.from_, move.to
     else:
         return None
-    asked_by: str = getattr(event, "asked_by", "")
+    caused_by: str = getattr(event, "caused_by", "")
     return Transition(
         entry.position,
         entry.version,
-        asked_by.lower() or transition_id(entry.hash),
+        caused_by.lower() or transition_id(entry.hash),
         line.at,
         line.actor,
         from_,

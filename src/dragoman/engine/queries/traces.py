@@ -43,8 +43,8 @@ def session_of_move(store: Store, entry: Entry, event: AnyEvent) -> str:
 
 def requesting_session(store: Store, event: AnyEvent) -> str:
     """The session of the event that requested a move; empty: none did."""
-    asked_by: str = getattr(event, "asked_by", "")
-    found = store.trace_event(asked_by.lower()) if asked_by else None
+    caused_by: str = getattr(event, "caused_by", "")
+    found = store.trace_event(caused_by.lower()) if caused_by else None
     return "" if found is None else found.stream.partition(":")[2]
 
 
@@ -147,7 +147,7 @@ def _recorded_event(position: int, event: TraceRecorded) -> TraceEvent:
 def _move_event(store: Store, entry: Entry, line: Line[Any], event: AnyEvent) -> TraceEvent:
     move = status_change_of(event)
     assert move is not None, "only moves have these event names"
-    asked_by: str = getattr(event, "asked_by", "")
+    caused_by: str = getattr(event, "caused_by", "")
     task, commit = entry.stream.partition(":")[2], getattr(event, "commit", "")
     payload = {
         "type": TRANSITION,
@@ -156,10 +156,10 @@ def _move_event(store: Store, entry: Entry, line: Line[Any], event: AnyEvent) ->
         "to_state": move.to,
         **({"git_hash": commit} if commit else {}),
         "timestamp": to_rfc3339(line.at),
-        **({"asked_by": asked_by} if asked_by else {}),
+        **({"caused_by": caused_by} if caused_by else {}),
     }
     event_data = {
-        "event_id": asked_by or transition_id(entry.hash),
+        "event_id": caused_by or transition_id(entry.hash),
         "session_id": session_of_move(store, entry, event),
         "payload": payload,
     }
@@ -328,13 +328,13 @@ class TurnView(Struct, frozen=True, gc=False):
     envelope: dict[str, Any]
     by: str = ""
     """The agent that sent it, of a turn outside of the attempts."""
-    beside: int | None = None
+    after_attempt: int | None = None
     """The attempt after which it came; None: it belongs to one."""
 
     @property
     def attempt_fields(self) -> dict[str, Any]:
         """JSON fields that say to which attempt it belongs."""
-        return {"attempt": self.attempt, "by": self.by, "beside": self.beside}
+        return {"attempt": self.attempt, "by": self.by, "after_attempt": self.after_attempt}
 
 
 _CURSOR_PATTERN = r"-?[0-9]{1,16}\.[0-9]{1,16}"
@@ -441,7 +441,7 @@ def attempts_with_turns(store: Store, task: str) -> tuple[int, ...]:
         for attempt in range(found.task.attempts + 1)
         for one in (
             attempt,
-            *(-1 - at for at, agent in enumerate(log.beside) if agent[1] == attempt),
+            *(-1 - at for at, agent in enumerate(log.outside_authors) if agent[1] == attempt),
         )
     )
 
@@ -458,7 +458,7 @@ def _turn_view(entry: Entry) -> TurnView:
         line.at,
         turn.envelope,
         turn.by,
-        turn.beside if turn.attempt < 0 else None,
+        turn.after_attempt if turn.attempt < 0 else None,
     )
 
 

@@ -72,7 +72,7 @@ def agent_resource(record: AgentRecord, now: int) -> AgentResource:
         key=record.key or None,
         tokens=tuple(_token_resource(token, now) for token in record.tokens),
         paused=pause_resource(record.active_pause(now)),
-        saop_role=record.plays or None,
+        saop_role=record.saop_role or None,
         former_key_until=_former_key_until(record, now),
     )
 

@@ -188,7 +188,11 @@ def _optional_rfc3339(at: int | None) -> str | None:
 
 def _approval_resource(approval: HandoffApproval) -> ApprovalResource:
     return ApprovalResource(
-        approval.is_yes, approval.by, to_rfc3339(approval.at), approval.package_hash, approval.note
+        approval.approved,
+        approval.by,
+        to_rfc3339(approval.at),
+        approval.package_hash,
+        approval.note,
     )
 
 

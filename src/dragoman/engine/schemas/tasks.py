@@ -178,7 +178,7 @@ def _lease_resource(lease: Lease, now: int) -> LeaseResource:
         session=lease.session or None,
         fence=lease.fence,
         expires_at=to_rfc3339(lease.expires_at),
-        beats=lease.beats,
+        beats=lease.heartbeats,
         live=lease.is_valid(now),
     )
 
@@ -237,7 +237,7 @@ class EntryResource(_CamelCase, frozen=True, kw_only=True):
     via: str | None
     cause: str
     body: Raw
-    said: Raw | UnsetType = UNSET
+    original_text: Raw | UnsetType = UNSET
     hash: str
 
 
@@ -254,7 +254,7 @@ def entry_resource(entry: Entry) -> EntryResource:
         via=line.via or None,
         cause=line.cause,
         body=line.body,
-        said=line.said,
+        original_text=line.original_text,
         hash=entry.hash.hex(),
     )
 
@@ -264,8 +264,8 @@ class _Addressees(Struct, frozen=True):
 
     to: tuple[str, ...] = ()
     cc: tuple[str, ...] = ()
-    copied: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    auto_copied: tuple[str, ...] = ()
+    notified: tuple[str, ...] = ()
 
 
 _addressees_decoder = msgspec.json.Decoder(_Addressees)
@@ -279,4 +279,4 @@ def addressees(entry: Entry) -> tuple[str, ...]:
     if entry.event not in _ADDRESSED_EVENTS:
         return ()
     named = _addressees_decoder.decode(read_line(entry.line).body)
-    return (*named.to, *named.cc, *named.copied, *named.told)
+    return (*named.to, *named.cc, *named.auto_copied, *named.notified)

@@ -43,7 +43,7 @@ def wave_summary(wave: Wave, find: FindTask) -> Resource:
         "parallel": wave.parallel,
         "size": len(wave.beads),
         "counts": wave.counts or count_by_status(tasks),
-        "orchestrator": wave.told,
+        "orchestrator": wave.report_to,
         "started_at": to_rfc3339(wave.started_at),
         **ended,
     }

@@ -48,7 +48,7 @@ def success_reply(call: ActionCall, commands: Commands, accepted: Committed) -> 
         "status": receipt.state,
     }
     if isinstance(command, _COMMANDS_WITH_DEADLINE):
-        reply = add_metadata(reply, package_hash=receipt.seal)
+        reply = add_metadata(reply, package_hash=receipt.package_hash)
         reply = (
             add_metadata(reply, due_by=to_rfc3339(receipt.expires_at))
             if receipt.expires_at

@@ -493,7 +493,7 @@ def _extend_command(arguments: ExtendSla, _: ActionCall, __: Choices) -> AnyComm
 def _approval_command(arguments: Approve, call: ActionCall, _: Choices) -> AnyCommand:
     return ApproveHandoff(
         arguments.handoff_id,
-        is_yes=call.action == "approve",
+        approved=call.action == "approve",
         package_hash=arguments.package_hash or "",
         note=arguments.notes,
     )

@@ -113,7 +113,7 @@ def format_letter(letter: Letter, reader: str, now: int) -> ShownLetter:
         "parsed": _stated_fields(message.parsed),
         "bead_id": mail.bead,
         "position": letter.position,
-        "copied": mail.copied,
+        "copied": mail.auto_copied,
         "reply_to": mail.reply_to,
         "attachments": mail.attachments,
         "acked_by": mail.acked_by,
@@ -321,7 +321,7 @@ def _query_letter(arguments: LetterRef, actor: Actor, facts: Facts, is_shown: Ma
     (first,) = facts.store.history(mail_stream(mail.id), 0, 1)
     extra = _extra_fields(first)
     row = format_letter(Letter(first.position, mail), actor.name, facts.now())
-    return {**row, "passed_on": extra} if extra else row
+    return {**row, "extra_fields": extra} if extra else row
 
 
 def _extra_fields(posted: Entry) -> dict[str, Any]:
@@ -329,7 +329,7 @@ def _extra_fields(posted: Entry) -> dict[str, Any]:
 
     They are kept apart from the letter, so that none of them passes for a statement of the hub.
     """
-    original = read_line(posted.line).said
+    original = read_line(posted.line).original_text
     message = None if original is UNSET else msgspec.json.decode(original)
     row: dict[str, Any] | None = unwrap_letter(message, ("body_md", FOREIGN_FIELD_NAMES["body_md"]))
     return {name: value for name, value in (row or {}).items() if _is_extra_field(name, value)}

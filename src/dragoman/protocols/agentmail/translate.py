@@ -158,7 +158,7 @@ def _prepare_posting(
         id="" if row.id is None else str(row.id),
         thread=thread,
         cc=cc,
-        copied=() if is_echo else _cc_recipients(message.type, to, store, choices),
+        auto_copied=() if is_echo else _cc_recipients(message.type, to, store, choices),
         bead=bead,
         reply_to=replied_to[0].id if row.reply_to else "",
         importance=row.importance,
@@ -391,7 +391,9 @@ def _adopt_commands(
 
 def _claim_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
     yield from _adopt_commands(message, choices)
-    yield ClaimTask(_task_name(message, choices), actor.name, ttl_ms=choices.ttl_ms, or_renew=True)
+    yield ClaimTask(
+        _task_name(message, choices), actor.name, ttl_ms=choices.ttl_ms, renew_if_held=True
+    )
 
 
 def _progress_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
@@ -487,11 +489,11 @@ def _spawn_commands(message: Message, actor: Actor, choices: Choices) -> Iterato
     fields, task = message.parsed, _task_name(message, choices)
     yield from _adopt_commands(message, choices)
     # First, because a task that somebody works on must be refused before anything changes.
-    yield MoveTask(task, "ready", "worker requested", if_at_rest=True)
+    yield MoveTask(task, "ready", "worker requested", unless_in_progress=True)
     if fields.resume and fields.partial_commit_sha:
         yield CheckpointTask(task, "RESUME", fields.partial_commit_sha)
     elif fields.resume is False:
-        yield CheckpointTask(task, "RESTART", anew=True)
+        yield CheckpointTask(task, "RESTART", replaces_earlier=True)
 
 
 def _non_empty(**fields: object) -> dict[str, object]:

@@ -118,7 +118,11 @@ class ReservationQuery(Struct, frozen=True, forbid_unknown_fields=True):
     patterns: tuple[str, ...] = ()
 
 
-_WAVE_FIELD_NAMES: Final = {**same_field_names(WaveStart), "id": "wave_id", "told": "orchestrator"}
+_WAVE_FIELD_NAMES: Final = {
+    **same_field_names(WaveStart),
+    "id": "wave_id",
+    "report_to": "orchestrator",
+}
 
 
 # --- operations -------------------------------------------------------------------------------
@@ -241,7 +245,10 @@ def _reservation_reply(arguments: ReservationRequest, _: Commands, accepted: Com
 
 def _release_reply(_: ReservationRelease, __: Commands, accepted: Committed) -> Any:
     receipt = accepted.receipts[0]
-    return {"released": receipt.ended, **({"remark": receipt.remark} if receipt.remark else {})}
+    return {
+        "released": receipt.ended_reservations,
+        **({"remark": receipt.warning} if receipt.warning else {}),
+    }
 
 
 def _query_reservations(arguments: ReservationQuery, _: Actor, facts: Facts) -> Any:

@@ -50,7 +50,7 @@ def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
     """Render the lines of an entry, without line feeds."""
     line = read_line(entry.line)
     event = CODEC.decode(line.event, line.v, line.body)
-    envelope = _decode_envelope(line.said)
+    envelope = _decode_envelope(line.original_text)
     if isinstance(event, actor.CommandRefused):
         event_lines = list(_refused_lines(event, envelope))
         task = event.target if is_aof_id(event.target) else ""
@@ -250,7 +250,7 @@ def _render_mail_escalated(event: mail.MailEscalated, _: AofIdOf) -> EventLine:
     return "mail.escalated", {
         "mail": event.mail,
         "waitingFor": event.waiting_for,
-        "told": event.told,
+        "told": event.notified,
     }
 
 
@@ -270,7 +270,7 @@ def _render_wave_started(event: wave.WaveStarted, aof_id_of: AofIdOf) -> EventLi
         "wave": event.id,
         "beads": [aof_id_of(bead.task) for bead in event.beads],
         "parallel": event.parallel,
-        "told": event.told,
+        "told": event.report_to,
     }
 
 
@@ -325,7 +325,7 @@ RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], EventLine] | N
     mail.MailAcked: _render_as("mail.acked"),
     mail.MailAnswered: _render_as("mail.answered"),
     mail.MailEscalated: _render_mail_escalated,
-    task_state.TaskHandedOver: _render_as("task.handed_over"),
+    task_state.TaskHandedOver: _render_as("task.handoff_changed"),
     handoff_state.HandoffDrafted: None,  # only its sender has seen it
     handoff_state.HandoffDiscarded: None,
     handoff_state.HandoffProposed: _render_proposed,
@@ -337,7 +337,7 @@ RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], EventLine] | N
     handoff_state.HandoffExtended: _render_as("handoff.extended"),
     handoff_state.HandoffNoted: _render_as("handoff.noted"),
     work_item.WorkItemAdded: _render_as("workq.added"),
-    work_item.WorkItemOwnerChanged: _render_as("workq.passed"),
+    work_item.WorkItemOwnerChanged: _render_as("workq.owner_changed"),
     wave.WaveStarted: _render_wave_started,
     wave.WaveBeadReleased: None,  # covered by the line of its task
     wave.WaveCompleted: _render_as("wave.completed"),
@@ -355,11 +355,11 @@ RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], EventLine] | N
     intent_state.IntentDispatched: _render_without("intent.dispatched", "after"),
     intent_state.IntentUpdated: _render_without("intent.updated", "partial"),
     intent_state.IntentCompleted: _render_without("intent.completed", "output"),
-    intent_state.IntentFeedbackApplied: _render_as("intent.fed_back"),
+    intent_state.IntentFeedbackApplied: _render_as("intent.feedback_applied"),
     intent_state.IntentSatisfied: _render_as("intent.satisfied"),
     intent_state.IntentNeedsFollowUp: _render_as("intent.needs_follow_up"),
     intent_state.IntentSuperseded: _render_as("intent.superseded"),
-    intent_state.IntentFollowedUp: _render_as("intent.followed"),
+    intent_state.IntentFollowedUp: _render_as("intent.followed_up"),
     intent_state.IntentAnomaly: _render_as("intent.anomaly"),
     task_state.TaskRewound: _render_rewound,
     trace.TurnRecorded: None,  # traces have endpoints of their own

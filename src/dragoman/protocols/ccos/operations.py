@@ -109,7 +109,7 @@ def _parse_incoming(
     found = detect_message(raw)
     if isinstance(found, Fault):
         return ParsedMessage(
-            "TaskResult", stored_text_of_call(raw, choices.kept_bytes), fault=found
+            "TaskResult", stored_text_of_call(raw, choices.max_output_bytes), fault=found
         )
     return None if found is None else _to_parsed_message(found, by_kind[found.kind], choices)
 
@@ -122,7 +122,7 @@ def _to_parsed_message(
     is_request = found.kind == "TaskRequest"
     whole = msgspec.Raw(msgspec.json.encode(found.value))
     # The whole request is stored: it must be possible to send it out again.
-    original_text = whole if is_request else stored_text(found.value, choices.kept_bytes)
+    original_text = whole if is_request else stored_text(found.value, choices.max_output_bytes)
     sender = "" if is_request else found.value["agent_id"]
     target = "" if is_request else f"{INTENT_ALIAS_KIND}:{found.value['intent_id']}"
     is_named = sender and check_agent(sender) is None
@@ -149,7 +149,7 @@ def _content_key(message: Any) -> bytes:
 
 
 def _message_operations(choices: Choices) -> Iterator[Operation]:
-    stored_text = partial(stored_text_of_call, kept_bytes=choices.kept_bytes)
+    stored_text = partial(stored_text_of_call, max_output_bytes=choices.max_output_bytes)
     yield Operation(
         name="ccos.request",
         input_type=TaskRequest,
@@ -240,7 +240,7 @@ def _result_reply(
 def _intent_reply(accepted: Committed, facts: Facts) -> dict[str, Any] | Refusal:
     """State of the intent; for a repeated idempotency key, its state at the first time."""
     last = accepted.receipts[-1]
-    intent = find_intent(facts.store, accepted.subject_id, last.reached)
+    intent = find_intent(facts.store, accepted.subject_id, last.stream_version)
     if isinstance(intent, Refusal):
         return intent
     request = find_open_request(facts.store, intent, last.version)

@@ -107,13 +107,13 @@ def parse_message(kind: str, value: Mapping[str, Any]) -> Message | InvalidResul
     return parse_shape(value, MESSAGE_SHAPES[kind], "invalid_envelope")
 
 
-def stored_text(value: Mapping[str, Any], kept_bytes: int) -> Raw:
+def stored_text(value: Mapping[str, Any], max_output_bytes: int) -> Raw:
     """Text of a result or an update that the ledger stores; of payloads above the limit only the
     size.
     """
     payloads = {name: value[name] for name in _PAYLOAD_FIELDS if name in value}
     sizes = {name: len(msgspec.json.encode(part)) for name, part in payloads.items()}
-    omitted = {name: size for name, size in sizes.items() if size > kept_bytes}
+    omitted = {name: size for name, size in sizes.items() if size > max_output_bytes}
     remaining = {name: part for name, part in value.items() if name not in omitted}
     text = msgspec.json.encode(
         remaining | {f"{name}_bytes": size for name, size in omitted.items()}
@@ -121,7 +121,7 @@ def stored_text(value: Mapping[str, Any], kept_bytes: int) -> Raw:
     return Raw(text) if len(text) <= MAX_BYTES else truncated_text(text)
 
 
-def stored_text_of_call(raw: RawMessage, kept_bytes: int) -> Raw:
+def stored_text_of_call(raw: RawMessage, max_output_bytes: int) -> Raw:
     """The same for a call that is no valid message.
 
     Of one that cannot be parsed nothing above the limit is stored, because nobody knows where in it
@@ -129,8 +129,8 @@ def stored_text_of_call(raw: RawMessage, kept_bytes: int) -> Raw:
     """
     value = raw.value
     if isinstance(value, dict):
-        return stored_text(cast(dict[str, Any], value), kept_bytes)
-    return truncated_text(raw.text if len(raw.text) <= kept_bytes else b"")
+        return stored_text(cast(dict[str, Any], value), max_output_bytes)
+    return truncated_text(raw.text if len(raw.text) <= max_output_bytes else b"")
 
 
 def _short_text(value: Mapping[str, Any], key: str) -> str:

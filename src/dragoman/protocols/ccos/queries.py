@@ -84,7 +84,7 @@ def _last_result(store: Store, intent: Intent) -> dict[str, Any]:
     result = {name: completed[name] for name in fields if name in completed}
     details = completed.get("details", {})
     # What the agent adds stands apart, so that it is not taken for the hub's own word.
-    fields = ("output", "synthetic", "left_out", "digest", "passed_on")
+    fields = ("output", "synthetic", "left_out", "digest", "extra_fields")
     return {"result": result | {name: details[name] for name in fields if name in details}}
 
 

@@ -43,7 +43,7 @@ _ACTION_FIELDS: Final = frozenset(
 
 _TIME_FIELDS: Final = frozenset({"deadline", "due_by"})
 
-_PAYLOAD_FIELDS: Final = frozenset({"partial", "output", "passed_on"})
+_PAYLOAD_FIELDS: Final = frozenset({"partial", "output", "extra_fields"})
 
 MAX_SHOWN_PAYLOAD_BYTES: Final = 1_024
 """Largest chunk or output that is included where a whole chain is shown."""

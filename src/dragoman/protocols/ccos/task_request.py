@@ -76,7 +76,7 @@ def request_of(intent: Intent, task: Task, handoff: Handoff | None = None) -> Ta
     request = intent.request
     if request is None:
         return None
-    others = dict(intent.passed_on)
+    others = dict(intent.extra_fields)
     return ExtendedRequest(
         intent_id=intent.id,
         agent_id=request.agent,

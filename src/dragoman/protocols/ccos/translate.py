@@ -254,13 +254,13 @@ def delegate_commands(args: Delegate, facts: Facts, choices: Choices) -> Command
             time_limit,
             args.plan_id,
             args.follows,
-            choices.tries,
+            choices.max_agents,
             candidates=facts.registry.shortlist(
                 requirements, choices.policy, now, choices.concurrency
             ),
             policy=choices.policy,
             due_by=due_by,
-            kept_bytes=choices.kept_bytes,
+            max_output_bytes=choices.max_output_bytes,
         ),
     )
 
@@ -285,14 +285,14 @@ def request_commands(message: TaskRequest, facts: Facts, choices: Choices) -> Co
             message.intent_id,
             message.params,
             patience_ms=time_limit,
-            tries=1,
+            max_agents=1,
             candidates=(named,),
             policy=choices.policy,
             agent=message.agent_id,
             request_id=message.request_id or "",
             due_by=due_by,
-            kept_bytes=choices.kept_bytes,
-            passed_on=extra_fields(message),
+            max_output_bytes=choices.max_output_bytes,
+            extra_fields=extra_fields(message),
         ),
     )
 
@@ -333,7 +333,7 @@ def result_commands(
     output = None if message.output is UNSET else message.output
     encoded = msgspec.json.encode(output, order="deterministic")
     size = len(encoded)
-    is_kept = size <= choices.kept_bytes or output is None
+    is_kept = size <= choices.max_output_bytes or output is None
     # What is not stored does not enter the writer's transaction either.
     digest = (
         "" if is_kept else result_digest(message.success, msgspec.Raw(encoded), message.error_text)
@@ -349,7 +349,7 @@ def result_commands(
         message.error_text,
         message.request_id or "",
         attempt=message.attempt or 0,
-        passed_on=_storable_extra(extra_fields(message), choices),
+        extra_fields=_storable_extra(extra_fields(message), choices),
     )
     if is_kept:
         return (command,)
@@ -358,7 +358,7 @@ def result_commands(
 
 def _storable_extra(extra: dict[str, Any], choices: Choices) -> dict[str, Any]:
     """Further content of a result within the limit; else it is only in the original text."""
-    return extra if len(msgspec.json.encode(extra)) <= choices.kept_bytes else {}
+    return extra if len(msgspec.json.encode(extra)) <= choices.max_output_bytes else {}
 
 
 def _is_plain_task(message: TaskResult | TaskUpdate, facts: Facts) -> bool:
@@ -397,7 +397,7 @@ def update_commands(message: TaskUpdate, facts: Facts, choices: Choices) -> Comm
     progress = None if message.progress is UNSET else message.progress
     percent = progress if progress is None or progress > 1 else 100 * progress
     partial = None if message.partial is UNSET else message.partial
-    is_kept = len(msgspec.json.encode(partial)) <= choices.kept_bytes
+    is_kept = len(msgspec.json.encode(partial)) <= choices.max_output_bytes
     if _is_plain_task(message, facts):
         share = "" if percent is None else f"{percent:g} %"
         return (UpdateTask(message.intent_id, progress=share, notes=message.message or ""),)

@@ -271,8 +271,8 @@ def _recorded_reply(_: Any, __: Commands, accepted: Committed) -> Any:
 def _event_reply(sent: SentEvent, commands: Commands, accepted: Committed) -> Any:
     reply = _recorded_reply(sent, commands, accepted)
     receipt = accepted.receipts[0]
-    if receipt.remark:
-        reply["anomaly"] = receipt.remark
+    if receipt.warning:
+        reply["anomaly"] = receipt.warning
     if translate.is_transition(sent):
         declined = (
             accepted.declined if translate.requests_transition(sent) else _unknown_status(sent)

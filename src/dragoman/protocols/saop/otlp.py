@@ -112,7 +112,9 @@ def _turn_spans(
 
 def _turn_attributes(turn: Mapping[str, Any]) -> dict[str, Any]:
     """Known attributes that tell apart turns of the same index."""
-    attributes = {f"dragoman.turn.{name}": turn.get(name) for name in ("attempt", "by", "beside")}
+    attributes = {
+        f"dragoman.turn.{name}": turn.get(name) for name in ("attempt", "by", "after_attempt")
+    }
     return {key: value for key, value in attributes.items() if value not in (None, "")}
 
 

@@ -185,7 +185,7 @@ def transition_commands(sent: SentEvent, choices: Choices) -> Commands:
         RequestTransition(
             task=context.task,
             to=msgspec.convert(context.to_state, Status),
-            asked_by=event.event_id.lower(),
+            caused_by=event.event_id.lower(),
             commit=context.commit if is_commit_stated else "",
             session=event.session_id,
             adopt=choices.adopt,

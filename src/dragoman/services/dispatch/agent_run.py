@@ -169,7 +169,9 @@ class AgentRun:
                 )
             problem = describe_exception(error)
             reason = f"not started: {problem}"[:MAX_REASON]
-            await self._settle(ReleaseTask(task, reason, self.assignment.fence, unstarted=True))
+            await self._settle(
+                ReleaseTask(task, reason, self.assignment.fence, failed_to_start=True)
+            )
             return RunResult(task, start_problem=problem, has_failed=True)
         ended = asyncio.ensure_future(running.wait())
         try:

@@ -250,7 +250,7 @@ def _reported_cost(entry: Entry, attempt: int) -> float:
     report = decode_event(entry)
     if not isinstance(report, TaskReported) or report.attempt != attempt:
         return 0.0
-    original = read_line(entry.line).said
+    original = read_line(entry.line).original_text
     return parse_cost(report.details, None if original is UNSET else msgspec.json.decode(original))
 
 

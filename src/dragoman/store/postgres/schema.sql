@@ -200,7 +200,7 @@ WITH moves AS NOT MATERIALIZED (
             WHERE c.stream = moves.stream AND c.event = 'task.claimed'
               AND c.position < moves.position AND moves.body ->> 'from' = 'in-progress')
          ) AS attempt,
-         coalesce(body ->> 'asked_by',
+         coalesce(body ->> 'caused_by',
                   substr(hash, 1, 8) || '-' || substr(hash, 9, 4) || '-8' || substr(hash, 14, 3)
                   || '-' || substr('89ab89ab89ab89ab',
                                    strpos('0123456789abcdef', substr(hash, 17, 1)), 1)
@@ -215,7 +215,7 @@ WITH moves AS NOT MATERIALIZED (
            (SELECT substr(t.name, 7)
             FROM logs a JOIN entries w ON w.position = a.position
             JOIN streams t ON t.number = w.stream
-            WHERE a.event_id = moves.body ->> 'asked_by'),
+            WHERE a.event_id = moves.body ->> 'caused_by'),
            stream
          ) AS session_id,
          json_strip_nulls(json_build_object(
@@ -227,7 +227,7 @@ WITH moves AS NOT MATERIALIZED (
            'timestamp', to_char(to_timestamp(at / 1000) AT TIME ZONE 'UTC',
                                 'YYYY-MM-DD"T"HH24:MI:SS')
                         || '.' || lpad((at % 1000)::text, 3, '0') || 'Z',
-           'asked_by', body ->> 'asked_by')) AS payload
+           'caused_by', body ->> 'caused_by')) AS payload
   FROM moves
 )
 SELECT l.position AS id, l.task AS task_id, l.attempt, l.turn_index, l.event_id,
@@ -249,7 +249,7 @@ WHERE e.line -> 'body' ->> 'type' IS DISTINCT FROM 'TASK_TRANSITION'
    OR NOT EXISTS (SELECT 1 FROM moves m
                   WHERE m.stream IN ('task:' || l.task, 'task:' || (
                           e.line -> 'body' -> 'envelope' -> 'payload' ->> 'task_id'))
-                    AND m.body ->> 'asked_by' = l.event_id)
+                    AND m.body ->> 'caused_by' = l.event_id)
 UNION ALL
 SELECT position, task_id, attempt, NULL, event_id, session_id, 'TASK_TRANSITION', false, at,
        json_build_object('event_id', event_id, 'session_id', session_id, 'payload', payload)::text

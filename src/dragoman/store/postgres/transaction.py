@@ -323,10 +323,10 @@ def _put_leases_call(held: Sequence[tuple[int, Lease]]) -> Call:
             texts([lease.holder for lease in leases]),
             numbers([lease.fence for lease in leases]),
             numbers([lease.ttl_ms for lease in leases]),
-            numbers([lease.beat_at for lease in leases]),
+            numbers([lease.last_heartbeat for lease in leases]),
             numbers([lease.expires_at for lease in leases]),
             texts([lease.session for lease in leases]),
-            numbers([lease.beats for lease in leases]),
+            numbers([lease.heartbeats for lease in leases]),
         ),
     )
 

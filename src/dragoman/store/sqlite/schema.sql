@@ -172,7 +172,7 @@ WITH moves AS NOT MATERIALIZED (
             WHERE c.stream = moves.stream AND c.event = 'task.claimed'
               AND c.position < moves.position AND moves.body ->> '$.from' = 'in-progress')
          ) AS attempt,
-         coalesce(body ->> '$.asked_by',
+         coalesce(body ->> '$.caused_by',
                   substr(hash, 1, 8) || '-' || substr(hash, 9, 4) || '-8' || substr(hash, 14, 3)
                   || '-' || substr('89ab89ab89ab89ab',
                                    instr('0123456789abcdef', substr(hash, 17, 1)), 1)
@@ -187,7 +187,7 @@ WITH moves AS NOT MATERIALIZED (
            (SELECT substr(t.name, 7)
             FROM logs a JOIN entries w ON w.position = a.position
             JOIN streams t ON t.number = w.stream
-            WHERE a.event_id = moves.body ->> '$.asked_by'),
+            WHERE a.event_id = moves.body ->> '$.caused_by'),
            stream
          ) AS session_id,
          json_patch('{}', json_object(
@@ -198,7 +198,7 @@ WITH moves AS NOT MATERIALIZED (
            'git_hash', body ->> '$.commit',
            'timestamp', strftime('%Y-%m-%dT%H:%M:%S', at / 1000, 'unixepoch')
                         || printf('.%03dZ', at % 1000),
-           'asked_by', body ->> '$.asked_by')) AS payload
+           'caused_by', body ->> '$.caused_by')) AS payload
   FROM moves
 )
 SELECT l.position AS id, l.task AS task_id, l.attempt, l.turn_index, l.event_id,
@@ -217,7 +217,7 @@ WHERE e.body ->> '$.type' IS NOT 'TASK_TRANSITION'
    OR NOT EXISTS (SELECT 1 FROM moves m
                   WHERE m.stream IN ('task:' || l.task,
                                      'task:' || (e.body ->> '$.envelope.payload.task_id'))
-                    AND m.body ->> '$.asked_by' = l.event_id)
+                    AND m.body ->> '$.caused_by' = l.event_id)
 UNION ALL
 SELECT position, task_id, attempt, NULL, event_id, session_id, 'TASK_TRANSITION', 0, at,
        json_object('event_id', event_id, 'session_id', session_id, 'payload', json(payload))

@@ -206,7 +206,7 @@ def _task_claimed(event: TaskClaimed) -> str:
 
 
 def _task_transitioned(event: TaskTransitioned) -> str:
-    beside = f": {event.beside}" if event.beside else ""
+    beside = f": {event.other_text}" if event.other_text else ""
     return f"{event.from_} → {event.to}{in_parentheses(event.reason)}{beside}"
 
 
@@ -321,7 +321,7 @@ def _agent_registered(event: AgentRegistered) -> str:
     return f"registered: {event.role}{dialects}"
 
 
-def _agent_keyed(event: AgentKeySet) -> str:
+def _agent_key_set(event: AgentKeySet) -> str:
     if not event.key:
         return "signing key ended"
     until = event.former_until
@@ -409,7 +409,7 @@ def _mail_answered(event: MailAnswered) -> str:
 
 
 def _mail_escalated(event: MailEscalated) -> str:
-    notified = f"; told to {', '.join(event.told)}" if event.told else ""
+    notified = f"; told to {', '.join(event.notified)}" if event.notified else ""
     missed = "answer" if event.only_answer else "ack or answer"
     return f"escalated: {', '.join(event.waiting_for)} did not {missed} in time{notified}"
 
@@ -433,7 +433,7 @@ def _handoff_proposed(event: HandoffProposed) -> str:
     )
 
 
-def _handoff_moved(event: HandoffTransitioned) -> str:
+def _handoff_transitioned(event: HandoffTransitioned) -> str:
     instead = f"; {event.superseded_by} takes its place" if event.superseded_by else ""
     return f"{event.from_} → {event.to}{in_parentheses(event.note)}{instead}"
 
@@ -450,7 +450,7 @@ def _handoff_rejected(event: HandoffRejected) -> str:
 
 
 def _handoff_approved(event: HandoffApproved) -> str:
-    word = "approved" if event.is_yes else "denied"
+    word = "approved" if event.approved else "denied"
     return f"{word} by {event.by}, package {event.package_hash[:12]}{in_parentheses(event.note)}"
 
 
@@ -471,7 +471,7 @@ def _handoff_noted(event: HandoffNoted) -> str:
     return f"{event.kind}: {', '.join(filter(None, (event.text, format_pairs(event.data))))}"
 
 
-def _task_handed_over(event: TaskHandedOver) -> str:
+def _task_handoff_changed(event: TaskHandedOver) -> str:
     owners = f"; owners: {' → '.join(event.chain)}" if event.chain else ""
     if not event.recipient:
         return f"no longer on its way by {event.handoff}{owners}"
@@ -483,14 +483,14 @@ HANDOFF_EVENT_TEXT: dict[type[Event], Callable[[Any], str]] = {
     HandoffDrafted: _handoff_drafted,
     HandoffDiscarded: _handoff_discarded,
     HandoffProposed: _handoff_proposed,
-    HandoffTransitioned: _handoff_moved,
+    HandoffTransitioned: _handoff_transitioned,
     HandoffVerified: _handoff_verified,
     HandoffRejected: _handoff_rejected,
     HandoffApproved: _handoff_approved,
     HandoffEscalated: _handoff_escalated,
     HandoffExtended: _handoff_extended,
     HandoffNoted: _handoff_noted,
-    TaskHandedOver: _task_handed_over,
+    TaskHandedOver: _task_handoff_changed,
 }
 """Event -> its text."""
 
@@ -558,7 +558,7 @@ def _intent_completed(event: IntentCompleted) -> str:
     return f"{event.agent} {outcome}{by_hub} after {format_duration(event.duration_ms)}{error}"
 
 
-def _intent_fed_back(event: IntentFeedbackApplied) -> str:
+def _intent_feedback_applied(event: IntentFeedbackApplied) -> str:
     successes = pluralize(event.successes, "success", "successes")
     return f"counted for {event.agent}: {successes}, {pluralize(event.failures, 'failure')}"
 
@@ -578,7 +578,7 @@ def _intent_superseded(event: IntentSuperseded) -> str:
     return f"{event.request_id} of {event.agent} is void{then}"
 
 
-def _intent_followed(event: IntentFollowedUp) -> str:
+def _intent_followed_up(event: IntentFollowedUp) -> str:
     return f"followed up by {event.by}"
 
 
@@ -598,11 +598,11 @@ INTENT_EVENT_TEXT: dict[type[Event], Callable[[Any], str]] = {
     IntentDispatched: _intent_dispatched,
     IntentUpdated: _intent_updated,
     IntentCompleted: _intent_completed,
-    IntentFeedbackApplied: _intent_fed_back,
+    IntentFeedbackApplied: _intent_feedback_applied,
     IntentSatisfied: _intent_satisfied,
     IntentNeedsFollowUp: _intent_needs_follow_up,
     IntentSuperseded: _intent_superseded,
-    IntentFollowedUp: _intent_followed,
+    IntentFollowedUp: _intent_followed_up,
     IntentAnomaly: _intent_anomaly,
 }
 """Event -> its text."""
@@ -696,7 +696,7 @@ EVENT_TEXT: dict[type[Event], Callable[[Any], str]] = {
     CommandRefused: _command_refused,
     MessageReceived: _message_received,
     AgentRegistered: _agent_registered,
-    AgentKeySet: _agent_keyed,
+    AgentKeySet: _agent_key_set,
     TokenIssued: _token_issued,
     TokenRevoked: _token_revoked,
     WaveStarted: _wave_started,

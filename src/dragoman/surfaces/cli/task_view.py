@@ -131,9 +131,8 @@ def _format_lease(lease: Lease | None, now: int) -> str:
     session = f", session {lease.session}" if lease.session else ""
     until = to_rfc3339(lease.expires_at)
     state = f"live until {until}" if lease.is_valid(now) else f"ended at {until}, awaits `tick`"
-    return (
-        f"{lease.holder}, fence {lease.fence}{session}, {pluralize(lease.beats, 'beat')}, {state}"
-    )
+    beats = pluralize(lease.heartbeats, "beat")
+    return f"{lease.holder}, fence {lease.fence}{session}, {beats}, {state}"
 
 
 def _format_handoff(handoff: ActiveHandoff | None) -> str:

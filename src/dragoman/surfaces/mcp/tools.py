@@ -178,7 +178,7 @@ def full_letter(letter: Letter) -> dict[str, Any]:
         "type": mail.kind,
         "bead": mail.bead,
         "to": mail.to,
-        "cc": mail.cc + mail.copied,
+        "cc": mail.cc + mail.auto_copied,
         "replyTo": mail.reply_to,
         "attachments": mail.attachments,
         "readBy": mail.read_by,

@@ -498,7 +498,7 @@ def _approval_text(handoff: "Handoff") -> str:
     approval = handoff.approval
     if approval is None:
         return "a person's is required" if handoff.needs_approval else ""
-    word = "approved" if approval.is_yes else "denied"
+    word = "approved" if approval.approved else "denied"
     return (
         f"{word} by {approval.by} at "
         f"{to_rfc3339(approval.at)}{f': {approval.note}' if approval.note else ''}"

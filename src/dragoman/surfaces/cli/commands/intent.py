@@ -247,8 +247,8 @@ def print_intent(intent: Reply, screen: Screen) -> None:
             screen.block(to_ascii_json({"output": result["output"]}), _INDENT)
         if "left_out" in result:
             screen.line(f"{_INDENT}{_dropped_output_text(result)} (digest {result['digest']})")
-        if "passed_on" in result:
-            screen.block(to_ascii_json({"passed_on": result["passed_on"]}), _INDENT)
+        if "extra_fields" in result:
+            screen.block(to_ascii_json({"extra_fields": result["extra_fields"]}), _INDENT)
     for reason in intent.get("reasons", ()):
         screen.line(("because: ", "yellow"), reason)
     if "followed_by" in intent:
@@ -333,9 +333,9 @@ def _completed_text(action: Reply, details: Reply) -> str:
     took = format_duration(action["duration_ms"])
     error = f": {action['error']}" if "error" in action else ""
     left_out = f"; {_dropped_output_text(details)}" if details.get("left_out") else ""
-    names = ", ".join(details.get("passed_on", ()))
-    passed_on = f"; passed on: {names}" if names else ""
-    return f"{action['agent_id']}: {outcome}{by_hub} after {took}{error}{left_out}{passed_on}"
+    names = ", ".join(details.get("extra_fields", ()))
+    extra_fields = f"; passed on: {names}" if names else ""
+    return f"{action['agent_id']}: {outcome}{by_hub} after {took}{error}{left_out}{extra_fields}"
 
 
 def _withdrawn_text(ended: Reply, details: Reply) -> str:

@@ -672,7 +672,7 @@ def _letter_headers(row: Letter) -> dict[str, str]:
         "Acked by": ", ".join(row["acked_by"]),
         "Waits for": f"{waits} (overdue)" if waits and row["overdue"] else waits,
         "Answered by": str(row["answer"]),
-        "Passed on": json.dumps(besides) if (besides := row.get("passed_on")) else "",
+        "Passed on": json.dumps(besides) if (besides := row.get("extra_fields")) else "",
     }
 
 

@@ -221,7 +221,7 @@ def _mail_posted_text(command: PostMail, receipt: "Receipt") -> str:
 
 
 def _reported_text(command: ReportOutcome, receipt: "Receipt", view: "TaskView") -> str:
-    if receipt.idle:
+    if receipt.is_no_op:
         return f"{receipt.task} was {receipt.status} already: the report changes nothing"
     if receipt.status == "in-progress":
         return f"{command.outcome} is on record: {receipt.task} moves when {_report_trigger(view)}"
@@ -265,9 +265,9 @@ def _delegation_rejected_text(command: RejectDelegation, receipt: "Receipt", _: 
 
 
 def _session_ended_text(_: EndAttempt, receipt: "Receipt", view: "TaskView") -> str:
-    if receipt.remark:  # the session had lost the lease before
+    if receipt.warning:  # the session had lost the lease before
         by_report = "`dragoman tick` decides by what was reported until then"
-        return f"{receipt.task} is {receipt.status}: {receipt.remark}; {by_report}"
+        return f"{receipt.task} is {receipt.status}: {receipt.warning}; {by_report}"
     if receipt.status == "in-progress" and view.lease is not None:
         until = to_rfc3339(view.lease.expires_at)
         return f"{receipt.task} has no report: it stays in-progress until its lease ends ({until})"

@@ -318,8 +318,8 @@ def _default_role(directory: DataDirectory, speaker: str) -> str:
     from dragoman.engine.queries.agents import find_agent
 
     record = find_agent(directory.hub.store, speaker) if speaker else None
-    if record is not None and record.plays:
-        return record.plays
+    if record is not None and record.saop_role:
+        return record.saop_role
     return speaker if speaker in SAOP_ROLES else "developer"
 
 

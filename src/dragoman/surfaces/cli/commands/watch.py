@@ -187,7 +187,7 @@ class WatchedEvent(Struct, frozen=True):
     @property
     def beside_attempt(self) -> int | None:
         """Attempt beside which a turn was recorded; None: the turn belongs to an attempt."""
-        return self.body.get("beside", 0) if self.body["attempt"] < 0 else None
+        return self.body.get("after_attempt", 0) if self.body["attempt"] < 0 else None
 
 
 class TurnAuthors:
@@ -468,7 +468,7 @@ def event_to_dict(event: WatchedEvent) -> Mapping[str, Any]:
         "type": _event_type(event),
         "actor": event.actor,
         **(
-            {"attempt": event.body["attempt"], "beside": event.beside_attempt}
+            {"attempt": event.body["attempt"], "after_attempt": event.beside_attempt}
             if event.type == _TURN_EVENT
             else {}
         ),

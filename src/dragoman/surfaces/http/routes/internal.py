@@ -27,13 +27,13 @@ from dragoman.surfaces.http.routes.messages import count_message
 class _OriginalText(Struct, frozen=True):
     """The original text of a request, byte by byte."""
 
-    said: Raw | UnsetType = msgspec.UNSET
+    original_text: Raw | UnsetType = msgspec.UNSET
 
 
 async def run_commands(call: Call) -> ForwardedResult:
     """Run commands in anybody's name."""
     request: ForwardedCommands = call.body
-    original_text = msgspec.json.decode(call.raw, type=_OriginalText).said
+    original_text = msgspec.json.decode(call.raw, type=_OriginalText).original_text
     hub = call.context.hub
     commands, masked = hub.redaction.redact_forwarded(request.commands)
     with call.context.track_write_failures():

@@ -59,7 +59,7 @@ class TurnRow(Struct, frozen=True):
     envelope: dict[str, Any]
     by: str = ""
     """The agent that recorded it, for a turn that stands beside the attempts."""
-    beside: int | None = None
+    after_attempt: int | None = None
     """The attempt beside which it stands; null if it belongs to an attempt."""
 
 
@@ -92,7 +92,7 @@ async def list_turns(call: Call) -> TurnPage:
 def _turn_row(turn: TurnView) -> TurnRow:
     at = to_rfc3339(turn.at)
     return TurnRow(
-        turn.position, turn.attempt, turn.masked, at, turn.envelope, turn.by, turn.beside
+        turn.position, turn.attempt, turn.masked, at, turn.envelope, turn.by, turn.after_attempt
     )
 
 
