@@ -13,7 +13,7 @@ from tests.requirements import proves
 from tests.store.upgrades import problems
 
 BATCH = 3
-LEDGERS = ("v1", "v5", "v8", "v10", "v12")
+LEDGERS = ("tasks", "waves", "handoffs", "traces", "drafts")
 """Tasks and their leases, letters, handoffs, agents, intents."""
 
 

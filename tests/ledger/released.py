@@ -1,8 +1,8 @@
 """Scripts of the golden ledgers `golden/NAME.jsonl`, which they must still write.
 
 Print today's ledger of a script with `python -m tests.ledger.released NAME entries`. A golden
-ledger is never rewritten: a release that adds something gets a new script and a new file. The
-states that a ledger folds into, `NAME states`, follow the fold version.
+ledger of a release is never rewritten: one that adds something gets a new script and a new file.
+The states that a ledger folds into, `NAME states`, follow the fold version.
 """
 
 import json
@@ -532,24 +532,21 @@ def _event(number: int) -> str:
 
 
 SCRIPTS: dict[str, Callable[[Store], None]] = {
-    "v1": play,
-    "v2": play_messages,
-    "v3": play_credentials,
-    "v5": play_waves,
-    "v6": play_pauses,
-    "v7": play_dispatch,
-    "v12": play_drafts,
-    "v14": play_letters,
-    "v17": play_traces,
-    "v21": play_intents,
-    "v23": play_reviews,
-    "v26": play_takings,
-    "v27": play_handoffs,
+    "tasks": play,
+    "messages": play_messages,
+    "credentials": play_credentials,
+    "waves": play_waves,
+    "pauses": play_pauses,
+    "dispatch": play_dispatch,
+    "drafts": play_drafts,
+    "letters": play_letters,
+    "traces": play_traces,
+    "intents": play_intents,
+    "reviews": play_reviews,
+    "takings": play_takings,
+    "handoffs": play_handoffs,
 }
 """Name of a golden ledger -> script that writes it."""
-
-KEPT = ("v4", "v8", "v9", "v10", "v11", "v13", "v20", "v22", "v24", "v25")
-"""Golden ledgers that their scripts no longer write; they are only read."""
 
 
 def to_stored(entry: Entry) -> Stored:

@@ -24,7 +24,6 @@ from dragoman.ledger.stream_state import FOLD_VERSION, decode_state, encode_stat
 from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 from dragoman.store.memory import MemoryStore
 from tests.ledger.released import (
-    KEPT,
     SCRIPTS,
     START,
     Stored,
@@ -37,33 +36,23 @@ from tests.ledger.released import (
 )
 from tests.requirements import proves
 
-GOLDEN = {name: golden_entries(name) for name in (*SCRIPTS, *KEPT)}
+GOLDEN = {name: golden_entries(name) for name in SCRIPTS}
 ALL_ENTRIES = [entry for entries in GOLDEN.values() for entry in entries]
 
 ROOTS = {
-    "v1": "83f3e90b74723f9e7615317dc2d51ad65598dc35454ae51c478795509e1dd8fd",
-    "v2": "653c0ded140cb800795c1c951658291ce535a7b17e34c6dde1622d4cb5d89107",
-    "v3": "3f547726e32ded7529d85d445bf6a732c324abcb19f5fc8d6b4e7fafc10140fa",
-    "v4": "7960451af439df54b6b4084096fab3f7613d89d397c146c4e1abac2552900762",
-    "v5": "fc54c5013adb0d835ff556cd060a9e65cd9cd7c3c2899873b14c1822e547679b",
-    "v6": "dcc94e4dd5ecbad3c4d1ce991253bd4d2174f2b7e6c4cc5bba9e3892f07292aa",
-    "v7": "a712f6ac7fb5a7831158ec4f11562e89ee669bcdff54a93eb01a87788881fc93",
-    "v8": "4b93ff92c27530536b35a15a4bc4d4e4d6b470c54fd12b3b1079e5ddac6e5485",
-    "v9": "215c0c7dd88462febc744d72ac3505053ae103cd4271cb18ae22922feba2a8c4",
-    "v10": "d37d9a0483cca9f1a4659228729e97f27ad9b0277cbf11c3a9a3511260b81b02",
-    "v11": "3418c767275a7ec675d8693abcbed367ff2e3b60d5baa3039fecdda2d36748a1",
-    "v12": "ff47d084730da17d19fad93096cd16c35db5a6eb35b860647296b6b9f4e5ab23",
-    "v13": "2e5ff90252bec622095e625e9f89cb86b1fbc193e16d24b8c3e4661b2c291b10",
-    "v14": "41420b117265eef1d448724d9fbbc30614cf563ced7749a8e46b0a6e3fffc79d",
-    "v17": "ba97da7d59a710424579055bf673b5b2bcec20869b804a939732daf861b05d2e",
-    "v20": "15ca099e9efac711db58872dac715f50445e8d73bf35e2728180a3facdc510d1",
-    "v21": "31824e6ee0928ebbdd77cf2377ec5fdf827a1298ab8de678e8bc17cfe450e459",
-    "v22": "373fc7e7766aa9260dabcc28f8a2251f2777557cc03078964e7214adcdff8469",
-    "v23": "bf9acb3b76c3e42a500d02a3ec405d7993505e7c1423a5fd7bc16b5f9031b401",
-    "v24": "66fe54a4f4a0829e28dcc436323caf01f5e3d7b1732af6e9e7b00eb981214bd2",
-    "v25": "fb8a7030fbcd2ca94eab2a5ad7437d869e980adfd759593e57f7008205daab24",
-    "v26": "cbbc404fac4963b3d50f25c43988b3730cb7f966a8b3e21f3a1bf9b6ab9c587c",
-    "v27": "3327c249de476139125df65475615c7060dea3e6727b4e88df0bc9aa9cb91245",
+    "tasks": "7bbcc83a71043251ae5b81a575debcf228b3f79c2b59b88642377213556fd2f9",
+    "messages": "3d26603c96d7c7c2045aff7a5f06e875a81cc929252aca39e356b386f8d5dd90",
+    "credentials": "08ccd639661f9ee3c82a8226fae8e09bde6431d9164f098b3f8eeba8dc3e3846",
+    "waves": "2b74b8bd89e9e8f29fe263141933dbd37eb926467c500993298777c975d9f1e1",
+    "pauses": "dcc94e4dd5ecbad3c4d1ce991253bd4d2174f2b7e6c4cc5bba9e3892f07292aa",
+    "dispatch": "900fb93e6da5999282d597dc0ddedeb208fde12efc38e10091049ad8d5d387b0",
+    "drafts": "96bc7559bd41fb73939f76d238b7624d0c1e8c5f5015378dbe5fc1a61a981fb8",
+    "letters": "f59aa767ca87649e01f3078dbb1868bc8e5e455cd71acd21d7d723a26ca7cc94",
+    "traces": "fa0f9b517f8d3301def48b4138a4d5ddbe578178156b17bbf8bd2b3b7c40e0de",
+    "intents": "64f40a77337c110cbaa0acfc54f424c34ec70f27a14aa3b72e1e2db077cea192",
+    "reviews": "e25f9258fa37ee68d3642cd4816885ce685ac0e9940d8c3e5435c306cc6bfac4",
+    "takings": "7e1dd758601c987cf3f6670b715396cb4ba1fa778a2bff3fed80ecc03861557b",
+    "handoffs": "31fb89f5846daf38ea1bd42abf9d127d5e0f3cd049b06d243948e538b823b909",
 }
 """Merkle root of each golden ledger (RFC 9162)."""
 
@@ -263,7 +252,7 @@ def test_fence_of_a_stream_rises_by_one_with_every_claim() -> None:
 @proves("LEDGER-SAID", "LEDGER-RELEASED")
 def test_original_text_is_in_the_first_entry_of_its_request() -> None:
     texts: dict[int, Any] = {}
-    for _, entries in groupby(GOLDEN["v1"], key=lambda entry: fields(entry)["cause"]):
+    for _, entries in groupby(GOLDEN["tasks"], key=lambda entry: fields(entry)["cause"]):
         first, *rest = entries
         assert all("original_text" not in fields(entry) for entry in rest)
         if "original_text" in fields(first):
@@ -273,7 +262,7 @@ def test_original_text_is_in_the_first_entry_of_its_request() -> None:
         "a tuple",
         {"type": "DONE"},
     ]
-    assert '{"title":"Write the parser","x-unknown":{"kept":[1,2,null]}}' in GOLDEN["v1"][0].line
+    assert '{"title":"Write the parser","x-unknown":{"kept":[1,2,null]}}' in GOLDEN["tasks"][0].line
 
 
 @proves("LEDGER-RELEASED")

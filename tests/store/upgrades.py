@@ -6,7 +6,7 @@ from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.files.archives.ledger_loader import LedgerLoader
 from tests.ledger.released import START, golden_entries
 
-GOLDEN = "v10"
+GOLDEN = "handoffs"
 """Golden ledger that fills a store before an upgrade."""
 
 COMING = """

@@ -15,7 +15,7 @@ pytestmark = proves("ACP-SLA", "ACP-STATES")
 def lines(prefix: str) -> list[dict[str, Any]]:
     """Render a scripted run and return the lines whose type has this prefix."""
     store = MemoryStore("lines")
-    SCRIPTS["v27"](store)
+    SCRIPTS["handoffs"](store)
     entries = store.entries(0, 1_000)
     written = [
         msgspec.json.decode(raw) for e in entries for raw in render_lines(e, lambda _: FIRST)
