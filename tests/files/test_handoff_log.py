@@ -811,7 +811,7 @@ def test_replay_names_omitted_line(tmp_path: Path) -> None:
             b'"actor":"human:alice"',
             "line 1 of the file differs from the ledger",
         ),
-        (b'"hash":"2c', b'"hash":"2d', "line 9 of the file differs from the ledger"),
+        (b'"hash":"11', b'"hash":"10', "line 9 of the file differs from the ledger"),
         (b"thanks", b"no thanks", "the ledger differs in its steps"),
         (b" ", b" ", ""),
     ],
