@@ -220,7 +220,7 @@ def ingested(folder: Path, callers: int, seconds: float, end: str = "") -> float
     bus = LocalBus(store, hints)
     readers = [_Reader(bus.subscribe(max_events=1_000_000)) for _ in range(READERS)]
     facts = StoreFacts(store, lambda _task, _ref: False)
-    tails = CarryOverFile(folder / "held", b"bench" * 6, perf_counter)
+    tails = CarryOverFile(folder / "carry-over", b"bench" * 6, perf_counter)
     choices = saop.Choices(redactor=Redactor(key=b"bench"), digest=hub.content_key, tails=tails)
     interpreter = Router(hub, (saop.dialect(choices),), facts)
     events = _events(end)

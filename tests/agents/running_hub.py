@@ -26,7 +26,7 @@ from dragoman.services.dispatch.dispatcher import Dispatcher
 PERSON = Actor("human", "hera")
 OWNER_TOKEN = b"the owner's token of a test"
 SECRET = bytes(32)
-FAST = "[dispatch]\npoll_ms = 200\nstop_ms = 300\n[hub]\ngrace_ms = 0\n"
+FAST = "[dispatch]\npoll_ms = 200\nstop_grace_ms = 300\n[hub]\ndrain_ms = 0\n"
 """Settings with short polls and without grace periods."""
 PATIENCE = 30.0
 """Longer than anything here takes on a slow machine; a passing test never waits so long."""

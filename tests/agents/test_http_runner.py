@@ -99,7 +99,7 @@ def test_disallowed_address_is_not_called(tmp_path: Path, agent: Receiver) -> No
 def test_attempt_continues_across_a_hub_restart_and_is_posted_again(
     tmp_path: Path, agent: Receiver
 ) -> None:
-    settings = remote_section(agent).replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
+    settings = remote_section(agent).replace("drain_ms = 0", 'drain_ms = 0\non_stop = "keep"')
 
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
@@ -125,11 +125,11 @@ def test_attempt_continues_across_a_hub_restart_and_is_posted_again(
 def test_agent_moved_between_starts_gets_a_new_attempt(
     tmp_path: Path, agent: Receiver, successor: str
 ) -> None:
-    keep = 'grace_ms = 0\non_stop = "keep"'
-    before = remote_section(agent).replace("grace_ms = 0", keep)
+    keep = 'drain_ms = 0\non_stop = "keep"'
+    before = remote_section(agent).replace("drain_ms = 0", keep)
     after = before.replace(agent.url(), agent.url(path="/moved"))
     if successor == "program":
-        after = FAST.replace("grace_ms = 0", keep) + agent_section("ada", "report()")
+        after = FAST.replace("drain_ms = 0", keep) + agent_section("ada", "report()")
 
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", before) as hub:
@@ -153,11 +153,11 @@ def test_agent_moved_between_starts_gets_a_new_attempt(
 def test_stop_does_not_wait_for_a_remote_agent_that_keeps_its_lease(
     tmp_path: Path, agent: Receiver
 ) -> None:
-    long_grace = 'grace_ms = 3600000\non_stop = "keep"'
+    long_grace = 'drain_ms = 3600000\non_stop = "keep"'
 
     async def scenario() -> None:
         async with running_hub(
-            tmp_path / "data", remote_section(agent).replace("grace_ms = 0", long_grace)
+            tmp_path / "data", remote_section(agent).replace("drain_ms = 0", long_grace)
         ) as hub:
             hub.make()
             await asyncio.to_thread(agent.is_done.wait, 30)

@@ -300,7 +300,7 @@ def test_request_of_a_program_killed_with_the_hub_is_sent_again(
     tmp_path: Path, trace: Trace
 ) -> None:
     data = tmp_path / "data"
-    ccos = 'speaks = ["ccos"]\ntakes_any = false\n'
+    ccos = 'speaks = ["ccos"]\ntakes_unassigned = false\n'
     script = 'exec 3>"$0"; echo up >&3; while :; do sleep 100; done'
     hangs = f"[agents.ada]\n{ccos}command = {json.dumps(['sh', '-c', script, str(trace.path)])}\n"
     answers = f'[agents.ada]\n{ccos}function = "tests.agents.function_agents:answer_in_capitals"\n'

@@ -204,7 +204,7 @@ report()
             ]
             refused = [line for line in hub.lines() if line.event == "command.refused"]
             assert [line.actor for line in refused] == ["agent:ada"] * 2
-            assert all(line.via == "runner" for line in refused)
+            assert all(line.via == "agent-output" for line in refused)
             log = hub.log(task)
             assert "hub refused, invalid_json" in log
             assert "hub refused, identity_mismatch" in log
@@ -306,7 +306,7 @@ else:
 @proves("RUN-LEAVE")
 def test_program_that_stays_after_its_report_is_stopped(tmp_path: Path) -> None:
     program = "import signal; report(); signal.pause()"
-    settings = APPLY_IMMEDIATELY + FAST.replace("[dispatch]\n", "[dispatch]\nleave_ms = 0\n")
+    settings = APPLY_IMMEDIATELY + FAST.replace("[dispatch]\n", "[dispatch]\nexit_grace_ms = 0\n")
     settings += agent_section("ada", program)
 
     async def scenario() -> None:
@@ -371,7 +371,7 @@ report()
             log = hub.log(task)
             assert len(log) < 25_000
             assert "the limit is reached" in log
-            assert hub.state("ada").usage.output > blocks * 65_536 + 5_000_000
+            assert hub.state("ada").usage.output_bytes > blocks * 65_536 + 5_000_000
 
     run(scenario())
 

@@ -58,7 +58,7 @@ ASSIGNMENT = Assignment("ada", "T", "TASK-2026-02-09-001", "t", 1, 1, "s-1", 1_0
 
 def ccos_section(name: str, **settings: Any) -> str:
     """Settings of a CCOS agent."""
-    fields = {"speaks": ["ccos"], "takes_any": False} | settings
+    fields = {"speaks": ["ccos"], "takes_unassigned": False} | settings
     return f"[agents.{name}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in fields.items())
 
 
@@ -119,7 +119,7 @@ def test_result_that_is_not_stored_is_not_in_the_trace_of_its_program(
     async def scenario() -> None:
         settings = (
             FAST
-            + "[ccos]\npayload_bytes = 0\n"
+            + "[ccos]\nmax_output_bytes = 0\n"
             + ccos_section("ada", command=python_command(VERBOSE))
         )
         async with running_hub(tmp_path / "d", settings) as hub:
@@ -147,7 +147,7 @@ print("the whole harvest", file=sys.stderr)
     async def scenario() -> None:
         settings = (
             FAST
-            + "[ccos]\npayload_bytes = 0\n"
+            + "[ccos]\nmax_output_bytes = 0\n"
             + ccos_section("ada", command=python_command(source))
         )
         async with running_hub(tmp_path / "d", settings) as hub:

@@ -50,7 +50,7 @@ report()
 @proves("SAOP-PULSES")
 def test_pulses_stop_at_the_line_limit_and_the_last_reports_it(tmp_path: Path) -> None:
     program = "print('\\n'.join(map(str, range(1000)))); report()"
-    settings = FAST + agent_section("ada", program, trace_lines=150)
+    settings = FAST + agent_section("ada", program, max_trace_lines=150)
 
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
@@ -67,7 +67,7 @@ def test_pulses_stop_at_the_line_limit_and_the_last_reports_it(tmp_path: Path) -
 
 @proves("SAOP-PULSES")
 def test_no_pulses_are_recorded_when_the_limit_is_zero(tmp_path: Path) -> None:
-    settings = FAST + agent_section("ada", "print('a line'); report()", trace_lines=0)
+    settings = FAST + agent_section("ada", "print('a line'); report()", max_trace_lines=0)
 
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:

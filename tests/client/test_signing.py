@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from dragoman.client import NotSent, Refused, Sent, Signer, connect, connect_sync
+from dragoman.client import AcceptedMessage, Refused, RejectedMessage, Signer, connect, connect_sync
 from dragoman.client.signing import find_signer
 from dragoman.core.agent import DescribeAgent, SetAgentKey
 from dragoman.core.errors import Refusal, SettingsError
@@ -70,7 +70,7 @@ def test_signed_result_is_applied_once_when_its_response_is_lost(
     with connect_sync(keyed_backend.url, keyed_backend.tokens["owner"]) as owner_hub:
         owner_hub.call("ccos.delegate", {"goal": "translate it", "intent_id": "i-1"})
 
-    async def agent() -> tuple[Sent, Sent]:
+    async def agent() -> tuple[AcceptedMessage, AcceptedMessage]:
         hub = connect(
             keyed_backend.relay.url, keyed_backend.tokens["bob"], signer=signer(keyed_backend)
         )
@@ -95,7 +95,7 @@ def test_batch_is_signed_and_refusals_have_codes(keyed_backend: Backend) -> None
         keyed_backend.url, keyed_backend.tokens["bob"], signer=signer(keyed_backend)
     ) as hub:
         (answer,) = hub.send_all([message])
-    assert isinstance(answer, NotSent)
+    assert isinstance(answer, RejectedMessage)
     assert answer.problem.code == "anomaly"
 
 
@@ -119,7 +119,7 @@ def test_key_of_a_signed_message_is_limited_to_249_characters(keyed_backend: Bac
         assert not hub.send(RESULT, key=longest).repeated
         assert hub.send(RESULT, key=longest).repeated
         (answer,) = hub.send_all([RESULT], key=longest[2:])
-        assert isinstance(answer, Sent)
+        assert isinstance(answer, AcceptedMessage)
         with pytest.raises(Refused, match="249"):
             hub.send(RESULT, key=longest + "k")
 

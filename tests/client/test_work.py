@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.client import Message, NotSent, Refused, Task, Work, Works, connect
+from dragoman.client import Message, Refused, RejectedMessage, Task, Work, Works, connect
 from dragoman.client.models import Claim
 from dragoman.client.work import MIN_HEARTBEAT_MS, HeldClaim, LeaseTiming
 from dragoman.core.base import DEFAULT_LEASE_MS
@@ -386,7 +386,7 @@ def test_batch_of_messages_is_answered_one_by_one(backend: Backend) -> None:
             messages[17] = "this is no message"
             results = await hub.send_all(messages)
             assert len(results) == 30
-            refused = [one for one in results if isinstance(one, NotSent)]
+            refused = [one for one in results if isinstance(one, RejectedMessage)]
             assert results.index(refused[0]) == 17
             assert [one.problem.code for one in refused] == ["not_recognized"]
             assert await hub.send_all([]) == []

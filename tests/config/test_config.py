@@ -69,10 +69,10 @@ def test_named_pipe_as_settings_file_is_refused_without_blocking(tmp_path: Path)
         ("[leases]\nttl = 1", "did you mean ttl_ms"),
         ("[leases]\ncolour = 1", "leases.colour is not a setting; known: ttl_ms"),
         ("port = 1", "line 1: port is not a setting; did you mean [http] port? known: store"),
-        ("[agents.a]\ngrace_ms = 1", "agents.a.grace_ms is not a setting; did you mean [hub] gra"),
+        ("[agents.a]\ndrain_ms = 1", "agents.a.drain_ms is not a setting; did you mean [hub] dra"),
         ("[hub]\nprot = 1", "line 2: hub.prot is not a setting; did you mean [http] port? known"),
-        ("[ccos]\ntrust_floor = 1", "did you mean [ccos.policy] trust_floor? known: tries"),
-        ("[ccos.policy]\ntries = 1", "did you mean [ccos] tries? known: cost_ceiling"),
+        ("[ccos]\ntrust_floor = 1", "did you mean [ccos.policy] trust_floor? known: max_agents"),
+        ("[ccos.policy]\nmax_agents = 1", "did you mean [ccos] max_agents? known: cost_ceiling"),
         ("[aof]\nadopt = 1", "mean [agentmail] adopt or [saop] adopt or [handoffs] adopt? known"),
         ("leases = 1", "write [leases] on a line of its own"),
         ("[leases]\nttl_ms = 'soon'", "leases.ttl_ms"),
@@ -106,7 +106,7 @@ def test_named_pipe_as_settings_file_is_refused_without_blocking(tmp_path: Path)
         ("[agentmail]\nhelper = 'a b'", "agentmail.helper: 'a b' is not a valid name"),
         ("[agentmail]\nspawner = ''", "agentmail.spawner: '' is not a valid name"),
         ("[ccos]\npolicy = 1", "write [ccos.policy] on a line of its own"),
-        ("[ccos]\ntrys = 1", "ccos.trys is not a setting; did you mean tries"),
+        ("[ccos]\nmax_agent = 1", "ccos.max_agent is not a setting; did you mean max_agents"),
         ("[ccos.policy]\ncost_cieling = 1", "did you mean cost_ceiling"),
         ("[ccos.policy]\ncost_ceiling = -1", "ccos.policy.cost_ceiling is -1.0; it must be from 0"),
         (
@@ -133,9 +133,9 @@ def test_invalid_setting_is_named(text: str, words: str) -> None:
         ("http.rate_per_second", "inf"),
         ("http.burst", "0"),
         ("http.max_body", "-1"),
-        ("hub.grace_ms", "-5"),
-        ("dispatch.stop_ms", "-1"),
-        ("dispatch.leave_ms", "99999999999"),
+        ("hub.drain_ms", "-5"),
+        ("dispatch.stop_grace_ms", "-1"),
+        ("dispatch.exit_grace_ms", "99999999999"),
         ("agents.ada.attempt_ms", "-5"),
         ("agents.ada.output_bytes", "-1"),
         ("agents.ada.cost_per_day", "nan"),
@@ -161,7 +161,7 @@ def test_numbers_have_bounds(key: str, value: str) -> None:
         ("DRAGOMAN_XYZZY", "5", "with one of the sections store, tasks, "),
         ("DRAGOMAN_HTTP_PORT", "x", "the variable DRAGOMAN_HTTP_PORT: it must be a whole"),
         ("DRAGOMAN_HTTP_PORT", "99999", "the variable DRAGOMAN_HTTP_PORT is 99999; it must be"),
-        ("DRAGOMAN_CCOS_TRYS", "1", "did you mean DRAGOMAN_CCOS_TRIES?"),
+        ("DRAGOMAN_CCOS_MAX_AGENT", "1", "did you mean DRAGOMAN_CCOS_MAX_AGENTS?"),
         ("DRAGOMAN_CCOS_POLICY_TRUST", "T1", "did you mean DRAGOMAN_CCOS_POLICY_TRUST_FLOOR?"),
         (
             "DRAGOMAN_CCOS_POLICY_TRUST_FLOOR",
@@ -257,14 +257,14 @@ def test_invalid_choice_lists_the_valid_ones() -> None:
 
 
 def test_nested_section_is_set_by_file_and_variable() -> None:
-    text = "[ccos]\ntries = 5\n[ccos.policy]\ncost_ceiling = 2\nforbidden_goals = ['wipe it']\n"
+    text = "[ccos]\nmax_agents = 5\n[ccos.policy]\ncost_ceiling = 2\nforbidden_goals = ['wipe']\n"
     settings = parse_settings(text, {"DRAGOMAN_CCOS_POLICY_DATA_LOCALITY": "eu, ch"})
-    assert settings.ccos.tries == 5
-    assert settings.ccos.policy == Policy(2.0, "T0", ("eu", "ch"), (), ("wipe it",))
+    assert settings.ccos.max_agents == 5
+    assert settings.ccos.policy == Policy(2.0, "T0", ("eu", "ch"), (), ("wipe",))
     from_variables = parse_settings(
-        "", {"DRAGOMAN_CCOS_POLICY_TRUST_FLOOR": "T2", "DRAGOMAN_CCOS_TRIES": "2"}
+        "", {"DRAGOMAN_CCOS_POLICY_TRUST_FLOOR": "T2", "DRAGOMAN_CCOS_MAX_AGENTS": "2"}
     )
-    assert (from_variables.ccos.policy.trust_floor, from_variables.ccos.tries) == ("T2", 2)
+    assert (from_variables.ccos.policy.trust_floor, from_variables.ccos.max_agents) == ("T2", 2)
 
 
 def test_too_long_policy_is_refused() -> None:

@@ -55,7 +55,7 @@ def test_turns_without_confidence_are_ignored() -> None:
     without = [ObservedTurn(n, None, chr(97 + n), "ok") for n in range(3, 8)]
     assert detect_signs([*turns_with(0.95, 0.95, 0.95), *without], DEFAULTS, ()) == []
     falling = [ObservedTurn(n, 0.9 - n / 10, "a", "b") for n in (4, 5, 6, 7)]
-    (found,) = detect_signs([without[0], *falling], replace(DEFAULTS, cycles=9), ())
+    (found,) = detect_signs([without[0], *falling], replace(DEFAULTS, max_cycles=9), ())
     assert isinstance(found, Finding)
     assert found.turns == (4, 5, 6, 7)
 

@@ -202,7 +202,7 @@ def test_killed_backup_leaves_none_and_next_succeeds(tmp_path: Path) -> None:
             check_backup(target, lambda _: None)
             target.unlink()
     assert kills > 3
-    assert check_backup(target, lambda _: None).manifest.head > 0
+    assert check_backup(target, lambda _: None).manifest.entries > 0
     with open_new_directory(data) as directory:
         assert findings(directory) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first.tar", "hub", "hub.tar"]

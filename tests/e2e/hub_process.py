@@ -55,7 +55,7 @@ def get_readiness(url: str) -> Any:
 def working_agents(program: Program, url: str) -> list[str]:
     """Names of agents that have running attempts."""
     agents = get_json(f"{url}/v1/agents", program.data)["agents"]
-    return [one["name"] for one in agents if one["started"] and one["started"]["running"]]
+    return [one["name"] for one in agents if one["activity"] and one["activity"]["running"]]
 
 
 def wait_until_claimed(program: Program, task: str) -> None:

@@ -15,9 +15,9 @@ from tests.surfaces.cli.console import Console
 
 pytestmark = proves("CLI-FLEET")
 
-IDLE_AGENT = '[agents.eve]\ncommand = ["true"]\ntakes_any = false\n'
-BUSY_AGENT = '[agents.ada]\ncommand = ["sleep", "1000"]\ntakes_any = false\n'
-BROKEN_AGENT = '[agents.gone]\ncommand = ["./missing"]\ntakes_any = false\n'
+IDLE_AGENT = '[agents.eve]\ncommand = ["true"]\ntakes_unassigned = false\n'
+BUSY_AGENT = '[agents.ada]\ncommand = ["sleep", "1000"]\ntakes_unassigned = false\n'
+BROKEN_AGENT = '[agents.gone]\ncommand = ["./missing"]\ntakes_unassigned = false\n'
 IDLE_STATUS: dict[str, object] = {
     "running": [],
     "attempts": 0,
@@ -43,7 +43,7 @@ def console(program: Program) -> Console:
 
 def wait_until(console: Console, name: str, condition: Callable[[Any], bool]) -> None:
     """Wait until the status of an agent satisfies a condition."""
-    while not condition(console.ask("agent", "show", name)["started"]):
+    while not condition(console.ask("agent", "show", name)["activity"]):
         continue
 
 
@@ -76,14 +76,14 @@ def test_list_and_show_describe_work_and_reasons_for_idleness(
         listed = console.ask("agent", "list", "--limit", "3")["agents"]
         api = get_json(f"{running.url}/v1/agents?limit=3", console.data)["agents"]
         assert [without_minutes(one) for one in listed] == [without_minutes(one) for one in api]
-        assert listed[1]["started"] is None
+        assert listed[1]["activity"] is None
         page = console.ask("agent", "list", "--after", "ben", "--limit", "1")["agents"]
         assert page == listed[2:]
 
 
 def without_minutes(agent: Any) -> Any:
     """The status of an agent without the minutes, which grow meanwhile."""
-    return agent["name"], agent["started"] and {**agent["started"], "minutes": 0}
+    return agent["name"], agent["activity"] and {**agent["activity"], "minutes": 0}
 
 
 def test_hub_with_https_is_queried(program: Program, console: Console, tmp_path: Path) -> None:
@@ -92,19 +92,19 @@ def test_hub_with_https_is_queried(program: Program, console: Console, tmp_path:
     (console.data / "dragoman.toml").write_text(settings)
     with run_hub(program) as running:
         assert running.url.startswith("https://")
-        assert console.ask("agent", "show", "eve")["started"] == IDLE_STATUS
+        assert console.ask("agent", "show", "eve")["activity"] == IDLE_STATUS
         assert "\nworks on nothing\n" in console("agent", "show", "eve").out
 
 
 def test_killed_hub_is_not_queried(program: Program, console: Console) -> None:
     with run_hub(program) as running:
-        assert console.ask("agent", "show", "eve")["started"] == IDLE_STATUS
+        assert console.ask("agent", "show", "eve")["activity"] == IDLE_STATUS
         running.stop(signal.SIGKILL)
         assert running.url in (console.data / "hub.lock").read_text()
         shown = console("agent", "show", "eve")
         assert (shown.code, shown.err) == (0, "")
         assert "no hub runs here that starts it: `dragoman up --data " in shown.out
-        assert console.ask("agent", "show", "eve")["started"] is None
+        assert console.ask("agent", "show", "eve")["activity"] is None
 
 
 def test_hanging_hub_is_abandoned_after_a_timeout(program: Program, console: Console) -> None:
@@ -112,7 +112,7 @@ def test_hanging_hub_is_abandoned_after_a_timeout(program: Program, console: Con
         running.process.send_signal(signal.SIGSTOP)
         result = console("agent", "list", "--json")
         assert result.code == 0
-        assert [one["started"] for one in result.json["agents"]] == [None, None, None]
+        assert [one["activity"] for one in result.json["agents"]] == [None, None, None]
         silent = f"warning: the hub at {running.url} did not answer within 3 s{NOT_SHOWN}"
         assert result.err == silent
         running.process.send_signal(signal.SIGCONT)

@@ -31,26 +31,26 @@ MAX_KEEPALIVES = 4
 RETRIED, EXPIRED, MOVED = (f"TASK-2026-02-09-{number:03}" for number in (51, 52, 53))
 
 EXPECTED_EVENTS = {
-    "recovery": ("task.requeued", f"task:{EXPIRED}"),
+    "lease-expiry": ("task.requeued", f"task:{EXPIRED}"),
     "sla": ("mail.escalated", "mail:late"),
     "waves": ("wave.bead_released", "wave:w-1"),
     "entropy": ("entropy.escalated", "turns:task-abc-123"),
-    "thoughts": ("trace.recorded", "trace:s-1"),
+    "stale-streams": ("trace.recorded", "trace:s-1"),
     "spawner": ("mail.answered", "mail:wanted"),
-    "handing-on": ("workq.owner_changed", "workq:wq-1"),
+    "workq-sync": ("workq.owner_changed", "workq:wq-1"),
     "inbox": ("task.progressed", f"task:{PARENT}"),
-    "files": ("task.transitioned", f"task:{MOVED}"),
+    "file-watch": ("task.transitioned", f"task:{MOVED}"),
 }
 """Service -> event type and stream that prove its work."""
 
 SERVICES_WITHOUT_EVENTS = {
-    "promotion",
+    "retry-promotion",
     "artifacts",
     "projection",
-    "copies",
+    "artifact-cleanup",
     "checkpoint",
-    "notify",
-    "search",
+    "notifier",
+    "search-index",
 }
 """Services whose work leaves no entry in the ledger."""
 
@@ -206,7 +206,7 @@ def test_running_hub_does_the_pending_work_of_every_service(program: Program) ->
             client = OwnerClient(running, pending.data)
             client.follow(head, set(EXPECTED_EVENTS.values()))
             assert receiver.is_done.wait(TIMEOUT_S)
-            readiness = get_readiness(running.url)["duties"]
+            readiness = get_readiness(running.url)["services"]
             created = client.post("/v1/tasks", title="Last")["id"]
             assert running.stop().code == 0
         assert not pending.leftover.exists()
@@ -215,6 +215,6 @@ def test_running_hub_does_the_pending_work_of_every_service(program: Program) ->
         assert f"task:{RETRIED}" in ready_streams(store)
         assert signed_size(pending.data) == store.head()
     assert (pending.data / "tasks" / "backlog" / f"{created}.md").exists()
-    names = set(program.ask_here("tick")["duties"])
+    names = set(program.ask_here("tick")["services"])
     assert set(readiness) == names | {"dispatch"}
     assert names == {*EXPECTED_EVENTS, *SERVICES_WITHOUT_EVENTS}, "each duty is shown at work above"

@@ -38,7 +38,7 @@ def test_agents_get_their_grace_time_though_output_is_closed(
     # It ends after the hub received the signal.
     worker = f'["sh", "-c", "until [ -e {release_file} ]; do sleep 0.05; done"]'
     (program.data / "dragoman.toml").write_text(
-        f"[agents.ada]\ncommand = {worker}\n[hub]\ngrace_ms = 3600000\n"
+        f"[agents.ada]\ncommand = {worker}\n[hub]\ndrain_ms = 3600000\n"
     )
     with run_hub(program) as running:
         made = program.ask("task", "create", "One", "--ready")["id"]

@@ -26,7 +26,7 @@ def test_second_hub_is_refused_with_the_name_of_the_first(program: Program) -> N
     first = program.start("tick", "--watch", "--json")
     program.run("task", "create", "Three", "--ready")
     program.run("task", "claim", "--agent", "ada", "--ttl", "1s")
-    wait_for_output(first, '"recovery": 1')
+    wait_for_output(first, '"lease-expiry": 1')
 
     refused = program.ask("tick", "--watch", code=1)
     others = program.ask("task", "list")
@@ -45,10 +45,10 @@ def test_killed_hub_leaves_the_directory_free(program: Program) -> None:
         "task", "claim", "--agent", "ada", "--ttl", "1s", "--now", "2026-02-09T12:00:00Z"
     )
     first = program.start("tick", "--watch", "--json")
-    wait_for_output(first, '"recovery": 1')
+    wait_for_output(first, '"lease-expiry": 1')
     first.kill()
     first.communicate()
 
     second = program.start("tick", "--watch", "--json")
-    wait_for_output(second, '"promotion": 1')
+    wait_for_output(second, '"retry-promotion": 1')
     assert stop(second) == 130

@@ -88,13 +88,13 @@ def test_unwritable_files_are_reported_by_readyz_and_stderr(
         assert stderr.readline().startswith("trouble: projection: the files of a task (task:TASK-")
         readiness = get_readiness(running.url)
         assert readiness["ready"] is True
-        assert [name for name, state in readiness["duties"].items() if state != "ok"] == [
+        assert [name for name, state in readiness["services"].items() if state != "ok"] == [
             "projection"
         ]
         (obstacle / "mine").rmdir()
         obstacle.rmdir()
         assert stderr.readline() == "recovered: projection\n"
-        assert set(get_readiness(running.url)["duties"].values()) == {"ok"}
+        assert set(get_readiness(running.url)["services"].values()) == {"ok"}
         lock = program.data / "projection.lock"
         lock.unlink()
         lock.mkdir()
@@ -124,7 +124,7 @@ def test_lost_store_is_reported_once_for_all_services(
         assert stderr is not None
         server.kill()
         assert stderr.readline().startswith("trouble: store: ")
-        while get_unready(running.url)["duties"]["dispatch"] == "ok":
+        while get_unready(running.url)["services"]["dispatch"] == "ok":
             threading.Event().wait(0.1)  # polling without a pause is rate-limited
         server.start()
         assert stderr.readline() == "recovered: store\n"
@@ -347,7 +347,7 @@ def test_agent_that_reports_over_http_gets_its_reply_and_finishes(program: Progr
 def test_stop_names_working_agents_and_assigns_no_more_tasks(program: Program) -> None:
     program.data.mkdir()
     agent = '[agents.ada]\ncommand = ["sleep", "1000"]\n[agents.ben]\ncommand = ["./nobody"]\n'
-    settings = agent + "takes_any = false\n[hub]\ngrace_ms = 3600000\n"
+    settings = agent + "takes_unassigned = false\n[hub]\ndrain_ms = 3600000\n"
     (program.data / "dragoman.toml").write_text(settings)
     with run_hub(program) as running:
         assert [one["name"] for one in program.ask("agent", "list")["agents"]] == ["ada", "ben"]
@@ -368,7 +368,7 @@ def test_stop_names_working_agents_and_assigns_no_more_tasks(program: Program) -
         )
         with pytest.raises(urllib.error.HTTPError) as refused:
             get_json(f"{running.url}/readyz", program.data)
-        assert "the hub is stopping" in json.load(refused.value)["duties"]["dispatch"]
+        assert "the hub is stopping" in json.load(refused.value)["services"]["dispatch"]
         assert running.stop(signal.SIGINT).code == 0
     assert program.ask("task", "show", made)["status"] == "ready"
 

@@ -88,8 +88,8 @@ def test_full_task_shows_lease_report_and_delegation(hub: Hub) -> None:
         "session": "s1",
         "fence": 1,
         "expiresAt": "2026-02-09T14:35:00.000Z",
-        "beats": 2,
-        "live": False,
+        "heartbeats": 2,
+        "valid": False,
     }
     assert (shown["report"]["outcome"], shown["report"]["notes"]) == ("failed", "no luck")
     assert (shown["delegation"]["from"], shown["delegation"]["to"]) == ("hera", "alice")

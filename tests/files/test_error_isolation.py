@@ -147,7 +147,7 @@ def test_unwritable_files_are_retried_by_every_scan(
     assert later.failure_summary() == ""
     assert lab.projector().failure_summary() == ""
     assert lab.differences() == []
-    assert b"behind" not in (tmp_path / "projection.json").read_bytes()
+    assert b"failed" not in (tmp_path / "projection.json").read_bytes()
 
 
 @proves("FILES-OBSTACLE")

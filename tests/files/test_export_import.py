@@ -102,7 +102,7 @@ def test_import_reproduces_exported_directory(tmp_path: Path) -> None:
     lab = ExportLab(tmp_path)
     task = lab.fill()
     manifest = lab.export()
-    assert (manifest.exported_at, manifest.head) == (to_rfc3339(START), lab.store.head())
+    assert (manifest.exported_at, manifest.entries) == (to_rfc3339(START), lab.store.head())
     assert lab.run_import() == manifest
     (store,) = lab.opened_stores
     assert store.entries(0, 1_000) == lab.store.entries(0, 1_000)
@@ -121,7 +121,7 @@ def test_import_reproduces_exported_directory(tmp_path: Path) -> None:
     assert (lab.target / "imported" / "checkpoints.jsonl").exists()
     assert not list(lab.target.rglob("ledger.key"))
     assert not list(lab.target.rglob("secret"))
-    assert manifest.left_out == (f"tasks/in-progress/{task}/work/link",)
+    assert manifest.omitted == (f"tasks/in-progress/{task}/work/link",)
     assert sorted(path.name for path in lab.target.parent.iterdir()) == ["place"]
 
 
@@ -428,7 +428,7 @@ def test_mismatching_manifest_is_refused(tmp_path: Path) -> None:
     manifest = lab.export()
     fewer = manifest.members[:-1]
     for change, why in (
-        (change_manifest(head=manifest.head + 1), "the ledger ends at"),
+        (change_manifest(entries=manifest.entries + 1), "the ledger ends at"),
         (change_manifest(members=fewer), "it is not in the manifest"),
     ):
         with pytest.raises(BadArchive, match=why):
@@ -443,12 +443,12 @@ def test_checkpoint_reveals_truncated_entries(tmp_path: Path) -> None:
     """All digests and chains are right; only the signed checkpoint reveals the missing tail."""
     lab = ExportLab(tmp_path)
     lab.fill()
-    head = lab.export().head
+    head = lab.export().entries
 
     def drop_last_entries(name: str, data: bytes) -> tuple[str, bytes] | None:
         if name.startswith("ledger/entries/"):
             return name, b"".join(data.splitlines(keepends=True)[:-1])
-        return change_manifest(head=head - 1)(name, data)
+        return change_manifest(entries=head - 1)(name, data)
 
     with pytest.raises(BadArchive, match="its tail was cut"):
         lab.run_import(rewrite_archive(lab, drop_last_entries, with_valid_manifest=True))

@@ -77,7 +77,7 @@ async def wait_for_starts(trace: Trace, count: int) -> None:
 @proves("DISPATCH-ORDER")
 def test_highest_priority_task_is_dispatched_first_across_agents(tmp_path: Path) -> None:
     settings = FAST.replace("[dispatch]\n", "[dispatch]\nconcurrency = 1\n")
-    settings += agent_section("ada", "report()", takes_any=False)
+    settings += agent_section("ada", "report()", takes_unassigned=False)
     settings += agent_section("ben", "report()", capabilities=["backend"])
 
     async def scenario() -> None:
@@ -105,7 +105,7 @@ def test_highest_priority_task_is_dispatched_first_across_agents(tmp_path: Path)
 def test_reservation_and_retry_work_on_postgresql(tmp_path: Path, postgres_url: str) -> None:
     settings = f"[store]\nurl = {json.dumps(postgres_url)}\n[retry]\nbase_ms = 1\n" + FAST
     program = "report() if os.path.exists('tried') else open('tried', 'w') and sys.exit(1)"
-    settings += agent_section("ada", program, takes_any=False, capabilities=["backend"])
+    settings += agent_section("ada", program, takes_unassigned=False, capabilities=["backend"])
 
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
@@ -235,12 +235,12 @@ def test_fairness_turn_survives_midnight_and_recent_failures_do_not() -> None:
     failed = record_outcome(
         record_start(usage_today(Usage(), midnight - 1), one, 7), has_failed=True
     )
-    assert failed.turn == FairShare(7, 1)
-    assert record_outcome(failed, has_failed=True).turn == FairShare(7, 2)
-    assert record_outcome(failed, has_failed=False).turn == FairShare(7, 0)
-    assert record_start(failed, one, 8).turn == FairShare(7, 1), "what goes on was given before"
-    assert reset_usage(failed, Usage()).turn == FairShare(7, 1)
-    assert usage_today(failed, midnight).turn == FairShare(7, 0)
+    assert failed.fairness == FairShare(7, 1)
+    assert record_outcome(failed, has_failed=True).fairness == FairShare(7, 2)
+    assert record_outcome(failed, has_failed=False).fairness == FairShare(7, 0)
+    assert record_start(failed, one, 8).fairness == FairShare(7, 1), "what goes on was given before"
+    assert reset_usage(failed, Usage()).fairness == FairShare(7, 1)
+    assert usage_today(failed, midnight).fairness == FairShare(7, 0)
 
 
 class GatedPrograms:
@@ -264,7 +264,7 @@ def test_task_is_not_dispatched_while_its_old_program_lives_and_cancel_ends_all(
     tmp_path: Path, trace: Trace
 ) -> None:
     gates = GatedPrograms(tmp_path, trace)
-    settings = FAST.replace("stop_ms = 300", "stop_ms = 3600000")
+    settings = FAST.replace("stop_grace_ms = 300", "stop_grace_ms = 3600000")
     settings += f"[agents.ada]\nconcurrency = 2\ncommand = {gates.command}\n"
 
     async def scenario() -> None:
@@ -298,7 +298,7 @@ def test_timed_out_agent_may_still_report_partial_until_it_exits(
         'read line <"$1/gate"'
     )
     command = json.dumps(["sh", "-c", script, str(trace.path), str(tmp_path)])
-    settings = FAST.replace("stop_ms = 300", "stop_ms = 3600000")
+    settings = FAST.replace("stop_grace_ms = 300", "stop_grace_ms = 3600000")
     settings += f"[agents.ada]\nattempt_ms = 1\ncommand = {command}\n"
 
     async def scenario() -> None:
@@ -319,7 +319,9 @@ def test_timed_out_agent_may_still_report_partial_until_it_exits(
 def test_task_reserved_for_a_capability_goes_to_an_agent_that_has_it(
     tmp_path: Path,
 ) -> None:
-    settings = FAST + agent_section("ada", "report()", capabilities=["python"], takes_any=False)
+    settings = FAST + agent_section(
+        "ada", "report()", capabilities=["python"], takes_unassigned=False
+    )
 
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
@@ -336,7 +338,7 @@ def test_task_reserved_for_a_capability_goes_to_an_agent_that_has_it(
 @proves("DISPATCH-MATCH", "ROLE-TABLE")
 def test_observer_is_not_dispatched_and_its_state_gives_the_reason(tmp_path: Path) -> None:
     settings = FAST + agent_section("otto", "report()")
-    settings += agent_section("ben", "report()", takes_any=False)
+    settings += agent_section("ben", "report()", takes_unassigned=False)
 
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings, start=False) as hub:
@@ -380,7 +382,7 @@ def test_agent_demoted_to_observer_is_stopped_and_its_task_requeued_without_a_fa
 
 @proves("DISPATCH-RESTART", "ROLE-TABLE")
 def test_kept_attempt_of_an_observer_is_requeued_at_restart(tmp_path: Path, trace: Trace) -> None:
-    settings = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
+    settings = FAST.replace("drain_ms = 0", 'drain_ms = 0\non_stop = "keep"')
     settings += idle_agent_section("ada", trace)
 
     async def scenario() -> None:
@@ -421,7 +423,7 @@ def test_used_up_daily_budget_pauses_the_agent_once_until_midnight_across_restar
             await hub.until(lambda: bool(entry_bodies(hub, "agent.paused")))
             assert words in hub.state("ada").idle_reason
             third = hub.make("3")
-        settings_with_ben = settings + agent_section("ben", "report()", takes_any=False)
+        settings_with_ben = settings + agent_section("ben", "report()", takes_unassigned=False)
         async with running_hub(tmp_path / "data", settings_with_ben) as hub:
             await hub.until_status(hub.make("4", assignee="ben"), "review")
             assert words in hub.state("ada").idle_reason
@@ -446,7 +448,7 @@ def entry_bodies(hub: RunningHub, event: str) -> list[str]:
 @proves("DISPATCH-BUDGET")
 def test_resume_after_a_used_up_budget_grants_the_same_budget_again(tmp_path: Path) -> None:
     settings = FAST + agent_section("ada", "report()", attempts_per_day=1)
-    settings += agent_section("ben", "report()", takes_any=False)
+    settings += agent_section("ben", "report()", takes_unassigned=False)
 
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
@@ -560,7 +562,7 @@ def test_manual_pause_does_not_renew_the_budget(two_hubs: tuple[Lab, HubBudget, 
 @proves("DISPATCH-BUDGET")
 def test_running_attempts_count_toward_the_budget(tmp_path: Path, trace: Trace) -> None:
     settings = FAST + idle_agent_section("ada", trace, concurrency=3, attempts_per_day=2)
-    settings += agent_section("ben", "report()", takes_any=False)
+    settings += agent_section("ben", "report()", takes_unassigned=False)
 
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
@@ -635,8 +637,11 @@ def test_usage_before_a_budget_is_set_counts_toward_it(tmp_path: Path) -> None:
 
 @proves("DISPATCH-BUDGET")
 def test_usage_debt_of_a_killed_hub_is_cleared() -> None:
-    used = reset_usage(Usage("2026-02-09", attempts=1, ms=9, told=True), Usage(ms=50_000, output=7))
-    assert (used.ms, used.output) == (-50_000, -7)
+    used = reset_usage(
+        Usage("2026-02-09", attempts=1, elapsed_ms=9, is_notified=True),
+        Usage(elapsed_ms=50_000, output_bytes=7),
+    )
+    assert (used.elapsed_ms, used.output_bytes) == (-50_000, -7)
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     today = lab.clock.now()
@@ -648,8 +653,8 @@ def test_usage_debt_of_a_killed_hub_is_cleared() -> None:
         return dispatcher.agent_states()[0].usage
 
     usage = asyncio.run(scenario())
-    assert (usage.attempts, usage.ms, usage.output) == (1, 50_009, 7)
-    assert clear_debts(used).ms == 0
+    assert (usage.attempts, usage.elapsed_ms, usage.output_bytes) == (1, 50_009, 7)
+    assert clear_debts(used).elapsed_ms == 0
 
 
 @proves("DISPATCH-BUDGET", "REPORT-COST")
@@ -710,11 +715,12 @@ def test_running_attempt_is_saved_without_a_budget_and_counted_once_when_resumed
             )
         )
 
-    run_dispatcher(ScriptedRunner(ends=False), lambda: bool(saved_usage().open))
+    run_dispatcher(ScriptedRunner(ends=False), lambda: bool(saved_usage().open_attempts))
     # The hub is down; the kept attempt is still open.
-    assert (saved_usage().attempts, saved_usage().open) == (1, (OpenAttempt("one", 1),))
+    assert (saved_usage().attempts, saved_usage().open_attempts) == (1, (OpenAttempt("one", 1),))
     run_dispatcher(
-        ScriptedRunner(), lambda: lab.task("one").status == "review" and not saved_usage().open
+        ScriptedRunner(),
+        lambda: lab.task("one").status == "review" and not saved_usage().open_attempts,
     )
     assert saved_usage().attempts == 1
 
@@ -747,8 +753,8 @@ def test_budgets_reset_daily_and_count_only_plain_numbers() -> None:
     midnight = 1_770_681_600_000
     first, second, third = OpenAttempt("T", 1), OpenAttempt("T", 2), OpenAttempt("T", 3)
     begun = record_start(record_start(usage_today(Usage(), midnight - 1), first), first)
-    assert (begun.attempts, begun.open) == (1, (first,)), "what goes on is counted once"
-    assert usage_today(begun, midnight) == Usage("2026-02-10", open=(first,))
+    assert (begun.attempts, begun.open_attempts) == (1, (first,)), "what goes on is counted once"
+    assert usage_today(begun, midnight) == Usage("2026-02-10", open_attempts=(first,))
     assert record_end(usage_today(begun, midnight), first, 2.5) == Usage("2026-02-10", cost=2.5)
     used = record_end(add_usage(begun, ms=90_000, output=10), first, 2.5)
     assert used == Usage("2026-02-09", 1, 90_000, 10, 2.5)
@@ -763,17 +769,19 @@ def test_budgets_reset_daily_and_count_only_plain_numbers() -> None:
     assert exhaustion_message("ada", Budget(minutes=2), used) == ""
     assert "1.5 of 1 (minutes_per_day)" in exhaustion_message("ada", Budget(minutes=1), used)
     # Of a running attempt, only usage after the reset counts.
-    running = Usage(ms=60_000, output=5)
-    owed = add_usage(reset_usage(used, running), ms=running.ms + 1_000, output=running.output + 2)
+    running = Usage(elapsed_ms=60_000, output_bytes=5)
+    owed = add_usage(
+        reset_usage(used, running), ms=running.elapsed_ms + 1_000, output=running.output_bytes + 2
+    )
     assert owed == Usage(
-        "2026-02-09", 0, 1_000, 2, earlier=Usage("2026-02-09", 1, 150_000, 15, 2.5)
+        "2026-02-09", 0, 1_000, 2, before_reset=Usage("2026-02-09", 1, 150_000, 15, 2.5)
     )
     # The whole day is shown, however often the budget was renewed.
     assert total_usage(owed) == Usage("2026-02-09", 1, 151_000, 17, 2.5)
-    again = reset_usage(replace(record_start(owed, second), told=True), Usage())
+    again = reset_usage(replace(record_start(owed, second), is_notified=True), Usage())
     both = (second, third)
     assert total_usage(record_start(again, third)) == Usage(
-        "2026-02-09", 3, 151_000, 17, 2.5, open=both
+        "2026-02-09", 3, 151_000, 17, 2.5, open_attempts=both
     )
     assert parse_cost({"cost": 2}, None) == 2
     assert parse_cost({}, {"cost": 1.5}) == 1.5
@@ -800,7 +808,7 @@ import select
 select.select([], [], [], 0.5)
 report()
 """
-    settings = FAST.replace("grace_ms = 0", "grace_ms = 20000") + agent_section("ada", program)
+    settings = FAST.replace("drain_ms = 0", "drain_ms = 20000") + agent_section("ada", program)
 
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
@@ -836,7 +844,7 @@ def test_stop_releases_unfinished_tasks_without_a_failure(tmp_path: Path, trace:
 def test_stop_that_keeps_leases_resumes_the_same_attempt_at_the_next_start(
     tmp_path: Path, trace: Trace
 ) -> None:
-    keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
+    keep = FAST.replace("drain_ms = 0", 'drain_ms = 0\non_stop = "keep"')
 
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", keep + idle_agent_section("ada", trace)) as hub:
@@ -858,7 +866,7 @@ def test_stop_that_keeps_leases_resumes_the_same_attempt_at_the_next_start(
 
 @proves("DISPATCH-STOP", "DISPATCH-RESTART")
 def test_kept_lease_is_extended_while_the_hub_is_down(tmp_path: Path, trace: Trace) -> None:
-    keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"\nkeep_ms = 600000')
+    keep = FAST.replace("drain_ms = 0", 'drain_ms = 0\non_stop = "keep"\nkept_lease_ms = 600000')
     keep += "[leases]\nttl_ms = 60000\n"
 
     async def scenario() -> None:
@@ -929,7 +937,7 @@ def test_expired_kept_lease_is_left_to_lease_expiry() -> None:
 def test_resumed_attempts_respect_concurrency_and_the_others_are_requeued(
     tmp_path: Path, trace: Trace
 ) -> None:
-    keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
+    keep = FAST.replace("drain_ms = 0", 'drain_ms = 0\non_stop = "keep"')
 
     async def scenario() -> None:
         async with running_hub(
@@ -956,7 +964,7 @@ def test_resumed_attempts_respect_concurrency_and_the_others_are_requeued(
 def test_kept_attempt_of_a_paused_agent_is_requeued(
     tmp_path: Path, trace: Trace, budget: dict[str, object]
 ) -> None:
-    keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
+    keep = FAST.replace("drain_ms = 0", 'drain_ms = 0\non_stop = "keep"')
     settings = keep + idle_agent_section("ada", trace, **budget)
 
     async def scenario() -> None:
@@ -982,7 +990,7 @@ def test_cancelled_dispatcher_does_not_wait_for_an_agent_that_ignores_sigterm(
     tmp_path: Path, trace: Trace, *, is_stopping: bool
 ) -> None:
     ignores_sigterm = "trap '' TERM; exec 3>\"$0\"; echo up >&3; while :; do sleep 100; done"
-    settings = FAST.replace("stop_ms = 300", "stop_ms = 3600000")
+    settings = FAST.replace("stop_grace_ms = 300", "stop_grace_ms = 3600000")
     settings += (
         f"[agents.ada]\ncommand = {json.dumps(['sh', '-c', ignores_sigterm, str(trace.path)])}\n"
     )

@@ -189,7 +189,7 @@ class TestDelivery:
         assert notifier_lab.run() == 0
         assert notifier_lab.saved_cursor() == {
             "ledger": "lab",
-            "targets": {"listener": {"after": 1}},
+            "targets": {"listener": {"position": 1}},
         }
 
     def test_crash_between_delivery_and_cursor_redelivers_under_the_same_id(

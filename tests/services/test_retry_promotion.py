@@ -75,4 +75,4 @@ def test_claim_promotes_due_tasks_before_the_service_does() -> None:
     lab.clock.advance(1_000)
     assert lab.do(ALICE, ClaimTask("", "alice")).task == "T"
     assert run(lab) == 0, "asking for the next task has promoted what was due"
-    assert RetryPromotion.name == "promotion"
+    assert RetryPromotion.name == "retry-promotion"

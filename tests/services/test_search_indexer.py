@@ -15,7 +15,7 @@ def test_letters_are_indexed_in_batches_before_any_search(monkeypatch: pytest.Mo
     monkeypatch.setattr(search_indexer, "_BATCH", 3)
     lab = Lab()
     service, now = SearchIndexer(lab.hub), lab.clock.now()
-    assert (service.name, service.run_once(now)) == ("search", 0)
+    assert (service.name, service.run_once(now)) == ("search-index", 0)
     post(lab.store, "1")
     read(lab.store, "1")
     post(lab.store, "2")

@@ -27,7 +27,7 @@ class ThoughtStreams:
     """A hub that receives thoughts, and the service that closes stale streams."""
 
     def __init__(self, data: Path) -> None:
-        self.folder = data / "held"
+        self.folder = data / "carry-over"
         self.seconds = 1_770_670_500.0
         self.tails = CarryOverFile(self.folder, bytes(32), self.now)
         self.choices = choices = saop.Choices(redactor=Redactor(), tails=self.tails, digest=digest)

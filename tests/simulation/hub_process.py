@@ -158,7 +158,7 @@ class HubProcess:
         is_healthy = True
         for duty in self.duties:
             try:
-                done[f"duty {duty.name}"] += duty.run_once(self.hub.clock.now())
+                done[f"service {duty.name}"] += duty.run_once(self.hub.clock.now())
             except DragomanError:
                 is_healthy = False
         return is_healthy
@@ -183,7 +183,7 @@ class HubProcess:
             concurrency=4,
             ttl_ms=environment.ttl_ms,
             poll_ms=1_800_000,
-            grace_ms=30_000,
+            drain_ms=30_000,
             run_policy=RunPolicy(settings.retry, 5.0, "release"),
         )
 

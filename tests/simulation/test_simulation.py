@@ -55,14 +55,14 @@ def test_promises_are_kept_and_all_work_ends(results: list[SimulationResult]) ->
         "wave yes",
         "spawn yes",
         "reserve yes",
-        "duty recovery",
-        "duty sla",
-        "duty waves",
-        "duty thoughts",
-        "duty spawner",
-        "duty promotion",
-        "duty handing-on",
-        "duty notify",
+        "service lease-expiry",
+        "service sla",
+        "service waves",
+        "service stale-streams",
+        "service spawner",
+        "service retry-promotion",
+        "service workq-sync",
+        "service notifier",
     ],
 )
 def test_kind_of_event_happens_in_some_seed(results: list[SimulationResult], kind: str) -> None:
@@ -76,8 +76,8 @@ def test_simulated_duties_are_those_of_a_hub_except_files(
     data_dir = open_directory(tmp_path / "hub", "", None, create=True)
     data_dir.hub.close()
     shipped = {duty.name for duty in data_dir.services if not isinstance(duty, FileService)}
-    assert {f"duty {name}" for name in shipped} == {
-        kind for kind in total_counts(results) if kind.startswith("duty ")
+    assert {f"service {name}" for name in shipped} == {
+        kind for kind in total_counts(results) if kind.startswith("service ")
     }
 
 

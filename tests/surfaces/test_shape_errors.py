@@ -93,7 +93,7 @@ def _variable(_: HubServer, variable: tuple[str, str]) -> tuple[str, str | None]
     return raised.value.detail, None
 
 
-tasks, commands = _post("/v1/tasks"), _post("/v1/do", by="owner")
+tasks, commands = _post("/v1/tasks"), _post("/v1/internal/commands", by="owner")
 messages, signed = _post("/v1/messages"), _post("/v1/signed")
 complete = _post("/v1/aof/aof_task_complete")
 mail, inbox = _post("/v1/agentmail/mail.send"), _post("/v1/agentmail/mail.inbox")

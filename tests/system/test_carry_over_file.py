@@ -54,7 +54,7 @@ class CarryOvers(CarryOverFile):
 
 
 def test_next_process_takes_over_and_last_cleans_up(tmp_path: Path) -> None:
-    folder = tmp_path / "held"
+    folder = tmp_path / "carry-over"
     first = CarryOvers(folder)
     assert first.current("k") == ""
     first.keep("k", "ghp_12")
@@ -69,7 +69,7 @@ def test_next_process_takes_over_and_last_cleans_up(tmp_path: Path) -> None:
 
 
 def test_file_is_unreadable_without_the_secret(tmp_path: Path) -> None:
-    folder = tmp_path / "held"
+    folder = tmp_path / "carry-over"
     carry_overs = CarryOvers(folder)
     carry_overs.keep("k", "ghp_1234567890 \ud800")
     (file,) = folder.iterdir()
@@ -85,7 +85,7 @@ def test_file_is_unreadable_without_the_secret(tmp_path: Path) -> None:
 
 
 def test_old_carry_over_is_removed(tmp_path: Path) -> None:
-    folder = tmp_path / "held"
+    folder = tmp_path / "carry-over"
     CarryOvers(folder).keep("old", "half")
     CarryOvers(folder, b"1" * 32).keep("of other keys", "half")
     for file in folder.iterdir():
@@ -100,7 +100,7 @@ def test_old_carry_over_is_removed(tmp_path: Path) -> None:
 
 
 def test_touched_carry_over_is_not_stale(tmp_path: Path) -> None:
-    folder = tmp_path / "held"
+    folder = tmp_path / "carry-over"
     carry_overs = CarryOvers(folder)
     carry_overs.keep("k", "half")
     carry_overs.become_stale()
@@ -109,7 +109,7 @@ def test_touched_carry_over_is_not_stale(tmp_path: Path) -> None:
 
 
 def test_new_carry_over_stays_while_previous_is_flushed(tmp_path: Path) -> None:
-    folder = tmp_path / "held"
+    folder = tmp_path / "carry-over"
     carry_overs = CarryOvers(folder)
     for next_text in ("something else", "half"):
         carry_overs.keep("k", "half")
@@ -128,7 +128,7 @@ def test_new_carry_over_stays_while_previous_is_flushed(tmp_path: Path) -> None:
 def test_flushing_carry_over_is_listed_until_dropped(
     tmp_path: Path,
 ) -> None:
-    folder = tmp_path / "held"
+    folder = tmp_path / "carry-over"
     carry_overs = CarryOvers(folder)
     carry_overs.keep("k", "first")
     carry_overs.become_stale()
@@ -144,7 +144,7 @@ def test_flushing_carry_over_is_listed_until_dropped(
 def test_carry_over_touched_during_flush_is_not_flushed(
     tmp_path: Path,
 ) -> None:
-    folder = tmp_path / "held"
+    folder = tmp_path / "carry-over"
     carry_overs = CarryOvers(folder)
     for key in ("a", "b"):
         carry_overs.keep(key, f"half {key}")
@@ -199,7 +199,7 @@ def test_batch_is_written_once_and_file_is_compacted(tmp_path: Path) -> None:
 
 
 def test_ledger_decides_between_text_and_previous(tmp_path: Path) -> None:
-    carry_overs = CarryOvers(tmp_path / "held")
+    carry_overs = CarryOvers(tmp_path / "carry-over")
     carry_overs.keep("k", "after \0 it", event="e-2", before="before \0 it")
     assert carry_overs.current("k") == "after \0 it"
     carry_overs.lost = {"e-2"}
@@ -211,17 +211,17 @@ def test_ledger_decides_between_text_and_previous(tmp_path: Path) -> None:
 
 
 def test_empty_carry_over_is_dropped(tmp_path: Path) -> None:
-    carry_overs = CarryOvers(tmp_path / "held")
+    carry_overs = CarryOvers(tmp_path / "carry-over")
     carry_overs.keep("ended", "", event="e-1", before="half")
     carry_overs.keep("refused", "half", event="e-2")
     carry_overs.lost = {"e-2"}
     carry_overs.become_stale()
     assert carry_overs.stale() == []
-    assert list((tmp_path / "held").iterdir()) == []
+    assert list((tmp_path / "carry-over").iterdir()) == []
 
 
 def test_unusable_folder_is_reported(tmp_path: Path) -> None:
-    folder = tmp_path / "held"
+    folder = tmp_path / "carry-over"
     folder.write_text("no folder")
     for use in (
         lambda: CarryOvers(folder).keep("k", "half"),

@@ -42,13 +42,13 @@ def test_holder_has_process_host_time_and_name(tmp_path: Path) -> None:
             pid=os.getpid(),
             host=socket.gethostname(),
             since="2026-02-09T14:30:00.123Z",
-            who="dragoman serve",
+            program="dragoman serve",
         )
         assert json.loads((tmp_path / "hub.lock").read_bytes()) == {
             "pid": os.getpid(),
             "host": socket.gethostname(),
             "since": "2026-02-09T14:30:00.123Z",
-            "who": "dragoman serve",
+            "program": "dragoman serve",
         }
     assert find_lock_holder(tmp_path) is None
 
@@ -141,7 +141,9 @@ def test_reading_holder_blocks_no_hub(tmp_path: Path) -> None:
                 assert find_lock_holder(tmp_path) is not None
 
 
-@pytest.mark.parametrize("content", [b"", b"not json", b'{"pid":"1"}', b'{"who":"\xff"}', b"[]"])
+@pytest.mark.parametrize(
+    "content", [b"", b"not json", b'{"pid":"1"}', b'{"program":"\xff"}', b"[]"]
+)
 def test_holder_with_unreadable_record_still_holds(tmp_path: Path, content: bytes) -> None:
     with HubLock.acquire(tmp_path, "hub"):
         (tmp_path / "hub.lock").write_bytes(content)

@@ -121,7 +121,7 @@ def test_request_is_forwarded_and_receipts_returned() -> None:
     assert requests["actor"].items() >= {"role": "agent", "name": "ada", "via": "cli"}.items()
     assert requests["commands"] == [{"type": "task.heartbeat", "task": "T", "fence": 1}]
     assert (requests["key"], requests["per_attempt"], requests["sent_at"]) == ("k", True, 5)
-    assert requests["heard"]["kind"] == "status.update"
+    assert requests["receipt_event"]["kind"] == "status.update"
 
 
 @contextmanager
@@ -278,7 +278,7 @@ def make_engine(url: str, streams: set[str], found: HubAddress | None = None) ->
 def test_operation_is_forwarded_and_reply_returned() -> None:
     streams: set[str] = set()
     taken = {"dialect": "saop", "kind": "saop.turn", "actor": "ada", "reply": {"position": 7}}
-    answer = {"taken": {**taken, "receipts": DONE["receipts"], "warnings": ["masked"]}}
+    answer = {"accepted": {**taken, "receipts": DONE["receipts"], "warnings": ["masked"]}}
     with run_server(200, answer) as (server, url):
         reply = make_engine(url, streams).forward(
             ForwardedOperation(ADA, "saop.turn", b'{"a": 1}', "k")
@@ -287,7 +287,8 @@ def test_operation_is_forwarded_and_reply_returned() -> None:
     assert isinstance(reply, Accepted)
     assert (reply.reply, reply.warnings) == ({"position": 7}, ("masked",))
     assert streams == {"task:T"}
-    assert server.paths[0] == "/v1/say?operation=saop.turn&role=agent&name=ada&via=cli"
+    query = "operation=saop.turn&role=agent&name=ada&via=cli"
+    assert server.paths[0] == f"/v1/internal/operations?{query}"
     assert server.requests[0] == {"a": 1}
     assert server.keys[0] == "k"
     assert server.keys[1]
@@ -296,7 +297,7 @@ def test_operation_is_forwarded_and_reply_returned() -> None:
 def test_rejection_of_operation_is_returned() -> None:
     say = ForwardedOperation(ADA, "saop.turn", b"{}")
     refusal = {"dialect": "saop", "kind": "saop.turn", "code": "invalid_envelope", "detail": "no"}
-    with run_server(200, {"turned": refusal}) as (_, url):
+    with run_server(200, {"rejected": refusal}) as (_, url):
         assert make_engine(url, set()).forward(say) == Rejected(**refusal)
     problem = {"code": "not_authorized", "detail": "you may not", "status": 403}
     with run_server(403, problem) as (_, url), pytest.raises(Refused, match="you may not"):

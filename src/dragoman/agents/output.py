@@ -249,7 +249,7 @@ RecordLines = Callable[[Sequence[Pulse]], Awaitable[object]]
 
 _BATCH_LINES: Final = 100
 
-_LIMIT_MESSAGE: Final = "the line limit is reached (trace_lines): the rest is in output.log"
+_LIMIT_MESSAGE: Final = "the line limit is reached (max_trace_lines): the rest is in output.log"
 
 
 class LineRecorder:

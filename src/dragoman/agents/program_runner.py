@@ -195,7 +195,9 @@ class ProgramRunner:
             working_folder.log.close()
             ports.pids.remove(assignment.session)
             raise
-        recorder = LineRecorder(partial(ports.record_lines, assignment), self._settings.trace_lines)
+        recorder = LineRecorder(
+            partial(ports.record_lines, assignment), self._settings.max_trace_lines
+        )
         output = Output(
             working_folder.log.write,
             self._settings.output_bytes,

@@ -238,7 +238,7 @@ def _service_remarks(inbox: Inbox, notifier: Notifier[Notice]) -> dict[str, str]
     rejected = f"rejected, with the reason beside it: {inbox.rejected}"
     return {
         **({"inbox": rejected} if inbox.rejected else {}),
-        **({"notify": trouble} if (trouble := notifier.problem_summary()) else {}),
+        **({"notifier": trouble} if (trouble := notifier.problem_summary()) else {}),
     }
 
 

@@ -30,7 +30,7 @@ from dragoman.text.redact import Redactor
 
 # --- traces -----------------------------------------------------------------------------------
 
-_CARRY_OVER_FOLDER = "held"
+_CARRY_OVER_FOLDER = "carry-over"
 
 
 def open_git_head(settings: Settings, data: Path) -> Callable[[], str]:
@@ -56,7 +56,7 @@ def trace_choices(
         review_required=settings.tasks.review_required,
         max_attempts=settings.tasks.max_attempts,
         ttl_ms=section.ttl_ms,
-        max_turn_bytes=section.turn_bytes,
+        max_turn_bytes=section.max_turn_bytes,
         redactor=redactor,
         digest=hub.content_key,
         head=head,
@@ -88,7 +88,7 @@ def handoff_ports(settings: Settings, hub: Hub, data: Path) -> HandoffPorts:
         SafeDisk,
         new_id,
         tuple(data / root for root in section.artifact_roots),
-        section.artifact_bytes,
+        section.max_artifact_bytes,
     )
     return HandoffPorts(
         artifacts,
@@ -134,7 +134,7 @@ def handoff_choices(settings: Settings, ports: HandoffPorts) -> acp.Choices:
         },
         coordinator=section.coordinator,
         artifacts=ports.artifacts,
-        max_artifact_bytes=section.artifacts_bytes,
+        max_package_bytes=section.max_package_bytes,
         find_secret=ports.check_secrets,
         workq=ports.workq,
         uses_own_workq=not settings.workq.url,
@@ -208,9 +208,9 @@ def build_dialects(
         ccos.dialect(
             ccos.Choices(
                 policy=settings.ccos.policy,
-                max_agents=settings.ccos.tries,
+                max_agents=settings.ccos.max_agents,
                 patience_ms=settings.ccos.request_ms,
-                max_output_bytes=settings.ccos.payload_bytes,
+                max_output_bytes=settings.ccos.max_output_bytes,
                 concurrency={name: one.concurrency for name, one in settings.agents.items()},
             )
         ),

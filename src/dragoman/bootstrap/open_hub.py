@@ -69,7 +69,7 @@ def build_hub(
             load_or_create_token(data),
             hub.clock,
             owner=login_name(),
-            attempt_grace_ms=settings.dispatch.leave_ms,
+            attempt_grace_ms=settings.dispatch.exit_grace_ms,
         )
         directory.hints.subscribe(identity.invalidate)
         scheduler = Scheduler(

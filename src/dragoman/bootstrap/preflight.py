@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _KEYS_BY_KIND: Final = {
     "command": (
         *("prompt", "environment", "repository", "base"),
-        *("output_bytes", "trace_lines", "output_per_day"),
+        *("output_bytes", "max_trace_lines", "output_per_day"),
     ),
     "url": ("allow_hosts",),
 }

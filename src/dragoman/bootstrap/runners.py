@@ -98,13 +98,13 @@ def open_dispatcher(directory: DataDirectory, identity: "Authenticator", url: st
         concurrency=settings.dispatch.concurrency,
         ttl_ms=settings.leases.ttl_ms,
         poll_ms=settings.dispatch.poll_ms,
-        grace_ms=settings.hub.grace_ms,
+        drain_ms=settings.hub.drain_ms,
         run_policy=RunPolicy(
             settings.retry,
-            settings.dispatch.stop_ms / 1_000,
+            settings.dispatch.stop_grace_ms / 1_000,
             settings.hub.on_stop,
-            settings.dispatch.leave_ms / 1_000,
-            settings.hub.keep_ms,
+            settings.dispatch.exit_grace_ms / 1_000,
+            settings.hub.kept_lease_ms,
         ),
     )
     ports = DispatcherPorts(
@@ -201,7 +201,7 @@ def _build_runner(directory: DataDirectory, name: str, context: _RunnerContext) 
         now=directory.hub.clock.now,
         redactor=directory.hub.redaction.redactor,
         messages=MessageFormat(
-            (MESSAGE_PREFIX,), MAX_RESULT_BYTES, directory.settings.ccos.payload_bytes
+            (MESSAGE_PREFIX,), MAX_RESULT_BYTES, directory.settings.ccos.max_output_bytes
         )
         if in_ccos
         else MessageFormat((aof.PREFIX.encode(),), MAX_BYTES, MAX_BYTES),
@@ -264,7 +264,7 @@ def _warn_task(directory: DataDirectory, assignment: "Assignment", detail: str) 
 
 # --- output of programs as trace events -------------------------------------------------------
 
-_VIA = "runner"
+_VIA = "agent-output"
 
 
 def record_output_lines(

@@ -79,7 +79,7 @@ def notify_targets(settings: Settings, data: Path) -> list[Target[Notice]]:
 
 def agent_queues(name: str, agent: AgentSettings) -> tuple[str, ...]:
     """Queues of an agent of the settings; "" stands for tasks of anyone."""
-    return ("",) * agent.takes_any + (name, *agent.capabilities)
+    return ("",) * agent.takes_unassigned + (name, *agent.capabilities)
 
 
 def open_spawner(settings: Settings, hub: Hub, router: Router) -> Spawner:
@@ -198,7 +198,7 @@ class FileProjection:
                 ),
             ),
             polled=(
-                FileService("files", projector.scan, warn, monotonic),
+                FileService("file-watch", projector.scan, warn, monotonic),
                 FileService("artifacts", lambda: sweep(now()), warn),
             ),
             commit_driven=(
@@ -209,7 +209,11 @@ class FileProjection:
                     find_leftovers=projector.failure_summary,
                 ),
             ),
-            cleanup=(FileService("copies", self._artifact_copies().remove_old, warn, monotonic),),
+            cleanup=(
+                FileService(
+                    "artifact-cleanup", self._artifact_copies().remove_old, warn, monotonic
+                ),
+            ),
         )
 
     def _artifact_copies(self) -> ArtifactCleanup:
@@ -262,15 +266,15 @@ def service_groups(
             ),
         ),
         # A remote queue may be slow.
-        ServiceGroup("handing-on", (WorkqSync(hub, ports.workq),), interval_seconds=5.0),
+        ServiceGroup("workq-sync", (WorkqSync(hub, ports.workq),), interval_seconds=5.0),
         ServiceGroup("inbox", files.inbox, interval_seconds=0.5, is_latency_sensitive=True),
         # A round checks the file of every task: even of very many it takes a hundredth of a core.
         ServiceGroup(
-            "files", files.polled, files.commit_driven, interval_seconds=2.0, idle_factor=100
+            "file-watch", files.polled, files.commit_driven, interval_seconds=2.0, idle_factor=100
         ),
         # Once a day it reads all handoffs.
-        ServiceGroup("copies", files.cleanup, interval_seconds=60.0),
+        ServiceGroup("artifact-cleanup", files.cleanup, interval_seconds=60.0),
         ServiceGroup("checkpoint", commit_driven=(ports.checkpointer,)),
-        ServiceGroup("notify", commit_driven=(ports.notifier,)),
-        ServiceGroup("search", (SearchIndexer(hub),), interval_seconds=2.0),
+        ServiceGroup("notifier", commit_driven=(ports.notifier,)),
+        ServiceGroup("search-index", (SearchIndexer(hub),), interval_seconds=2.0),
     )

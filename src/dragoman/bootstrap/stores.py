@@ -207,7 +207,7 @@ def _settings_of_hub(data: Path, store: str, running: HubAddress) -> tuple[str, 
             f"a hub runs at {running.url} on another store: leave out --store, or stop it"
         )
     settings = load_settings(
-        data, works.variables, Path(works.settings) if works.settings else None
+        data, works.environment, Path(works.settings) if works.settings else None
     )
     return works.store or store, settings
 

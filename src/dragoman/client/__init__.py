@@ -11,7 +11,7 @@ async with connect() as hub:
 
 from dragoman.client.errors import BadAnswer, HubUnreachable, LeaseLost
 from dragoman.client.hub import Hub, Works, connect
-from dragoman.client.models import Event, NotSent, Problem, Sent, Task
+from dragoman.client.models import AcceptedMessage, Event, Problem, RejectedMessage, Task
 from dragoman.client.requests import Message
 from dragoman.client.signing import Signer
 from dragoman.client.sync import SyncHub, SyncWork, connect_sync
@@ -21,6 +21,7 @@ from dragoman.engine.ports import Gap
 from dragoman.engine.schemas.tasks import TaskSummary
 
 __all__ = [
+    "AcceptedMessage",
     "BadAnswer",
     "DragomanError",
     "Event",
@@ -29,10 +30,9 @@ __all__ = [
     "HubUnreachable",
     "LeaseLost",
     "Message",
-    "NotSent",
     "Problem",
     "Refused",
-    "Sent",
+    "RejectedMessage",
     "SettingsError",
     "Signer",
     "SyncHub",

@@ -12,7 +12,15 @@ from msgspec import Struct
 from dragoman.client import requests
 from dragoman.client.address import find_address
 from dragoman.client.event_stream import OnGap, follow_events, log_gap
-from dragoman.client.models import Claim, Event, NotSent, Problem, Sent, Task, TaskPage
+from dragoman.client.models import (
+    AcceptedMessage,
+    Claim,
+    Event,
+    Problem,
+    RejectedMessage,
+    Task,
+    TaskPage,
+)
 from dragoman.client.requests import EventFilter, Message, TaskFields
 from dragoman.client.signing import Signer, find_signer
 from dragoman.client.transport import ApiClient, Transport, parse_batch
@@ -162,15 +170,15 @@ class Hub:
             requests.move_task(name, to, reason, self._api.ensure_key(key))
         )
 
-    async def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
+    async def send(self, message: Message, *, dialect: str = "", key: str = "") -> AcceptedMessage:
         """Send a message of any dialect; without its name the hub recognises the dialect."""
         return await self._api.send(message, dialect=dialect, key=key)
 
     async def send_all(
         self, messages: Iterable[Message], *, dialect: str = "", key: str = ""
-    ) -> list[Sent | NotSent]:
+    ) -> list[AcceptedMessage | RejectedMessage]:
         """Send many messages; return the outcome of each, in order. Signed ones go one by one."""
-        answers: list[Sent | NotSent] = []
+        answers: list[AcceptedMessage | RejectedMessage] = []
         if self._api.signer is not None:
             first = self._api.ensure_key(key)
             for number, message in enumerate(messages):
@@ -180,11 +188,13 @@ class Hub:
             answers += parse_batch(await self._api.request(batch))
         return answers
 
-    async def _send_one(self, message: Message, dialect: str, key: str) -> Sent | NotSent:
+    async def _send_one(
+        self, message: Message, dialect: str, key: str
+    ) -> AcceptedMessage | RejectedMessage:
         try:
             return await self._api.send(message, dialect=dialect, key=key)
         except Refused as refused:
-            return NotSent(Problem(refused.code, refused.detail))
+            return RejectedMessage(Problem(refused.code, refused.detail))
 
     async def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
         """Call any operation of any dialect by its name; the reply is in the dialect's own form."""

@@ -34,7 +34,7 @@ class Event(Struct, frozen=True, rename="camel"):
         return name if kind == "task" else ""
 
 
-class TaskNow(Struct, frozen=True):
+class TaskStatusAfter(Struct, frozen=True):
     """A task that a message was about, and its status after the message; of a repeat, after the
     first one."""
 
@@ -42,7 +42,7 @@ class TaskNow(Struct, frozen=True):
     status: Status | None
 
 
-class Sent(Struct, frozen=True):
+class AcceptedMessage(Struct, frozen=True):
     """The outcome of a message that the hub accepted."""
 
     dialect: str
@@ -50,7 +50,7 @@ class Sent(Struct, frozen=True):
     agent: str
     reply: Any
     """In the dialect's own form."""
-    tasks: tuple[TaskNow, ...]
+    tasks: tuple[TaskStatusAfter, ...]
     warnings: tuple[str, ...]
     repeated: bool
     """Sent before: nothing was added."""
@@ -66,7 +66,7 @@ class Problem(Struct, frozen=True):
     """Path in the message, if it is about one field."""
 
 
-class NotSent(Struct, frozen=True):
+class RejectedMessage(Struct, frozen=True):
     """The outcome of a message of a batch that was refused."""
 
     problem: Problem

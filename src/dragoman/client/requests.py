@@ -11,7 +11,7 @@ from typing import Any, Final, TypedDict
 import msgspec
 from msgspec import Struct
 
-from dragoman.client.models import Claim, EventPage, Sent, Task, TaskPage
+from dragoman.client.models import AcceptedMessage, Claim, EventPage, Task, TaskPage
 from dragoman.core import not_found
 from dragoman.core.base import Outcome, Priority, Status
 from dragoman.core.errors import Refused
@@ -230,12 +230,12 @@ def hand_off(child: Task, subtask: Subtask, key: str) -> Request:
 def send_message(message: Message, dialect: str, key: str) -> Request:
     """Send one message of any dialect."""
     query: dict[str, str | int] = {"dialect": dialect} if dialect else {}
-    return Request("POST", "/v1/messages", Sent, query, _to_bytes(message), JSON, key)
+    return Request("POST", "/v1/messages", AcceptedMessage, query, _to_bytes(message), JSON, key)
 
 
 def send_signed(key: str) -> Request:
     """Send a signed message; it is added when it is sent, as a signature is valid once."""
-    return Request("POST", "/v1/signed", Sent, key=key)
+    return Request("POST", "/v1/signed", AcceptedMessage, key=key)
 
 
 def send_batches(messages: Iterable[Message], dialect: str, key: str) -> Iterable[Request]:

@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeVar, Unpack
 
 from dragoman.client.event_stream import OnGap, log_gap
 from dragoman.client.hub import DEFAULT_PATIENCE_S, Hub
-from dragoman.client.models import Event, NotSent, Sent, Task
+from dragoman.client.models import AcceptedMessage, Event, RejectedMessage, Task
 from dragoman.client.requests import Message, SubtaskFields, TaskFields
 from dragoman.client.signing import Signer
 from dragoman.client.work import DEFAULT_HEARTBEAT_MS, Work
@@ -182,7 +182,7 @@ class SyncWork:
         """Ask another agent to do a part of this task: a new task that only it can claim."""
         return self._loop.run(self._work.hand_off(to, title, due_by=due_by, key=key, **fields))
 
-    def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
+    def send(self, message: Message, *, dialect: str = "", key: str = "") -> AcceptedMessage:
         """Send a message of any dialect, as the agent that has this task."""
         return self._loop.run(self._work.send(message, dialect=dialect, key=key))
 
@@ -283,13 +283,13 @@ class SyncHub:
         """Move a task to another status, with the right to do so."""
         return self._loop.run(self._hub.move(name, to, reason, key=key))
 
-    def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
+    def send(self, message: Message, *, dialect: str = "", key: str = "") -> AcceptedMessage:
         """Send a message of any dialect; without its name the hub recognises the dialect."""
         return self._loop.run(self._hub.send(message, dialect=dialect, key=key))
 
     def send_all(
         self, messages: Iterable[Message], *, dialect: str = "", key: str = ""
-    ) -> list[Sent | NotSent]:
+    ) -> list[AcceptedMessage | RejectedMessage]:
         """Send many messages; return the outcome of each, in order."""
         return self._loop.run(self._hub.send_all(messages, dialect=dialect, key=key))
 

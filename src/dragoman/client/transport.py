@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from dragoman.client import requests
 from dragoman.client.address import Address
 from dragoman.client.errors import BadAnswer, HubUnreachable, LeaseLost
-from dragoman.client.models import NotSent, Problem, Sent
+from dragoman.client.models import AcceptedMessage, Problem, RejectedMessage
 from dragoman.client.requests import Message, Request
 from dragoman.client.signing import Signer
 from dragoman.core.backoff import Backoff, backoff_delay
@@ -102,7 +102,7 @@ def refusal_error(problem: Problem) -> Refused:
     return Refused(Refusal(problem.code, problem.detail))
 
 
-def parse_batch(lines: bytes) -> list[Sent | NotSent]:
+def parse_batch(lines: bytes) -> list[AcceptedMessage | RejectedMessage]:
     """Parse the response to a batch, one result for each of its lines."""
     try:
         return [_parse_batch_line(line) for line in lines.splitlines()]
@@ -150,9 +150,9 @@ def _parse_retry_after(retry_after: str) -> float:
     return float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0
 
 
-def _parse_batch_line(line: bytes) -> Sent | NotSent:
+def _parse_batch_line(line: bytes) -> AcceptedMessage | RejectedMessage:
     is_taken = msgspec.json.decode(line, type=_BatchLine).ok
-    return msgspec.json.decode(line, type=Sent if is_taken else NotSent)
+    return msgspec.json.decode(line, type=AcceptedMessage if is_taken else RejectedMessage)
 
 
 # --- connection -------------------------------------------------------------------------------
@@ -434,7 +434,7 @@ class ApiClient:
         """Send a request and return its answer."""
         return await self.transport.send(request, token=self._token, fail_fast=fail_fast)
 
-    async def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
+    async def send(self, message: Message, *, dialect: str = "", key: str = "") -> AcceptedMessage:
         """Send one message, signed if there is a key to sign it with."""
         signer = self.signer
         if signer is None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from dragoman.client import requests
 from dragoman.client.errors import LeaseLost
-from dragoman.client.models import Claim, Sent, Task
+from dragoman.client.models import AcceptedMessage, Claim, Task
 from dragoman.client.requests import AttemptResult, Message, Request, Subtask, SubtaskFields
 from dragoman.client.transport import ApiClient, Transport
 from dragoman.core.base import Outcome
@@ -234,7 +234,7 @@ class Work:
         await self._request(requests.hand_off(child, subtask, f"{key}:request"))
         return await self._request(requests.show_task(child.id))
 
-    async def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
+    async def send(self, message: Message, *, dialect: str = "", key: str = "") -> AcceptedMessage:
         """Send a message of any dialect, as the agent that has this task."""
         self.check()
         return await self._api.send(message, dialect=dialect, key=key)

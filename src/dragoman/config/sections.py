@@ -66,9 +66,9 @@ class HandoffSettings(Struct, frozen=True):
     """Name that is notified where no agent is registered in the role of coordinators."""
     artifact_roots: tuple[str, ...] = ()
     """Folders where artifacts may lie, besides teamspaces/ID/artifacts in the data directory."""
-    artifact_bytes: int = 1_073_741_824
+    max_artifact_bytes: int = 1_073_741_824
     """The largest artifact that is accepted, in bytes."""
-    artifacts_bytes: int = 4_294_967_296
+    max_package_bytes: int = 4_294_967_296
     """The largest total size of all artifacts of one package, in bytes."""
     classifications: tuple[Literal["internal", "restricted"], ...] = ("internal", "restricted")
     """Classifications that a package may have here."""
@@ -105,11 +105,11 @@ class TeamspaceSettings(Struct, frozen=True):
 class CcosSettings(Struct, frozen=True):
     """[ccos]"""
 
-    tries: int = 3
+    max_agents: int = 3
     """Number of agents that are tried for an intent before it is given up."""
     request_ms: int = 3_600_000
     """Time limit of a request that sets none itself."""
-    payload_bytes: int = 65_536
+    max_output_bytes: int = 65_536
     """Larger outputs are kept as a digest only; 0: all of them are."""
     policy: Policy = Policy()
 
@@ -121,7 +121,7 @@ class SaopSettings(Struct, frozen=True):
     """Create a task from the first turn about an unknown task."""
     ttl_ms: int = 1_200_000
     """Lease of a task that was claimed by a turn, without heartbeats."""
-    turn_bytes: int = 16_777_216
+    max_turn_bytes: int = 16_777_216
     """The longest turn, in bytes."""
 
 
@@ -244,11 +244,11 @@ class HttpSettings(Struct, frozen=True):
 class HubSettings(Struct, frozen=True):
     """[hub]"""
 
-    grace_ms: int = 30_000
+    drain_ms: int = 30_000
     """Time that agents may go on with their work when the hub is stopped."""
     on_stop: Literal["release", "keep"] = "release"
     """Unfinished work at a stop: released to its queue, or kept for its agent."""
-    keep_ms: int = 3_600_000
+    kept_lease_ms: int = 3_600_000
     """Time that kept work waits for the next start; after that its lease expires."""
 
 
@@ -260,9 +260,9 @@ class DispatchSettings(Struct, frozen=True):
     poll_ms: Annotated[int, Meta(ge=10)] = 1_000
     """Interval of polling for work that causes no hint: the end of a backoff, or entries of another
     hub."""
-    stop_ms: int = 10_000
+    stop_grace_ms: int = 10_000
     """Time that a program may clean up when it is stopped, before it is killed."""
-    leave_ms: Annotated[int, Meta(ge=0)] = 60_000
+    exit_grace_ms: Annotated[int, Meta(ge=0)] = 60_000
     """Time that a program may go on after its report has taken effect, before it is stopped."""
 
 
@@ -283,7 +283,7 @@ class AgentSettings(Struct, frozen=True):
     """Number of tasks that the agent may work on at the same time."""
     capabilities: tuple[str, ...] = ()
     """Names that tasks can be assigned to besides the agent's own."""
-    takes_any: bool = True
+    takes_unassigned: bool = True
     """Take tasks that are assigned to nobody, too."""
     prompt: Literal["stdin", "file"] = "stdin"
     """A program reads its prompt on standard input, or only in the file."""
@@ -298,7 +298,7 @@ class AgentSettings(Struct, frozen=True):
     """Time limit of an attempt, after which it has failed; 0: none."""
     output_bytes: int = 10_000_000
     """Largest log of an attempt's output."""
-    trace_lines: int = 2_000
+    max_trace_lines: int = 2_000
     """Number of output lines that are also events of the task's trace (SANDBOX_PULSE), as they
     come."""
     attempts_per_day: int = 0

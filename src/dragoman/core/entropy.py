@@ -41,15 +41,15 @@ class Thresholds(Struct, frozen=True):
 
     window: int = 8
     """Number of the last turns that are inspected."""
-    least: int = 4
+    min_turns: int = 4
     """Turns needed before confidence is judged."""
-    fall: float = 0.05
+    max_fall: float = 0.05
     """Average fall of confidence per turn that is reported."""
-    settle: float = 0.01
+    settled_fall: float = 0.01
     """Average fall of confidence per turn below which it is steady again."""
-    repeats: int = 3
+    max_repeats: int = 3
     """Occurrences of the same error that are reported; with two fewer it is over."""
-    cycles: int = 2
+    max_cycles: int = 2
     """Rounds of a loop that are reported."""
 
 
@@ -96,18 +96,18 @@ def _detect_falling_confidence(
     turns: Sequence[ObservedTurn], thresholds: Thresholds, *, is_raised: bool
 ) -> Iterator[Finding | SettledSign]:
     stated = {turn.index: turn.confidence for turn in turns if turn.confidence is not None}
-    if len(stated) < max(2, thresholds.least):
+    if len(stated) < max(2, thresholds.min_turns):
         return
     fall = round(-fit_slope([*stated.values()]), 4)
-    if not is_raised and fall >= thresholds.fall:
+    if not is_raised and fall >= thresholds.max_fall:
         indexes = tuple(stated)
         first, last = indexes[0], indexes[-1]
         detail = (
             f"confidence fell from {stated[first]:g} in turn {first} to {stated[last]:g} in turn "
             f"{last}: by {fall:g} a turn"
         )
-        yield Finding("falling_confidence", detail, indexes, fall, thresholds.fall)
-    elif is_raised and fall < thresholds.settle:
+        yield Finding("falling_confidence", detail, indexes, fall, thresholds.max_fall)
+    elif is_raised and fall < thresholds.settled_fall:
         yield SettledSign("falling_confidence", fall)
 
 
@@ -117,11 +117,11 @@ def _detect_repeated_error(
     errors = [(turn, extract_error(turn.observation)) for turn in turns]
     counted = Counter(error for _, error in errors if error)
     error, count = max(counted.items(), key=lambda one: one[1], default=("", 0))
-    if not is_raised and count >= thresholds.repeats:
+    if not is_raised and count >= thresholds.max_repeats:
         indexes = tuple(turn.index for turn, other in errors if other == error)
         detail = f"the same error {count} times in {len(turns)} turns: {error[:200]}"
-        yield Finding("repeated_error", detail, indexes, count, thresholds.repeats)
-    elif is_raised and count < thresholds.repeats - 1:
+        yield Finding("repeated_error", detail, indexes, count, thresholds.max_repeats)
+    elif is_raised and count < thresholds.max_repeats - 1:
         yield SettledSign("repeated_error", count)
 
 
@@ -133,13 +133,13 @@ def _detect_loop(
         for turn in turns
     ]
     period, cycles = find_final_loop(digests)
-    if not is_raised and cycles >= thresholds.cycles:
+    if not is_raised and cycles >= thresholds.max_cycles:
         round_ = turns[-period * cycles :]
         steps = " → ".join(turn.action[:60] or "nothing" for turn in round_[:period])
         detail = f"the last {period} turns were repeated {cycles} times: {steps}"
         indexes = tuple(turn.index for turn in round_)
-        yield Finding("loop", detail, indexes, cycles, thresholds.cycles)
-    elif is_raised and cycles < thresholds.cycles:
+        yield Finding("loop", detail, indexes, cycles, thresholds.max_cycles)
+    elif is_raised and cycles < thresholds.max_cycles:
         yield SettledSign("loop", cycles)
 
 

@@ -23,7 +23,7 @@ class ForwardedCommands(Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """The key is made of the content and is valid within the task's present attempt."""
     sent_at: int | None = None
     """When such a message was sent, as its sender states it."""
-    heard: MessageReceived | None = None
+    receipt_event: MessageReceived | None = None
     """The receipt that is recorded for a message that changes nothing."""
     effect: Annotated[tuple[AnyCommand, ...], Meta(max_length=1_000)] = ()
     """Commands to run afterwards, all or none: if they are refused, the others stand."""
@@ -52,5 +52,5 @@ class ForwardedOperation(Struct, frozen=True):
 class ForwardedReply(Struct, frozen=True, omit_defaults=True):
     """The reply to a forwarded operation: one of the two."""
 
-    taken: Accepted | None = None
-    turned: Rejected | None = None
+    accepted: Accepted | None = None
+    rejected: Rejected | None = None

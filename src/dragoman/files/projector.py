@@ -220,7 +220,7 @@ class CursorRecord(Struct, frozen=True, omit_defaults=True):
 
     ledger: str = ""
     position: int = 0
-    behind: dict[str, str] = {}
+    failed: dict[str, str] = {}
     """Streams before the position whose files could not be written and are retried -> problem."""
 
 
@@ -431,7 +431,7 @@ class Projector:
     def lag(self) -> tuple[int, Sequence[str]]:
         """Number of entries not projected yet, and streams whose files could not be written."""
         cursor = self._cursor.load() or CursorRecord()
-        return max(0, self._store.head() - cursor.position), tuple(cursor.behind)
+        return max(0, self._store.head() - cursor.position), tuple(cursor.failed)
 
     def has_cursor(self) -> bool:
         """True when the files were ever written completely: a restore may have been stopped."""
@@ -495,7 +495,7 @@ class Projector:
             return self._rebuild(lambda _: None)
         # Up to the present head only, or other writers would keep this going for ever.
         done, head = 0, self._store.head()
-        self._isolator.failed = {**cursor.behind, **self._isolator.failed}
+        self._isolator.failed = {**cursor.failed, **self._isolator.failed}
         for page in self._read_pages(head, cursor.position):
             self._project_page(page)
             self._cursor.save(page[-1].position, self._isolator.failed)
@@ -510,7 +510,7 @@ class Projector:
 
     def _save_failed(self) -> None:
         cursor = self._cursor.load()
-        if cursor is not None and cursor.behind != self._isolator.failed:
+        if cursor is not None and cursor.failed != self._isolator.failed:
             self._cursor.save(cursor.position, self._isolator.failed)
 
     def _backfill_logs(self) -> None:

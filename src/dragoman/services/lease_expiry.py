@@ -20,7 +20,7 @@ _PAGE = 100
 class LeaseExpiry:
     """Ends every expired lease."""
 
-    name = "recovery"
+    name = "lease-expiry"
 
     def __init__(
         self,

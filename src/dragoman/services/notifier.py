@@ -103,9 +103,9 @@ class Outbox(Protocol):
 class Progress(Struct, frozen=True, omit_defaults=True):
     """Cursor of a target, and its failures at the next notice."""
 
-    after: int
-    tries: int = 0
-    next_try: int = 0
+    position: int
+    failed_tries: int = 0
+    retry_at: int = 0
     problem: str = ""
 
 
@@ -121,7 +121,7 @@ class FailedNotice(Struct, frozen=True):
 
     target: str
     id: str
-    at: str
+    failed_at: str
     tries: int
     problem: str
     notice: msgspec.Raw
@@ -139,11 +139,11 @@ class DeliveryStatus(Struct, frozen=True):
     def problem(self) -> str:
         """Current problem; empty: none."""
         progress = self.progress
-        if not progress.tries:
+        if not progress.failed_tries:
             return ""
         return (
-            f"{self.target}: {progress.problem} (tried {progress.tries} of {MAX_TRIES} times, "
-            f"again after {to_rfc3339(progress.next_try)})"
+            f"{self.target}: {progress.problem} (tried {progress.failed_tries} of {MAX_TRIES} "
+            f"times, again after {to_rfc3339(progress.retry_at)})"
         )
 
     @property
@@ -161,7 +161,7 @@ class DeliveryStatus(Struct, frozen=True):
 class Notifier(Generic[N]):
     """Delivers notices of new entries to all targets."""
 
-    name = "notify"
+    name = "notifier"
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class Notifier(Generic[N]):
         """Each failing target, in words that stay the same between tries."""
         for target in self._targets:
             progress = saved.targets[target.name]
-            if progress.tries:
+            if progress.failed_tries:
                 yield f"{target.name} cannot be notified, retrying: {progress.problem}"
 
     def delivery_statuses(self) -> list[DeliveryStatus]:
@@ -251,7 +251,7 @@ class Notifier(Generic[N]):
         for target in self._targets:
             known = state.targets.get(target.name)
             # Beyond the end: the ledger was restored from a backup.
-            if known is None or known.after > head:
+            if known is None or known.position > head:
                 self._save_progress(state, target, Progress(head))
         return state
 
@@ -266,15 +266,15 @@ class Notifier(Generic[N]):
         progress = state.targets[target.name]
         if not _is_due(progress, now):
             return 0
-        delivered, read_up_to = 0, progress.after
-        for entry in all_entries(self._store, progress.after):
+        delivered, read_up_to = 0, progress.position
+        for entry in all_entries(self._store, progress.position):
             notice = self._make_notice(entry)
             if notice is not None:
                 if delivered and self._monotonic() - started > RUN_SECONDS:
                     break
                 problem = target.deliver(notice, now)
                 if problem:
-                    progress = replace(progress, after=read_up_to, problem=problem)
+                    progress = replace(progress, position=read_up_to, problem=problem)
                     # One that hangs has taken as long as the first delay: it is delayed all the
                     # same.
                     retried = self._record_failure(
@@ -286,7 +286,7 @@ class Notifier(Generic[N]):
                 progress = Progress(entry.position)
                 self._save_progress(state, target, progress)
             read_up_to = entry.position
-        if read_up_to > progress.after:
+        if read_up_to > progress.position:
             self._save_progress(state, target, Progress(read_up_to))
         return delivered
 
@@ -294,10 +294,10 @@ class Notifier(Generic[N]):
         self, target: Target[N], notice: N, progress: Progress, entry: Entry, now: int
     ) -> Progress:
         """Progress after a failure: the same notice later, or the next one."""
-        tries = progress.tries + 1
+        tries = progress.failed_tries + 1
         if tries < MAX_TRIES:
             return replace(
-                progress, tries=tries, next_try=now + backoff_delay(tries, RETRY_BACKOFF)
+                progress, failed_tries=tries, retry_at=now + backoff_delay(tries, RETRY_BACKOFF)
             )
         body, at = msgspec.Raw(notice.body), to_rfc3339(now)
         failed = FailedNotice(target.name, notice.id, at, tries, progress.problem, body)
@@ -319,4 +319,4 @@ def _target_name(line: bytes) -> str:
 
 def _is_due(progress: Progress, now: int) -> bool:
     # A delay that is longer than the maximum was set by a clock that has been set back since.
-    return not now < progress.next_try <= now + RETRY_BACKOFF.cap_ms
+    return not now < progress.retry_at <= now + RETRY_BACKOFF.cap_ms

@@ -8,7 +8,7 @@ _BATCH = 1_000
 class RetryPromotion:
     """Moves due tasks into their queues, a bounded number in each transaction."""
 
-    name = "promotion"
+    name = "retry-promotion"
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub

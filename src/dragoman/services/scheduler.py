@@ -90,7 +90,7 @@ class GroupWorker:
 
     def start(self) -> None:
         """Start the thread."""
-        name = f"duty-{self._group.name}"
+        name = f"service-{self._group.name}"
         self._thread = threading.Thread(target=self._run_loop, name=name, daemon=True)
         self._thread.start()
 

@@ -10,7 +10,7 @@ _BATCH = 5_000
 class SearchIndexer:
     """Extends the search index towards the end of the ledger."""
 
-    name = "search"
+    name = "search-index"
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub

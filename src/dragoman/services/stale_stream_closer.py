@@ -35,7 +35,7 @@ class StaleCarryOver(Protocol):
 class StaleStreamCloser:
     """Records the carry-over of stale streams."""
 
-    name = "thoughts"
+    name = "stale-streams"
 
     def __init__(
         self,

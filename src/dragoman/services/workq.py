@@ -59,7 +59,7 @@ _BATCH = 100
 class WorkqSync:
     """Transfers the items of handoffs whose transfer was interrupted."""
 
-    name = "handing-on"
+    name = "workq-sync"
 
     def __init__(self, hub: Hub, workq: WorkQueue) -> None:
         self._hub = hub

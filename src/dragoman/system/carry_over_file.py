@@ -46,8 +46,8 @@ _LENGTH_BYTES: Final = 4
 class _CarryOver(Struct, array_like=True):
     """A carry-over under its key. (Texts are bytes: they may end in half of a character.)"""
 
-    state: Literal["held", "ending", "ended"]
-    """`held`: waiting for the next chunk; `ending`: set aside, to be flushed; `ended`: flushed."""
+    state: Literal["waiting", "flushing", "flushed"]
+    """`waiting`: for the next chunk; `flushing`: set aside, to be flushed; `flushed`."""
     key: bytes
     touched_at: float
     """Time of the last chunk that used it."""
@@ -96,7 +96,7 @@ class CarryOverFile:
         now = self._now()
         carry_overs = [
             _CarryOver(
-                "held",
+                "waiting",
                 _to_bytes(one.key),
                 now,
                 _to_bytes(one.after),
@@ -144,7 +144,7 @@ class CarryOverFile:
         with self._lock:
             with suppress(OSError), self._locked():
                 self._reload()
-                self._append([_CarryOver("ended", _to_bytes(key), self._now())], synced=False)
+                self._append([_CarryOver("flushed", _to_bytes(key), self._now())], synced=False)
             self._compact()
 
     def _set_aside(self, name: bytes, is_recorded: IsRecorded) -> _CarryOver | None:
@@ -161,7 +161,7 @@ class CarryOverFile:
                 # any more.
                 self._confirm(carry_over, held)
                 if held:
-                    self._append([_CarryOver("ending", name, carry_over.touched_at, held)])
+                    self._append([_CarryOver("flushing", name, carry_over.touched_at, held)])
             return self._ending.get(name)
 
     def _is_stale(self, carry_over: _CarryOver | None) -> TypeGuard[_CarryOver]:
@@ -225,9 +225,9 @@ class CarryOverFile:
         return (_NONCE_BYTES + len(sealed)).to_bytes(_LENGTH_BYTES) + nonce + sealed
 
     def _apply(self, carry_over: _CarryOver) -> None:
-        if carry_over.state == "held":
+        if carry_over.state == "waiting":
             self._held[carry_over.key] = carry_over
-        elif carry_over.state == "ending":
+        elif carry_over.state == "flushing":
             self._held.pop(carry_over.key, None)
             self._ending[carry_over.key] = carry_over
         else:

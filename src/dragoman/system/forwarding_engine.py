@@ -78,7 +78,7 @@ class RemoteEngine(Engine):
             request.receipt_event,
             request.effect,
         )
-        response = self._forward_to_hub("/v1/do", msgspec.json.encode(command))
+        response = self._forward_to_hub("/v1/internal/commands", msgspec.json.encode(command))
         return super().handle_now(request) if response is None else self._parse_outcome(*response)
 
     def forward(self, message: ForwardedOperation) -> Reply | None:
@@ -87,7 +87,7 @@ class RemoteEngine(Engine):
         actor = {name: value for name, value in asdict(message.actor).items() if value}
         query = urlencode({"operation": message.operation, **actor})
         response = self._forward_to_hub(
-            f"/v1/say?{query}", message.words, key=message.key or new_id()
+            f"/v1/internal/operations?{query}", message.words, key=message.key or new_id()
         )
         if response is None:
             return None
@@ -95,9 +95,9 @@ class RemoteEngine(Engine):
         if status != http.client.OK:
             raise Refused(_parse_refusal(url, status, answer))
         reply = msgspec.json.decode(answer, type=ForwardedReply)
-        if reply.taken is not None:
-            self._report_leases(reply.taken.receipts)
-        return reply.taken or reply.turned
+        if reply.accepted is not None:
+            self._report_leases(reply.accepted.receipts)
+        return reply.accepted or reply.rejected
 
     def _forward_to_hub(
         self, path: str, body: bytes, key: str = ""

@@ -46,11 +46,11 @@ class HubConfig(Struct, frozen=True, omit_defaults=True):
     """Id of its ledger."""
     settings: str = ""
     """Its settings file; empty for that of the data directory."""
-    variables: dict[str, str] = {}
+    environment: dict[str, str] = {}
     """Its settings from the environment."""
 
     def __repr__(self) -> str:
-        return f"Works({self.ledger})"  # a URL and a variable may hold secrets
+        return f"HubConfig({self.ledger})"  # a URL and a variable may hold secrets
 
 
 class LockHolder(Struct, frozen=True, omit_defaults=True):
@@ -59,10 +59,10 @@ class LockHolder(Struct, frozen=True, omit_defaults=True):
     pid: int = 0
     host: str = ""
     since: str = ""
-    who: str = ""
+    program: str = ""
     url: str = ""
     """URL of its API; empty when it has none, or none yet."""
-    works: HubConfig = HubConfig()
+    config: HubConfig = HubConfig()
 
 
 class HubRunning(DragomanError):
@@ -79,7 +79,7 @@ class HubLock:
         self._holder = mine
 
     @classmethod
-    def acquire(cls, data: Path, who: str, *, clock: Clock | None = None) -> Self:
+    def acquire(cls, data: Path, program: str, *, clock: Clock | None = None) -> Self:
         """Acquire the lock without waiting, or raise HubRunning."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
         descriptor = open_regular(data / _LOCK_FILE, flags, 0o600)
@@ -88,7 +88,9 @@ class HubLock:
             if not _try_lock_exclusive(descriptor):
                 raise _hub_running_error(data, _read_holder(descriptor))
             since = to_rfc3339((clock or SystemClock()).now())
-            own = LockHolder(pid=os.getpid(), host=socket.gethostname(), since=since, who=who)
+            own = LockHolder(
+                pid=os.getpid(), host=socket.gethostname(), since=since, program=program
+            )
             _write_holder(descriptor, own)
         except BaseException:
             os.close(descriptor)
@@ -97,7 +99,7 @@ class HubLock:
 
     def announce_config(self, config: HubConfig) -> None:
         """Write the hub's configuration into the lock file."""
-        self._write(replace(self._holder, works=config))
+        self._write(replace(self._holder, config=config))
 
     def announce_url(self, url: str) -> None:
         """Write the hub's URL into the lock file: from now on commands go through it."""
@@ -173,7 +175,7 @@ def _read_holder(descriptor: int) -> LockHolder:
 
 def _hub_running_error(data: Path, holder: LockHolder) -> HubRunning:
     description = (
-        f"{holder.who} (process {holder.pid} on {holder.host}, since {holder.since})"
+        f"{holder.program} (process {holder.pid} on {holder.host}, since {holder.since})"
         if holder.pid
         else "a process that has not written its name yet"
     )
@@ -215,4 +217,4 @@ def find_hub(data: Path) -> HubAddress | None:
             "called with "
             "the token in it. Put it back, or start the hub again, which makes a new one."
         ) from None
-    return HubAddress(lock_holder.url, token, lock_holder.works)
+    return HubAddress(lock_holder.url, token, lock_holder.config)

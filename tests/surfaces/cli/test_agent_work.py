@@ -67,8 +67,8 @@ def test_missing_hub_is_reported_with_the_command_that_starts_one(
     assert listed.out.splitlines()[-1] == f"no hub runs here that starts agents: {start}"
     shown = console("agent", "show", "ada").out.splitlines()
     assert shown[-1] == f"no hub runs here that starts it: {start}"
-    assert [one["started"] for one in console.ask("agent", "list")["agents"]] == [None, None]
-    assert console.ask("agent", "show", "ada")["started"] is None
+    assert [one["activity"] for one in console.ask("agent", "list")["agents"]] == [None, None]
+    assert console.ask("agent", "show", "ada")["activity"] is None
 
 
 def test_agent_without_runner_shows_no_hub_hint(console: Console) -> None:
@@ -91,7 +91,7 @@ def test_unreachable_hub_is_a_warning_and_agents_are_still_shown(console: Consol
         )
     assert [line.split()[0] for line in listed.out.splitlines()] == ["NAME", "ada", "ben"]
     assert shown.out.startswith("ada is agent, known since ")
-    assert program.json["started"] is None
+    assert program.json["activity"] is None
 
 
 def test_address_left_by_a_dead_hub_is_not_called(console: Console) -> None:

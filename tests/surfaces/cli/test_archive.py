@@ -92,9 +92,9 @@ def test_watch_files_applies_inbox_messages_and_moved_files(populated: Console) 
     )
 
     assert result.code == 0
-    done = [line["duties"] for line in result.objects]
+    done = [line["services"] for line in result.objects]
     assert sum(counts.get("inbox", 0) for counts in done) == 1
-    assert sum(counts.get("files", 0) for counts in done) == 1
+    assert sum(counts.get("file-watch", 0) for counts in done) == 1
     assert (inbox / "processed/1.json").exists()
     assert "Progress: Half of it" in (populated.data / f"tasks/in-progress/{PARENT}.md").read_text()
     assert populated.ask("task", "show", CHILD)["status"] == "backlog"
@@ -161,7 +161,7 @@ def test_export_and_import_carry_the_whole_directory(
     written = populated.ask("export", str(archive))
     taken = restored.ask("import", str(archive))
 
-    assert (written["file"], written["leftOut"]) == (str(archive), [])
+    assert (written["file"], written["skippedFiles"]) == (str(archive), [])
     assert (taken["entries"], taken["ledger"]) == (written["entries"], written["ledger"])
     assert snapshot(restored.data) == snapshot(populated.data)
     assert restored("events", "--json").out == populated("events", "--json").out
@@ -201,7 +201,7 @@ def test_archives_carry_undecodable_names_modes_and_empty_folders(
     for name in (b"hollow/deep", b"d\xe9r/\xff"):
         (populated.data / work / os.fsdecode(name)).mkdir(parents=True)
     archive, new = str(tmp_path / "all.tar"), Console(tmp_path / "new")
-    assert populated.ask(commands[0], archive)["leftOut"] == []
+    assert populated.ask(commands[0], archive)["skippedFiles"] == []
     new.ask(commands[1], archive)
     arrived = {
         os.fsencode(path.relative_to(new.data / work)): (

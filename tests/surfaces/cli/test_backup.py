@@ -78,7 +78,7 @@ def test_restored_directory_verifies_and_equals_its_source(
     path = tmp_path / "hub.tar"
 
     reply = populated.ask("backup", str(path))
-    assert (reply["file"], reply["entries"], reply["leftOut"]) == (str(path), 4, [])
+    assert (reply["file"], reply["entries"], reply["skippedFiles"]) == (str(path), 4, [])
     assert reply["bytes"] == path.stat().st_size
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert other.ask("restore", str(path))["entries"] == 4

@@ -72,7 +72,7 @@ def test_handoff_goes_from_proposed_to_closed(dragoman: Console) -> None:
     task = dragoman.make("Fix the login", "--ready")
     offered = offer(dragoman, "--priority", "high", task=task)
     assert (offered["ok"], offered["success"], offered["status"]) == (True, True, "proposed")
-    assert "on its way  from ada to bob, handoff h1" in dragoman("task", "show", task).out
+    assert "handoff     from ada to bob, handoff h1" in dragoman("task", "show", task).out
     assert step(dragoman, "accept", "bob", "--notes", "fine") == "accepted"
     assert step(dragoman, "activate", "bob") == "activated"
     taken = dragoman.ask("task", "show", task)

@@ -32,7 +32,7 @@ def test_init_creates_a_private_directory_and_is_idempotent(
         "data": str(dragoman.data),
         "store": store,
         "created": True,
-        "remembered": False,
+        "storeUrlSaved": False,
     }
     assert second == {**first, "created": False}
     assert contents(dragoman.data) == files
@@ -118,7 +118,7 @@ def test_store_option_is_saved_for_the_owner_only(
     made = dragoman.ask("init", "--store", "sqlite:///beside.db")
 
     file = dragoman.data / "dragoman.toml"
-    assert made["remembered"] is True
+    assert made["storeUrlSaved"] is True
     assert made["store"] == f"sqlite:///{tmp_path}/beside.db", "whatever the directory is later"
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.read_text() == f'[store]\nurl = "sqlite:///{tmp_path}/beside.db"\n'
@@ -127,7 +127,7 @@ def test_store_option_is_saved_for_the_owner_only(
     assert (tmp_path / "beside.db").exists()
     assert not (dragoman.data / "dragoman.db").exists()
     again = dragoman.ask("init", "--store", f"sqlite:///{tmp_path}/beside.db")
-    assert (again["remembered"], again["created"]) == (False, False)
+    assert (again["storeUrlSaved"], again["created"]) == (False, False)
     assert dragoman.ask("init")["store"] == made["store"]
 
 
@@ -169,7 +169,7 @@ def test_existing_settings_are_kept(
     file = dragoman.data / "dragoman.toml"
     file.write_text(text)
 
-    assert dragoman.ask("init", "--store", f"sqlite:///{tmp_path}/x.db")["remembered"] is True
+    assert dragoman.ask("init", "--store", f"sqlite:///{tmp_path}/x.db")["storeUrlSaved"] is True
     assert line in file.read_text()
     assert all(kept in file.read_text() for kept in text.splitlines())
 

@@ -326,7 +326,7 @@ def test_exported_chain_is_verified_offline(console: Console, tmp_path: Path) ->
     assert reply["lines"] == 9
     elsewhere = Console(tmp_path / "nothing-here")
     proved = elsewhere.ask("verify", "--chain", str(chain), "--key", str(key))
-    assert (proved["entries"], proved["anchored"], proved["findings"]) == (7, 7, [])
+    assert (proved["entries"], proved["signedEntries"], proved["findings"]) == (7, 7, [])
     result = elsewhere("verify", "--chain", str(chain))
     assert "intent:i-1: 7 entries, each hash fits: all good" in result.out
     assert "the key is the file's own" in result.out

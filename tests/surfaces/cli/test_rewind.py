@@ -207,7 +207,7 @@ def test_uncommitted_changes_stay(scenario: Scenario) -> None:
     (scenario.repository / "file").write_text("half a thought")
     (scenario.repository / "new").write_text("never added")
     before = checkout_state(scenario)
-    assert scenario.rewind(REVIEW_POSITION)["dirty"] is True
+    assert scenario.rewind(REVIEW_POSITION)["uncommittedChanges"] is True
     output = scenario.dragoman("rewind", scenario.task, "--to", "3", "--apply").out
     assert "what is not committed there stays as it is" in output
     assert checkout_state(scenario) == before

@@ -48,7 +48,7 @@ def saop(dragoman: Console) -> None:
         content = {"action": ("edit", "revert")[index % 2], "observation": "Error: no such file"}
         message = turn(index, content=content, metadata={"confidence": 0.9 - index / 10})
         call(dragoman, "saop.turn", message, "developer")
-    assert dragoman.ask("tick", *SOON)["duties"]["entropy"] == 3
+    assert dragoman.ask("tick", *SOON)["services"]["entropy"] == 3
 
 
 def acp(dragoman: Console) -> None:

@@ -41,8 +41,8 @@ def test_claim_returns_task_attempt_fence_and_expiry(ready: Console) -> None:
         "session": "s-1",
         "fence": 1,
         "expiresAt": "2026-02-09T12:05:00.000Z",
-        "beats": 1,
-        "live": True,
+        "heartbeats": 1,
+        "valid": True,
     }
 
 
@@ -156,7 +156,7 @@ def test_expired_holder_loses_every_write(ready: Console) -> None:
         assert refused["code"] == "lease_lost", args
     shown = ready.ask("task", "show", "T-1", "--now", "2026-02-09T12:10:06Z")
     assert (shown["assignee"], shown["attempt"], shown["fence"]) == ("ben", 2, 2)
-    assert shown["lease"]["live"] is True
+    assert shown["lease"]["valid"] is True
 
 
 @proves("CLI-TASK", "TASK-REVIEW")

@@ -15,22 +15,22 @@ from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
 
 SERVICES = (
-    "recovery",
+    "lease-expiry",
     "sla",
     "waves",
     "entropy",
-    "thoughts",
+    "stale-streams",
     "spawner",
-    "promotion",
-    "handing-on",
+    "retry-promotion",
+    "workq-sync",
     "inbox",
-    "files",
+    "file-watch",
     "artifacts",
     "projection",
-    "copies",
+    "artifact-cleanup",
     "checkpoint",
-    "notify",
-    "search",
+    "notifier",
+    "search-index",
 )
 
 LATER = "2026-02-09T12:10:00Z"
@@ -44,10 +44,10 @@ def test_tick_recovers_promotes_and_signs(dragoman: Console) -> None:
     dragoman.ask("task", "claim", "--agent", "ada", "--now", NOON)
 
     early = dragoman.ask("tick", "--now", "2026-02-09T12:04:59Z")
-    assert early["duties"] == dict.fromkeys(SERVICES, 0)
-    assert dragoman.ask("tick", "--now", LATER)["duties"]["recovery"] == 1
+    assert early["services"] == dict.fromkeys(SERVICES, 0)
+    assert dragoman.ask("tick", "--now", LATER)["services"]["lease-expiry"] == 1
     assert dragoman.ask("task", "show", "T-1")["status"] == "ready"
-    assert dragoman.ask("tick", "--now", "2026-02-09T12:10:05Z")["duties"]["promotion"] == 1
+    assert dragoman.ask("tick", "--now", "2026-02-09T12:10:05Z")["services"]["retry-promotion"] == 1
 
 
 def test_second_tick_at_the_same_time_changes_nothing(dragoman: Console) -> None:
@@ -58,7 +58,7 @@ def test_second_tick_at_the_same_time_changes_nothing(dragoman: Console) -> None
 
     again = dragoman.ask("tick", "--now", LATER)
 
-    assert set(again["duties"].values()) == {0}
+    assert set(again["services"].values()) == {0}
     after = dragoman("events", "--json").out, (dragoman.data / "checkpoints.jsonl").read_bytes()
     assert after == before
 
@@ -113,8 +113,8 @@ def test_failing_service_is_reported_and_stops_no_other(dragoman: Console) -> No
 
     reply = failing.ask("tick", "--now", LATER, code=1)
 
-    assert (reply["ok"], set(reply["duties"])) == (False, set(SERVICES))
-    assert reply["duties"]["recovery"] == 1
+    assert (reply["ok"], set(reply["services"])) == (False, set(SERVICES))
+    assert reply["services"]["lease-expiry"] == 1
     assert reply["failed"]["first"]["code"] == "store_unavailable"
     assert dragoman.ask("task", "show", "T-1")["status"] == "ready"
     for args in (("tick",), ("tick", "--watch")):
@@ -161,13 +161,13 @@ def test_counts_are_singular_or_plural(dragoman: Console) -> None:
     for task in ("T-1", "T-2"):
         dragoman.ask("task", "claim", task, "--agent", "ada", "--now", NOON)
 
-    line = service_line("recovery", dragoman("tick", "--now", LATER).out)
+    line = service_line("lease-expiry", dragoman("tick", "--now", LATER).out)
 
-    assert line == "recovery         2  leases ended, by a report or by taking the task back"
-    assert dragoman("tick", "--now", LATER).out.startswith("recovery         0  leases ended")
+    assert line == "lease-expiry          2  leases ended, by a report or by taking the task back"
+    assert dragoman("tick", "--now", LATER).out.startswith("lease-expiry          0  leases ended")
     dragoman.ask("task", "claim", "T-1", "--agent", "ada", "--now", "2026-02-09T12:20:00Z")
     later = dragoman("tick", "--now", "2026-02-09T12:30:00Z").out
-    assert service_line("recovery", later).startswith("recovery         1  lease ended")
+    assert service_line("lease-expiry", later).startswith("lease-expiry          1  lease ended")
 
 
 @proves("FILES-INBOX")
@@ -188,7 +188,7 @@ def test_rejected_inbox_files_are_counted_separately(dragoman: Console) -> None:
         (dragoman.data / "inbox" / name).write_text("AOF/1 {")
 
     assert service_line("inbox", dragoman("tick").out) == (
-        "inbox            2  messages of the inbox answered; rejected, with the reason beside it: 2"
+        "inbox                 2  messages of the inbox answered; rejected, with the reason beside it: 2"
     )
     assert dragoman.ask("tick")["remarks"] == {}
 
@@ -200,10 +200,10 @@ def test_failing_notification_target_is_reported_by_tick_and_doctor(dragoman: Co
     dragoman.ask("tick", "--now", NOON)
     dragoman.ask("task", "move", "T-1", "blocked", "--now", NOON)
 
-    remark = dragoman.ask("tick", "--now", NOON)["remarks"]["notify"]
+    remark = dragoman.ask("tick", "--now", NOON)["remarks"]["notifier"]
     assert remark.startswith("command: ")
     assert remark.endswith("(tried 1 of 10 times, again after 2026-02-09T12:00:05.000Z)")
-    assert service_line("notify", dragoman("tick", "--now", NOON).out).endswith(remark)
+    assert service_line("notifier", dragoman("tick", "--now", NOON).out).endswith(remark)
     (found,) = [
         check
         for check in dragoman.ask("doctor", "--now", NOON)["checks"]

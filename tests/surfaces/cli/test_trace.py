@@ -56,10 +56,10 @@ def test_growing_file_is_imported_in_parts(dragoman: Console, tmp_path: Path) ->
     # The last line is incomplete; its rest is written later.
     file.write_bytes(b"".join(lines[:8]) + lines[8][:40])
     first = trace(dragoman, file)
-    assert (first["turns"], first["unfinished"], first["unreadable"]) == (0, True, [9])
+    assert (first["turns"], first["lastTurnOpen"], first["unreadable"]) == (0, True, [9])
     file.write_bytes(b"".join(lines))
     second = trace(dragoman, file)
-    assert (second["turns"], second["unfinished"], second["unreadable"]) == (4, False, [])
+    assert (second["turns"], second["lastTurnOpen"], second["unreadable"]) == (4, False, [])
     assert second["new"] == second["turns"] + second["events"] - first["events"]
     assert first["events"] == 0, "a task that is not known begins with a turn"
     file.write_bytes(b"".join(lines[:12]))
@@ -97,7 +97,7 @@ def test_events_are_deferred_until_the_first_turn(dragoman: Console, tmp_path: P
     file = tmp_path / "session.jsonl"
     file.write_bytes(b"".join(CLAUDE.read_bytes().splitlines(keepends=True)[:6]))
     reply = trace(dragoman, file)
-    assert (reply["new"], reply["unfinished"], reply["waiting"]) == (0, True, 2)
+    assert (reply["new"], reply["lastTurnOpen"], reply["deferredEvents"]) == (0, True, 2)
     assert "2 events wait for the first turn" in dragoman("trace", str(file), "--task", "T-1").out
     assert trace(dragoman, file, "--close")["new"] == 3
 
@@ -112,7 +112,7 @@ def test_events_are_deferred_until_an_accepted_turn(dragoman: Console, tmp_path:
     assert [(one["what"], one["code"]) for one in reply["refused"]] == [
         ("turn 0", "message_too_large")
     ]
-    assert (reply["turns"], reply["events"], reply["waiting"]) == (2, 10, 0)
+    assert (reply["turns"], reply["events"], reply["deferredEvents"]) == (2, 10, 0)
     assert len(query(dragoman, "saop.events")["events"]) == 10
 
 

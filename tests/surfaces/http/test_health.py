@@ -66,7 +66,7 @@ def test_readiness_reports_store_and_ledger() -> None:
     with serving(HubServer(store, timeouts=Timeouts(readiness_cache=0))) as server:
         server.submit(CreateTask("One"))
         ready = server.request("GET", "/readyz", by="")
-        assert ready.json == {"ready": True, "store": "ok", "ledger": "ok", "duties": {}}
+        assert ready.json == {"ready": True, "store": "ok", "ledger": "ok", "services": {}}
 
         store.accepts_writes = False
         failed = server.request("POST", "/v1/tasks", {"title": "Two"})
@@ -146,27 +146,27 @@ def test_readiness_check_is_cached_and_rate_limited() -> None:
 
 @proves("HTTP-HEALTH")
 def test_readiness_and_metrics_name_failing_service() -> None:
-    service_health = {"recovery": HEALTHY, "projection": HealthProblem("OSError")}
+    service_health = {"lease-expiry": HEALTHY, "projection": HealthProblem("OSError")}
     with serving(HubServer(service_health=lambda: service_health)) as server:
         response = server.request("GET", "/readyz")
         assert response.status == 503
-        assert response.json["duties"] == {"recovery": "ok", "projection": "OSError"}
+        assert response.json["services"] == {"lease-expiry": "ok", "projection": "OSError"}
         metrics = server.request("GET", "/metrics").body.decode()
-    assert 'dragoman_duty_ok{duty="recovery"} 1' in metrics
-    assert 'dragoman_duty_ok{duty="projection"} 0' in metrics
+    assert 'dragoman_service_ok{service="lease-expiry"} 1' in metrics
+    assert 'dragoman_service_ok{service="projection"} 0' in metrics
 
 
 @proves("HUB-TROUBLE")
 def test_partial_trouble_is_reported_but_hub_stays_ready() -> None:
     partial = HealthProblem("the files of a task (task:T-1)", is_partial=True)
     with serving(
-        HubServer(service_health=lambda: {"recovery": HEALTHY, "projection": partial})
+        HubServer(service_health=lambda: {"lease-expiry": HEALTHY, "projection": partial})
     ) as server:
         response = server.request("GET", "/readyz")
         assert (response.status, response.json["ready"]) == (200, True)
-        assert response.json["duties"] == {"recovery": "ok", "projection": partial.message}
+        assert response.json["services"] == {"lease-expiry": "ok", "projection": partial.message}
         assert (
-            'dragoman_duty_ok{duty="projection"} 0'
+            'dragoman_service_ok{service="projection"} 0'
             in server.request("GET", "/metrics").body.decode()
         )
 
@@ -184,7 +184,7 @@ def test_metrics_have_prometheus_format(server: HubServer) -> None:
     for line in (
         'dragoman_http_requests_total{route="/v1/messages",method="POST",status="200"} 2',
         'dragoman_http_requests_total{route="/v1/tasks/{name}/claim",method="POST",status="200"} 1',
-        'dragoman_http_messages_total{dialect="aof",outcome="taken"} 1',
+        'dragoman_http_messages_total{dialect="aof",outcome="accepted"} 1',
         'dragoman_http_messages_total{dialect="aof",outcome="repeated"} 1',
         'dragoman_http_messages_total{dialect="aof",outcome="invalid_envelope"} 1',
         f"dragoman_ledger_position {server.store.head()}",
@@ -204,7 +204,9 @@ def test_large_numbers_are_written_in_full() -> None:
     metrics = Metrics()
     metrics.record_request("/v1/tasks", "GET", 200, 1_234_567.875)
     head = 2**53 - 1
-    lines = metrics.render(waiting=0, head=head, tasks={"ready": 1_234_567}, duties={}).splitlines()
+    lines = metrics.render(
+        waiting=0, head=head, tasks={"ready": 1_234_567}, services={}
+    ).splitlines()
     assert f"dragoman_ledger_position {head}" in lines
     assert 'dragoman_tasks{status="ready"} 1234567' in lines
     assert "dragoman_http_request_seconds_sum 1234567.875" in lines
@@ -242,10 +244,10 @@ def test_public_endpoints_need_no_token(server: HubServer, path: str) -> None:
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "x"}])
 def test_reason_of_failing_service_needs_a_valid_token(headers: dict[str, str]) -> None:
     service_health = {
-        "recovery": HEALTHY,
+        "lease-expiry": HEALTHY,
         "projection": HealthProblem("PostgreSQL at /var/run:5432 is away"),
     }
     with serving(HubServer(service_health=lambda: service_health)) as server:
         response = server.request("GET", "/readyz", by="", headers=headers)
         assert response.status == 503
-        assert response.json["duties"] == {"recovery": "ok", "projection": "in trouble"}
+        assert response.json["services"] == {"lease-expiry": "ok", "projection": "degraded"}

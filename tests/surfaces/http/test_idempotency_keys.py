@@ -17,7 +17,7 @@ def _without_heartbeats(response: Response) -> Any:
     """Return the body of a response without the heartbeats of its lease, which go on."""
     body = response.json
     lease = body.get("task", body)["lease"]
-    return body if lease is None else lease.pop("beats") and body
+    return body if lease is None else lease.pop("heartbeats") and body
 
 
 @proves("IDEM-REPEAT")

@@ -23,6 +23,8 @@ pytestmark = proves("HTTP-LIMITS")
 
 JSON_LINES = "application/x-ndjson"
 
+JSON_PATHS = ("/v1/messages", "/v1/tasks", "/v1/aof/session_end", "/v1/internal/commands")
+
 
 def _read_to_end(sock: socket.socket) -> bytes:
     """Read until the server closes the connection."""
@@ -35,7 +37,7 @@ def _read_to_end(sock: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-@pytest.mark.parametrize("path", ["/v1/messages", "/v1/tasks", "/v1/aof/session_end", "/v1/do"])
+@pytest.mark.parametrize("path", JSON_PATHS)
 @pytest.mark.parametrize("type_", ["", "text/plain", "application/x-www-form-urlencoded", "json"])
 def test_other_media_types_than_json_are_refused(server: HubServer, path: str, type_: str) -> None:
     response = server.request("POST", path, b"{}", headers={"Content-Type": type_})
@@ -43,7 +45,7 @@ def test_other_media_types_than_json_are_refused(server: HubServer, path: str, t
     assert "application/json" in response.json["detail"]
 
 
-@pytest.mark.parametrize("path", ["/v1/messages", "/v1/tasks", "/v1/aof/session_end", "/v1/do"])
+@pytest.mark.parametrize("path", JSON_PATHS)
 def test_compressed_body_is_refused(server: HubServer, path: str) -> None:
     response = server.request("POST", path, b"{}", headers={"Content-Encoding": "gzip"})
     assert (response.status, response.code) == (415, "unsupported_media_type")
@@ -77,7 +79,7 @@ def test_invalid_json_is_refused(
     [
         ("/v1/tasks", "titel", "title"),
         ("/v1/tasks/one/claim", "ttl", "ttl_ms"),
-        ("/v1/do", "command", "commands"),
+        ("/v1/internal/commands", "command", "commands"),
     ],
 )
 def test_unknown_field_is_refused_with_suggestion(
@@ -347,7 +349,7 @@ def test_connections_are_not_kept_alive_under_load() -> None:
         b"\x16\x03\x01\x00\xa5\x01\x00\x00 nonsense\r\n\r\n",
         b"GET /v1/tasks HTTP/1.1\r\nno colon\r\n\r\n",
         b"GET v1 HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"POST /v1/do HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        b"POST /v1/internal/commands HTTP/1.1\r\nContent-Length: x\r\n\r\n",
     ],
 )
 def test_malformed_http_gets_problem_and_close(server: HubServer, sent: bytes) -> None:
@@ -429,4 +431,4 @@ def test_batch_reports_the_line_at_which_the_hub_stopped(
 
 
 def _metrics(server: HubServer) -> str:
-    return server.app.context.metrics.render(waiting=0, head=0, tasks={}, duties={})
+    return server.app.context.metrics.render(waiting=0, head=0, tasks={}, services={})

@@ -309,15 +309,15 @@ def test_only_owner_may_run_commands_for_others(server: HubServer) -> None:
         "key": "k1",
         "original_text": {"as": "it was", "typed": 1.50},
     }
-    executed = server.post("/v1/do", body)
+    executed = server.post("/v1/internal/commands", body)
     assert [receipt["status"] for receipt in executed["receipts"]] == ["ready", "in-progress"]
     line = read_line(list(all_entries(server.store))[-2].line)
     assert (line.actor, line.via) == ("agent:zoe", "cli")
     assert isinstance(line.original_text, Raw)
     assert json.loads(bytes(line.original_text)) == body["original_text"]
-    assert server.post("/v1/do", body) == {**executed, "repeated": True}
+    assert server.post("/v1/internal/commands", body) == {**executed, "repeated": True}
     for refused_body in (body, {"unheard": "of"}):
-        response = server.request("POST", "/v1/do", refused_body, by="ada")
+        response = server.request("POST", "/v1/internal/commands", refused_body, by="ada")
         assert (response.status, response.code) == (403, "not_authorized")
 
 
@@ -336,7 +336,7 @@ def test_turn_from_the_command_line_is_redacted_by_the_hub(
         "digest": "d",
     }
     response = server.post(
-        "/v1/do", {"actor": {"role": "human", "name": "lea"}, "commands": [turn]}
+        "/v1/internal/commands", {"actor": {"role": "human", "name": "lea"}, "commands": [turn]}
     )
     assert response["receipts"][0]["masked"]
     assert response["masked"] == ["a secret was masked: content.thought (pin)"]
@@ -346,7 +346,7 @@ def test_turn_from_the_command_line_is_redacted_by_the_hub(
 @proves("HTTP-DO")
 def test_only_owner_may_call_operations_for_others(server: HubServer) -> None:
     server.submit(CreateTask("One", ready=True, id="one"))
-    path = "/v1/say?operation=saop.event&role=agent&name=zoe&via=cli"
+    path = "/v1/internal/operations?operation=saop.event&role=agent&name=zoe&via=cli"
     transition = {"type": "TASK_TRANSITION", "task_id": "one", "from_state": "ready"}
     timestamp = "2026-02-09T12:00:00Z"
     event = {
@@ -354,12 +354,12 @@ def test_only_owner_may_call_operations_for_others(server: HubServer) -> None:
         "session_id": "s-1",
         "payload": {**transition, "to_state": "done", "timestamp": timestamp},
     }
-    accepted = server.post(path, event)["taken"]
+    accepted = server.post(path, event)["accepted"]
     assert (accepted["actor"], accepted["reply"]["applied"]) == ("zoe", False)
     assert len(accepted["commands"]) == len(accepted["receipts"]) == 1
     line = read_line(list(all_entries(server.store))[-1].line)
     assert (line.actor, line.via) == ("agent:zoe", "cli")
-    assert server.post(path, {})["turned"]["code"] == "invalid_envelope"
+    assert server.post(path, {})["rejected"]["code"] == "invalid_envelope"
     response = server.request("POST", path.replace("zoe", "%3F"), event)
     assert (response.status, response.code) == (422, "invalid_id")
     response = server.request("POST", path, event, by="ada")
@@ -374,10 +374,10 @@ def test_refused_effect_leaves_the_commands_applied(server: HubServer) -> None:
         "effect": [{"type": "task.heartbeat", "task": "nowhere"}],
         "key": "k2",
     }
-    response = server.post("/v1/do", body)
+    response = server.post("/v1/internal/commands", body)
     assert [receipt["stream"] for receipt in response["receipts"]] == ["mail:m"]
     assert response["declined"]["code"] == "task_not_found"
-    assert server.post("/v1/do", body) == {**response, "repeated": True}
+    assert server.post("/v1/internal/commands", body) == {**response, "repeated": True}
 
 
 @proves("HTTP-DO")
@@ -399,6 +399,6 @@ def test_invalid_command_is_named_by_path(
         "commands": [{"type": "task.create", "title": "One"}],
         **changes,
     }
-    response = server.request("POST", "/v1/do", body)
+    response = server.request("POST", "/v1/internal/commands", body)
     assert (response.status, response.code) == (422, "invalid_field")
     assert response.json.get("path", "") == path

@@ -67,7 +67,7 @@ SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", SERVER.app, config=CONF
 # A stream has no end; tests/surfaces/http/test_stream.py reads it.
 FINITE = SCHEMA.exclude(path="/v1/stream")
 
-UNDESCRIBED_NAMES = ("/v1/do", "/v1/say", "/v1/agentmail/", "/v1/ccos/")
+UNDESCRIBED_NAMES = ("/v1/internal/", "/v1/agentmail/", "/v1/ccos/")
 """Paths below which the description has no patterns of names."""
 UNDESCRIBED_RULES: dict[str, frozenset[str]] = {
     "invalid_envelope": frozenset(
@@ -122,8 +122,8 @@ def accepts_valid_data(context: Any, response: Any, case: Any) -> bool | None:
 
 
 def refuses_invalid_data(context: Any, response: Any, case: Any) -> bool | None:
-    """Check that invalid data is refused, by a problem or in the form of `/v1/say`."""
-    if case.operation.path == "/v1/say" and "turned" in response.json():
+    """Check that invalid data is refused, by a problem or in the form of a forwarded reply."""
+    if case.operation.path == "/v1/internal/operations" and "rejected" in response.json():
         return None
     return checks.negative_data_rejection(context, response, case)
 
@@ -241,7 +241,7 @@ def test_patterns_of_names_are_published() -> None:
     assert re.fullmatch(tool_fields["agentId"]["pattern"], "ada@here")
     assert not re.fullmatch(tool_fields["agentId"]["pattern"], "ada@")
     assert schemas["StatusUpdateMessage"]["properties"]["sentAt"]["format"] == "date-time"
-    task_fields = schemas["NewTask"]["properties"]
+    task_fields = schemas["CreateTaskBody"]["properties"]
     assert all(
         re.fullmatch(task_fields["parent"]["pattern"], name) for name in ("", "bead:ol-527.1", "a")
     )

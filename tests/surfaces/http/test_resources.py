@@ -12,7 +12,7 @@ from dragoman.core.limits import MAX_PAGE, MAX_PAGE_BYTES, MAX_TEXT
 from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.services.dispatch.agent_slots import AgentState
 from dragoman.services.dispatch.budget_enforcer import Usage
-from dragoman.surfaces.http.routes.agents import ShownAgent
+from dragoman.surfaces.http.routes.agents import Agent
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving
 
@@ -294,8 +294,8 @@ def test_agents_are_listed_without_tokens(server: HubServer) -> None:
     olga = server.get("/v1/agents/olga")
     assert (olga["role"], olga["tokens"]) == ("observer", 1)
     assert "digest" not in str(olga)
-    assert not convert(olga, ShownAgent).has_key
-    assert (olga["paused"], olga["started"]) == (None, None)
+    assert not convert(olga, Agent).has_key
+    assert (olga["paused"], olga["activity"]) == (None, None)
 
 
 def test_agents_are_filtered_by_role_dialect_and_pause(
@@ -330,7 +330,7 @@ def test_paused_and_resumed_agent_shows_its_state() -> None:
         server.add_agent("bob")
         paused = server.post("/v1/agents/ada/pause", {"reason": "it is enough"})
         assert paused["paused"]["reason"] == "it is enough"
-        assert paused["started"] == {
+        assert paused["activity"] == {
             "running": ["T-1"],
             "attempts": 3,
             "minutes": 1.5,
@@ -339,7 +339,7 @@ def test_paused_and_resumed_agent_shows_its_state() -> None:
             "idle": "it is enough",
         }
         [ada, bob] = server.get("/v1/agents?limit=2")["agents"]
-        assert (ada["paused"]["until"], bob["started"]) == (None, None)
+        assert (ada["paused"]["until"], bob["activity"]) == (None, None)
         refused = server.request("POST", "/v1/agents/ada/resume", {}, by="ada")
         assert (refused.status, refused.json["code"]) == (403, "not_authorized")
         assert server.post("/v1/agents/ada/resume", {})["paused"] is None

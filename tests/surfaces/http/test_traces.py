@@ -143,7 +143,7 @@ def test_closed_trace_stream_ends_with_its_cursor(server: HubServer) -> None:
     with follow_stream(server, "?form=trace") as reader:
         server.app.context.bus.close()
         last = reader.take(1)[0]
-    assert last.event == "closed"
+    assert last.event == "lagged"
     assert int(last.id) == server.store.head()
 
 
@@ -181,7 +181,7 @@ def test_stalled_trace_reader_is_closed_without_affecting_others(server: HubServ
             ]
         assert server.get("/v1/tasks")["tasks"] == []
         *received, last = iter(stalled.next, None)
-    assert (last.event, {one.event for one in received}) == ("closed", {"TOOL_LIFECYCLE_INVOKED"})
+    assert (last.event, {one.event for one in received}) == ("lagged", {"TOOL_LIFECYCLE_INVOKED"})
     positions = [int(one.id) for one in received]
     assert positions == [*range(first + 1, first + 1 + len(received))]
     assert len(received) < 280

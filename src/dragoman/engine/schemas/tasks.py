@@ -27,8 +27,8 @@ class LeaseResource(_CamelCase, frozen=True):
     session: str | None
     fence: int
     expires_at: str
-    beats: int
-    live: bool
+    heartbeats: int
+    valid: bool
 
 
 class ReportResource(_CamelCase, frozen=True):
@@ -178,8 +178,8 @@ def _lease_resource(lease: Lease, now: int) -> LeaseResource:
         session=lease.session or None,
         fence=lease.fence,
         expires_at=to_rfc3339(lease.expires_at),
-        beats=lease.heartbeats,
-        live=lease.is_valid(now),
+        heartbeats=lease.heartbeats,
+        valid=lease.is_valid(now),
     )
 
 

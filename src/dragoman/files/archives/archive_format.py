@@ -117,7 +117,7 @@ class ManifestMember(Struct, frozen=True, omit_defaults=True):
     name: str
     size: int
     sha256: str
-    raw: bytes = b""
+    raw_name: bytes = b""
     """Its name as bytes, if that is not UTF-8: then `name` only displays it."""
     executable: int = 0
     """Execute bits of its mode."""
@@ -126,7 +126,7 @@ class ManifestMember(Struct, frozen=True, omit_defaults=True):
     @property
     def path(self) -> str:
         """Its name in the tar."""
-        return self.raw.decode(errors=NAME_ERRORS) if self.raw else self.name
+        return self.raw_name.decode(errors=NAME_ERRORS) if self.raw_name else self.name
 
 
 def make_member(
@@ -143,10 +143,10 @@ class Manifest(Struct, frozen=True):
 
     format: str
     ledger: str
-    head: int
+    entries: int
     exported_at: str
     members: tuple[ManifestMember, ...]
-    left_out: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
     """Links, pipes and the like, which were not copied."""
 
 

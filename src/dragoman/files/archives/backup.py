@@ -73,7 +73,7 @@ def make_backup(
     try:
         with _open_temporary(temporary, target) as file:
             manifest = _write_archive(source, file, bars)
-            with bars("checked", manifest.head) as progress:
+            with bars("checked", manifest.entries) as progress:
                 _verify_written(temporary, progress)
             if not target_folder.move(temporary.name, target.name):
                 raise TargetTaken(f"{target} exists by now; a backup overwrites nothing")
@@ -194,7 +194,7 @@ def check_backup(path: Path, progress: Progress) -> CheckedBackup:
     """Check a backup against its manifest, its hash chains and its signed checkpoints."""
     auditor = _CheckpointObserver()
     manifest = check_archive(path, progress, BACKUP_FORMAT, auditor)
-    auditor.end(manifest.head)
+    auditor.end(manifest.entries)
     return CheckedBackup(manifest, auditor.kept.get(SETTINGS, b""))
 
 

@@ -119,7 +119,7 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
     manifest, target = checked.manifest, tools.open_target(checked.settings)
     data.parent.mkdir(parents=True, exist_ok=True)
     building = data.with_name(f".{data.name}.restoring")
-    is_complete = target.has_ledger(manifest.ledger, manifest.head)
+    is_complete = target.has_ledger(manifest.ledger, manifest.entries)
     if is_complete and not _is_built(building, manifest):
         raise TargetTaken(
             "the target store already has this ledger: a restore needs an empty one. Name another "
@@ -130,7 +130,7 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
             is_committing = False
             try:
                 _clear_leftovers(building)
-                with tools.bars("entries", 2 * manifest.head) as progress:
+                with tools.bars("entries", 2 * manifest.entries) as progress:
                     _build(backup, building, checked, target, tools, progress)
                 is_committing = True
                 target.commit()
@@ -174,7 +174,7 @@ def _check_or_explain(backup: Path, progress: Progress) -> CheckedBackup:
 def _may_be_committed(target: RestoreTarget, manifest: Manifest) -> bool:
     """True when the store is in its place by now, or cannot be checked."""
     try:
-        return target.has_ledger(manifest.ledger, manifest.head)
+        return target.has_ledger(manifest.ledger, manifest.entries)
     except TargetTaken:
         return False  # it belongs to another ledger
     except (OSError, DragomanError):
@@ -271,7 +271,7 @@ def _is_built(building: Path, manifest: Manifest) -> bool:
 
 
 def _format_record(manifest: Manifest) -> bytes:
-    made_of = (manifest.ledger, manifest.head, manifest.exported_at)
+    made_of = (manifest.ledger, manifest.entries, manifest.exported_at)
     fields = dict(zip(("ledger", "entries", "madeAt"), made_of, strict=True))
     return msgspec.json.encode(fields) + b"\n"
 

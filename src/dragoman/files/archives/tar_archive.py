@@ -295,8 +295,8 @@ def check_archive(
         raise BadArchive(f"{archive}: the archive ends before its manifest; it was cut off")
     _check_members(manifest, seen)
     _check_end(archive, end)
-    if position != manifest.head:
-        raise BadArchive(f"the ledger ends at {position}; the manifest says {manifest.head}")
+    if position != manifest.entries:
+        raise BadArchive(f"the ledger ends at {position}; the manifest says {manifest.entries}")
     return manifest
 
 

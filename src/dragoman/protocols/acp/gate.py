@@ -149,7 +149,7 @@ def foresee_failures(
         return []
     files = [artifact for artifact in artifacts if artifact.ref.type == "file"]
     for artifact, size in _measure_files(
-        files, teamspace, store, choices.max_artifact_bytes, findings
+        files, teamspace, store, choices.max_package_bytes, findings
     ):
         if isinstance(size, ArtifactMismatch):
             _add_finding(artifact, size, findings)
@@ -170,7 +170,7 @@ def verify_files(artifacts: Collection[Artifact], teamspace: str, choices: Choic
     if store is None:
         return []
     files = [artifact for artifact in artifacts if artifact.ref.type == "file"]
-    measured = _measure_files(files, teamspace, store, choices.max_artifact_bytes, findings)
+    measured = _measure_files(files, teamspace, store, choices.max_package_bytes, findings)
     is_too_much = bool(findings.failed)
     for artifact, size in measured:
         wrong = size if isinstance(size, ArtifactMismatch) else None
@@ -235,7 +235,7 @@ def _inspect_artifacts(
     if store is None:
         findings.waits_for += [f"{artifact.artifact_id}: {NO_ARTIFACT_STORE}" for artifact in files]
         return findings
-    measured = _measure_files(files, handoff.teamspace, store, choices.max_artifact_bytes, findings)
+    measured = _measure_files(files, handoff.teamspace, store, choices.max_package_bytes, findings)
     is_too_much = bool(findings.failed)
     results = dict[tuple[str, ExpectedArtifact], StoredArtifact | ArtifactMismatch]()
     for artifact, size in measured:

@@ -44,7 +44,7 @@ class Choices(Struct, frozen=True):
     """Teamspaces that are not open to everyone."""
     artifacts: ArtifactStore | None = None
     """Store that verifies and keeps artifacts; None: there is none."""
-    max_artifact_bytes: int = 1 << 32
+    max_package_bytes: int = 1 << 32
     """Largest total size of a package's artifacts, in bytes."""
     find_secret: Callable[[Any], Refusal | None] = lambda _: None
     """Refusal of a document that contains a secret; None: it contains none."""

@@ -134,7 +134,7 @@ def _too_large(incoming: RawMessage, bounds: MessageLimits) -> ParsedMessage | N
 
 
 def _size_detail(what: str, limit: int) -> str:
-    setting = " (saop.turn_bytes)" if what == "the turn" else ""
+    setting = " (saop.max_turn_bytes)" if what == "the turn" else ""
     return f"{what} has more than {limit} bytes, and no more are taken{setting}"
 
 

@@ -33,7 +33,7 @@ from dragoman.services.dispatch.budget_enforcer import OpenAttempt
 from dragoman.services.dispatch.cooldown import ReleaseEvent
 from dragoman.text.error_messages import describe_exception
 
-VIA = "runner"
+VIA = "agent-output"
 """The surface that messages of started agents come through."""
 
 OnStop = Literal["release", "keep"]
@@ -53,7 +53,7 @@ class RunPolicy(Struct, frozen=True):
     on_stop: OnStop
     exit_grace_seconds: float = 60.0
     """Time that a program may go on after its own report ended the attempt."""
-    keep_ms: int = 3_600_000
+    kept_lease_ms: int = 3_600_000
     """Time that a kept attempt waits for the next start of the hub."""
 
 
@@ -242,7 +242,7 @@ class AgentRun:
                 return None
             if clock() >= deadline:
                 if not self._is_held:
-                    return _StopOrder("the grace period after its report is over (leave_ms)")
+                    return _StopOrder("the grace period after its report is over (exit_grace_ms)")
                 reason = "it took longer than an attempt may (attempt_ms)"
                 return _StopOrder(reason, self._failure_report(reason))
             is_refused = False
@@ -268,7 +268,7 @@ class AgentRun:
         """Command for the task when the hub stops."""
         task, fence = self.assignment.task, self.assignment.fence
         if self._policy.on_stop == "keep":
-            return SetLeaseDuration(task, fence, self._policy.keep_ms)
+            return SetLeaseDuration(task, fence, self._policy.kept_lease_ms)
         return ReleaseTask(task, "hub_stopped", fence)
 
     def _ends_with_report(self, status: AttemptStatus, running: Run) -> bool:

@@ -66,14 +66,14 @@ class AgentSlots:
         """Usage of the runs in progress."""
         runs = self.runs.values()
         return Usage(
-            ms=sum(run.elapsed_ms for run in runs),
-            output=sum(attempt.output_bytes for attempt in runs),
+            elapsed_ms=sum(run.elapsed_ms for run in runs),
+            output_bytes=sum(attempt.output_bytes for attempt in runs),
         )
 
     def total_usage(self, recorded: Usage) -> Usage:
         """Recorded usage plus that of the runs in progress."""
         running = self.running_usage()
-        return add_usage(recorded, ms=running.ms, output=running.output)
+        return add_usage(recorded, ms=running.elapsed_ms, output=running.output_bytes)
 
     def record_start(self, problem: str, now: float, warn: Callable[[str], None]) -> None:
         """Record a start; after a failed one the agent pauses, longer each time."""
@@ -116,7 +116,7 @@ def find_next_task(
 
     def sort_key(desk: AgentSlots) -> tuple[int, float, int]:
         its = share_of(desk.agent.name)
-        return its.failed, len(desk.runs) / desk.agent.concurrency, its.number
+        return its.recent_failures, len(desk.runs) / desk.agent.concurrency, its.last_dispatch
 
     candidates = [desk for desk in free if queue in desk.agent.queues]
     return NextTask(task_id_of(key), queue, sorted(candidates, key=sort_key))

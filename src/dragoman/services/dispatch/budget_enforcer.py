@@ -68,9 +68,9 @@ class OpenAttempt(Struct, frozen=True):
 class FairShare(Struct, frozen=True, omit_defaults=True):
     """Fairness of dispatch: time of the last dispatch, and recent failures."""
 
-    number: int = 0
+    last_dispatch: int = 0
     """Increases with each dispatch; 0: never dispatched."""
-    failed: int = 0
+    recent_failures: int = 0
     """Failed attempts of today since the last one that did not fail."""
 
 
@@ -79,16 +79,16 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
     day: str = ""
     attempts: int = 0
-    ms: int = 0
-    output: int = 0
+    elapsed_ms: int = 0
+    output_bytes: int = 0
     cost: float = 0
-    told: bool = False
+    is_notified: bool = False
     """True if it was paused for its budget, and a person was asked."""
-    earlier: "Usage | None" = None
+    before_reset: "Usage | None" = None
     """Usage of the same day before a person resumed the agent; it counts no more."""
-    open: tuple[OpenAttempt, ...] = ()
+    open_attempts: tuple[OpenAttempt, ...] = ()
     """Started attempts, of any day, whose cost is not recorded yet."""
-    turn: FairShare = FairShare()
+    fairness: FairShare = FairShare()
 
 
 def day_of(now: int) -> str:
@@ -101,7 +101,11 @@ def usage_today(usage: Usage, now: int) -> Usage:
     today = day_of(now)
     if usage.day == today:
         return usage
-    return Usage(today, open=usage.open, turn=replace(usage.turn, failed=0))
+    return Usage(
+        today,
+        open_attempts=usage.open_attempts,
+        fairness=replace(usage.fairness, recent_failures=0),
+    )
 
 
 def next_day_start(now: int) -> int:
@@ -111,10 +115,15 @@ def next_day_start(now: int) -> int:
 
 def record_start(usage: Usage, attempt: OpenAttempt, number: int = 0) -> Usage:
     """Count one more attempt; an open one that is resumed was counted when it started."""
-    if attempt in usage.open:
+    if attempt in usage.open_attempts:
         return usage
-    share = replace(usage.turn, number=number)
-    return replace(usage, attempts=usage.attempts + 1, open=(*usage.open, attempt), turn=share)
+    share = replace(usage.fairness, last_dispatch=number)
+    return replace(
+        usage,
+        attempts=usage.attempts + 1,
+        open_attempts=(*usage.open_attempts, attempt),
+        fairness=share,
+    )
 
 
 def undo_start(usage: Usage) -> Usage:
@@ -124,19 +133,21 @@ def undo_start(usage: Usage) -> Usage:
 
 def record_end(usage: Usage, attempt: OpenAttempt, cost: float = 0) -> Usage:
     """Close an attempt and add its cost."""
-    open_attempts = tuple(other for other in usage.open if other != attempt)
-    return replace(usage, cost=usage.cost + cost, open=open_attempts)
+    open_attempts = tuple(other for other in usage.open_attempts if other != attempt)
+    return replace(usage, cost=usage.cost + cost, open_attempts=open_attempts)
 
 
 def record_outcome(usage: Usage, *, has_failed: bool) -> Usage:
     """Count a failed attempt; one that did not fail resets the count."""
-    failed = usage.turn.failed + 1 if has_failed else 0
-    return replace(usage, turn=replace(usage.turn, failed=failed))
+    failed = usage.fairness.recent_failures + 1 if has_failed else 0
+    return replace(usage, fairness=replace(usage.fairness, recent_failures=failed))
 
 
 def add_usage(usage: Usage, *, ms: int, output: int) -> Usage:
     """Add time and output."""
-    return replace(usage, ms=usage.ms + max(ms, 0), output=usage.output + output)
+    return replace(
+        usage, elapsed_ms=usage.elapsed_ms + max(ms, 0), output_bytes=usage.output_bytes + output
+    )
 
 
 def reset_usage(usage: Usage, running: Usage) -> Usage:
@@ -145,31 +156,38 @@ def reset_usage(usage: Usage, running: Usage) -> Usage:
     Their figures are added when they end; until then they are subtracted, so that only new usage
     counts.
     """
-    so_far = add_usage(total_usage(usage), ms=running.ms, output=running.output)
-    earlier = replace(so_far, told=False, open=(), turn=FairShare())
-    owed = Usage(usage.day, ms=-running.ms, output=-running.output, earlier=earlier)
-    return replace(owed, open=usage.open, turn=usage.turn)
+    so_far = add_usage(total_usage(usage), ms=running.elapsed_ms, output=running.output_bytes)
+    earlier = replace(so_far, is_notified=False, open_attempts=(), fairness=FairShare())
+    owed = Usage(
+        usage.day,
+        elapsed_ms=-running.elapsed_ms,
+        output_bytes=-running.output_bytes,
+        before_reset=earlier,
+    )
+    return replace(owed, open_attempts=usage.open_attempts, fairness=usage.fairness)
 
 
 def clear_debts(usage: Usage) -> Usage:
     """Usage without debts, for when nothing runs: a killed hub has not added the figures of its
     runs.
     """
-    return replace(usage, ms=max(usage.ms, 0), output=max(usage.output, 0))
+    return replace(
+        usage, elapsed_ms=max(usage.elapsed_ms, 0), output_bytes=max(usage.output_bytes, 0)
+    )
 
 
 def total_usage(usage: Usage) -> Usage:
     """Usage of the whole day, including what was reset."""
-    earlier = usage.earlier
+    earlier = usage.before_reset
     if earlier is None:
         return usage
     return replace(
         usage,
         attempts=usage.attempts + earlier.attempts,
-        ms=usage.ms + earlier.ms,
-        output=usage.output + earlier.output,
+        elapsed_ms=usage.elapsed_ms + earlier.elapsed_ms,
+        output_bytes=usage.output_bytes + earlier.output_bytes,
         cost=usage.cost + earlier.cost,
-        earlier=None,
+        before_reset=None,
     )
 
 
@@ -200,14 +218,19 @@ def _exhaustion_messages(agent: str, budget: Budget, usage: Usage) -> Iterator[s
     total = total_usage(usage)
     for key, limit, current, day_total in (
         ("attempts_per_day", budget.attempts, usage.attempts, total.attempts),
-        ("minutes_per_day", budget.minutes, usage.ms / _MINUTE_MS, total.ms / _MINUTE_MS),
-        ("output_per_day", budget.output, usage.output, total.output),
+        (
+            "minutes_per_day",
+            budget.minutes,
+            usage.elapsed_ms / _MINUTE_MS,
+            total.elapsed_ms / _MINUTE_MS,
+        ),
+        ("output_per_day", budget.output, usage.output_bytes, total.output_bytes),
         ("cost_per_day", budget.cost, usage.cost, total.cost),
     ):
         if limit and current >= limit:
             since = (
                 f" since it was resumed, {_format_number(day_total)} in all"
-                if usage.earlier
+                if usage.before_reset
                 else ""
             )
             yield (
@@ -315,11 +338,13 @@ class BudgetEnforcer:
 
     def fair_share(self, name: str) -> FairShare:
         """Time of the last dispatch and recent failures."""
-        return self.usage(name).turn
+        return self.usage(name).fairness
 
     def record_start(self, name: str, attempt: OpenAttempt) -> None:
         """Count an attempt that starts or is resumed: at once, and only once; `save` stores it."""
-        number = max((usage.turn.number for usage in self._usage.values()), default=0) + 1
+        number = (
+            max((usage.fairness.last_dispatch for usage in self._usage.values()), default=0) + 1
+        )
         self._usage[name] = record_start(self.usage(name), attempt, number)
 
     def undo_start(self, name: str) -> None:
@@ -341,7 +366,9 @@ class BudgetEnforcer:
     async def close_orphans(self, resumed: Container[OpenAttempt]) -> None:
         """Record the end of attempts that an earlier hub left open, except resumed ones."""
         open_attempts = [
-            (name, attempt) for name, usage in self._usage.items() for attempt in usage.open
+            (name, attempt)
+            for name, usage in self._usage.items()
+            for attempt in usage.open_attempts
         ]
         for name, one in open_attempts:
             if one not in resumed:
@@ -379,9 +406,9 @@ class BudgetEnforcer:
                 continue
             usage, pause = self.usage(account.name), self._current_pause(account)
             if pause is not None:
-                if pause.until is not None and not usage.told:
+                if pause.until is not None and not usage.is_notified:
                     await self._mark_notified(account.name)  # already asked by another hub
-            elif usage.told:
+            elif usage.is_notified:
                 self._usage[account.name] = reset_usage(usage, running)
                 await self.save()
             else:
@@ -393,7 +420,9 @@ class BudgetEnforcer:
         return pause if pause is not None and pause.is_active(self._hub.clock.now()) else None
 
     def _exhaustion_message(self, agent: BudgetedAgent, running: Usage) -> str:
-        usage = add_usage(self.usage(agent.name), ms=running.ms, output=running.output)
+        usage = add_usage(
+            self.usage(agent.name), ms=running.elapsed_ms, output=running.output_bytes
+        )
         return exhaustion_message(agent.name, agent.budget, usage)
 
     async def _pause_agent(self, agent: BudgetedAgent, reason: str) -> None:
@@ -417,7 +446,7 @@ class BudgetEnforcer:
 
     async def _mark_notified(self, name: str) -> None:
         """Remember that the question was asked; an agent that goes on after that was resumed."""
-        self._usage[name] = replace(self.usage(name), told=True)
+        self._usage[name] = replace(self.usage(name), is_notified=True)
         await self.save()
 
     def _approvers(self) -> tuple[str, ...]:

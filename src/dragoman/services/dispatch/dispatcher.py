@@ -58,7 +58,7 @@ class DispatchPolicy(Struct, frozen=True):
     concurrency: int
     ttl_ms: int
     poll_ms: int
-    grace_ms: int
+    drain_ms: int
     run_policy: RunPolicy
 
 
@@ -247,7 +247,7 @@ class Dispatcher:
         try:
             await self._hub.submit_async(HUB_ACTOR, keep_lease)
         except Refused:
-            return "it was kept for longer than keep_ms"
+            return "it was kept for longer than kept_lease_ms"
         await self._start_run(slots, view, remaining_ms)
         return ""
 
@@ -422,7 +422,7 @@ class Dispatcher:
     async def _drain(self) -> None:
         """Let agents finish within the grace time, then stop them; do not await remote agents."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._policy.grace_ms / 1_000
+        deadline = loop.time() + self._policy.drain_ms / 1_000
         while self.running_count and (remaining := deadline - loop.time()) > 0:
             # One that is just being started may turn out to be remote.
             await asyncio.wait(

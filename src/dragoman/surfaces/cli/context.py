@@ -63,7 +63,7 @@ class CommandResult(Struct, frozen=True):
 
 T = TypeVar("T")
 
-_CATCH_UP_FAILURES = {"checkpoint": "not signed", "notify": "nobody was notified"}
+_CATCH_UP_FAILURES = {"checkpoint": "not signed", "notifier": "nobody was notified"}
 """Service -> the consequence when it could not run after a write."""
 
 

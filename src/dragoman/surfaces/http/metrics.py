@@ -18,12 +18,12 @@ _HELP: dict[str, tuple[str, str]] = {
     "dragoman_http_messages_total": ("counter", "Messages of dialects, by dialect and outcome."),
     "dragoman_stream_readers": ("gauge", "Readers of streams that are connected."),
     "dragoman_stream_gaps_total": ("counter", "Gaps sent to readers that were too slow."),
-    "dragoman_waiting": ("gauge", "Callers that wait for work or for events, streams included."),
+    "dragoman_waiters": ("gauge", "Callers that wait for work or for events, streams included."),
     "dragoman_ledger_position": ("gauge", "The last position of the ledger."),
     "dragoman_tasks": ("gauge", "Tasks, by status."),
-    "dragoman_duty_ok": (
+    "dragoman_service_ok": (
         "gauge",
-        "1 while a service of the hub works, 0 while it is in trouble, by name.",
+        "1 while a service of the hub works, 0 while it is degraded, by name.",
     ),
 }
 """Name -> type and meaning. The names are stable."""
@@ -54,7 +54,7 @@ class Metrics:
         self._bucket_counts[-1] += 1
 
     def record_message(self, dialect: str, outcome: str) -> None:
-        """Count a message: "taken", "repeated", or the code of its refusal."""
+        """Count a message: "accepted", "repeated", or the code of its refusal."""
         self._messages[dialect, outcome] += 1
 
     def render(
@@ -63,14 +63,14 @@ class Metrics:
         waiting: int,
         head: int,
         tasks: Mapping[str, int],
-        duties: Mapping[str, HealthProblem],
+        services: Mapping[str, HealthProblem],
     ) -> str:
         """Render all metrics, counters and current values."""
         samples = [
             *self._counters(),
             ("dragoman_stream_readers", (), self.readers),
             ("dragoman_stream_gaps_total", (), self.gaps),
-            ("dragoman_waiting", (), waiting),
+            ("dragoman_waiters", (), waiting),
             ("dragoman_ledger_position", (), head),
             *(
                 # A status without any tasks is included: it would seem to be unknown.
@@ -78,8 +78,8 @@ class Metrics:
                 for name in get_args(Status)
             ),
             *(
-                ("dragoman_duty_ok", (("duty", name),), 0 if trouble.message else 1)
-                for name, trouble in duties.items()
+                ("dragoman_service_ok", (("service", name),), 0 if trouble.message else 1)
+                for name, trouble in services.items()
             ),
         ]
         return "\n".join(_format_samples(samples)) + "\n"

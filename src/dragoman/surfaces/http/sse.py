@@ -212,7 +212,7 @@ class TraceStream(Response):
                 )
             except SubscriptionClosed as closed:
                 # Its reader reconnects by itself, with this position.
-                yield b"id: %d\nevent: closed\ndata: {}\n\n" % closed.cursor
+                yield b"id: %d\nevent: lagged\ndata: {}\n\n" % closed.cursor
                 return
             if events:
                 yield b"".join(map(trace_frame, events))

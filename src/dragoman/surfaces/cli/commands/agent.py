@@ -484,7 +484,7 @@ _UNKNOWN_TO_HUB = "it was added to the settings after the hub began: restart the
 
 class _AgentReply(Struct, frozen=True):
     name: str
-    started: AgentActivity | None
+    activity: AgentActivity | None
 
 
 class _AgentPageReply(Struct, frozen=True):
@@ -518,25 +518,25 @@ class HubAgents(Struct, frozen=True):
         reason = None if agent.paused is None else agent.paused.reason
         for line in self._describe_work(agent.name, known_reason=reason):
             screen.line(line)
-        started = self.status_of(agent.name)
-        if started is not None:
-            screen.line(_format_usage(started))
+        activity = self.status_of(agent.name)
+        if activity is not None:
+            screen.line(_format_usage(activity))
 
     def _describe_work(self, name: str, known_reason: str | None = None) -> list[str]:
         """Describe the work of an agent; leaves out a reason for its idleness that is
         `known_reason`."""
-        started = self.status_of(name)
-        if started is None:
+        activity = self.status_of(name)
+        if activity is None:
             is_late = self.statuses is not None and name in self.directory.configured_agents
             return [f"takes no work: {_UNKNOWN_TO_HUB}"] if is_late else []
-        lines = [f"works on {', '.join(started.running)}"] if started.running else []
-        if started.idle is None:
+        lines = [f"works on {', '.join(activity.running)}"] if activity.running else []
+        if activity.idle is None:
             return lines or ["works on nothing"]
         more = "more " if lines else ""
         return (
             lines
-            if started.idle == known_reason
-            else [*lines, f"takes no {more}work: {started.idle}"]
+            if activity.idle == known_reason
+            else [*lines, f"takes no {more}work: {activity.idle}"]
         )
 
 
@@ -547,14 +547,14 @@ def query_page(
     query = urlencode({"limit": limit} | ({"after": after} if after else {}))
     page = _query_hub(context, directory, f"/v1/agents?{query}", _AgentPageReply)
     return HubAgents(
-        directory, None if page is None else {one.name: one.started for one in page.agents}
+        directory, None if page is None else {one.name: one.activity for one in page.agents}
     )
 
 
 def query_agent(context: CommandContext, directory: ReadOnlyDirectory, name: str) -> HubAgents:
     """Ask the running hub for one agent."""
     agent = _query_hub(context, directory, f"/v1/agents/{quote(name, safe='')}", _AgentReply)
-    return HubAgents(directory, None if agent is None else {name: agent.started})
+    return HubAgents(directory, None if agent is None else {name: agent.activity})
 
 
 def _query_hub(
@@ -575,12 +575,12 @@ def _query_hub(
         return None
 
 
-def _format_usage(started: AgentActivity) -> str:
-    cost = f", cost {_format_number(started.cost)}" if started.cost else ""
+def _format_usage(activity: AgentActivity) -> str:
+    cost = f", cost {_format_number(activity.cost)}" if activity.cost else ""
     return (
-        f"today (UTC): {pluralize(started.attempts, 'attempt')}, "
-        f"{_format_number(started.minutes)} min, "
-        f"{pluralize(started.output, 'byte')} of output{cost}"
+        f"today (UTC): {pluralize(activity.attempts, 'attempt')}, "
+        f"{_format_number(activity.minutes)} min, "
+        f"{pluralize(activity.output, 'byte')} of output{cost}"
     )
 
 
@@ -621,7 +621,7 @@ def list_registered(
     """List agents and people by name.
 
     While a hub runs here, also what each agent that it starts does now, or why it takes no work:
-    with --json as `started`, which is null for all others and when no hub runs or answers.
+    with --json as `activity`, which is null for all others and when no hub runs or answers.
 
     \b
     Examples:
@@ -654,7 +654,7 @@ def show(context: CommandContext, name: AgentArgument) -> CommandResult:
 
     Of its tokens their ids and times, never the tokens themselves. While a hub runs here that
     starts the agent, also which tasks it works on, why it takes no work, and what it has used
-    today: with --json as `started`, else null.
+    today: with --json as `activity`, else null.
 
     \b
     Example:
@@ -689,8 +689,8 @@ def show(context: CommandContext, name: AgentArgument) -> CommandResult:
 
 def _agent_to_dict(agent: AgentResource, hub_agents: HubAgents) -> dict[str, object]:
     """JSON object of one agent."""
-    started = msgspec.to_builtins(hub_agents.status_of(agent.name))
-    return {**msgspec.to_builtins(agent), "started": started}
+    activity = msgspec.to_builtins(hub_agents.status_of(agent.name))
+    return {**msgspec.to_builtins(agent), "activity": activity}
 
 
 def _print_agents(page: list[AgentResource], hub_agents: HubAgents, screen: Screen) -> None:

@@ -37,7 +37,7 @@ def watch_files(context: CommandContext) -> None:
                 summary = ", ".join(f"{name} {count}" for name, count in counts.items())
                 context.print_result(
                     CommandResult(
-                        {"duties": counts}, lambda screen, words=summary: screen.line(words)
+                        {"services": counts}, lambda screen, words=summary: screen.line(words)
                     )
                 )
                 context.out.flush()
@@ -105,17 +105,17 @@ def export(
     data = {
         "file": str(target),
         "ledger": manifest.ledger,
-        "entries": manifest.head,
+        "entries": manifest.entries,
         "members": len(manifest.members),
-        "leftOut": manifest.left_out,
+        "skippedFiles": manifest.omitted,
         "replaced": replaces,
     }
 
     def show(screen: Screen) -> None:
-        parts, entries = len(manifest.members), pluralize(manifest.head, "entry", "entries")
+        parts, entries = len(manifest.members), pluralize(manifest.entries, "entry", "entries")
         instead = ", in place of the file that was there" if replaces else ""
         screen.line((str(target), "bold"), f": {entries}, {parts} parts{instead}")
-        for path in manifest.left_out:
+        for path in manifest.omitted:
             screen.line(f"  left out, because it is no plain file: {path}")
 
     return CommandResult(data, show)
@@ -147,13 +147,13 @@ def import_(
     data = {
         "data": str(context.data),
         "ledger": manifest.ledger,
-        "entries": manifest.head,
+        "entries": manifest.entries,
         "settings": None if settings is None else str(settings),
     }
 
     def show(screen: Screen) -> None:
         screen.line(
-            f"{context.data}: {pluralize(manifest.head, 'entry', 'entries')}, all as they were"
+            f"{context.data}: {pluralize(manifest.entries, 'entry', 'entries')}, all as they were"
         )
         if settings is not None:
             screen.line(f"  its settings are kept in {settings} and do not count here:")
@@ -209,28 +209,28 @@ def backup(
     # A restored hub could not go on without the keys that its store knows.
     with context.open_for_reading(keyed=True) as directory:
         manifest = directory.backup(target, context.err.progress)
-        is_signed = not manifest.head or directory.checkpoints.last() is not None
+        is_signed = not manifest.entries or directory.checkpoints.last() is not None
         context.print_warnings(directory)
     size = target.stat().st_size
     data = {
         "file": str(target),
         "bytes": size,
         "ledger": manifest.ledger,
-        "entries": manifest.head,
+        "entries": manifest.entries,
         "members": len(manifest.members),
-        "leftOut": manifest.left_out,
+        "skippedFiles": manifest.omitted,
         "warnings": [] if is_signed else [UNSIGNED_WARNING],
     }
 
     def show(screen: Screen) -> None:
         screen.line(
             (str(target), "bold"),
-            f": {pluralize(manifest.head, 'entry', 'entries')}, {size} bytes, read back: good",
+            f": {pluralize(manifest.entries, 'entry', 'entries')}, {size} bytes, read back: good",
         )
         if not is_signed:
             screen.line(("warning: ", "yellow"), UNSIGNED_WARNING)
         screen.line("  it holds the hub's private keys and tokens: keep it where secrets belong")
-        for path in manifest.left_out:
+        for path in manifest.omitted:
             screen.line(f"  left out, because it is no plain file: {path}")
 
     return CommandResult(data, show)
@@ -274,13 +274,13 @@ def restore(
     data = {
         "data": str(context.data),
         "ledger": manifest.ledger,
-        "entries": manifest.head,
+        "entries": manifest.entries,
         "madeAt": manifest.exported_at,
     }
 
     def show(screen: Screen) -> None:
         screen.line(
-            f"{context.data}: {pluralize(manifest.head, 'entry', 'entries')}, as they were when "
+            f"{context.data}: {pluralize(manifest.entries, 'entry', 'entries')}, as they were when "
             "the "
             f"backup was made ({manifest.exported_at})"
         )

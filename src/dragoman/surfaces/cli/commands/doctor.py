@@ -88,7 +88,7 @@ class Installation:
         from dragoman.system.hub_lock import find_lock_holder
 
         holder_record = find_lock_holder(self.data)
-        return holder_record.works if holder_record and holder_record.works.ledger else None
+        return holder_record.config if holder_record and holder_record.config.ledger else None
 
     @property
     def settings_file(self) -> Path:
@@ -102,7 +102,7 @@ class Installation:
         if self.running_hub is None:
             return load_settings(self.data, environment())
         named = self.settings_file if self.running_hub.settings else None
-        return load_settings(self.data, self.running_hub.variables, named)
+        return load_settings(self.data, self.running_hub.environment, named)
 
     @property
     def has_readable_settings(self) -> bool:
@@ -329,7 +329,8 @@ def check_hub(installation: Installation) -> CheckResult | None:
         return ok("no hub is running" + (hint if installation.is_writable else ""))
     find_hub(installation.data)  # raises where commands cannot call the hub
     return ok(
-        f"{running.who} is the hub (process {running.pid} on {running.host}, since {running.since})"
+        f"{running.program} is the hub (process {running.pid} on {running.host}, since "
+        f"{running.since})"
     )
 
 

@@ -62,7 +62,7 @@ def init(
         "data": str(context.data.absolute()),
         "store": mask_password(url),
         "created": is_new,
-        "remembered": is_remembered,
+        "storeUrlSaved": is_remembered,
         **key_data,
     }
     if key_data:

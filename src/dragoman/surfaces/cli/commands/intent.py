@@ -345,7 +345,7 @@ def _withdrawn_text(ended: Reply, details: Reply) -> str:
 
 
 def _dropped_output_text(result: Reply) -> str:
-    return f"its output of {result['left_out']:,} bytes was not kept: [ccos] payload_bytes"
+    return f"its output of {result['left_out']:,} bytes was not kept: [ccos] max_output_bytes"
 
 
 def _updated_text(action: Reply, details: Reply) -> str:

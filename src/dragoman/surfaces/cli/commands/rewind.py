@@ -200,7 +200,7 @@ def _to_dict(plan: RewindPreview, files: _BranchPlan | None, *, applied: bool) -
         "repository": str(files.repository) if files else None,
         "branch": files.branch if files else None,
         "worktree": str(files.worktree) if files and files.worktree else None,
-        "dirty": files.is_dirty if files else None,
+        "uncommittedChanges": files.is_dirty if files else None,
     }
 
 

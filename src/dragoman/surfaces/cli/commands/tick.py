@@ -11,7 +11,7 @@ from dragoman.surfaces.cli.data_directory import DataDirectory, ServiceOutcome
 from dragoman.surfaces.cli.render import Screen
 
 _COUNT_TEXT = {
-    "recovery": (
+    "lease-expiry": (
         "lease ended, by a report or by taking the task back",
         "leases ended, by a report or by taking the task back",
     ),
@@ -21,21 +21,24 @@ _COUNT_TEXT = {
         "sign of a lost agent escalated or settled",
         "signs of lost agents escalated or settled",
     ),
-    "thoughts": ("abandoned thought stream closed", "abandoned thought streams closed"),
-    "handing-on": ("handoff's work items passed on late", "handoffs' work items passed on late"),
+    "stale-streams": ("abandoned thought stream closed", "abandoned thought streams closed"),
+    "workq-sync": ("handoff's work items passed on late", "handoffs' work items passed on late"),
     "artifacts": ("leftover of a copy removed", "leftovers of copies removed"),
-    "copies": ("copy that no handoff needs removed", "copies that no handoff needs removed"),
+    "artifact-cleanup": (
+        "copy that no handoff needs removed",
+        "copies that no handoff needs removed",
+    ),
     "spawner": ("request for a worker answered", "requests for a worker answered"),
     "inbox": ("message of the inbox answered", "messages of the inbox answered"),
-    "files": ("edited or moved task file answered", "edited or moved task files answered"),
+    "file-watch": ("edited or moved task file answered", "edited or moved task files answered"),
     "projection": ("entry written into the files", "entries written into the files"),
-    "promotion": (
+    "retry-promotion": (
         "task back in the queue after its cooldown",
         "tasks back in the queue after their cooldown",
     ),
     "checkpoint": ("entry signed", "entries signed"),
-    "notify": ("notice delivered", "notices delivered"),
-    "search": ("letter indexed for search", "letters indexed for search"),
+    "notifier": ("notice delivered", "notices delivered"),
+    "search-index": ("letter indexed for search", "letters indexed for search"),
 }
 """Service -> what its count means, in the singular and the plural."""
 
@@ -107,13 +110,13 @@ def _make_result(
             context.err.line((f"{name} failed: {code}: ", "bold red"), detail)
 
     failures = {name: {"code": code, "detail": detail} for name, (code, detail) in failed.items()}
-    data = {"duties": done, "remarks": remarks, **({"failed": failures} if failures else {})}
+    data = {"services": done, "remarks": remarks, **({"failed": failures} if failures else {})}
     return CommandResult(data, show, is_ok=not failures)
 
 
 def _format_line(name: str, count: int, remark: str) -> str:
     one, many = _COUNT_TEXT.get(name, ("", ""))
-    return f"{name:<11} {count:>6}  {one if count == 1 else many}{'; ' if remark else ''}{remark}"
+    return f"{name:<16} {count:>6}  {one if count == 1 else many}{'; ' if remark else ''}{remark}"
 
 
 COMMANDS = (CliCommand("tick", tick, takes_as=False),)

@@ -401,8 +401,8 @@ def _make_result(
         "events": events,
         "new": tally.new,
         "masked": tally.masked,
-        "unfinished": not transcript.is_finished,
-        "waiting": deferred,
+        "lastTurnOpen": not transcript.is_finished,
+        "deferredEvents": deferred,
         "unreadable": transcript.unreadable,
     }
     refused = [

@@ -127,7 +127,7 @@ class _StatusPrinter:
 
     def on_waiting_for_agents(self, agents: int) -> None:
         """Tell how many agents a stop waits for."""
-        grace = format_duration(self._directory.settings.hub.grace_ms)
+        grace = format_duration(self._directory.settings.hub.drain_ms)
         agents_text = "1 agent works" if agents == 1 else f"{agents} agents work"
         self.print_note(
             f"stopping: {agents_text}, and may go on for {grace}; {_SECOND_SIGNAL_HINT}"

@@ -452,7 +452,7 @@ def verify_chain_file(path: Path, key: Path | None, *, allow_tail: bool = False)
         "stream": proof.stream,
         "ledger": proof.ledger,
         "entries": proof.entries,
-        "anchored": proof.anchored,
+        "signedEntries": proof.anchored,
         "key": proof.key or None,
         "signedAt": proof.signed_at or None,
         "findings": list(proof.problems),

@@ -57,7 +57,7 @@ TaskNames = Annotated[tuple[TaskName, ...], Meta(max_length=MAX_LINKS)]
 Aliases = Annotated[tuple[Alias, ...], Meta(max_length=MAX_LINKS)]
 
 
-class NewTask(Body, frozen=True):
+class CreateTaskBody(Body, frozen=True):
     """A task to create; without an id the hub assigns one."""
 
     title: Annotated[str, Meta(min_length=1, max_length=MAX_TITLE)]
@@ -75,7 +75,7 @@ class NewTask(Body, frozen=True):
 
 
 async def create_task(call: Call) -> Any:
-    body: NewTask = call.body
+    body: CreateTaskBody = call.body
     if body.id == "" and (misnamed := check_task_id(body.id, "id")) is not None:
         raise Refused(misnamed)
     defaults = call.context.deps.settings.tasks
@@ -101,7 +101,7 @@ async def create_task(call: Call) -> Any:
     return response
 
 
-class Claim(Body, frozen=True):
+class ClaimBody(Body, frozen=True):
     """A claim of a task; without a name, by the caller itself."""
 
     agent: AgentName = ""
@@ -109,7 +109,7 @@ class Claim(Body, frozen=True):
     ttl_ms: LeaseTtl | None = None
 
 
-class Claimed(Struct, frozen=True, rename="camel"):
+class ClaimedTask(Struct, frozen=True, rename="camel"):
     """A claimed task: send a heartbeat before the lease ends, and name the fence."""
 
     agent: str
@@ -124,31 +124,31 @@ class Claimed(Struct, frozen=True, rename="camel"):
     could not go on without it, and may pass it to the agent as its credentials."""
 
 
-async def claim_task(call: Call) -> Claimed:
+async def claim_task(call: Call) -> ClaimedTask:
     """Claim a task."""
     command = claim_command(call, call.path_params["name"], call.body)
     accepted = await call.submit(command)
     return await claim_response(call, command, accepted.receipts[0])
 
 
-def claim_command(call: Call, task: str, body: Claim) -> ClaimTask:
+def claim_command(call: Call, task: str, body: ClaimBody) -> ClaimTask:
     """Build the command that claims a task, or the next ready one, for the requested agent."""
     ttl_ms = call.context.deps.settings.leases.ttl_ms if body.ttl_ms is None else body.ttl_ms
     return ClaimTask(task, body.agent or call.principal.actor.name, body.session, ttl_ms)
 
 
-async def claim_response(call: Call, command: ClaimTask, receipt: Receipt) -> Claimed:
+async def claim_response(call: Call, command: ClaimTask, receipt: Receipt) -> ClaimedTask:
     """Build the response to a claim; with the lease as it is now (S-IDEM)."""
     task = await task_after(call, receipt)
     lease = task.lease if task.lease and task.lease.fence == receipt.fence else None
-    return Claimed(
+    return ClaimedTask(
         agent=command.agent,
         session=command.session or None,
         attempt=receipt.attempt,
         fence=receipt.fence,
         expires_at=lease and lease.expires_at,
         task=task,
-        token=await _attempt_token(call, command.agent, receipt) if lease and lease.live else None,
+        token=await _attempt_token(call, command.agent, receipt) if lease and lease.valid else None,
     )
 
 
@@ -164,13 +164,13 @@ async def _attempt_token(call: Call, agent: str, receipt: Receipt) -> str | None
     )
 
 
-class Heartbeat(Body, frozen=True):
+class HeartbeatBody(Body, frozen=True):
     """A heartbeat of the holder."""
 
     fence: Fence | None = None
 
 
-class Held(Struct, frozen=True, rename="camel"):
+class LeaseStatus(Struct, frozen=True, rename="camel"):
     """The lease after a heartbeat."""
 
     task: str
@@ -180,25 +180,25 @@ class Held(Struct, frozen=True, rename="camel"):
     expires_at: str
 
 
-async def renew_lease(call: Call) -> Held:
+async def renew_lease(call: Call) -> LeaseStatus:
     """Renew the lease of the holder."""
-    body: Heartbeat = call.body
+    body: HeartbeatBody = call.body
     command = RenewLease(call.path_params["name"], body.fence)
     accepted = await call.submit(command)
     receipt = accepted.receipts[0]
-    return Held(
+    return LeaseStatus(
         receipt.task, receipt.status, receipt.attempt, receipt.fence, to_rfc3339(receipt.expires_at)
     )
 
 
-class Release(Body, frozen=True):
+class ReleaseBody(Body, frozen=True):
     """Release a task without counting a failure."""
 
     reason: ReasonText = "released"
     fence: Fence | None = None
 
 
-class Move(Body, frozen=True):
+class MoveBody(Body, frozen=True):
     """A transition to another status; only a claim leads to in-progress."""
 
     to: Status
@@ -206,14 +206,14 @@ class Move(Body, frozen=True):
     fence: Fence | None = None
 
 
-class Note(Body, frozen=True):
+class NoteBody(Body, frozen=True):
     """A line for the work log."""
 
     text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
     fence: Fence | None = None
 
 
-class Link(Body, frozen=True):
+class LinkBody(Body, frozen=True):
     """Links to other tasks, or more names of this one; all or none."""
 
     blocked_by: TaskNames = ()
@@ -223,7 +223,7 @@ class Link(Body, frozen=True):
     fence: Fence | None = None
 
 
-class Update(Body, frozen=True):
+class UpdateBody(Body, frozen=True):
     """Progress: another status where the transition table allows it, else a line in the log."""
 
     to: Status | None = None
@@ -233,7 +233,7 @@ class Update(Body, frozen=True):
     fence: Fence | None = None
 
 
-class Report(Body, frozen=True):
+class ReportBody(Body, frozen=True):
     """The outcome of an attempt; applied at once, or when its session or its lease ends."""
 
     outcome: Outcome
@@ -247,7 +247,7 @@ class Report(Body, frozen=True):
     fence: Fence | None = None
 
 
-def _update_commands(task: str, body: Update) -> list[AnyCommand]:
+def _update_commands(task: str, body: UpdateBody) -> list[AnyCommand]:
     if body.to is None and not (body.progress or body.notes or body.blockers):
         raise problem_error(
             "invalid_field", "at least one of to, progress, notes and blockers is needed"
@@ -255,7 +255,7 @@ def _update_commands(task: str, body: Update) -> list[AnyCommand]:
     return [UpdateTask(task, body.to, body.progress, body.notes, body.blockers, fence=body.fence)]
 
 
-def _link_commands(task: str, body: Link) -> list[AnyCommand]:
+def _link_commands(task: str, body: LinkBody) -> list[AnyCommand]:
     links: tuple[tuple[LinkKind, tuple[str, ...]], ...] = (
         ("blocked-by", body.blocked_by),
         ("parent", (body.parent,)),
@@ -282,32 +282,32 @@ CommandFactory = Callable[[Call, str, Any], list[AnyCommand]]
 _TASK_ACTIONS: dict[str, tuple[str, type[Body], CommandFactory]] = {
     "release": (
         "Release a task",
-        Release,
+        ReleaseBody,
         lambda _, task, asked: [ReleaseTask(task, asked.reason, asked.fence)],
     ),
     "move": (
         "Move a task to another status",
-        Move,
+        MoveBody,
         lambda _, task, asked: [MoveTask(task, asked.to, asked.reason, asked.fence)],
     ),
     "note": (
         "Add a line to a task's work log",
-        Note,
+        NoteBody,
         lambda _, task, asked: [NoteTask(task, asked.text, asked.fence)],
     ),
     "link": (
         "Link a task to others, or add an alias",
-        Link,
+        LinkBody,
         lambda _, task, asked: _link_commands(task, asked),
     ),
     "update": (
         "Report progress",
-        Update,
+        UpdateBody,
         lambda _, task, asked: _update_commands(task, asked),
     ),
     "report": (
         "Report the outcome of an attempt",
-        Report,
+        ReportBody,
         lambda call, task, asked: [
             ReportOutcome(
                 task,
@@ -340,16 +340,24 @@ def _action_endpoint(
 
 ENDPOINTS = (
     Endpoint(
-        "POST", "/v1/tasks", "Create a task", create_task, TaskDetail, body=NewTask, status=201
+        "POST",
+        "/v1/tasks",
+        "Create a task",
+        create_task,
+        TaskDetail,
+        body=CreateTaskBody,
+        status=201,
     ),
-    Endpoint("POST", "/v1/tasks/{name}/claim", "Claim a task", claim_task, Claimed, body=Claim),
+    Endpoint(
+        "POST", "/v1/tasks/{name}/claim", "Claim a task", claim_task, ClaimedTask, body=ClaimBody
+    ),
     Endpoint(
         "POST",
         "/v1/tasks/{name}/heartbeat",
         "Renew the lease of an attempt",
         renew_lease,
-        Held,
-        body=Heartbeat,
+        LeaseStatus,
+        body=HeartbeatBody,
     ),
     *(_action_endpoint(name, *action) for name, action in _TASK_ACTIONS.items()),
 )

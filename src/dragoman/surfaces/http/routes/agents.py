@@ -38,7 +38,7 @@ class AgentFilter(Query, frozen=True):
     limit: Limit = 100
 
 
-class ShownAgent(Struct, frozen=True, rename="camel"):
+class Agent(Struct, frozen=True, rename="camel"):
     """An agent that the hub knows; of its tokens only the number of valid ones is shown."""
 
     name: str
@@ -48,14 +48,14 @@ class ShownAgent(Struct, frozen=True, rename="camel"):
     tokens: int
     has_key: bool
     paused: PauseResource | None
-    started: AgentActivity | None
+    activity: AgentActivity | None
     """Null for an agent that this hub does not start."""
 
 
 class AgentPage(Struct, frozen=True):
     """Agents by name; `next` is the `after` of the next page, null after the last one."""
 
-    agents: list[ShownAgent]
+    agents: list[Agent]
     next: str | None
 
 
@@ -90,12 +90,12 @@ def _matches(record: AgentRecord, query: AgentFilter, now: int) -> bool:
     )
 
 
-async def show_agent(call: Call) -> ShownAgent:
+async def show_agent(call: Call) -> Agent:
     """Show one agent by its name."""
     return await _read_agent(call, call.path_params["name"])
 
 
-async def _read_agent(call: Call, name: str) -> ShownAgent:
+async def _read_agent(call: Call, name: str) -> Agent:
     return _to_resource(
         await call.context.find_or_raise(_find_record, name),
         call.now,
@@ -112,8 +112,8 @@ def _find_record(store: Store, name: str) -> AgentRecord | Refusal:
     return known or not_found.agent(name)
 
 
-def _to_resource(record: AgentRecord, now: int, state: AgentState | None) -> ShownAgent:
-    return ShownAgent(
+def _to_resource(record: AgentRecord, now: int, state: AgentState | None) -> Agent:
+    return Agent(
         name=record.name,
         role=record.role,
         speaks=record.speaks,
@@ -121,29 +121,29 @@ def _to_resource(record: AgentRecord, now: int, state: AgentState | None) -> Sho
         tokens=len(record.valid_tokens(now)),
         has_key=bool(record.key),
         paused=pause_resource(record.active_pause(now)),
-        started=None if state is None else _to_started(state),
+        activity=None if state is None else _to_activity(state),
     )
 
 
-def _to_started(state: AgentState) -> AgentActivity:
+def _to_activity(state: AgentState) -> AgentActivity:
     used = state.usage
     return AgentActivity(
         running=state.running_tasks,
         attempts=used.attempts,
-        minutes=round(used.ms / 60_000, 1),
-        output=used.output,
+        minutes=round(used.elapsed_ms / 60_000, 1),
+        output=used.output_bytes,
         cost=used.cost,
         idle=state.idle_reason or None,
     )
 
 
-class Pausing(Body, frozen=True):
+class PauseBody(Body, frozen=True):
     """The reason for pausing an agent: nothing more is started for it."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=MAX_REASON)] = DEFAULT_PAUSE_REASON
 
 
-class Resuming(Body, frozen=True):
+class ResumeBody(Body, frozen=True):
     """An empty body."""
 
 
@@ -153,12 +153,12 @@ CommandFactory = Callable[[str, Any], AnyCommand]
 _AGENT_ACTIONS: dict[str, tuple[str, type[Body], CommandFactory]] = {
     "pause": (
         "Pause an agent",
-        Pausing,
+        PauseBody,
         lambda name, asked: PauseAgent(name, asked.reason),
     ),
     "resume": (
         "Resume a paused agent, with as much again of its budget",
-        Resuming,
+        ResumeBody,
         lambda name, _: ResumeAgent(name),
     ),
 }
@@ -168,18 +168,16 @@ _AGENT_ACTIONS: dict[str, tuple[str, type[Body], CommandFactory]] = {
 def _action_endpoint(
     name: str, summary: str, shape: type[Body], command: CommandFactory
 ) -> Endpoint:
-    async def run_action(call: Call) -> ShownAgent:
+    async def run_action(call: Call) -> Agent:
         agent = call.path_params["name"]
         await call.submit(command(agent, call.body))
         return await _read_agent(call, agent)
 
-    return Endpoint(
-        "POST", f"/v1/agents/{{name}}/{name}", summary, run_action, ShownAgent, body=shape
-    )
+    return Endpoint("POST", f"/v1/agents/{{name}}/{name}", summary, run_action, Agent, body=shape)
 
 
 ENDPOINTS = (
     Endpoint("GET", "/v1/agents", "List agents", list_agents_page, AgentPage, query=AgentFilter),
-    Endpoint("GET", "/v1/agents/{name}", "Show an agent", show_agent, ShownAgent),
+    Endpoint("GET", "/v1/agents/{name}", "Show an agent", show_agent, Agent),
     *(_action_endpoint(name, *action) for name, action in _AGENT_ACTIONS.items()),
 )

@@ -12,10 +12,10 @@ from dragoman.surfaces.http.limits import VIA
 from dragoman.surfaces.http.metrics import PROMETHEUS_MEDIA_TYPE
 from dragoman.surfaces.http.readiness import OK
 
-_DETAIL_WITHHELD = "in trouble"
+_DETAIL_WITHHELD = "degraded"
 
 
-class Alive(Struct, frozen=True):
+class Liveness(Struct, frozen=True):
     """The process answers."""
 
     ok: bool = True
@@ -24,19 +24,19 @@ class Alive(Struct, frozen=True):
 class Readiness(Struct, frozen=True):
     """Readiness of the hub and of each of its parts: "ok", or in short what is wrong.
 
-    The trouble of a duty is shown to callers with a valid token; to others, that it is "in
-    trouble".
+    The problem of a service is shown to callers with a valid token; to others, that it is
+    "degraded".
     """
 
     ready: bool
     store: str
     ledger: str
-    duties: dict[str, str]
+    services: dict[str, str]
 
 
-async def show_liveness(_: Call) -> Alive:
+async def show_liveness(_: Call) -> Liveness:
     """Report that the process is alive."""
-    return Alive()
+    return Liveness()
 
 
 async def show_readiness(call: Call) -> Response:
@@ -48,14 +48,14 @@ async def show_readiness(call: Call) -> Response:
     may_see_details = any(
         trouble.message for trouble in troubles.values()
     ) and await _has_valid_token(call)
-    duties = {
+    services = {
         name: OK if not wrong.message else wrong.message if may_see_details else _DETAIL_WITHHELD
         for name, wrong in troubles.items()
     }
     # Trouble with one task or message is shown, but must not take a hub out of service.
     is_stopped = any(wrong.message and not wrong.is_partial for wrong in troubles.values())
     ready = found.store == found.ledger == OK and not is_stopped
-    readiness = Readiness(ready, found.store, found.ledger, duties)
+    readiness = Readiness(ready, found.store, found.ledger, services)
     return respond(call.request.scope, readiness, 200 if ready else 503)
 
 
@@ -78,7 +78,7 @@ async def show_metrics(call: Call) -> Response:
         waiting=context.feed.waiter_count,
         head=head,
         tasks=tasks,
-        duties=context.deps.service_health(),
+        services=context.deps.service_health(),
     )
     return Response(text, media_type=PROMETHEUS_MEDIA_TYPE)
 
@@ -89,7 +89,7 @@ ENDPOINTS = (
         "/healthz",
         "Report liveness",
         show_liveness,
-        Alive,
+        Liveness,
         is_open=True,
         is_unmetered=True,
     ),

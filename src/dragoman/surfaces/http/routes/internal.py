@@ -1,7 +1,7 @@
-"""`POST /v1/do` and `POST /v1/say`: commands and operations in anybody's name, for the hub's owner.
+"""Commands and operations in anybody's name, for the hub's owner: `/v1/internal/…`.
 
 The command line uses them while a hub runs: the caller says for whom it speaks, as it could without
-a running hub. `/v1/say` is for operations that need what only the running hub knows.
+a running hub. `operations` is for those that need what only the running hub knows.
 """
 
 from typing import Annotated, Any
@@ -44,7 +44,7 @@ async def run_commands(call: Call) -> ForwardedResult:
             original_text=original_text,
             per_attempt=request.per_attempt,
             sent_at=request.sent_at,
-            receipt_event=request.heard,
+            receipt_event=request.receipt_event,
             effect=request.effect,
         )
     warnings = (*masked, *accepted.redaction_warnings)
@@ -54,7 +54,7 @@ async def run_commands(call: Call) -> ForwardedResult:
 DO_ENDPOINTS = (
     Endpoint(
         "POST",
-        "/v1/do",
+        "/v1/internal/commands",
         "Run commands as any actor (owner only)",
         run_commands,
         ForwardedResult,
@@ -97,16 +97,16 @@ async def call_operation(call: Call) -> ForwardedReply:
         )
     count_message(call.context, answer)
     return (
-        ForwardedReply(turned=answer)
+        ForwardedReply(rejected=answer)
         if isinstance(answer, Rejected)
-        else ForwardedReply(taken=answer)
+        else ForwardedReply(accepted=answer)
     )
 
 
 SAY_ENDPOINTS = (
     Endpoint(
         "POST",
-        "/v1/say",
+        "/v1/internal/operations",
         "Call an operation as any actor (owner only)",
         call_operation,
         ForwardedReply,

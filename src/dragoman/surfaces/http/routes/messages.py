@@ -78,7 +78,7 @@ class WaitQuery(Query, frozen=True):
     ] = 0
 
 
-class TaskNow(Struct, frozen=True):
+class TaskStatusAfter(Struct, frozen=True):
     """A task that a message was about, and its status after the message; of a repeat, after the
     first one."""
 
@@ -86,7 +86,7 @@ class TaskNow(Struct, frozen=True):
     status: Status | None
 
 
-class Sent(Struct, frozen=True, kw_only=True):
+class AcceptedMessage(Struct, frozen=True, kw_only=True):
     """The outcome of an accepted message."""
 
     line: int | UnsetType = UNSET
@@ -97,13 +97,13 @@ class Sent(Struct, frozen=True, kw_only=True):
     agent: str
     reply: Any
     """In the dialect's own form."""
-    tasks: list[TaskNow]
+    tasks: list[TaskStatusAfter]
     warnings: tuple[str, ...]
     repeated: bool
     """Sent before: nothing was added."""
 
 
-class NotSent(Struct, frozen=True):
+class RejectedMessage(Struct, frozen=True):
     """A line of a batch that was refused."""
 
     line: int
@@ -194,7 +194,10 @@ class _MessageBatch:
             if is_disconnected(self._scope):
                 break
             if self._context.feed.is_closed:
-                last = encode(NotSent(number, False, problem("stopping", _STOPPING_DETAIL))) + b"\n"
+                last = (
+                    encode(RejectedMessage(number, False, problem("stopping", _STOPPING_DETAIL)))
+                    + b"\n"
+                )
                 break
             if line.strip():
                 await self._submit_line(number, line.removesuffix(b"\n"))
@@ -237,7 +240,7 @@ class _MessageBatch:
     async def _answer_line(self, number: int, line: bytes, routed: RoutedMessage | None) -> bytes:
         answer = await self._process_line(number, line, routed)
         if isinstance(answer, Problem):
-            return encode(NotSent(number, False, answer)) + b"\n"
+            return encode(RejectedMessage(number, False, answer)) + b"\n"
         return encode(accepted_response(answer, number)) + b"\n"
 
     async def _process_line(
@@ -268,16 +271,16 @@ def _line_key(line: bytes, key: str) -> str:
     return sha256(key.encode() + b":" + sha256(line.strip()).digest()).hexdigest()
 
 
-def accepted_response(answer: Accepted, line: int | UnsetType = UNSET) -> Sent:
+def accepted_response(answer: Accepted, line: int | UnsetType = UNSET) -> AcceptedMessage:
     """Build the response to an accepted message."""
     tasks: dict[str, Status | None] = {one.task: one.status for one in answer.receipts if one.task}
-    return Sent(
+    return AcceptedMessage(
         line=line,
         dialect=answer.dialect,
         type=answer.kind,
         agent=answer.actor,
         reply=answer.reply,
-        tasks=[TaskNow(task, status) for task, status in tasks.items()],
+        tasks=[TaskStatusAfter(task, status) for task, status in tasks.items()],
         warnings=answer.warnings,
         repeated=answer.repeated,
     )
@@ -296,7 +299,8 @@ def count_message(context: AppContext, answer: Reply) -> None:
     if isinstance(answer, Rejected):
         context.metrics.record_message(answer.dialect, answer.code)
     else:
-        context.metrics.record_message(answer.dialect, "repeated" if answer.repeated else "taken")
+        outcome = "repeated" if answer.repeated else "accepted"
+        context.metrics.record_message(answer.dialect, outcome)
 
 
 async def _call_operation(operation: Operation, call: Call) -> Any:
@@ -349,11 +353,11 @@ ENDPOINT = Endpoint(
     "/v1/messages",
     "Send one message, or many, in any dialect",
     None,
-    Sent,
+    AcceptedMessage,
     query=MessagesQuery,
     body=Any,
     accepts=(JSON, CBOR, *JSON_LINES),
-    other_media={JSON_LINES[0]: (Sent, NotSent)},
+    other_media={JSON_LINES[0]: (AcceptedMessage, RejectedMessage)},
     app_factory=MessagesApp,
 )
 
@@ -401,14 +405,14 @@ def _summary(dialect: Dialect, operation: Operation) -> str:
     return operation.summary or f"{dialect.name}: {shape}"
 
 
-class Signed(Struct, frozen=True, forbid_unknown_fields=True):
+class SignedMessage(Struct, frozen=True, forbid_unknown_fields=True):
     """A message of any dialect that is an object, and the signature of its sender."""
 
     envelope: dict[str, Any]
     signature: Signature
 
 
-async def send_signed(call: Call) -> Sent:
+async def send_signed(call: Call) -> AcceptedMessage:
     """Send a signed message as the agent whose registered key has signed it."""
     context = call.context
     opened = await context.envelopes.verify_async(call.raw, VIA)
@@ -442,8 +446,8 @@ ENDPOINTS = (
         "/v1/signed",
         "Send a signed message, without a token",
         send_signed,
-        Sent,
-        body=Signed,
+        AcceptedMessage,
+        body=SignedMessage,
         is_open=True,
     ),
 )

@@ -11,13 +11,18 @@ from dragoman.core.errors import Refused
 from dragoman.core.read import Receipt
 from dragoman.surfaces.http.context import MAX_WAIT_MS, AppContext, Call, open_waiter
 from dragoman.surfaces.http.endpoint import Endpoint
-from dragoman.surfaces.http.routes.actions import Claim, Claimed, claim_command, claim_response
+from dragoman.surfaces.http.routes.actions import (
+    ClaimBody,
+    ClaimedTask,
+    claim_command,
+    claim_response,
+)
 from dragoman.surfaces.http.waiter import Waiter
 
 _DISCONNECTED = "the agent disconnected before it got the task"
 
 
-class Work(Claim, frozen=True, kw_only=True):
+class WaitForWorkBody(ClaimBody, frozen=True, kw_only=True):
     """The agent that wants a task, and how long it waits for one."""
 
     wait_ms: Annotated[int, Meta(ge=0, le=MAX_WAIT_MS, description="How long to wait, in ms.")] = 0
@@ -25,7 +30,7 @@ class Work(Claim, frozen=True, kw_only=True):
 
 async def wait_for_work(call: Call) -> Any:
     """Claim the next ready task for an agent; 204 if there was none in time."""
-    body: Work = call.body
+    body: WaitForWorkBody = call.body
     context, timeouts = call.context, call.context.deps.timeouts
     command = claim_command(call, "", body)
     end = context.deps.monotonic() + body.wait_ms / 1_000
@@ -80,8 +85,8 @@ ENDPOINTS = (
         "/v1/work",
         "Wait for a task and take it",
         wait_for_work,
-        Claimed,
-        body=Work,
+        ClaimedTask,
+        body=WaitForWorkBody,
         other_statuses={204: "No task was ready in that time."},
     ),
 )
