@@ -188,7 +188,8 @@ def test_rejected_inbox_files_are_counted_separately(dragoman: Console) -> None:
         (dragoman.data / "inbox" / name).write_text("AOF/1 {")
 
     assert service_line("inbox", dragoman("tick").out) == (
-        "inbox                 2  messages of the inbox answered; rejected, with the reason beside it: 2"
+        "inbox                 2  messages of the inbox answered; "
+        "rejected, with the reason beside it: 2"
     )
     assert dragoman.ask("tick")["remarks"] == {}
 
