@@ -14,9 +14,9 @@ from bench.callers import Deed, drive, open_hub
 from bench.raw import RawFront, RawLoop
 from dragoman.core.actor import Actor
 from dragoman.core.agent import AgentDescriptor, DescribeAgent, RegisterAgent, Reputation
+from dragoman.core.intent.candidate import Requirements
 from dragoman.core.intent.scoring import AgentRanker
 from dragoman.core.intent.state import UpdateIntent
-from dragoman.core.intent.types import Requirements
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
 from dragoman.engine.queries.streams import stream_entries

@@ -19,7 +19,7 @@ import apsw
 import msgspec
 from msgspec import Struct
 
-from dragoman.store.sqlite.driver import Connection, open_database
+from dragoman.store.sqlite.apsw_types import Connection, open_database
 
 _SCHEMA = """
 CREATE TABLE entries(position INTEGER PRIMARY KEY, stream INTEGER, line BLOB, hash BLOB);

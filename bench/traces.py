@@ -27,7 +27,7 @@ from dragoman.engine.router import Router
 from dragoman.engine.subscribe import CommitHints
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.sqlite.driver import open_database
+from dragoman.store.sqlite.apsw_types import open_database
 from dragoman.system.carry_over_file import CarryOverFile
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id

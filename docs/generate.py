@@ -21,7 +21,7 @@ from dragoman.core.task_state import FINAL_STATUSES, TASK_TRANSITIONS
 from dragoman.core.timestamps import format_hours
 from dragoman.protocols.saop import TYPES
 from dragoman.surfaces.cli.app import build_cli
-from dragoman.surfaces.cli.commands.mail_compose import FIELD_KINDS, LETTER_FORMS
+from dragoman.surfaces.cli.commands.mail import FIELD_KINDS, LETTER_FORMS
 from dragoman.surfaces.http.errors import STATUS_BY_CODE, problem
 from dragoman.surfaces.mcp.tools import build_tools
 from dragoman.text.redact.command_lines import PROGRAMS

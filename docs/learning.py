@@ -20,8 +20,8 @@ from dragoman.core.agent import (
     Evidence,
     Reputation,
 )
+from dragoman.core.intent.candidate import Requirements
 from dragoman.core.intent.scoring import AgentRanker, compute_threshold
-from dragoman.core.intent.types import Requirements
 
 DOCS = Path(__file__).parent
 QUALITIES = (0.9, 0.6, 0.3)

@@ -14,8 +14,7 @@ from dragoman.core.task_state import CreateTask
 from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.ledger.entry import read_line
-from dragoman.services.lease_expiry import LeaseExpiry
-from dragoman.services.retry_promotion import RetryPromotion
+from dragoman.services.timers import LeaseExpiry, RetryPromotion
 from dragoman.store.sqlite import SqliteStore
 from tests.client.relay import Relay, running_relay
 from tests.surfaces.http.hub_server import HERA, START, HubServer, serving

@@ -10,7 +10,7 @@ from dragoman.config import Settings, checks, load_settings, parse_settings
 from dragoman.config.checks import RESERVED_VARIABLES, variable_name
 from dragoman.config.sections import section_keys
 from dragoman.core.errors import SettingsError
-from dragoman.core.intent.types import Policy
+from dragoman.core.intent.candidate import Policy
 from tests.requirements import proves
 
 pytestmark = proves("CONFIG-ONCE")

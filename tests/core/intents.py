@@ -6,9 +6,9 @@ from dragoman.core.actor import Actor
 from dragoman.core.agent import AgentRecord, DescribeAgent, Reputation
 from dragoman.core.errors import Refusal
 from dragoman.core.event_table import AnyEvent
+from dragoman.core.intent.candidate import Candidate, Requirements
 from dragoman.core.intent.scoring import AgentRanker
 from dragoman.core.intent.state import DelegateIntent, Intent, OpenRequest, ReceiveResult
-from dragoman.core.intent.types import Candidate, Requirements
 from dragoman.core.read import Decision
 from tests.core.world import HUMAN, NOW, World
 

@@ -27,6 +27,7 @@ from dragoman.core.attempt import (
 from dragoman.core.base import TaskCommand
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.credential_scope import COMMAND_TASKS
+from dragoman.core.deciders import renewal_by_activity
 from dragoman.core.delegation import RequestDelegation
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
@@ -39,7 +40,6 @@ from dragoman.core.handoff.state import (
 )
 from dragoman.core.intent.state import CancelIntent, DelegateIntent, ExpireRequest
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
-from dragoman.core.registry import renewal_by_activity
 from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from dragoman.core.task_state import (
     AdoptTask,

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core.agent import AgentDescriptor, AgentRecord, Pause, Reputation
 from dragoman.core.base import Role
+from dragoman.core.intent.candidate import Candidate, Policy, Requirements, ScoreParts
 from dragoman.core.intent.governance import (
     GOVERNANCE_RULES,
     agent_visible_texts,
@@ -14,7 +15,6 @@ from dragoman.core.intent.governance import (
     forbidden_goal_reason,
 )
 from dragoman.core.intent.state import Intent
-from dragoman.core.intent.types import Candidate, Policy, Requirements, ScoreParts
 from tests.core.world import NOW
 from tests.core.world import task as make_task
 from tests.requirements import proves

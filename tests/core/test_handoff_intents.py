@@ -15,8 +15,8 @@ from dragoman.core.handoff.state import (
     RejectHandoff,
     WithdrawHandoff,
 )
+from dragoman.core.intent.candidate import Policy
 from dragoman.core.intent.state import DelegateIntent, ExpireRequest, ReceiveResult
-from dragoman.core.intent.types import Policy
 from dragoman.core.task_state import AdoptTask, EditTask
 from tests.core.handoffs import DAVE, accept, accepted, offer, package
 from tests.core.intents import (

@@ -15,6 +15,7 @@ from dragoman.core.attempt import CheckpointTask, ClaimTask, EndAttempt, Release
 from dragoman.core.delegation import RequestDelegation
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import ActivateHandoff
+from dragoman.core.intent.candidate import Policy
 from dragoman.core.intent.governance import POLICY_RULES
 from dragoman.core.intent.state import (
     CancelIntent,
@@ -24,7 +25,6 @@ from dragoman.core.intent.state import (
     IntentRejected,
     ReceiveResult,
 )
-from dragoman.core.intent.types import Policy
 from dragoman.core.read import Decision
 from dragoman.core.task_state import CreateTask, EditTask, MoveTask, UpdateTask
 from tests.core.handoffs import accept, offer

@@ -17,6 +17,7 @@ from dragoman.core.agent import (
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
+from dragoman.core.intent.candidate import Policy
 from dragoman.core.intent.state import (
     CancelIntent,
     DelegateIntent,
@@ -25,7 +26,6 @@ from dragoman.core.intent.state import (
     ReceiveResult,
     intent_list_keys,
 )
-from dragoman.core.intent.types import Policy
 from dragoman.core.limits import MAX_SKILLS
 from dragoman.core.read import Decision
 from dragoman.core.task_state import CreateTask, MoveTask

@@ -31,6 +31,7 @@ from dragoman.core.attempt_state import Lease, TaskReported, TaskRequeued, grant
 from dragoman.core.authority import MAY_HOLD
 from dragoman.core.base import Role, Status
 from dragoman.core.command_table import AnyCommand
+from dragoman.core.deciders import renewal_by_activity
 from dragoman.core.delegation import (
     AcceptDelegation,
     EscalateDelegation,
@@ -47,7 +48,6 @@ from dragoman.core.intent.state import (
     UpdateIntent,
 )
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
-from dragoman.core.registry import renewal_by_activity
 from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
 from dragoman.core.task_state import (
     ActiveHandoff,

@@ -21,13 +21,13 @@ from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
 from dragoman.core.attempt_state import Checkpoint, Lease, Report
 from dragoman.core.backoff import Backoff
 from dragoman.core.command_table import AnyCommand, command_name
+from dragoman.core.deciders import DECIDERS
 from dragoman.core.delegation import RequestDelegation
 from dragoman.core.event_table import EVENT_NAMES, AnyEvent
+from dragoman.core.intent.candidate import Candidate, Policy, Requirements, ScoreParts
 from dragoman.core.intent.state import ClosedRequest, Intent, OpenRequest
-from dragoman.core.intent.types import Candidate, Policy, Requirements, ScoreParts
 from dragoman.core.mail import Mail, PostMail
 from dragoman.core.read import Decision, LeaseChange, Receipt
-from dragoman.core.registry import DECIDERS
 from dragoman.core.reservation import Reservations
 from dragoman.core.task_state import (
     PRIORITY_RANK,

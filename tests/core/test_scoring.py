@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
 from dragoman.core.agent import EVIDENCE_HALF_LIFE_MS, AgentDescriptor, Evidence, Reputation, Trust
+from dragoman.core.intent.candidate import Candidate, Requirements
 from dragoman.core.intent.scoring import (
     BASE_THRESHOLD,
     MAX_THRESHOLD,
@@ -17,7 +18,6 @@ from dragoman.core.intent.scoring import (
     AgentRanker,
     compute_threshold,
 )
-from dragoman.core.intent.types import Candidate, Requirements
 from tests.core.world import NOW
 from tests.requirements import proves
 

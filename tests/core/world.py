@@ -11,6 +11,7 @@ from dragoman.core.attempt import ClaimTask
 from dragoman.core.attempt_state import Lease
 from dragoman.core.base import Status
 from dragoman.core.command_table import AnyCommand
+from dragoman.core.deciders import decide
 from dragoman.core.errors import Refusal
 from dragoman.core.event_table import AnyEvent
 from dragoman.core.handoff.state import Handoff
@@ -18,7 +19,6 @@ from dragoman.core.ids import check_alias, check_task_id
 from dragoman.core.intent.state import Intent, IntentDispatched
 from dragoman.core.mail import Mail
 from dragoman.core.read import Decision, TimedEvent
-from dragoman.core.registry import decide
 from dragoman.core.reservation import Reservations
 from dragoman.core.task_state import Task
 from dragoman.core.trace import RecordedEntry, Trace, TurnLog

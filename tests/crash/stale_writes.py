@@ -26,8 +26,7 @@ from dragoman.core.task_state import (
 )
 from dragoman.engine.hub import Hub
 from dragoman.engine.queries.tasks import TaskView, find_task
-from dragoman.services.lease_expiry import LeaseExpiry
-from dragoman.services.retry_promotion import RetryPromotion
+from dragoman.services.timers import LeaseExpiry, RetryPromotion
 from dragoman.system.clock import ManualClock
 
 LEA: Final = Actor("human", "lea")

@@ -15,8 +15,7 @@ from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.engine.verify import check_ledger, check_stored_states
-from dragoman.services.lease_expiry import LeaseExpiry
-from dragoman.services.retry_promotion import RetryPromotion
+from dragoman.services.timers import LeaseExpiry, RetryPromotion
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import new_id

@@ -27,7 +27,7 @@ NOBODY_PROGRAM = dedent("""
     from dragoman.surfaces.cli.app import main
     from dragoman.surfaces.cli.commands import GROUPS, TOP_LEVEL, load_commands
     import dragoman.bootstrap.stores, dragoman.bootstrap.data_directory
-    import dragoman.bootstrap.verify_workers
+    import dragoman.bootstrap.data_directory
     import dragoman.engine.verify, dragoman.store.sqlite, dragoman.system.hub_lock
     import dragoman.bootstrap.archives, dragoman.files.archives.backup, dragoman.surfaces.http
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from dragoman.bootstrap import open_store
-from dragoman.bootstrap.verify_workers import slice_checker
+from dragoman.bootstrap.data_directory import slice_checker
 from dragoman.core.actor import Actor
 from dragoman.core.task_state import CreateTask
 from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.ledger_slices import check_slice, slice_spans
 from dragoman.engine.verify import check_ledger
-from dragoman.store.sqlite.driver import open_database
+from dragoman.engine.verify_slice import check_slice, slice_spans
+from dragoman.store.sqlite.apsw_types import open_database
 from dragoman.system.clock import FixedClock
 from dragoman.system.ids import new_id
 from tests.requirements import proves

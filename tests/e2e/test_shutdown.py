@@ -87,7 +87,7 @@ def test_stop_names_the_pending_service_and_a_second_signal_does_not_wait(
                 assert running.process.stderr is not None
                 output = running.process.stderr.readline()
                 ended = running.stop(signum)
-    assert output == ("stopping: notify may take 20s to finish; Ctrl-C again does not wait\n")
+    assert output == ("stopping: notifier may take 20s to finish; Ctrl-C again does not wait\n")
     assert (ended.code, ended.err) == (0, "the hub has stopped\n")
 
 

@@ -105,7 +105,7 @@ def test_unwritable_files_are_reported_by_readyz_and_stderr(
         assert get_unready(running.url)["store"] == "ok"
         lock.rmdir()
         lines = {stderr.readline(), stderr.readline()}
-        assert lines == {"recovered: files\n", "recovered: projection\n"}
+        assert lines == {"recovered: file-watch\n", "recovered: projection\n"}
         assert get_readiness(running.url)["ready"] is True
         ended = running.stop()
     assert ended.code == 0

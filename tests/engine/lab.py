@@ -16,17 +16,17 @@ from dragoman.core.read import Receipt
 from dragoman.core.task_state import Task
 from dragoman.engine.engine import Engine, Failpoint
 from dragoman.engine.hub import Hub
-from dragoman.engine.ledger_slices import Finding
 from dragoman.engine.ports import Transaction
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Committed, Outcome, Request
 from dragoman.engine.subscribe import CommitHints
 from dragoman.engine.verify import check_ledger, check_stored_states
+from dragoman.engine.verify_slice import Finding
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import read_line
 from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 from dragoman.store.memory import MemoryStore
-from dragoman.store.memory.tables import Tables
+from dragoman.store.memory.store import Tables
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds
 

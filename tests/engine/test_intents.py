@@ -7,11 +7,11 @@ from dragoman.core.actor import Actor
 from dragoman.core.agent import DescribeAgent, RegisterAgent
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import Refusal, StoreUnavailable
+from dragoman.core.intent.candidate import Policy, Requirements
 from dragoman.core.intent.state import DelegateIntent, Intent, ReceiveResult
-from dragoman.core.intent.types import Policy, Requirements
 from dragoman.core.task_state import CreateTask, EditTask, MoveTask, NoteTask
 from dragoman.core.wave import AdvanceWave, StartWave, WaveBead
-from dragoman.engine.candidate_index import CandidateIndex
+from dragoman.engine.agent_index import CandidateIndex
 from dragoman.engine.engine import Engine
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.queries.intents import awaited_agent, find_intent_of_task

@@ -10,9 +10,9 @@ from dragoman.core.attempt import ClaimTask
 from dragoman.core.attempt_state import Lease
 from dragoman.core.task_state import CreateTask, NoteTask, Task
 from dragoman.engine import verify
-from dragoman.engine.ledger_slices import CheckedSlice, Finding, SliceSpan, check_slice, slice_spans
 from dragoman.engine.ports import StreamRow
 from dragoman.engine.verify import CheckpointRoots, check_ledger, check_stored_states, check_tail
+from dragoman.engine.verify_slice import CheckedSlice, Finding, SliceSpan, check_slice, slice_spans
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import GENESIS, Entry, line_prefix, link_hash
 from dragoman.ledger.indexes import IndexRow

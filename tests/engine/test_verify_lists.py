@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from dragoman.engine import verify
-from dragoman.engine.ledger_slices import Finding
 from dragoman.engine.ports import StreamRow
+from dragoman.engine.verify_slice import Finding
 from tests.engine.lab import OpenStore, findings
 from tests.engine.letters import post, read
 from tests.requirements import proves

@@ -12,7 +12,7 @@ from dragoman.core.errors import StoreLost, StoreUnavailable
 from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.request import Outcome
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.sqlite.driver import Connection
+from dragoman.store.sqlite.apsw_types import Connection
 from tests.faults.recorder import Operation, Recorder, recorded_disk
 from tests.faults.simulated_disk import Files
 from tests.faults.workday import DAY, Worker

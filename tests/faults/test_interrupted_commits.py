@@ -13,7 +13,7 @@ from random import Random
 
 import apsw
 
-from dragoman.store.sqlite.driver import Connection
+from dragoman.store.sqlite.apsw_types import Connection
 from tests.conformance.store.scripts import SCRIPT
 from tests.conftest import LONG_RUN
 from tests.faults.power_cuts import SOUND, CutChecker, power_cuts

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.store.sqlite import connect, wal_copier
-from dragoman.store.sqlite.driver import Connection
+from dragoman.store.sqlite.apsw_types import Connection
 from tests.conformance.store.scripts import SCRIPT
 from tests.faults.power_cuts import CutChecker
 from tests.faults.recording import ObservableStore, Recording, SideCopiedStore, record

@@ -34,7 +34,7 @@ from dragoman.engine.request import Request
 from dragoman.engine.unit import Unit
 from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.files.errors import BadFile
-from dragoman.files.handoff_audit import (
+from dragoman.files.handoff_check import (
     ReplayedLog,
     check_handoff,
     comparable_part,

@@ -29,8 +29,7 @@ from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.queries.tasks import TaskView, find_task, list_tasks
 from dragoman.engine.request import Committed
 from dragoman.engine.verify import check_ledger, check_stored_states
-from dragoman.services.lease_expiry import LeaseExpiry
-from dragoman.services.retry_promotion import RetryPromotion
+from dragoman.services.timers import LeaseExpiry, RetryPromotion
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.migrate import MIGRATIONS

@@ -59,8 +59,8 @@ from dragoman.core.handoff.state import (
     WithdrawHandoff,
 )
 from dragoman.core.ids import handoff_stream
+from dragoman.core.intent.candidate import Candidate, Policy, ScoreParts
 from dragoman.core.intent.state import DelegateIntent, ExpireRequest, ReceiveResult, UpdateIntent
-from dragoman.core.intent.types import Candidate, Policy, ScoreParts
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
 from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
 from dragoman.core.task_state import (

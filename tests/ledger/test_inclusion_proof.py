@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.ledger.inclusion_proof import inclusion_path, root_from_path
-from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
+from dragoman.ledger.tree import EMPTY_TREE, extend_tree, inclusion_path, root_from_path, tree_root
 from tests.requirements import proves
 
 pytestmark = proves("LEDGER-PROOF")

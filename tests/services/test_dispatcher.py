@@ -52,7 +52,7 @@ from dragoman.services.dispatch.budget_enforcer import (
 from dragoman.services.dispatch.cooldown import Cooldown, CooldownTable, ReleaseEvent
 from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
 from dragoman.services.dispatch.orphan_recovery import ForgetSession, StopOrphans
-from dragoman.services.lease_expiry import LeaseExpiry
+from dragoman.services.timers import LeaseExpiry
 from dragoman.system.ids import SequentialIds
 from tests.agents.running_hub import FAST, PERSON, RunningHub, agent_section, run, running_hub
 from tests.engine.lab import HUMAN, Lab

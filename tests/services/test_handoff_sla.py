@@ -22,8 +22,7 @@ from dragoman.engine.engine import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.streams import stream_state
-from dragoman.services.lease_expiry import LeaseExpiry
-from dragoman.services.sla import SlaService
+from dragoman.services.timers import LeaseExpiry, SlaService
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds, new_id

@@ -5,8 +5,8 @@ import pytest
 from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
 from dragoman.core.backoff import Backoff
 from dragoman.core.task_state import CreateTask, NoteTask
-from dragoman.services import lease_expiry
-from dragoman.services.lease_expiry import LeaseExpiry
+from dragoman.services import timers
+from dragoman.services.timers import LeaseExpiry
 from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, OpenStore, findings
 from tests.requirements import proves
 
@@ -64,7 +64,7 @@ def test_holder_that_sent_a_heartbeat_or_note_keeps_the_task() -> None:
 
 @proves("LEASE-RECOVERY")
 def test_any_number_of_leases_is_expired_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease_expiry, "_PAGE", 10)
+    monkeypatch.setattr(timers, "_PAGE", 10)
     lab = Lab()
     names = claim_tasks(lab, 25)
     lab.clock.advance(TTL)

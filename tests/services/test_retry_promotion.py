@@ -5,8 +5,8 @@ import pytest
 from dragoman.core.attempt import ClaimTask, ReportOutcome
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.ports import Transaction
-from dragoman.services import retry_promotion
-from dragoman.services.retry_promotion import RetryPromotion
+from dragoman.services import timers
+from dragoman.services.timers import RetryPromotion
 from tests.engine.lab import ALICE, HUMAN, Lab, findings
 from tests.requirements import proves
 
@@ -59,7 +59,7 @@ def test_only_tasks_in_backoff_are_promoted() -> None:
 
 
 def test_any_number_of_tasks_is_promoted_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry_promotion, "_BATCH", 4)
+    monkeypatch.setattr(timers, "_BATCH", 4)
     for count in (7, 8, 9):
         lab = Lab()
         names = [f"T{number}" for number in range(count)]

@@ -6,14 +6,14 @@ from msgspec.structs import replace
 from dragoman.core.agent import DescribeAgent, RegisterAgent
 from dragoman.core.attempt import ClaimTask, ReportOutcome
 from dragoman.core.delegation import RejectDelegation, RequestDelegation
+from dragoman.core.intent.candidate import Requirements
 from dragoman.core.intent.state import DelegateIntent
-from dragoman.core.intent.types import Requirements
 from dragoman.core.task_state import CreateTask, MoveTask
-from dragoman.engine.candidate_index import CandidateIndex
+from dragoman.engine.agent_index import CandidateIndex
 from dragoman.engine.queries.agents import find_standing
 from dragoman.engine.queries.streams import stream_entries
-from dragoman.services import sla
-from dragoman.services.sla import SlaService
+from dragoman.services import timers
+from dragoman.services.timers import SlaService
 from tests.engine.lab import BOB, HUMAN, START, Lab, findings
 from tests.requirements import proves
 
@@ -100,7 +100,7 @@ def test_new_request_has_its_own_deadline() -> None:
 def test_any_number_of_delegations_is_escalated_page_by_page(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sla, "_PAGE", 10)
+    monkeypatch.setattr(timers, "_PAGE", 10)
     lab = Lab()
     create_delegations(lab, 25)
     lab.clock.advance(HOUR)
@@ -131,7 +131,7 @@ def test_unreadable_task_does_not_stop_the_others() -> None:
 def test_unreadable_page_does_not_stop_later_pages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sla, "_PAGE", 2)
+    monkeypatch.setattr(timers, "_PAGE", 2)
     lab = Lab()
     create_delegations(lab, 6)
     rows, numbers = lab.store.tables.rows, lab.store.tables.numbers

@@ -20,7 +20,7 @@ from dragoman.engine.queries.mail import all_mail
 from dragoman.engine.queries.streams import stream_entries
 from dragoman.engine.queries.waves import active_reservations, find_wave, open_wave_ids, wave_status
 from dragoman.engine.schemas.waves import wave_resource
-from dragoman.services.waves import WaveService
+from dragoman.services.timers import WaveService
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing import HandHub
 from dragoman.testing.hand_hub import Work

@@ -31,7 +31,7 @@ from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Outcome
 from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.ledger.stream_state import decode_state, replay
-from dragoman.services.lease_expiry import LeaseExpiry
+from dragoman.services.timers import LeaseExpiry
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds

@@ -54,9 +54,7 @@ from dragoman.engine.queries.streams import stream_entries
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.ledger.stream_state import decode_state, replay
-from dragoman.services.lease_expiry import LeaseExpiry
-from dragoman.services.retry_promotion import RetryPromotion
-from dragoman.services.sla import SlaService
+from dragoman.services.timers import LeaseExpiry, RetryPromotion, SlaService
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock

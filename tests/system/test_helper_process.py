@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.helper_process import HelperProcess, serve_requests
+from dragoman.system.process import HelperProcess, serve_requests
 from tests.requirements import proves
 
 

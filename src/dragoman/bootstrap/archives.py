@@ -160,7 +160,7 @@ class _SchemaTarget(Struct, frozen=True):
         """Check whether the schema holds the same ledger already."""
         from dragoman.store.postgres.connect import parse_url
         from dragoman.store.postgres.reads import open_snapshot
-        from dragoman.store.postgres.staging import schema_version_at
+        from dragoman.store.postgres.staged_restore import schema_version_at
 
         if not schema_version_at(self.url):
             return False
@@ -169,20 +169,20 @@ class _SchemaTarget(Struct, frozen=True):
 
     def open(self, building: Path, ledger: str) -> Store:
         """Open a schema beside the target."""
-        from dragoman.store.postgres.staging import open_staged
+        from dragoman.store.postgres.staged_restore import open_staged
 
         del building
         return open_staged(self.url, lambda: ledger)
 
     def commit(self) -> None:
         """Rename the schema."""
-        from dragoman.store.postgres.staging import publish_staged
+        from dragoman.store.postgres.staged_restore import publish_staged
 
         publish_staged(self.url)
 
     def discard(self) -> None:
         """Remove the schema."""
-        from dragoman.store.postgres.staging import discard_staged
+        from dragoman.store.postgres.staged_restore import discard_staged
 
         discard_staged(self.url)
 

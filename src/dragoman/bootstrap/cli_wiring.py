@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dragoman.engine.ports import Clock, Gap
     from dragoman.engine.schemas.tasks import TaskDetail
     from dragoman.files.archives.archive_format import Manifest
-    from dragoman.surfaces.cli.hub_process import HubProcess
+    from dragoman.surfaces.cli.hub_lifecycle import HubProcess
     from dragoman.text.redact import Redactor
 
 
@@ -47,7 +47,7 @@ def _open_readonly(data: Path, store: str, now: int | None) -> ReadOnlyDirectory
 
 
 def _open_evidence(data: Path, store: str, now: int | None) -> Evidence:
-    from dragoman.bootstrap.open_with_keys import open_evidence
+    from dragoman.bootstrap.data_directory import open_evidence
 
     return open_evidence(data, store, now)
 
@@ -93,7 +93,7 @@ def _query_remote_hub(operation: str, arguments: "Mapping[str, Any]") -> "Any":
 
 
 def _find_redactor(data: Path) -> "Redactor":
-    from dragoman.bootstrap.open_redactor import find_redactor
+    from dragoman.bootstrap.dialects import find_redactor
 
     return find_redactor(data)
 

@@ -1,15 +1,20 @@
 """Opens a data directory: settings, keys, store, hub, router and services."""
 
+import os
 from asyncio import Future
-from functools import partial
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 
-from dragoman.bootstrap.dialects import open_dialects, open_git_head
-from dragoman.bootstrap.open_redactor import open_redactor
-from dragoman.bootstrap.open_with_keys import open_keyed, open_keyed_readonly
+from dragoman.bootstrap.dialects import open_dialects, open_git_head, open_redactor
 from dragoman.bootstrap.services import (
     INBOX_ROLES,
     FileProjection,
@@ -20,11 +25,13 @@ from dragoman.bootstrap.services import (
 )
 from dragoman.bootstrap.stores import (
     CHECKPOINTS_FILE,
+    Environment,
+    check_not_lost,
     make_directory,
     missing_directory_error,
     open_store,
+    read_environment,
 )
-from dragoman.bootstrap.verify_workers import slice_checker
 from dragoman.config import Settings
 from dragoman.config.store_url import check_store_url
 from dragoman.core.errors import DragomanError, Refusal
@@ -35,22 +42,35 @@ from dragoman.engine.redaction import RequestRedactor
 from dragoman.engine.request import Outcome, Request
 from dragoman.engine.router import Router
 from dragoman.engine.subscribe import CommitHints, DirtyStreams
-from dragoman.files.handoff_audit import check_handoff
+from dragoman.engine.verify_slice import CheckedSlice, SliceChecker, SliceSpan, check_slice
+from dragoman.files.handoff_check import check_handoff
 from dragoman.files.inbox import Inbox
+from dragoman.files.layout import GITIGNORE, IGNORE_ALL
 from dragoman.notify.notice import Notice
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.notifier import Notifier
 from dragoman.services.workq import HubWorkq
-from dragoman.surfaces.cli.data_directory import DataDirectory
+from dragoman.surfaces.cli.data_directory import DataDirectory, Evidence
 from dragoman.surfaces.cli.local_user import CLOCK_OVERRIDDEN
 from dragoman.surfaces.cli.render import Progress, ProgressBars
+from dragoman.surfaces.cli.store_setting import save_if_unset
 from dragoman.system.checkpoint_file import CheckpointFile
 from dragoman.system.clock import FixedClock
-from dragoman.system.forwarding_engine import HubConnection, RemoteEngine
 from dragoman.system.hub_lock import HubAddress, find_hub
 from dragoman.system.ids import new_id
-from dragoman.system.keys import LedgerKey, UnusableKeys, load_keys, load_or_create_keys
+from dragoman.system.keys import (
+    LedgerKey,
+    UnusableKeys,
+    has_keys,
+    load_keys,
+    load_keys_to_read,
+    load_or_create_keys,
+)
+from dragoman.system.private_file import BadKey
+from dragoman.system.process import HelperProcess, serve_requests
+from dragoman.system.remote_engine import HubConnection, RemoteEngine
 from dragoman.system.safe_fs import SafeDisk
+from dragoman.text.digest import keyed_digest
 
 if TYPE_CHECKING:
     from dragoman.engine.auth import Principal
@@ -264,3 +284,219 @@ def _backup(
     from dragoman.bootstrap.archives import make_backup
 
     return make_backup(store, disk, clock.now(), target, bars)
+
+
+# --- the secret of a store --------------------------------------------------------------------
+
+_SECRET_CHECK = b"store"
+"""Input of the digest that stores compare: they learn nothing else about the secret."""
+
+
+def check_secret(store: DurableStore, data: Path, key: LedgerKey, *, replace: bool = False) -> None:
+    """Check that all hubs of a store have the same secret: idempotency keys depend on it."""
+    problem = find_secret_problem(store, data, key, replace=replace)
+    if problem is not None:
+        store.close()
+        raise problem
+
+
+def find_secret_problem(
+    store: DurableStore, data: Path, key: LedgerKey, *, replace: bool = False
+) -> BadKey | None:
+    """Error if the secret here is not that of the store; else None."""
+    mark = keyed_digest(key.secret, _SECRET_CHECK).hex()
+    if store.secret_fingerprint(mark, overwrite=replace) == mark:
+        return None
+    keys = data.absolute() / "keys"
+    return BadKey(
+        f"the secret in {keys} is not the one that the hubs of this store have (ledger "
+        f"{store.ledger_id()}): "
+        "requests that are repeated here would be refused as key_reused, or done twice. Copy the "
+        "folder keys from the data directory of a hub that works on this store, in the place of "
+        f"{keys}, or take it out of a backup (docs/backup.md). If nobody has it any more, run "
+        "`dragoman init --new-keys`: then what was asked before is no longer known when it is "
+        "repeated, and other hubs need these keys"
+    )
+
+
+# --- store and keys ---------------------------------------------------------------------------
+
+
+class KeyedStore(Struct, frozen=True):
+    """The store, keys and environment of a data directory."""
+
+    environment: Environment
+    key: LedgerKey | UnusableKeys
+    store: DurableStore
+
+
+def open_keyed(
+    data: Path, store: str, now: int | None, *, create: bool = False, new_keys: bool = False
+) -> KeyedStore:
+    """Open the store of an existing data directory; its keys must fit."""
+    environment = read_environment(data, store, now)
+
+    def open_it() -> DurableStore:
+        check_not_lost(environment.url, data)
+        return environment.open_store(create=create)
+
+    key, opened = open_keyed_store(data, store, open_it, create=create, new_keys=new_keys)
+    return KeyedStore(environment, key, opened)
+
+
+def open_keyed_store(
+    data: Path,
+    named_url: str,
+    opener: Callable[[], DurableStore],
+    *,
+    create: bool,
+    new_keys: bool = False,
+) -> tuple[LedgerKey, DurableStore]:
+    """Open the keys and the store of a directory, which must fit each other. With `create`, a
+    directory in which nothing was signed yet may get keys, and remembers the store that was named
+    for it.
+    """
+    is_new = create and not (data / CHECKPOINTS_FILE).exists()
+    # Lost keys are not made anew: then nobody could tell old checkpoints from forged ones.
+    existing = None if is_new and not has_keys(data) else load_keys(data)
+    store = opener()
+    try:
+        # Only for a store that exists: a wrong URL leaves no keys behind.
+        key = existing or _create_keys(data)
+        check_secret(store, data, key, replace=new_keys)
+        if is_new:
+            save_if_unset(data, named_url)
+    except BaseException:
+        store.close()
+        raise
+    return key, store
+
+
+def _create_keys(data: Path) -> LedgerKey:
+    """Create the keys; a .gitignore keeps them and the ledger out of a repository."""
+    # Written before there is a secret. The root of a repository also holds files of others.
+    if not (data / ".git").exists():
+        # An existing file stays. A missing permission is reported by the next step.
+        with suppress(OSError), (data / GITIGNORE).open("xb") as file:
+            file.write(IGNORE_ALL)
+    return load_or_create_keys(data)
+
+
+def open_keyed_readonly(data: Path, store: str, now: int | None) -> KeyedStore:
+    """Open the store of an existing data directory, whatever became of its keys."""
+    environment = read_environment(data, store, now)
+    check_not_lost(environment.url, data)
+    opened, key = environment.open_store(create=False), load_keys_to_read(data)
+    if isinstance(key, LedgerKey) and (problem := find_secret_problem(opened, data, key)):
+        key = UnusableKeys(problem)
+    return KeyedStore(environment, key, opened)
+
+
+def open_evidence(data: Path, store: str, now: int | None) -> Evidence:
+    """Open an existing data directory to verify its ledger."""
+    if not data.is_dir():
+        raise missing_directory_error(data)
+    keyed = open_keyed_readonly(data, store, now)
+    checkpoints = CheckpointFile(data / CHECKPOINTS_FILE, keyed.key)
+    return Evidence(
+        keyed.store, checkpoints, slice_checker(keyed.store, keyed.environment.url, data)
+    )
+
+
+_MIN_SLICES = 16
+"""Number of slices from which starting processes pays off."""
+
+
+class _SliceJob(Struct, frozen=True):
+    url: str
+    data: str
+    span: SliceSpan
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_job = msgspec.msgpack.Decoder(_SliceJob).decode
+_decode_result = msgspec.msgpack.Decoder(CheckedSlice).decode
+
+_NumberedSpan = tuple[int, SliceSpan]
+_JobResult = tuple[_NumberedSpan, bytes | None]
+"""A slice and its result from a helper; None: it is still to be checked."""
+
+
+def slice_checker(
+    store: Store, url: str, data: Path, min_slices: int = _MIN_SLICES
+) -> SliceChecker:
+    """Checker of a store's slices; many of them are checked in several processes."""
+
+    def check(spans: Sequence[SliceSpan]) -> Iterable[CheckedSlice]:
+        others = min(os.cpu_count() or 1, len(spans)) - 1
+        if len(spans) < min_slices or others < 1:
+            return map(partial(check_slice, store), spans)
+        return _check_in_processes(store, partial(_SliceJob, url, str(data)), spans, others)
+
+    return check
+
+
+def _check_in_processes(
+    store: Store, make_job: "partial[_SliceJob]", spans: Sequence[SliceSpan], helper_count: int
+) -> Iterator[CheckedSlice]:
+    """Check slices in this process and in helpers; each takes the next one when it is free."""
+    pending, results = deque[_NumberedSpan](enumerate(spans)), SimpleQueue[_JobResult]()
+
+    def feed(helper: HelperProcess) -> None:
+        for one in _take_jobs(pending):
+            answer = helper.request(_encode(make_job(one[1])))
+            results.put((one, answer))
+            if answer is None:
+                return
+
+    finished: dict[int, CheckedSlice] = {}
+    with _helper_processes(helper_count, feed):
+        for at in range(len(spans)):
+            while at not in finished:
+                own_job = next(_take_jobs(pending), None) if results.empty() else None
+                (number, span), answer = (own_job, None) if own_job else results.get()
+                finished[number] = (
+                    check_slice(store, span) if answer is None else _decode_result(answer)
+                )
+            yield finished.pop(at)
+
+
+def _take_jobs(pending: deque[_NumberedSpan]) -> Iterator[_NumberedSpan]:
+    """Take jobs until none is left."""
+    with suppress(IndexError):
+        while True:
+            yield pending.popleft()
+
+
+@contextmanager
+def _helper_processes(count: int, feed: Callable[[HelperProcess], None]) -> Generator[None]:
+    """Start helper processes, as many as possible; each is fed by a thread."""
+    helpers: list[HelperProcess] = []
+    # Not forked: that would share the connections of this process, which no database allows. Where
+    # none can be started, this process does all of it.
+    with suppress(OSError):
+        helpers += (HelperProcess(_serve_jobs) for _ in range(count))
+    threads = [Thread(target=feed, args=(helper,), daemon=True) for helper in helpers]
+    try:
+        for thread in threads:
+            thread.start()
+        yield
+    finally:
+        for helper, thread in zip(helpers, threads, strict=True):
+            helper.kill()
+            thread.join()
+            helper.close()
+
+
+def _serve_jobs() -> None:
+    serve_requests(_run_job)
+
+
+def _run_job(data: bytes) -> bytes:
+    job = _decode_job(data)
+    return _encode(check_slice(_open_cached(job.url, job.data), job.span))
+
+
+@cache
+def _open_cached(url: str, data: str) -> Store:
+    return open_store(url, Path(data), create=False)

@@ -1,16 +1,18 @@
-"""Builds every dialect from the settings, with the ports that it needs."""
+"""Builds every dialect and the redactor from the settings, with the ports that they need."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.config import Settings, environment
-from dragoman.core.errors import Refusal
+from dragoman.config import Settings, environment, load_settings
+from dragoman.core.errors import Refusal, SettingsError
 from dragoman.core.trace import RecordTrace
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import Dialect
@@ -24,9 +26,14 @@ from dragoman.services.workq import HubWorkq
 from dragoman.system.carry_over_file import CarryOverFile
 from dragoman.system.git import GitHead
 from dragoman.system.ids import new_id
+from dragoman.system.keys import LedgerKey, UnusableKeys, load_keys
+from dragoman.system.private_file import BadKey
 from dragoman.system.process import Timeouts, run_program
 from dragoman.system.safe_fs import SafeDisk
-from dragoman.text.redact import Redactor
+from dragoman.system.tokens import load_token, new_secret
+from dragoman.text.base64url import encode_base64url
+from dragoman.text.digest import keyed_digest
+from dragoman.text.redact import MIN_SECRET_LENGTH, Redactor, Secret, is_secret_variable
 
 # --- traces -----------------------------------------------------------------------------------
 
@@ -241,3 +248,77 @@ def _mail_choices(settings: Settings, model: agentmail.Model | None) -> agentmai
         teamspaces=settings.teamspaces,
         model=model,
     )
+
+
+_DOMAIN = b"redaction"
+_WEBHOOK_KEY_PREFIX = "whsec_"
+
+
+def open_redactor(settings: Settings, data: Path, key: LedgerKey | UnusableKeys) -> Redactor:
+    """Open the redactor, with a key that only this data directory has."""
+    section = settings.redaction
+    known = (*_hub_secrets(data, key), *_settings_secrets(settings), *variable_secrets(settings))
+    return Redactor(known, keyed_digest(key.secret, _DOMAIN), known_only=section.rules == "known")
+
+
+def find_redactor(data: Path) -> Redactor:
+    """Redactor of a data directory; without one, its digests mean nothing elsewhere."""
+    if not (data / "keys").is_dir():
+        return Redactor(key=new_secret().encode())
+    return open_redactor(load_settings(data, environment()), data, load_keys(data))
+
+
+def _hub_secrets(data: Path, key: LedgerKey | UnusableKeys) -> Iterator[Secret]:
+    """Secrets that the hub has made itself."""
+    yield Secret("hub_secret", encode_base64url(key.secret))
+    yield Secret("hub_secret", key.secret.hex())
+    with suppress(FileNotFoundError, BadKey):  # the user of the token reports what is wrong with it
+        yield Secret("hub_token", load_token(data).decode())
+
+
+def _settings_secrets(settings: Settings) -> Iterator[Secret]:
+    webhook = settings.notify.webhook_secret
+    yield Secret("webhook_secret", webhook)
+    yield Secret("webhook_secret", webhook.removeprefix(_WEBHOOK_KEY_PREFIX))
+    for url in (
+        settings.store.url,
+        settings.notify.webhook_url,
+        *(agent.url for agent in settings.agents.values()),
+    ):
+        password = _password(url)
+        yield Secret("url_password", password)
+        yield Secret("url_password", unquote(password))
+
+
+def _password(url: str) -> str:
+    try:
+        return urlsplit(url).password or ""
+    except ValueError:  # the user of the URL reports what is wrong with it
+        return ""
+
+
+def variable_secrets(settings: Settings) -> Iterator[Secret]:
+    """Secrets in environment variables: those of the settings, and those passed to agents that look
+    like secrets.
+    """
+    environ = environment()
+    for name in settings.redaction.variables:
+        value = environ.get(name, "")
+        if 0 < len(value) < MIN_SECRET_LENGTH:
+            raise SettingsError(
+                f"redaction.variables: {name} has fewer than {MIN_SECRET_LENGTH} characters, "
+                "which stand "
+                "in ordinary words as well: give it a longer value, or take it off the list"
+            )
+        yield Secret(_variable_kind(name), value)
+    for agent in settings.agents.values():
+        for name in agent.environment:
+            value = environ.get(name, "")
+            if is_secret_variable(name, value):
+                yield Secret(_variable_kind(name), value)
+
+
+def _variable_kind(name: str) -> str:
+    return "".join(
+        character if character.isascii() and character.isalnum() else "_" for character in name
+    ).lower()[:64]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from dragoman.bootstrap.data_directory import EngineParts, open_on_store
-from dragoman.bootstrap.open_with_keys import open_keyed_store
+from dragoman.bootstrap.data_directory import EngineParts, open_keyed_store, open_on_store
 from dragoman.bootstrap.preflight import check_settings
 from dragoman.bootstrap.runners import open_dispatcher
 from dragoman.bootstrap.stores import absolute_url, make_directory, open_or_create
@@ -21,7 +20,7 @@ from dragoman.system.clock import SystemClock
 
 if TYPE_CHECKING:
     from dragoman.services.dispatch.agent_slots import AgentState
-    from dragoman.surfaces.cli.hub_process import HubProcess
+    from dragoman.surfaces.cli.hub_lifecycle import HubProcess
     from dragoman.surfaces.http.deps import Timeouts
     from dragoman.surfaces.mcp.http import McpApp
     from dragoman.surfaces.mcp.mount import LazyApp
@@ -36,7 +35,7 @@ def build_hub(
     """Build a hub that can run: the only one of its data directory, which it locks."""
     from dragoman.engine.auth import Authenticator
     from dragoman.services.scheduler import GroupWorker, Scheduler
-    from dragoman.surfaces.cli.hub_process import HubProcess
+    from dragoman.surfaces.cli.hub_lifecycle import HubProcess
     from dragoman.surfaces.http.app import build_app
     from dragoman.surfaces.http.deps import HttpDeps
     from dragoman.surfaces.http.server import HttpServer

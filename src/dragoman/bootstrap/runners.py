@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dragoman.engine.auth import Authenticator
     from dragoman.engine.ports import Assignment, Runner
     from dragoman.services.dispatch.dispatcher import Dispatcher
-    from dragoman.system.pid_files import PidFiles
+    from dragoman.system.process import PidFiles
 
 # --- dispatcher -------------------------------------------------------------------------------
 
@@ -66,7 +66,7 @@ def open_dispatcher(directory: DataDirectory, identity: "Authenticator", url: st
     from dragoman.services.dispatch.budget_enforcer import Budget
     from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
     from dragoman.services.spawner import spawn_requested_at
-    from dragoman.system.pid_files import PidFiles
+    from dragoman.system.process import PidFiles
     from dragoman.system.state_files import UsageFile, load_or_create_hub_id
 
     hub, settings, pids = directory.hub, directory.settings, PidFiles(directory.path)

@@ -35,11 +35,11 @@ from dragoman.protocols.agentmail import MessageType, compose
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.file_service import FileService
 from dragoman.services.notifier import Notifier, Target
-from dragoman.services.schedule import time_driven_services
 from dragoman.services.scheduler import ServiceGroup
 from dragoman.services.search_indexer import SearchIndexer
 from dragoman.services.spawner import Spawner, SpawnPolicy, SpawnResult
 from dragoman.services.stale_stream_closer import StaleCarryOver, StaleStreamCloser
+from dragoman.services.timers import time_driven_services
 from dragoman.services.workq import WorkqSync
 from dragoman.system.clock import SystemClock
 from dragoman.system.safe_fs import SafeDisk

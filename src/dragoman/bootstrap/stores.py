@@ -112,7 +112,7 @@ def needs_migration(url: str, data: Path) -> bool:
     """Check whether an existing store has an older schema version, and would be migrated."""
     if is_postgres(url):
         from dragoman.store.postgres.migrate import MIGRATIONS as NEWEST
-        from dragoman.store.postgres.staging import schema_version_at
+        from dragoman.store.postgres.staged_restore import schema_version_at
 
         return 0 < schema_version_at(url) < len(NEWEST)
     from dragoman.store.sqlite.migrate import MIGRATIONS

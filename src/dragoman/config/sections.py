@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from dragoman.core.backoff import Backoff
 from dragoman.core.base import DEFAULT_LEASE_MS, DEFAULT_MAX_ATTEMPTS, Status
 from dragoman.core.entropy import Thresholds
-from dragoman.core.intent.types import Policy
+from dragoman.core.intent.candidate import Policy
 
 # --- dialects ---------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core import claim, not_found
+from dragoman.core import adopt, claim, not_found
 from dragoman.core.actor import Actor
 from dragoman.core.agent import SAOP_ROLES
 from dragoman.core.attempt import ClaimTask
@@ -411,7 +411,7 @@ def find_or_adopt_task(
         return task, task_receipt(task, task.status), None
     if task.code != "task_not_found" or not command.adopt:
         return task
-    adopted = claim.decide_adopt_task(
+    adopted = adopt.decide_adopt_task(
         AdoptTask(
             SAOP_KIND,
             command.task,

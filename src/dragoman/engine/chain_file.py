@@ -17,8 +17,8 @@ from dragoman.engine.ports import Store
 from dragoman.engine.queries.streams import all_entries, stream_entries
 from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint, read_checkpoint
 from dragoman.ledger.entry import CODEC, GENESIS, Entry, link_hash, read_line
-from dragoman.ledger.inclusion_proof import inclusion_path, root_from_path
 from dragoman.ledger.stream_state import State, fold
+from dragoman.ledger.tree import inclusion_path, root_from_path
 from dragoman.text.error_messages import shape_fault
 
 FORMAT: Final = "dragoman-chain-1"

@@ -20,6 +20,7 @@ from dragoman.core.actor import (
 )
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.command_table import AnyCommand, command_name
+from dragoman.core.deciders import decide, renewal_by_activity
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
     AcceptHandoff,
@@ -43,7 +44,6 @@ from dragoman.core.ids import (
 from dragoman.core.intent.state import DelegateIntent, ReceiveResult, UpdateIntent
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
 from dragoman.core.read import Decision, Receipt
-from dragoman.core.registry import decide, renewal_by_activity
 from dragoman.core.task_state import INTENT_ALIAS_KIND as INTENT
 from dragoman.core.task_state import AdoptTask, CreateTask
 from dragoman.core.timestamps import to_rfc3339

@@ -18,7 +18,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.event_table import AnyEvent
 from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import check_id
-from dragoman.core.intent.types import Candidate, Policy, Requirements
+from dragoman.core.intent.candidate import Candidate, Policy, Requirements
 from dragoman.engine.carry_over import CarryOver
 from dragoman.engine.ports import Store
 from dragoman.engine.raw_message import RawMessage

@@ -16,7 +16,9 @@ from dragoman.core.errors import LedgerError, StoreCorrupt
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.ids import handoff_stream
 from dragoman.core.task_state import Task
-from dragoman.engine.ledger_slices import (
+from dragoman.engine.ports import Store, StreamHead, StreamRow
+from dragoman.engine.queries.streams import all_entries, stream_entries
+from dragoman.engine.verify_slice import (
     CHAIN_START,
     SLICE_SIZE,
     ChainHead,
@@ -30,8 +32,6 @@ from dragoman.engine.ledger_slices import (
     has_types,
     slice_spans,
 )
-from dragoman.engine.ports import Store, StreamHead, StreamRow
-from dragoman.engine.queries.streams import all_entries, stream_entries
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import CODEC, Entry, link_hash, read_line
 from dragoman.ledger.indexes import (

@@ -300,7 +300,9 @@ class Notifier(Generic[N]):
                 progress, failed_tries=tries, retry_at=now + backoff_delay(tries, RETRY_BACKOFF)
             )
         body, at = msgspec.Raw(notice.body), to_rfc3339(now)
-        failed = FailedNotice(target.name, notice.id, at, tries, progress.problem, body)
+        failed = FailedNotice(
+            target.name, notice.id, failed_at=at, tries=tries, problem=progress.problem, notice=body
+        )
         self._outbox.record_failed(msgspec.json.encode(failed))
         return Progress(entry.position)
 

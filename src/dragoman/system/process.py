@@ -9,7 +9,10 @@ import os
 import select
 import selectors
 import signal
+import socket
+import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,7 +21,10 @@ from threading import Lock, Thread
 from time import sleep
 from typing import IO, Final, NamedTuple, Self
 
+import msgspec
 from msgspec import Struct
+
+from dragoman.engine.ports import SESSION_VARIABLE
 
 # --- run to the end ---------------------------------------------------------------------------
 
@@ -421,3 +427,123 @@ def _read_boot_id() -> str:
         return _BOOT_ID_FILE.read_text().strip()
     except OSError:
         return ""
+
+
+_SUFFIX: Final = ".json"
+_TEMPORARY_SUFFIX: Final = ".next"
+
+
+class PidRecord(Struct, frozen=True):
+    """A process that was started, or was about to be."""
+
+    session: str
+    pid: int = 0
+    started: str = ""
+
+
+class PidFiles:
+    """Pid files `agents/SESSION.json` in the data directory."""
+
+    def __init__(self, data: Path) -> None:
+        self._folder = data / "agents"
+
+    def write(self, session: str, pid: int = 0, started: str = "") -> None:
+        """Record that a program of this session is about to start, or that it has this pid.
+
+        Not synced: after a power cut there is no process left that it could name.
+        """
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        path = self._folder / f"{session}{_SUFFIX}"
+        temporary = path.with_suffix(_TEMPORARY_SUFFIX)
+        temporary.write_bytes(msgspec.json.encode(PidRecord(session, pid, started)))
+        temporary.replace(path)
+
+    def remove(self, session: str) -> None:
+        """Remove the file of a session of which no process is left."""
+        (self._folder / f"{session}{_SUFFIX}").unlink(missing_ok=True)
+
+    def kill_leftovers(self) -> frozenset[str]:
+        """Kill processes that an earlier hub has left running; return their sessions.
+
+        Their files stay until they are removed: this hub may be killed during the cleanup, too.
+        """
+        ended = frozenset(map(self._kill, sorted(self._folder.glob(f"*{_SUFFIX}"))))
+        for unfinished in self._folder.glob(f"*{_TEMPORARY_SUFFIX}"):
+            unfinished.unlink()
+        return ended
+
+    def _kill(self, path: Path) -> str:
+        try:
+            record = msgspec.json.decode(path.read_bytes(), type=PidRecord)
+        except msgspec.MsgspecError:  # cut off by a power failure, which ended the program too
+            record = PidRecord(path.stem)
+        kill_leftover(record.pid, record.started, f"{SESSION_VARIABLE}={record.session}")
+        return record.session
+
+
+_LENGTH: Final = struct.Struct(">Q")
+
+
+class HelperProcess:
+    """Process that answers requests; it ends with this one at the latest."""
+
+    def __init__(self, run: Callable[[], None]) -> None:
+        """Start the process; OSError if it cannot be. `run` is a module function that calls
+        `serve_requests`."""
+        self._socket, remote = socket.socketpair()
+        # It finds modules where this process finds them, not in the folder in which it is started.
+        code = (
+            f"import sys; sys.path[:] = {sys.path!r}\n"
+            f"from {run.__module__} import {run.__name__} as run; run()"
+        )
+        try:
+            with remote:
+                self._process = subprocess.Popen(
+                    (sys.executable, "-c", code),
+                    stdin=remote.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def request(self, message: bytes) -> bytes | None:
+        """Send a request and wait for its answer; None when the process has ended."""
+        with suppress(OSError):
+            _send(self._socket, message)
+            return _receive(self._socket)
+        return None
+
+    def kill(self) -> None:
+        """Kill the process; a pending request gets None."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Close the connection to a process that has ended."""
+        self._socket.close()
+
+
+def serve_requests(handle: Callable[[bytes], bytes]) -> None:
+    """Answer requests, in the helper process, until the parent closes the connection."""
+    # An interrupt ends the parent process, and with it this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with socket.socket(fileno=sys.stdin.fileno()) as connection:
+        while (message := _receive(connection)) is not None:
+            _send(connection, handle(message))
+
+
+def _send(connection: socket.socket, data: bytes) -> None:
+    connection.sendall(_LENGTH.pack(len(data)) + data)
+
+
+def _receive(connection: socket.socket) -> bytes | None:
+    """Next whole message; None when the other side has closed the connection."""
+    head = connection.recv(_LENGTH.size, socket.MSG_WAITALL)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    # In one call: between two, other threads of this process would keep the other side waiting.
+    data = connection.recv(length, socket.MSG_WAITALL)
+    return data if len(data) == length else None

@@ -20,7 +20,6 @@ from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, Task
 from dragoman.engine.engine import Engine
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.ledger_slices import Finding
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.intents import list_intents
 from dragoman.engine.queries.streams import all_entries
@@ -28,9 +27,10 @@ from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Rejected
 from dragoman.engine.router import Router
 from dragoman.engine.verify import check_ledger, check_stored_states
+from dragoman.engine.verify_slice import Finding
 from dragoman.ledger.entry import Line, read_line
 from dragoman.protocols import ccos
-from dragoman.services.schedule import time_driven_services
+from dragoman.services.timers import time_driven_services
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock

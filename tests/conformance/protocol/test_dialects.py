@@ -9,7 +9,7 @@ import pytest
 from dragoman.bootstrap import build_dialects
 from dragoman.core.errors import REFUSALS
 from dragoman.core.event_table import EVENT_NAMES
-from dragoman.core.intent.types import DialectName
+from dragoman.core.intent.candidate import DialectName
 from dragoman.engine.operation import Dialect
 from dragoman.engine.request import Accepted, Rejected
 from tests.conformance.protocol.cases import CASES

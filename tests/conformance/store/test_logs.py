@@ -21,7 +21,7 @@ from dragoman.ledger.entry import GENESIS
 from dragoman.ledger.indexes import LogRow
 from dragoman.ledger.stream_state import FOLD_VERSION
 from dragoman.store.postgres.connect import connect, parse_url
-from dragoman.store.sqlite.driver import open_database
+from dragoman.store.sqlite.apsw_types import open_database
 from tests.conformance.store.conftest import OpenStore
 from tests.conformance.store.hubs import Hubs
 from tests.conformance.store.storages import Storage

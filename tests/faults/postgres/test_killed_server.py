@@ -13,7 +13,7 @@ from dragoman.core.backoff import Backoff
 from dragoman.core.errors import StoreError
 from dragoman.core.task_state import CreateTask
 from dragoman.engine.hub import Hub as WholeHub
-from dragoman.services.lease_expiry import LeaseExpiry
+from dragoman.services.timers import LeaseExpiry
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url
 from dragoman.system.clock import ManualClock

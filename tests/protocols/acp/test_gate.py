@@ -337,7 +337,7 @@ def test_cycle_that_arose_after_the_gate_check_rejects_the_handoff(hub: AcpHub) 
 def test_artifacts_of_a_package_have_a_total_size_limit(tmp_path: Path) -> None:
     store = FaultyArtifactStore("")
     store.bytes = 10
-    hub = AcpHub(tmp_path, artifacts=store, max_artifact_bytes=29)
+    hub = AcpHub(tmp_path, artifacts=store, max_package_bytes=29)
     three = [artifact(f"a-{n}", f"{n}.txt") for n in range(3)]
     reply = expect_rejection(hub, *three)
     assert reply["error"]["code"] == "policy_violation"
@@ -413,7 +413,7 @@ def test_artifact_may_be_added_between_offer_and_accept(hub: AcpHub) -> None:
 
 @proves("ACP-FORESEEN")
 def test_offer_warns_about_the_total_size_of_artifacts(tmp_path: Path) -> None:
-    hub = AcpHub(tmp_path, max_artifact_bytes=10)
+    hub = AcpHub(tmp_path, max_package_bytes=10)
     hub.write_artifact("a.txt", "x" * 6)
     hub.write_artifact("b.txt", "x" * 6)
     files = [artifact("a", "a.txt"), artifact("b", "b.txt")]
@@ -423,7 +423,7 @@ def test_offer_warns_about_the_total_size_of_artifacts(tmp_path: Path) -> None:
 
 @proves("ACP-FINAL-ARTIFACTS")
 def test_complete_warns_about_invalid_final_artifacts(tmp_path: Path) -> None:
-    hub = AcpHub(tmp_path, max_artifact_bytes=20)
+    hub = AcpHub(tmp_path, max_package_bytes=20)
     hub.write_artifact("good.txt", "hello\n")
     digest = hashlib.sha256(b"hello\n").hexdigest()
     id = hub.advance_to("activated")
@@ -450,7 +450,7 @@ def test_complete_warns_about_invalid_final_artifacts(tmp_path: Path) -> None:
 
 @proves("ACP-FINAL-ARTIFACTS")
 def test_oversized_final_artifacts_are_not_read(tmp_path: Path) -> None:
-    hub = AcpHub(tmp_path, max_artifact_bytes=10)
+    hub = AcpHub(tmp_path, max_package_bytes=10)
     hub.write_artifact("good.txt", "hello\n")
     forged = artifact("forged", "good.txt", sha256="0" * 64)
     id = hub.advance_to("activated")

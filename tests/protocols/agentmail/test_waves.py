@@ -12,7 +12,7 @@ from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Accepted, Rejected, Reply
 from dragoman.engine.router import Router
 from dragoman.protocols.agentmail import dialect
-from dragoman.services.waves import WaveService
+from dragoman.services.timers import WaveService
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 from tests.requirements import proves
 

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.actor import Actor
 from dragoman.core.backoff import Backoff
-from dragoman.services.lease_expiry import LeaseExpiry
+from dragoman.services.timers import LeaseExpiry
 from tests.protocols.aof.hub import CHILD, PARENT, AofHub, example, report
 from tests.requirements import proves
 

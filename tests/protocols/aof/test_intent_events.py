@@ -5,10 +5,10 @@ from typing import Any
 
 from dragoman.core.actor import Actor
 from dragoman.core.agent import DescribeAgent, RegisterAgent
+from dragoman.core.intent.candidate import Policy, Requirements
 from dragoman.core.intent.state import DelegateIntent, ReceiveResult, UpdateIntent
-from dragoman.core.intent.types import Policy, Requirements
 from dragoman.core.task_state import MoveTask
-from dragoman.engine.candidate_index import CandidateIndex
+from dragoman.engine.agent_index import CandidateIndex
 from dragoman.engine.queries.tasks import find_task
 from dragoman.protocols.aof.render import render_lines
 from tests.engine.lab import ALICE, HUMAN, START, Lab

@@ -17,7 +17,7 @@ from dragoman.agents.request_runner import (
     RunningFunction,
     WriteRequest,
 )
-from dragoman.core.intent.types import Policy
+from dragoman.core.intent.candidate import Policy
 from dragoman.engine.ports import Assignment, Runner
 from dragoman.protocols import ccos
 from dragoman.protocols.ccos import TaskRequest, TaskResult, failed, succeeded

@@ -10,8 +10,8 @@ import pytest
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import CheckpointTask
 from dragoman.core.errors import StoreUnavailable
+from dragoman.core.intent.candidate import Policy
 from dragoman.core.intent.scoring import BASE_THRESHOLD
-from dragoman.core.intent.types import Policy
 from dragoman.core.timestamps import parse_rfc3339
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.request import Accepted, Rejected

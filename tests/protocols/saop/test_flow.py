@@ -18,7 +18,7 @@ from dragoman.engine.router import Router
 from dragoman.engine.subscribe import CommitHints
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.sqlite.driver import open_database
+from dragoman.store.sqlite.apsw_types import open_database
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds
 from tests.engine.lab import START

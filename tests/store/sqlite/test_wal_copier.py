@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.store.sqlite import SqliteStore, connect, wal_copier
-from dragoman.store.sqlite.driver import Connection
+from dragoman.store.sqlite.apsw_types import Connection
 from tests.conformance.store.changes import begin_stream
 from tests.requirements import proves
 from tests.store.sqlite.files import PAGE, open_store

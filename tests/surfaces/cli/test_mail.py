@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.engine.queries import streams
-from dragoman.surfaces.cli.commands.mail_compose import LETTER_TYPES
+from dragoman.surfaces.cli.commands.mail import LETTER_TYPES
 from dragoman.surfaces.cli.local_user import login_name
 from dragoman.text.safe_text import HARMFUL
 from tests.requirements import proves

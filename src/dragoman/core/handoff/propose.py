@@ -1,7 +1,6 @@
-"""Draft, propose and reassign a handoff.
+"""Propose and reassign a handoff.
 
-A draft is visible only to its sender. Whoever hands work over stays its owner until the recipient
-activates it (S-OWN).
+Whoever hands work over stays its owner until the recipient activates it (S-OWN).
 """
 
 from collections.abc import Callable
@@ -15,16 +14,12 @@ from dragoman.core.handoff.common import (
     COORDINATOR_ROLES,
     check_stage_duration,
     find_in_state,
-    handoff_decision,
     letter_event,
     not_authorized_refusal,
     offer_receipt,
     policy_objection,
-    wrong_state_refusal,
 )
-from dragoman.core.handoff.common import (
-    find_visible_handoff as handoff_of,
-)
+from dragoman.core.handoff.draft import check_draft_writable
 from dragoman.core.handoff.duplicates import find_same_offer
 from dragoman.core.handoff.ownership import (
     check_may_hand_over,
@@ -51,11 +46,7 @@ from dragoman.core.handoff.reject import (
 )
 from dragoman.core.handoff.state import (
     SLA_STATES,
-    DiscardDraft,
-    DraftHandoff,
     Handoff,
-    HandoffDiscarded,
-    HandoffDrafted,
     HandoffNoted,
     HandoffProposed,
     HandoffRejected,
@@ -82,85 +73,6 @@ from dragoman.text.confusables import has_visible_text
 
 if TYPE_CHECKING:
     from dragoman.core.event_table import AnyEvent
-
-
-# --- drafts -----------------------------------------------------------------------------------
-
-
-def decide_draft(command: DraftHandoff, read: Read, now: int) -> Decision | Refusal:
-    """Create a draft, or update parts of it; a part that is given replaces that part.
-
-    Parts are merged here, in the transaction, so that concurrent updates of different parts all
-    last.
-    """
-    del now
-    id = command.id or read.cause
-    existing = read.handoff(id)
-    refusal = (
-        check_write(read.actor)
-        or check_id(id, "handoff id")
-        or (check_agent(command.recipient) if command.recipient else None)
-        or (check_id(command.teamspace, "teamspace") if command.teamspace else None)
-        or check_json("package", command.package)
-        or (check_draft_writable(existing, read.actor) if existing else None)
-    )
-    if refusal:
-        return refusal
-    event = _merge_parts(existing, command, id, read.actor.name)
-    if existing is not None and not existing.is_discarded and _is_unchanged(existing, event):
-        return handoff_decision(id, "draft")
-    return check_json("package", event.package) or handoff_decision(id, "draft", event)
-
-
-def decide_discard(command: DiscardDraft, read: Read, now: int) -> Decision | Refusal:
-    """Discard a draft; what was proposed already is withdrawn instead."""
-    del now
-    existing = read.handoff(command.id)
-    if existing is not None and existing.is_discarded and existing.sender == read.actor.name:
-        return check_write(read.actor) or handoff_decision(command.id, "discarded")
-    draft = handoff_of(command.id, read)
-    if isinstance(draft, Refusal):
-        return draft
-    if draft.status != "draft":
-        return wrong_state_refusal(draft, ("draft",), "discard")
-    return handoff_decision(command.id, "discarded", HandoffDiscarded(read.actor.name))
-
-
-def _merge_parts(
-    existing: Handoff | None, command: DraftHandoff, id: str, sender: str
-) -> HandoffDrafted:
-    """Event that merges the given parts into the draft."""
-    if existing is None or existing.is_discarded:
-        teamspace = command.teamspace or "default"
-        return HandoffDrafted(id, sender, command.recipient, command.package, teamspace)
-    return HandoffDrafted(
-        id,
-        sender,
-        command.recipient or existing.recipient,
-        {**existing.package, **command.package},
-        command.teamspace or existing.teamspace,
-    )
-
-
-def _is_unchanged(existing: Handoff, event: HandoffDrafted) -> bool:
-    return (existing.recipient, existing.package, existing.teamspace) == (
-        event.recipient,
-        event.package,
-        event.teamspace,
-    )
-
-
-def check_draft_writable(existing: Handoff, actor: Actor) -> Refusal | None:
-    if existing.sender != actor.name:
-        return id_in_use_refusal(existing.id)
-    if existing.status != "draft":
-        return Refusal("already_exists", f"there is a handoff {existing.id} already")
-    return None
-
-
-def id_in_use_refusal(id: str) -> Refusal:
-    """Refusal of an id that somebody else uses; it reveals no more than that."""
-    return Refusal("not_authorized", f"the id {id} is taken: choose another")
 
 
 # --- propose ----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DELEGATE, check_write
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_id, intent_stream, task_stream
+from dragoman.core.intent.candidate import Policy
 from dragoman.core.intent.governance import NO_AGENTS, agent_visible_texts, forbidden_goal_reason
 from dragoman.core.intent.state import (
     INTENT_FOLDS,
@@ -25,7 +26,6 @@ from dragoman.core.intent.state import (
     OpenRequest,
     intent_of_task,
 )
-from dragoman.core.intent.types import Policy
 from dragoman.core.intent.workflow import (
     MAX_SHOWN_VETOES,
     DelegationTerms,

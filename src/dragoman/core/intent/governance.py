@@ -13,8 +13,14 @@ from msgspec import Struct
 
 from dragoman.core.agent import TIERS, AgentDescriptor, AgentRecord, Reputation
 from dragoman.core.authority import holder_objection
+from dragoman.core.intent.candidate import (
+    LOCALITY_PREFIX,
+    Candidate,
+    Policy,
+    Requirements,
+    ScoreParts,
+)
 from dragoman.core.intent.state import Intent
-from dragoman.core.intent.types import LOCALITY_PREFIX, Candidate, Policy, Requirements, ScoreParts
 from dragoman.core.task_state import Task
 from dragoman.core.timestamps import format_duration, to_rfc3339
 from dragoman.text.confusables import VisibleText, visible_words

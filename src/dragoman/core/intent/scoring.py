@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.agent import AgentDescriptor, Evidence, Reputation, Trust, significant_words
-from dragoman.core.intent.types import LOCALITY_PREFIX, Candidate, Requirements, ScoreParts
+from dragoman.core.intent.candidate import LOCALITY_PREFIX, Candidate, Requirements, ScoreParts
 
 # --- threshold --------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.base import Command, Event, TaskCommand
-from dragoman.core.intent.types import (
+from dragoman.core.intent.candidate import (
     DEFAULT_MAX_OUTPUT_BYTES,
     Candidate,
     Policy,

@@ -19,6 +19,7 @@ from dragoman.core.agent import (
 )
 from dragoman.core.base import Status
 from dragoman.core.ids import intent_stream, reputation_stream, task_stream
+from dragoman.core.intent.candidate import Candidate, Policy, ScoreParts
 from dragoman.core.intent.governance import (
     FORBIDDEN_GOAL,
     GOVERNANCE_RULES,
@@ -48,7 +49,6 @@ from dragoman.core.intent.state import (
     OpenRequest,
     intent_of_task,
 )
-from dragoman.core.intent.types import Candidate, Policy, ScoreParts
 from dragoman.core.read import Read, StreamEvents
 from dragoman.core.task_state import TASK_FOLDS, Task, TaskEdited, TaskEvent, TaskTransitioned
 from dragoman.core.timestamps import clamp_timestamp

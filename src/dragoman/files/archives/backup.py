@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from dragoman.core.errors import LedgerError
 from dragoman.core.timestamps import to_rfc3339
-from dragoman.engine.ledger_slices import Finding
 from dragoman.engine.ports import DurableStore, StoreSnapshot
 from dragoman.engine.verify import CheckpointRoots
+from dragoman.engine.verify_slice import Finding
 from dragoman.files.archives.archive_format import (
     ANSWERS,
     BACKUP_FILES,

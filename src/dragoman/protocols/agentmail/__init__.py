@@ -9,7 +9,11 @@
 from dragoman.protocols.agentmail import compose
 from dragoman.protocols.agentmail.compose import Checks, Draft, Rendered
 from dragoman.protocols.agentmail.errors import MailError
-from dragoman.protocols.agentmail.filters import (
+from dragoman.protocols.agentmail.operations import dialect
+from dragoman.protocols.agentmail.parse import Parser
+from dragoman.protocols.agentmail.queries import (
+    Summary,
+    ThreadState,
     filter_by_bead_id,
     filter_by_sender,
     filter_by_thread_id,
@@ -19,11 +23,9 @@ from dragoman.protocols.agentmail.filters import (
     filter_successes,
     filter_unread,
     passes_checks,
+    summarize,
 )
-from dragoman.protocols.agentmail.operations import dialect
-from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.settings import Choices, Model, ModelSummary
-from dragoman.protocols.agentmail.summary import Summary, ThreadState, summarize
 from dragoman.protocols.agentmail.wire import Message, MessageType, Parsed, Problem
 
 __all__ = [

@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from dragoman.core.agent import AgentDescriptor, AgentRecord, Reputation, Trust
+from dragoman.core.intent.candidate import Candidate, Requirements, ScoreParts
 from dragoman.core.intent.governance import NO_AGENTS, forbidden_goal_reason
 from dragoman.core.intent.scoring import BASE_THRESHOLD, compute_threshold
-from dragoman.core.intent.types import Candidate, Requirements, ScoreParts
 from dragoman.engine.operation import Facts
 from dragoman.engine.queries.agents import find_agent, find_standing, list_agents
 from dragoman.protocols.ccos.settings import Choices

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.intent.types import DEFAULT_MAX_OUTPUT_BYTES, Policy
+from dragoman.core.intent.candidate import DEFAULT_MAX_OUTPUT_BYTES, Policy
 
 
 class Choices(Struct, frozen=True):

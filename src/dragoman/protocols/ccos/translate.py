@@ -12,9 +12,9 @@ from dragoman.core.agent import DescribeAgent, RegisterAgent, significant_words
 from dragoman.core.attempt import ReportOutcome
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent
+from dragoman.core.intent.candidate import Candidate, Requirements, ScoreParts
 from dragoman.core.intent.results import result_digest
 from dragoman.core.intent.state import CancelIntent, DelegateIntent, ReceiveResult, UpdateIntent
-from dragoman.core.intent.types import Candidate, Requirements, ScoreParts
 from dragoman.core.limits import MAX_REASON, MAX_SKILL_LENGTH, MAX_SKILLS
 from dragoman.core.task_state import INTENT_ALIAS_KIND, UpdateTask
 from dragoman.core.timestamps import parse_rfc3339

@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 from dragoman.core.agent import Trust
 from dragoman.core.ids import AGENT_PATTERN, ID_PATTERN
-from dragoman.core.intent.types import DialectName
+from dragoman.core.intent.candidate import DialectName
 from dragoman.core.limits import (
     MAX_PAGE,
     MAX_REASON,

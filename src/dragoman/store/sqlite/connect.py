@@ -9,7 +9,7 @@ from time import monotonic
 import apsw
 
 from dragoman.core.errors import StoreCorrupt, StoreUnavailable
-from dragoman.store.sqlite.driver import DRIVER_ERRORS, Connection, open_database
+from dragoman.store.sqlite.apsw_types import DRIVER_ERRORS, Connection, open_database
 from dragoman.store.sqlite.errors import BUSY_TIMEOUT_MS, store_error
 from dragoman.store.sqlite.migrate import migrate
 

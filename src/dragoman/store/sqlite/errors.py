@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 
 from dragoman.core.errors import StoreCorrupt, StoreError, StoreLost, StoreUnavailable
-from dragoman.store.sqlite.driver import DriverError, extended_code
+from dragoman.store.sqlite.apsw_types import DriverError, extended_code
 
 _MAX_SHOWN = 80
 """Bytes of a damaged text that are shown."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dragoman.core.errors import StoreCorrupt, StoreUnavailable
 from dragoman.store.sql import load_migrations, other_version
-from dragoman.store.sqlite.driver import Connection
+from dragoman.store.sqlite.apsw_types import Connection
 
 APPLICATION_ID = int.from_bytes(b"DRGM", "big")
 """The application id in the header of every database of ours."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import apsw
 
 from dragoman.core.errors import StoreUnavailable
+from dragoman.store.sqlite.apsw_types import DRIVER_ERRORS, Connection
 from dragoman.store.sqlite.connect import (
     check_file_length,
     has_journal,
@@ -22,7 +23,6 @@ from dragoman.store.sqlite.connect import (
     open_without_wal,
     unreadable_file,
 )
-from dragoman.store.sqlite.driver import DRIVER_ERRORS, Connection
 from dragoman.store.sqlite.errors import store_error
 from dragoman.store.sqlite.migrate import check_current
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.engine.ports import StreamRow
 from dragoman.store.sql import SqlReads
-from dragoman.store.sqlite.driver import DRIVER_ERRORS, Connection
+from dragoman.store.sqlite.apsw_types import DRIVER_ERRORS, Connection
 from dragoman.store.sqlite.errors import store_error
 from dragoman.store.sqlite.read_only import Readers, open_readers
 from dragoman.store.sqlite.transaction import QUERIES, stream_row

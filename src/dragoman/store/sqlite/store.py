@@ -12,6 +12,7 @@ import apsw
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import IntegrityReport, StreamRow, TaskQuery, Transaction
 from dragoman.store.sql import MAX_POSITION, SqlSecretFingerprint
+from dragoman.store.sqlite.apsw_types import DRIVER_ERRORS, Connection
 from dragoman.store.sqlite.connect import (
     FileIdentity,
     allow_wal_removal,
@@ -19,7 +20,6 @@ from dragoman.store.sqlite.connect import (
     file_identity,
     open_writer,
 )
-from dragoman.store.sqlite.driver import DRIVER_ERRORS, Connection
 from dragoman.store.sqlite.errors import commit_error, store_error
 from dragoman.store.sqlite.migrate import check_version
 from dragoman.store.sqlite.read_only import (

@@ -19,7 +19,7 @@ from dragoman.engine.ports import (
 from dragoman.ledger.indexes import IndexRow, index_row, parse_log_key
 from dragoman.ledger.stream_state import FOLD_VERSION, load_state
 from dragoman.store.sql import load_queries
-from dragoman.store.sqlite.driver import Connection, extended_code
+from dragoman.store.sqlite.apsw_types import Connection, extended_code
 
 QUERIES = load_queries("dragoman.store.sqlite")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import apsw
 
 from dragoman.core.errors import StoreUnavailable
+from dragoman.store.sqlite.apsw_types import Connection
 from dragoman.store.sqlite.connect import WAL_PAGES, open_wal_copier
-from dragoman.store.sqlite.driver import Connection
 
 _COPY_EVERY_PAGES = 1_000
 """The WAL is copied after so many more pages (4 MiB)."""

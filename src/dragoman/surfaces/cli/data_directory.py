@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from dragoman.core.handoff.state import Handoff
     from dragoman.engine.auth import Principal
     from dragoman.engine.hub import Hub
-    from dragoman.engine.ledger_slices import SliceChecker
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock, Gap, Store
     from dragoman.engine.router import Router
     from dragoman.engine.schemas.tasks import TaskDetail
     from dragoman.engine.subscribe import CommitHints
+    from dragoman.engine.verify_slice import SliceChecker
     from dragoman.files.archives.archive_format import Manifest
-    from dragoman.files.handoff_audit import HandoffCheck
+    from dragoman.files.handoff_check import HandoffCheck
     from dragoman.files.projector import Projector
     from dragoman.ledger.checkpoint import Checkpoint
     from dragoman.services.file_service import FileService
     from dragoman.services.notifier import DeliveryStatus
     from dragoman.services.scheduler import Service, ServiceGroup
-    from dragoman.surfaces.cli.hub_process import HubProcess
+    from dragoman.surfaces.cli.hub_lifecycle import HubProcess
     from dragoman.system.hub_lock import HubAddress
     from dragoman.text.redact import Redactor
 

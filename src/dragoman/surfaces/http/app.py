@@ -17,13 +17,13 @@ from dragoman.surfaces.http.errors import problem_error
 from dragoman.surfaces.http.openapi import build_document, document_endpoints
 from dragoman.surfaces.http.raw_writer import http10_adapter
 from dragoman.surfaces.http.routes import (
-    actions,
     agents,
     events,
     handoffs,
     health,
     internal,
     messages,
+    task_actions,
     tasks,
     traces,
     work,
@@ -32,7 +32,7 @@ from dragoman.surfaces.http.routes import (
 _ROUTES = (
     *tasks.ENDPOINTS,
     *traces.ENDPOINTS,
-    *actions.ENDPOINTS,
+    *task_actions.ENDPOINTS,
     *handoffs.ENDPOINTS,
     *agents.ENDPOINTS,
     *events.ENDPOINTS,

@@ -38,7 +38,7 @@ TOP_LEVEL: ModuleCommands = {
     "events": ("events",),
     "watch": ("watch",),
     "trace": ("trace",),
-    "otlp": ("otlp",),
+    "otlp_export": ("otlp",),
     "redact": ("redact",),
     "rewind": ("rewind",),
     "verify": ("verify",),

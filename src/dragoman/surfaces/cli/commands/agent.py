@@ -26,7 +26,7 @@ from dragoman.core.agent import (
 from dragoman.core.base import Role
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refused, StoreUnavailable
-from dragoman.core.intent.types import DialectName
+from dragoman.core.intent.candidate import DialectName
 from dragoman.core.limits import TOKEN_LIFETIME_RANGE_MS
 from dragoman.core.timestamps import format_duration, to_rfc3339
 from dragoman.engine.queries.agents import find_agent, find_standing, list_agents

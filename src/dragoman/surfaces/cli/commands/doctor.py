@@ -297,7 +297,7 @@ def _missing_keys_advice(installation: Installation) -> str:
 
 
 def _store_has_entries(installation: Installation) -> bool:
-    from dragoman.store.postgres.staging import schema_version_at
+    from dragoman.store.postgres.staged_restore import schema_version_at
 
     file = installation.database_file
     if file is None:
@@ -649,7 +649,7 @@ def _check_database_file(installation: Installation, file: Path) -> CheckResult 
 def _check_server_schema(installation: Installation) -> CheckResult | None:
     """Check the schema version of a database server before it is opened; None: open it."""
     from dragoman.store.postgres.migrate import MIGRATIONS
-    from dragoman.store.postgres.staging import schema_version_at
+    from dragoman.store.postgres.staged_restore import schema_version_at
 
     version = schema_version_at(installation.store_url) or len(MIGRATIONS)
     return _check_schema_version(
@@ -658,7 +658,7 @@ def _check_server_schema(installation: Installation) -> CheckResult | None:
 
 
 def _check_server_writable(url: str) -> CheckResult | None:
-    from dragoman.store.postgres.staging import check_writable
+    from dragoman.store.postgres.staged_restore import check_writable
 
     try:
         check_writable(url)

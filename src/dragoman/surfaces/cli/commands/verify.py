@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     from dragoman.engine.chain_file import ChainProof
-    from dragoman.engine.ledger_slices import Finding
     from dragoman.engine.ports import Store
+    from dragoman.engine.verify_slice import Finding
     from dragoman.files.projector import StaleFiles
     from dragoman.ledger.checkpoint import Checkpoint
 
@@ -256,14 +256,14 @@ def _files_behind_warning(files: "StaleFiles") -> str:
 
 
 def _find_damage(store: "Store") -> "Iterator[Finding]":
-    from dragoman.engine.ledger_slices import Finding
+    from dragoman.engine.verify_slice import Finding
 
     for problem in store.inspect().damage:
         yield Finding(f"the database says: {problem}")
 
 
 def _find_file_differences(directory: DataDirectory, progress: Progress) -> "Iterator[Finding]":
-    from dragoman.engine.ledger_slices import Finding
+    from dragoman.engine.verify_slice import Finding
 
     for difference in directory.projector.compare(progress):
         yield Finding(f"{difference.path} is {difference.problem}")
@@ -271,7 +271,7 @@ def _find_file_differences(directory: DataDirectory, progress: Progress) -> "Ite
 
 def _read_checkpoints(evidence: Evidence, report: VerifyReport) -> "list[Checkpoint]":
     """Checkpoints that are valid."""
-    from dragoman.engine.ledger_slices import Finding
+    from dragoman.engine.verify_slice import Finding
     from dragoman.ledger.checkpoint import read_checkpoint_lines
 
     signed, invalid = read_checkpoint_lines(

@@ -11,7 +11,7 @@ from dragoman.core.errors import Refused
 from dragoman.core.read import Receipt
 from dragoman.surfaces.http.context import MAX_WAIT_MS, AppContext, Call, open_waiter
 from dragoman.surfaces.http.endpoint import Endpoint
-from dragoman.surfaces.http.routes.actions import (
+from dragoman.surfaces.http.routes.task_actions import (
     ClaimBody,
     ClaimedTask,
     claim_command,

@@ -1,4 +1,4 @@
-"""Types of CCOS delegation: requirements, candidates, scores, policy."""
+"""Candidates for a goal: requirements, scores, policy."""
 
 from typing import Final, Literal
 

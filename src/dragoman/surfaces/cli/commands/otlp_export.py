@@ -53,8 +53,8 @@ def otlp(
       dragoman otlp TASK-2026-02-09-001 --to http://localhost:4318/v1/traces
     """
     from dragoman.engine.queries.traces import attempts_with_turns
-    from dragoman.protocols.saop.otlp import TraceSubject, trace_document
-    from dragoman.surfaces.cli.commands.recorded_trace import iterate_events, iterate_turns
+    from dragoman.protocols.saop.otlp_export import TraceSubject, trace_document
+    from dragoman.surfaces.cli.commands.trace import iterate_events, iterate_turns
 
     # A typed URL is meant, also a local one.
     collector = make_endpoint(to, "--to", (_host_of(to),), _TIMEOUT_SECONDS) if to else None

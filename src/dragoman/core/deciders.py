@@ -1,4 +1,4 @@
-"""Registry of deciders: `decide(command, read, now)` is all that the engine calls.
+"""Deciders: one function for each command; the engine calls only `decide`.
 
 After a decision, the concepts that depend on a task follow in the same transaction: waves,
 intents, handoffs; and whatever the holder of a task sends renews its lease (S-RUN).
@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.core import (
+    adopt,
     agent,
     attempt,
     claim,
@@ -51,7 +52,7 @@ from dragoman.core.delegation import (
     RequestDelegation,
 )
 from dragoman.core.errors import REFUSALS, Refusal
-from dragoman.core.handoff import gate, progress, propose, reject, sla
+from dragoman.core.handoff import draft, gate, progress, propose, reject, sla
 from dragoman.core.handoff.common import repeat_decision
 from dragoman.core.handoff.duplicates import find_applied
 from dragoman.core.handoff.sla import STAGE_ENDING_EVENTS, record_sla_breaches
@@ -141,7 +142,7 @@ def decide_reject_message(command: RejectMessage, read: Read, now: int) -> Refus
 
 DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]] = {
     CreateTask: decide_create_task,
-    AdoptTask: claim.decide_adopt_task,
+    AdoptTask: adopt.decide_adopt_task,
     MoveTask: decide_move_task,
     AliasTask: decide_alias_task,
     NoteTask: decide_note_task,
@@ -173,8 +174,8 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     AckMail: mail.decide_ack_mail,
     AnswerMail: mail.decide_answer_mail,
     EscalateMail: mail.decide_escalate_mail,
-    DraftHandoff: propose.decide_draft,
-    DiscardDraft: propose.decide_discard,
+    DraftHandoff: draft.decide_draft,
+    DiscardDraft: draft.decide_discard,
     ProposeHandoff: propose.decide_propose,
     AcceptHandoff: gate.decide_accept,
     RejectHandoff: reject.decide_reject,

@@ -1,12 +1,8 @@
-"""Audit of handoffs: check one against everything kept of it, and replay the audit log.
+"""Check of handoffs: one against everything kept of it, or all against the replayed audit log.
 
 The audit log holds every transition with the event behind it, so replaying it gives each
 handoff's state, the owner of each task and the chain of its owners. Of several files, the event
 ids of the lines say what came last. Notes and SLA extensions are not in the log.
-
-The plain keys of a line are checked against the event that its first line carries. The actor is
-in the ledger's own line only, and so is all that the hash of an entry covers: neither can be
-checked from the file alone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

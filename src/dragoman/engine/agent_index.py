@@ -1,4 +1,4 @@
-"""Index of candidates for a goal: in memory, updated from the ledger.
+"""Index of agents for a goal: in memory, updated from the ledger.
 
 Every reader of candidates shares it; a lock guards its update.
 """
@@ -10,9 +10,9 @@ from typing import Final, cast
 from dragoman.core.agent import AgentRecord, Reputation
 from dragoman.core.errors import LedgerError
 from dragoman.core.ids import agent_stream, reputation_stream
+from dragoman.core.intent.candidate import Candidate, Policy, Requirements
 from dragoman.core.intent.governance import find_vetoes
 from dragoman.core.intent.scoring import AgentRanker
-from dragoman.core.intent.types import Candidate, Policy, Requirements
 from dragoman.core.limits import MAX_CANDIDATES
 from dragoman.engine.ports import ListQuery, Store, StreamRow
 from dragoman.engine.queries.agents import find_agent
