@@ -15,8 +15,11 @@ from tests.requirements import REQUIREMENTS, Requirement
 
 SOURCE = Path(__file__).parents[1] / "src" / "dragoman"
 NUMBER = 40
-NO_PLACE_IN_SOURCE = ("PROJECT-", "INCIDENTS", "POWER-", "CRASH-", "BENCH-", "SIM-", "LINEAR-")
-"""Requirements about tests, builds and faults: no module of the source holds them."""
+NO_PLACE_IN_SOURCE = (
+    *("PROJECT-", "INCIDENTS", "POWER-", "CRASH-", "BENCH-", "SIM-", "LINEAR-", "ACP-MODEL"),
+    *("MODEL-", "SURFACE-ALIKE", "ACP-GUIDE", "SDK-GUIDE", "RUN-RECIPES", "TESTING-EXAMPLE"),
+)
+"""Requirements about tests, docs, builds and faults: no module of the source holds them."""
 
 
 def module_names() -> list[str]:
@@ -41,7 +44,9 @@ def format_trial(seed: int) -> str:
     modules = module_names()
     behaviours, drawn = draw(seed, modules)
     lines = ["Modules of src/dragoman:", *modules, "", "Where does it live?"]
-    lines += [f"{number}. {each.behaviour}" for number, each in enumerate(behaviours, 1)]
+    lines += [
+        f"{number}. [{each.section}] {each.behaviour}" for number, each in enumerate(behaviours, 1)
+    ]
     lines += ["", "What does it do?"]
     lines += [f"{number}. {name}" for number, name in enumerate(drawn, 1)]
     return "\n".join(lines)

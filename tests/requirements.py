@@ -98,7 +98,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "TASK-LOG",
         "S-TASK",
-        "A note is added to a task's work log with its author and time.",
+        "A note on a task is recorded with its author and time, and shown in its work log.",
     ),
     Requirement(
         "TASK-UPDATE",
@@ -206,7 +206,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ATTEMPT-RESULT",
         "S-RUN",
-        "A result belongs to its attempt: an old attempt's result never decides a new attempt.",
+        "A report belongs to its attempt: an old attempt's report never decides a new attempt.",
     ),
     Requirement(
         "LEASE-FENCE",
@@ -670,8 +670,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CLI-EXIT",
         "Command line",
-        "Exit 0 means ok, 1 refused, 2 wrong usage; with --json an answer has ok, and a refusal "
-        "its code and detail.",
+        "A command exits with 0 if it was ok, 1 if it was refused, 2 for wrong usage; with "
+        "--json its answer has ok, and a refusal its code and detail.",
     ),
     Requirement(
         "CLI-NOW",
@@ -1473,8 +1473,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "DISPATCH-CONCURRENCY",
         "Agents",
-        "No more agents run at the same time than allowed, each and in total; and a task is not "
-        "dispatched while any process of an earlier attempt on it is running.",
+        "The dispatcher runs no more agents at the same time than allowed, each and in total; "
+        "and it dispatches no task while any process of an earlier attempt on it is running.",
     ),
     Requirement(
         "DISPATCH-MATCH",
@@ -1596,9 +1596,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SDK-CRASH-SAFE",
         "S-IDEM",
-        "A write is resent under its original key after a lost connection, an overload or a "
-        "restart of the hub, until a timeout; it takes effect once. A worker that is killed is "
-        "followed by another.",
+        "The SDK resends a write under its original key after a lost connection, an overload or"
+        " a restart of the hub, until a timeout; it takes effect once. A worker that is killed "
+        "is followed by another.",
     ),
     Requirement(
         "SDK-EVENTS",
@@ -2366,8 +2366,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-FOLLOW-UP",
         "S-CCOS-4",
-        "A follow-up intent is linked with its predecessor in both directions, and passes "
-        "governance like any other.",
+        "An intent that is delegated as a follow-up is linked with its predecessor in both "
+        "directions, and passes governance like any other.",
     ),
     Requirement(
         "CCOS-OTHERS",
@@ -2395,8 +2395,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ACP-LATE",
         "acp 5.1, S-ACP-10",
-        "A passed deadline is reported to callers that validate or offer a package, and is no "
-        "reason to refuse it: its recipient may.",
+        "A caller that validates or offers an ACP package is warned of a deadline that has "
+        "passed; that is no reason to refuse it: its recipient may.",
     ),
     Requirement(
         "AOF-PREFIX-LINT",
@@ -2585,8 +2585,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SAOP-TYPES",
         "S-SAOP-8",
-        "A new type of event needs one registration and no change elsewhere; until then its type "
-        "is refused by name.",
+        "A new type of trace event needs one registration in the SAOP dialect and no change "
+        "elsewhere; until then its type is refused by name.",
     ),
     Requirement(
         "SAOP-TABLES",
@@ -2604,14 +2604,14 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SAOP-LARGE",
         "S-LIMIT",
-        "A thought of ten megabytes is kept whole; a turn of more than 16 MiB is refused by "
-        "name, and lint has the size limits of the hub.",
+        "A SAOP thought of ten megabytes is kept whole; a turn of more than 16 MiB is refused "
+        "by name, and lint has the size limits of the hub.",
     ),
     Requirement(
         "SAOP-ROLE",
         "S-ROLE",
-        "A sender acts as developer, reviewer, architect or researcher if it is registered or "
-        "configured so; others are refused as identity_mismatch.",
+        "The sender of a trace acts as developer, reviewer, architect or researcher if it is "
+        "registered or configured so; others are refused as identity_mismatch.",
     ),
     Requirement(
         "SAOP-ADOPT",
@@ -2937,8 +2937,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SAOP-STALLED",
         "S-SAOP-7",
-        "A socket that stops reading a trace is closed with its cursor and misses nothing when "
-        "it reconnects; other readers and requests are not affected.",
+        "A subscriber of a live trace that stops reading is disconnected with its cursor and "
+        "misses nothing when it reconnects; other readers and requests are not affected.",
     ),
     Requirement(
         "SAOP-FULL",
@@ -3620,8 +3620,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-TAKEN-BACK",
         "S-CCOS-4",
-        "A withdrawal that does not concern an agent's work is not shown as its failure; a "
-        "repeated request, and a partial output, are shown as such.",
+        "The command line does not show a withdrawal that does not concern an agent's work as "
+        "its failure; it shows a renewed request, and a partial output, as such.",
     ),
     # --- stores, cursors and advice
     Requirement(
@@ -3645,7 +3645,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "HTTP-READY-PRIVATE",
         "HTTP",
-        "/readyz names a failing service without a token, but not the reason.",
+        "The endpoint /readyz names a failing service to a caller without a token, but not the "
+        "reason.",
     ),
     Requirement(
         "ADVICE-LEADS-ON",
@@ -3661,7 +3662,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "HAND-HUB-DUTIES",
         "TESTING",
-        "A manual hub runs every time-driven service, by the table of a running hub.",
+        "The hand hub of dragoman.testing runs every time-driven service, by the table of a "
+        "running hub.",
     ),
     Requirement(
         "PG-COUNTER",
