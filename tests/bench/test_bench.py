@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench import delegation, handoffs, lifecycle, peers
+from bench import compare, delegation, handoffs, lifecycle, peers
 from bench.aof import reports, task_ids
 from bench.handoffs import offer
 from bench.letters import rows
@@ -171,3 +171,10 @@ def test_measured_reports_have_600_bytes_and_differ() -> None:
     assert {len(message) for message in samples} == {600}
     assert len(set(samples)) == 100
     assert all(any(task.encode() in message for message in samples[:7]) for task in task_ids(7))
+
+
+@proves("BENCH-RUNS")
+def test_comparison_measures_commands_and_requests_of_a_checkout(tmp_path: Path) -> None:
+    costs = compare.measure_commands(ROOT, tmp_path) | compare.measure_requests(ROOT, tmp_path)
+    assert {name.partition(":")[0] for name in costs} == {"command", "request"}
+    assert all(cost > 0 for cost in costs.values())

@@ -238,6 +238,11 @@ class AgentRun:
         return 0 if self._running is None else self._running.output_bytes
 
     @property
+    def has_started(self) -> bool:
+        """True once its agent was started."""
+        return self._running is not None
+
+    @property
     def survives_hub(self) -> bool:
         """True if the agent lives elsewhere, and goes on while the hub is away."""
         running = self._running

@@ -70,6 +70,11 @@ class AgentSlots:
             output_bytes=sum(attempt.output_bytes for attempt in runs),
         )
 
+    def settled_usage(self) -> Usage | None:
+        """Usage of the runs in progress; None while one is being started, which may fail."""
+        has_started = all(run.has_started for run in self.runs.values())
+        return self.running_usage() if has_started else None
+
     def total_usage(self, recorded: Usage) -> Usage:
         """Recorded usage plus that of the runs in progress."""
         running = self.running_usage()

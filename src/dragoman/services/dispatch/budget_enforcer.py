@@ -389,11 +389,14 @@ class BudgetEnforcer:
         if agent.budget != Budget():
             await self.save()
 
-    async def review(self, agents: Collection[tuple[BudgetedAgent, Callable[[], Usage]]]) -> None:
+    async def review(
+        self, agents: Collection[tuple[BudgetedAgent, Callable[[], Usage | None]]]
+    ) -> None:
         """Read the pauses, and pause agents whose budget is exhausted.
 
         With each agent comes a function for the usage of its runs. It is called at the last moment:
-        the usage of a run that has ended meanwhile is recorded already.
+        the usage of a run that has ended meanwhile is recorded already. None: one of them is being
+        started, and is discounted if that fails; the agent is reviewed afterwards.
         """
         names = [agent.name for agent, _ in agents]
         # Read first, so that a later change is not missed.
@@ -401,6 +404,8 @@ class BudgetEnforcer:
         self._pauses = await asyncio.to_thread(self._read_pauses, names)
         for account, running_usage in agents:
             running = running_usage()
+            if running is None:
+                continue
             reason = self._exhaustion_message(account, running)
             if not reason:
                 continue

@@ -302,7 +302,7 @@ class Dispatcher:
 
     async def _review_budgets(self) -> None:
         desks = self._slots.values()
-        await self._budgets.review([(desk.agent, desk.running_usage) for desk in desks])
+        await self._budgets.review([(desk.agent, desk.settled_usage) for desk in desks])
 
     def _free_slots(self) -> Iterator[AgentSlots]:
         for slots in self._slots.values():
