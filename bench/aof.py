@@ -20,7 +20,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
 from dragoman.files.layout import task_folder_path
-from dragoman.files.task_folder import has_task_file
+from dragoman.files.task_work_folder import has_task_file
 from dragoman.protocols import aof
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id

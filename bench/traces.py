@@ -17,10 +17,10 @@ import uvloop
 
 from bench.callers import Deed, drive
 from bench.raw import RawFront
-from dragoman.bus.local import LocalBus, Subscription, SubscriptionClosed
+from dragoman.bus.trace_bus import LocalBus, Subscription, SubscriptionClosed
 from dragoman.core.actor import Actor
-from dragoman.engine.engine import Engine
 from dragoman.engine.facts import StoreFacts
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router

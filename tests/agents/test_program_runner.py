@@ -12,7 +12,7 @@ from threading import Event as ThreadEvent
 
 import pytest
 
-from dragoman.agents.output import MessageFormat, Pulse
+from dragoman.agents.program_output import MessageFormat, Pulse
 from dragoman.agents.program_runner import ProgramPorts, ProgramRunner, WorkingFolder
 from dragoman.config import AgentSettings
 from dragoman.core.actor import Actor
@@ -22,7 +22,7 @@ from dragoman.core.task_state import MoveTask, NoteTask
 from dragoman.engine.auth import Principal
 from dragoman.engine.ports import Assignment
 from dragoman.engine.request import Accepted
-from dragoman.files.task_folder import WorkingFolders
+from dragoman.files.task_work_folder import WorkingFolders
 from dragoman.system.process import Process
 from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.redact import Redactor

@@ -11,7 +11,7 @@ from dragoman.core.handoff.state import Handoff, HandoffNote
 from dragoman.core.intent.state import Intent, OpenRequest
 from dragoman.core.task_state import Delegation
 from dragoman.core.timestamps import to_rfc3339
-from dragoman.engine.operation import lint_text
+from dragoman.engine.lint import lint_text
 from dragoman.text.safe_text import HARMFUL
 from tests.core.world import NOW, task
 from tests.requirements import proves

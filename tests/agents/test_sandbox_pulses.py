@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from dragoman.agents.output import LineRecorder, Pulse
+from dragoman.agents.program_output import LineRecorder, Pulse
 from dragoman.core.errors import StoreError
 from dragoman.engine.queries.traces import TraceEvent, trace_page
 from tests.agents.running_hub import FAST, RunningHub, agent_section, run, running_hub

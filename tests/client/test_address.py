@@ -10,8 +10,8 @@ import pytest
 from dragoman.client import HubUnreachable, connect
 from dragoman.client.address import Address, find_address
 from dragoman.core.errors import SettingsError
+from dragoman.system.bearer_tokens import load_or_create_token
 from dragoman.system.hub_lock import HubLock
-from dragoman.system.tokens import load_or_create_token
 from tests.certificate import make_certificate
 from tests.client.backend import Backend, run
 from tests.requirements import proves

@@ -21,7 +21,7 @@ from dragoman.bootstrap.stores import open_store
 from dragoman.config import Settings
 from dragoman.core.errors import Refusal
 from dragoman.core.read import Receipt
-from dragoman.engine.engine import Engine, Failpoint
+from dragoman.engine.group_commit import Engine, Failpoint
 from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.request import Outcome, Request
 from dragoman.engine.subscribe import CommitHints, DirtyStreams

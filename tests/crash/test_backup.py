@@ -20,7 +20,7 @@ from dragoman.files.archives.backup import check_backup
 from dragoman.files.errors import TargetTaken
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.system.tokens import load_or_create_token
+from dragoman.system.bearer_tokens import load_or_create_token
 from tests.conftest import LONG_RUN
 from tests.crash.data_directories import (
     ADA,

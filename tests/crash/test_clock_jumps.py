@@ -11,7 +11,7 @@ from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
 from dragoman.core.backoff import Backoff
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import CreateTask, NoteTask
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.engine.verify import check_ledger, check_stored_states

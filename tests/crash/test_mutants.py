@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from dragoman.bus.local import LocalBus
+from dragoman.bus.trace_bus import LocalBus
 from dragoman.core.task_state import CreateTask
 from dragoman.core.trace import RecordTrace
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Outcome, Request

@@ -17,7 +17,7 @@ from dragoman.core.agent import RegisterAgent, RevokeToken
 from dragoman.core.backoff import Backoff
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import CreateTask, MoveTask
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Assignment, OnMessage, RunExit, StreamRow, Transaction
 from dragoman.engine.subscribe import CommitHints, RecentEntries

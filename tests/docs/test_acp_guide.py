@@ -20,7 +20,7 @@ from dragoman.core.handoff.state import (
     HandoffVerified,
     RejectReason,
 )
-from dragoman.engine.operation import lint_text
+from dragoman.engine.lint import lint_text
 from dragoman.files.handoff_log import EventContext, render_keys
 from dragoman.protocols.acp.wire import ACTION_NAMES
 from tests.docs.pages import commands_of, run

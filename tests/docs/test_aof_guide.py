@@ -9,7 +9,7 @@ import pytest
 
 from docs.generate import DOCS
 from dragoman.bootstrap import build_dialects
-from dragoman.engine.operation import lint_text
+from dragoman.engine.lint import lint_text
 from dragoman.protocols.aof.errors import REFUSAL_CODES
 from dragoman.protocols.aof.wire import MESSAGES
 from tests.docs.pages import commands_of, run

@@ -9,7 +9,7 @@ from dragoman.bootstrap import open_store
 from dragoman.bootstrap.data_directory import slice_checker
 from dragoman.core.actor import Actor
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.verify import check_ledger
 from dragoman.engine.verify_slice import check_slice, slice_spans

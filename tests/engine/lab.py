@@ -14,7 +14,7 @@ from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal, StoreLost
 from dragoman.core.read import Receipt
 from dragoman.core.task_state import Task
-from dragoman.engine.engine import Engine, Failpoint
+from dragoman.engine.group_commit import Engine, Failpoint
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Transaction
 from dragoman.engine.queries.tasks import find_task

@@ -24,7 +24,7 @@ from dragoman.engine.auth import (
     Authenticator,
     Principal,
 )
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import StreamRow
 from dragoman.system.clock import ManualClock

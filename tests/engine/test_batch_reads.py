@@ -19,7 +19,7 @@ from dragoman.core.intent.state import DelegateIntent, ReceiveResult
 from dragoman.core.mail import PostMail
 from dragoman.core.task_state import AdoptTask, CreateTask, LinkTask, MoveTask, NoteTask
 from dragoman.engine import batch_reads
-from dragoman.engine.agent_index import CandidateIndex
+from dragoman.engine.candidate_index import CandidateIndex
 from dragoman.ledger.stream_state import FOLD_VERSION
 from tests.engine.handoffs import CHECKS, package, state
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, assert_accepted

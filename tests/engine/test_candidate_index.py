@@ -12,8 +12,8 @@ from dragoman.core.intent.candidate import Policy, Requirements
 from dragoman.core.intent.scoring import BASE_THRESHOLD
 from dragoman.core.intent.state import DelegateIntent, ReceiveResult
 from dragoman.core.task_state import CreateTask, EditTask
-from dragoman.engine import agent_index
-from dragoman.engine.agent_index import CandidateIndex
+from dragoman.engine import candidate_index
+from dragoman.engine.candidate_index import CandidateIndex
 from tests.engine.lab import ALICE, HUMAN, START, Lab
 from tests.requirements import proves
 
@@ -95,7 +95,7 @@ def test_busy_agents_rank_after_free_ones(lab: Lab) -> None:
 
 def append_many_entries(lab: Lab) -> None:
     """Append more entries than the index follows one by one."""
-    for number in range(agent_index.MAX_FOLLOWED // 100 + 1):
+    for number in range(candidate_index.MAX_FOLLOWED // 100 + 1):
         batch = [CreateTask(f"{number}.{one}") for one in range(100)]
         lab.do(HUMAN, *batch)
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from threading import Thread
 
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.subscribe import CommitHints, DirtyStreams
 from dragoman.store.memory import MemoryStore

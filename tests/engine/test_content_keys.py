@@ -7,7 +7,7 @@ from dragoman.core.actor import RECEIVED_PER_MINUTE, MessageReceived
 from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.task_state import CreateTask, NoteTask, WarnTask
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.request import Committed
 from dragoman.engine.verify import check_stored_states

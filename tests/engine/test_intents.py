@@ -11,8 +11,8 @@ from dragoman.core.intent.candidate import Policy, Requirements
 from dragoman.core.intent.state import DelegateIntent, Intent, ReceiveResult
 from dragoman.core.task_state import CreateTask, EditTask, MoveTask, NoteTask
 from dragoman.core.wave import AdvanceWave, StartWave, WaveBead
-from dragoman.engine.agent_index import CandidateIndex
-from dragoman.engine.engine import Engine
+from dragoman.engine.candidate_index import CandidateIndex
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.queries.intents import awaited_agent, find_intent_of_task
 from dragoman.engine.queries.streams import stream_state

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from dragoman.core.task_state import CreateTask, NoteTask
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.subscribe import MAX_RECENT, MAX_RECENT_BYTES
 from dragoman.ledger.entry import Entry

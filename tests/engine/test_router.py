@@ -18,6 +18,7 @@ from dragoman.core.errors import REFUSALS
 from dragoman.core.task_state import CreateTask, NoteTask, WarnTask
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.forwarding import ForwardedOperation
+from dragoman.engine.lint import lint_text
 from dragoman.engine.operation import (
     Dialect,
     Facts,
@@ -26,7 +27,6 @@ from dragoman.engine.operation import (
     MessageLimits,
     Operation,
     ParsedMessage,
-    lint_text,
     validate_shape,
 )
 from dragoman.engine.raw_message import RawMessage

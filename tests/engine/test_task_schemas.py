@@ -9,7 +9,7 @@ from dragoman.core.attempt import CheckpointTask, ClaimTask, ReportOutcome
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.delegation import RequestDelegation
 from dragoman.core.task_state import CreateTask, MoveTask, UpdateTask
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.queries.tasks import TaskFilter, TaskView, find_task, page_of_tasks

@@ -17,7 +17,7 @@ from dragoman.core.read import Receipt
 from dragoman.core.reservation import ReserveFiles
 from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.core.trace import RecordTrace, RecordTurn
-from dragoman.engine.engine import Engine, Failpoint
+from dragoman.engine.group_commit import Engine, Failpoint
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.search import update_index
 from dragoman.engine.request import Committed, Outcome, Request, committed_or_raise

@@ -11,7 +11,7 @@ from dragoman.core.handoff.state import RejectHandoff
 from dragoman.engine.ports import ExpectedArtifact, StoredArtifact
 from dragoman.engine.queries.handoffs import needed_artifact_hashes
 from dragoman.files.artifacts import ArtifactCleanup, FileArtifactStore
-from dragoman.files.handoff_check import check_handoff
+from dragoman.files.handoff_verification import check_handoff
 from dragoman.system.ids import SequentialIds
 from dragoman.system.safe_fs import SafeDisk
 from tests.engine.handoffs import accept, make, offer, state

@@ -34,14 +34,14 @@ from dragoman.engine.request import Request
 from dragoman.engine.unit import Unit
 from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.files.errors import BadFile
-from dragoman.files.handoff_check import (
+from dragoman.files.handoff_log import render_lines
+from dragoman.files.handoff_verification import (
     ReplayedLog,
     check_handoff,
     comparable_part,
     compare_with_ledger,
     replay_lines,
 )
-from dragoman.files.handoff_log import render_lines
 from dragoman.files.layout import artifact_path
 from dragoman.ledger.entry import CODEC, read_line
 from dragoman.store.sqlite import SqliteStore

@@ -13,7 +13,7 @@ from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.files.layout import mtime_stamp
 from dragoman.files.projector import StaleFiles
 from dragoman.files.task_file import parse_task_file
-from dragoman.files.task_folder import has_task_file
+from dragoman.files.task_work_folder import has_task_file
 from dragoman.system.safe_fs import FileStat, SafeDisk
 from tests.engine.lab import ALICE, HUMAN
 from tests.files.lab import FilesLab, read_tree

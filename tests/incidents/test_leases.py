@@ -13,7 +13,7 @@ from dragoman.core.backoff import Backoff
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.reservation import ReserveFiles
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.queries.tasks import TaskView, find_task
@@ -38,7 +38,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from dragoman.core.command_table import ReserveFiles
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock
@@ -60,7 +60,7 @@ from pathlib import Path
 from dragoman.core.actor import Actor
 from dragoman.core.command_table import ClaimTask
 from dragoman.core.errors import Refusal
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock

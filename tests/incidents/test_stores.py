@@ -21,7 +21,7 @@ from dragoman.core.backoff import Backoff
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal, StoreUnavailable
 from dragoman.core.task_state import AdoptTask, CreateTask, EditTask, LinkTask, NoteTask
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Changes, IntegrityReport, TaskQuery, Transaction
 from dragoman.engine.queries.search import search_mail

@@ -84,7 +84,7 @@ from dragoman.core.trace import (
 )
 from dragoman.core.wave import AdvanceWave, StartWave, WaveBead
 from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Outcome

@@ -17,7 +17,7 @@ from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store, StreamRow
 from dragoman.engine.request import Outcome

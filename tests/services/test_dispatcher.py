@@ -22,7 +22,7 @@ from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import LedgerError, StoreUnavailable
 from dragoman.core.task_state import CreateTask, MoveTask, Task
 from dragoman.engine.auth import Principal
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Assignment, OnMessage, RunExit
 from dragoman.engine.queries.agents import find_agent

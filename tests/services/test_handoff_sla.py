@@ -18,7 +18,7 @@ from dragoman.core.handoff.state import (
 )
 from dragoman.core.mail import Mail
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.streams import stream_state

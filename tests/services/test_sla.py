@@ -9,7 +9,7 @@ from dragoman.core.delegation import RejectDelegation, RequestDelegation
 from dragoman.core.intent.candidate import Requirements
 from dragoman.core.intent.state import DelegateIntent
 from dragoman.core.task_state import CreateTask, MoveTask
-from dragoman.engine.agent_index import CandidateIndex
+from dragoman.engine.candidate_index import CandidateIndex
 from dragoman.engine.queries.agents import find_standing
 from dragoman.engine.queries.streams import stream_entries
 from dragoman.services import timers

@@ -11,7 +11,7 @@ from dragoman.core.trace import RecordTrace
 from dragoman.protocols import saop
 from dragoman.services.stale_stream_closer import StaleStreamCloser
 from dragoman.system.carry_over_file import STALE_SECONDS, CarryOverFile
-from dragoman.text.digest import keyed_digest
+from dragoman.text.keyed_digest import keyed_digest
 from dragoman.text.redact import Redactor
 from tests.protocols.saop.hub import SECRET, SaopHub, pulse, thought
 from tests.requirements import proves

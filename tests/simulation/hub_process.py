@@ -17,8 +17,8 @@ from dragoman.bootstrap.dialects import HandoffPorts, build_dialects, trace_choi
 from dragoman.config import Settings
 from dragoman.core.actor import Actor
 from dragoman.core.errors import DragomanError
-from dragoman.engine.engine import Engine, QueuedRequest
 from dragoman.engine.facts import StoreFacts
+from dragoman.engine.group_commit import Engine, QueuedRequest
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Rejected

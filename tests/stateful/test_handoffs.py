@@ -24,7 +24,7 @@ from dragoman.core.handoff.state import (
     WithdrawHandoff,
 )
 from dragoman.core.task_state import CreateTask, EditTask, MoveTask
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.queries.streams import stream_entries, stream_state
 from dragoman.engine.queries.tasks import find_task

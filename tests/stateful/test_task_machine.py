@@ -47,7 +47,7 @@ from dragoman.core.task_state import (
     Task,
     UpdateTask,
 )
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.streams import stream_entries

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.system.bearer_tokens import load_or_create_token, load_token
 from dragoman.system.private_file import BadKey
-from dragoman.system.tokens import load_or_create_token, load_token
 from tests.requirements import proves
 from tests.system.child_processes import child, next_line, resume
 
@@ -19,7 +19,7 @@ pytestmark = proves("IDENTITY-OWNER")
 RACER = """
 import sys
 from pathlib import Path
-from dragoman.system.tokens import load_or_create_token
+from dragoman.system.bearer_tokens import load_or_create_token
 print("there", flush=True)
 sys.stdin.readline()
 print(load_or_create_token(Path(sys.argv[1])).decode(), flush=True)

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from dragoman.agents.output import LineRecorder, MessageFormat, Output, Pulse, Stream
+from dragoman.agents.program_output import LineRecorder, MessageFormat, Output, Pulse, Stream
 from dragoman.config import AgentSettings
 from dragoman.core.errors import SettingsError
 from dragoman.engine.ports import SESSION_VARIABLE, Assignment, OnMessage, RunExit

@@ -35,7 +35,7 @@ from dragoman.bootstrap.stores import (
 from dragoman.config import Settings
 from dragoman.config.store_url import check_store_url
 from dragoman.core.errors import DragomanError, Refusal
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Clock, DurableStore, Store
 from dragoman.engine.redaction import RequestRedactor
@@ -43,7 +43,7 @@ from dragoman.engine.request import Outcome, Request
 from dragoman.engine.router import Router
 from dragoman.engine.subscribe import CommitHints, DirtyStreams
 from dragoman.engine.verify_slice import CheckedSlice, SliceChecker, SliceSpan, check_slice
-from dragoman.files.handoff_check import check_handoff
+from dragoman.files.handoff_verification import check_handoff
 from dragoman.files.inbox import Inbox
 from dragoman.files.layout import GITIGNORE, IGNORE_ALL
 from dragoman.notify.notice import Notice
@@ -70,7 +70,7 @@ from dragoman.system.private_file import BadKey
 from dragoman.system.process import HelperProcess, serve_requests
 from dragoman.system.remote_engine import HubConnection, RemoteEngine
 from dragoman.system.safe_fs import SafeDisk
-from dragoman.text.digest import keyed_digest
+from dragoman.text.keyed_digest import keyed_digest
 
 if TYPE_CHECKING:
     from dragoman.engine.auth import Principal
@@ -265,7 +265,7 @@ def _service_remarks(inbox: Inbox, notifier: Notifier[Notice]) -> dict[str, str]
 def _identify(data: Path, hub: Hub, token: str, via: str) -> "Principal | Refusal":
     """Authenticate a token in a data directory, with or without a running hub."""
     from dragoman.engine.auth import Authenticator
-    from dragoman.system.tokens import load_or_create_token
+    from dragoman.system.bearer_tokens import load_or_create_token
 
     secret, owner = load_keys(data).secret, load_or_create_token(data)
     return Authenticator(hub.store, secret, owner, hub.clock).authenticate(token, via)

@@ -23,6 +23,7 @@ from dragoman.notify.command_target import INHERITED_VARIABLES
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
 from dragoman.protocols.agentmail import Model, ModelSummary
 from dragoman.services.workq import HubWorkq
+from dragoman.system.bearer_tokens import load_token, new_secret
 from dragoman.system.carry_over_file import CarryOverFile
 from dragoman.system.git import GitHead
 from dragoman.system.ids import new_id
@@ -30,9 +31,8 @@ from dragoman.system.keys import LedgerKey, UnusableKeys, load_keys
 from dragoman.system.private_file import BadKey
 from dragoman.system.process import Timeouts, run_program
 from dragoman.system.safe_fs import SafeDisk
-from dragoman.system.tokens import load_token, new_secret
 from dragoman.text.base64url import encode_base64url
-from dragoman.text.digest import keyed_digest
+from dragoman.text.keyed_digest import keyed_digest
 from dragoman.text.redact import MIN_SECRET_LENGTH, Redactor, Secret, is_secret_variable
 
 # --- traces -----------------------------------------------------------------------------------

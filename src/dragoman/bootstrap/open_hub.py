@@ -40,8 +40,8 @@ def build_hub(
     from dragoman.surfaces.http.deps import HttpDeps
     from dragoman.surfaces.http.server import HttpServer
     from dragoman.surfaces.mcp.mount import PATH as MCP_PATH
+    from dragoman.system.bearer_tokens import load_or_create_token
     from dragoman.system.hub_lock import HubLock
-    from dragoman.system.tokens import load_or_create_token
 
     make_directory(data)
     with ExitStack() as undo:  # a start that fails leaves nothing open and nothing locked

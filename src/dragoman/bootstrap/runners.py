@@ -35,7 +35,7 @@ from dragoman.text.safe_text import safe_text
 from dragoman.text.strict_json import MAX_BYTES
 
 if TYPE_CHECKING:
-    from dragoman.agents.output import Pulse
+    from dragoman.agents.program_output import Pulse
     from dragoman.agents.request_runner import WriteRequest
     from dragoman.core.handoff.state import Handoff
     from dragoman.core.intent.state import Intent
@@ -65,7 +65,7 @@ def open_dispatcher(directory: DataDirectory, identity: "Authenticator", url: st
     from dragoman.services.dispatch.agent_slots import AgentSpec
     from dragoman.services.dispatch.budget_enforcer import Budget
     from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
-    from dragoman.services.spawner import spawn_requested_at
+    from dragoman.services.worker_requests import spawn_requested_at
     from dragoman.system.process import PidFiles
     from dragoman.system.state_files import UsageFile, load_or_create_hub_id
 
@@ -179,9 +179,9 @@ def _build_runner(directory: DataDirectory, name: str, context: _RunnerContext) 
 
         endpoint = SafeHttpClient(settings.url, f"agents.{name}.url", settings.allow_hosts)
         return HttpRunner(endpoint.post, make_token, context.url, context.blocking_pool)
-    from dragoman.agents.output import MessageFormat
+    from dragoman.agents.program_output import MessageFormat
     from dragoman.agents.program_runner import ProgramPorts, ProgramRunner
-    from dragoman.files.task_folder import WorkingFolders
+    from dragoman.files.task_work_folder import WorkingFolders
     from dragoman.system.process import Process
 
     workplace = WorkingFolders(directory.path, lambda: SafeDisk(directory.path))

@@ -28,7 +28,7 @@ from dragoman.files.artifacts import ArtifactCleanup
 from dragoman.files.error_isolation import Warn
 from dragoman.files.inbox import Inbox, SendResult
 from dragoman.files.projector import Projector
-from dragoman.files.task_folder import has_task_file
+from dragoman.files.task_work_folder import has_task_file
 from dragoman.notify.notice import Notice, NoticeBuilder
 from dragoman.protocols import aof
 from dragoman.protocols.agentmail import MessageType, compose
@@ -37,9 +37,9 @@ from dragoman.services.file_service import FileService
 from dragoman.services.notifier import Notifier, Target
 from dragoman.services.scheduler import ServiceGroup
 from dragoman.services.search_indexer import SearchIndexer
-from dragoman.services.spawner import Spawner, SpawnPolicy, SpawnResult
 from dragoman.services.stale_stream_closer import StaleCarryOver, StaleStreamCloser
 from dragoman.services.timers import time_driven_services
+from dragoman.services.worker_requests import Spawner, SpawnPolicy, SpawnResult
 from dragoman.services.workq import WorkqSync
 from dragoman.system.clock import SystemClock
 from dragoman.system.safe_fs import SafeDisk

@@ -52,7 +52,7 @@ from dragoman.core.delegation import (
     RequestDelegation,
 )
 from dragoman.core.errors import REFUSALS, Refusal
-from dragoman.core.handoff import draft, gate, progress, propose, reject, sla
+from dragoman.core.handoff import activate, complete, draft, gate, propose, reject, sla
 from dragoman.core.handoff.common import repeat_decision
 from dragoman.core.handoff.duplicates import find_applied
 from dragoman.core.handoff.sla import STAGE_ENDING_EVENTS, record_sla_breaches
@@ -180,14 +180,14 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     AcceptHandoff: gate.decide_accept,
     RejectHandoff: reject.decide_reject,
     WithdrawHandoff: reject.decide_withdraw,
-    ActivateHandoff: progress.decide_activate,
-    CompleteHandoff: progress.decide_complete,
-    CloseHandoff: progress.decide_close,
+    ActivateHandoff: activate.decide_activate,
+    CompleteHandoff: complete.decide_complete,
+    CloseHandoff: complete.decide_close,
     ApproveHandoff: gate.decide_approve,
     EscalateHandoff: sla.decide_escalate,
     ExtendHandoff: sla.decide_extend,
     ReassignHandoff: propose.decide_reassign,
-    NoteHandoff: progress.decide_note,
+    NoteHandoff: complete.decide_note,
     AddWorkItem: work_item.decide_add_item,
     ClaimWorkItem: work_item.decide_claim_item,
     ReleaseWorkItem: work_item.decide_release_item,

@@ -8,7 +8,7 @@ from msgspec import Struct
 from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import Task
-from dragoman.engine.agent_index import CandidateIndex
+from dragoman.engine.candidate_index import CandidateIndex
 from dragoman.engine.ports import Store, TaskQuery
 from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.queries.tasks import find_task, list_tasks

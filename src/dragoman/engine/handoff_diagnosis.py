@@ -10,8 +10,8 @@ from dragoman.core.agent import AgentRecord
 from dragoman.core.attempt_state import Lease
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.errors import Refusal
+from dragoman.core.handoff.activate import READY_ROLES_TEXT, check_can_begin
 from dragoman.core.handoff.ownership import may_offer_back, owner_chain, pending_delegate
-from dragoman.core.handoff.progress import READY_ROLES_TEXT, check_can_begin
 from dragoman.core.handoff.state import Handoff, HandoffStatus
 from dragoman.core.task_state import Task
 from dragoman.core.timestamps import format_hours, to_rfc3339

@@ -14,7 +14,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.read import Receipt
 from dragoman.engine.ports import IdempotencyRecord
 from dragoman.engine.request import Committed, Request
-from dragoman.text.digest import keyed_digest
+from dragoman.text.keyed_digest import keyed_digest
 
 AnswerKey = tuple[str, str]
 """The stream in which an idempotency key is unique, and the key."""

@@ -41,9 +41,8 @@ from dragoman.files.layout import (
     staged_path,
     task_path,
 )
-from dragoman.files.task_edits import commands_of_edit
 from dragoman.files.task_file import format_task_file, is_unedited, parse_task_file
-from dragoman.files.task_folder import gather_task_folder
+from dragoman.files.task_file_edits import commands_of_edit
 from dragoman.files.task_snapshot import (
     TaskSnapshot,
     TaskSnapshots,
@@ -51,6 +50,7 @@ from dragoman.files.task_snapshot import (
     render_result,
     result_path,
 )
+from dragoman.files.task_work_folder import gather_task_folder
 from dragoman.text.safe_text import safe_text
 
 # --- result files -----------------------------------------------------------------------------

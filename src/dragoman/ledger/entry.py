@@ -10,7 +10,7 @@ from msgspec import Struct
 from dragoman.core.base import Event
 from dragoman.core.errors import LedgerError
 from dragoman.core.event_table import EVENT_NAMES, AnyEvent
-from dragoman.text.digest import uuid8
+from dragoman.text.keyed_digest import uuid8
 
 GENESIS = bytes(32)
 """The hash before the first entry of a stream."""

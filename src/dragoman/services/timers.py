@@ -28,7 +28,7 @@ from dragoman.engine.queries.handoffs import NO_TEAMS, Team, escalation_recipien
 from dragoman.engine.queries.intents import awaited_agent
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.queries.waves import find_wave, open_wave_ids, wave_status
-from dragoman.services.entropy import EntropyService
+from dragoman.services.lost_agent_detector import EntropyService
 from dragoman.services.scheduler import Service
 
 _PAGE = 100

@@ -27,7 +27,7 @@ from msgspec import Struct
 from dragoman.engine.carry_over import CarryOverNotStored, IsRecorded, StoredCarryOver
 from dragoman.system.durable_files import sync_folder, write_all, write_atomically
 from dragoman.system.private_file import OWNER_ONLY
-from dragoman.text.digest import keyed_digest
+from dragoman.text.keyed_digest import keyed_digest
 
 MAX_AGE_SECONDS: Final = 7 * 86_400
 """After so many seconds a carry-over is dropped: no further chunk is expected."""

@@ -19,11 +19,11 @@ from msgspec.structs import replace
 from dragoman.core.errors import DragomanError
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Clock
+from dragoman.system.bearer_tokens import CREDENTIAL_FILE as TOKEN
+from dragoman.system.bearer_tokens import load_token
 from dragoman.system.clock import SystemClock
 from dragoman.system.durable_files import open_regular
 from dragoman.system.private_file import BadKey
-from dragoman.system.tokens import CREDENTIAL_FILE as TOKEN
-from dragoman.system.tokens import load_token
 from dragoman.text.safe_text import safe_text
 
 # --- lock -------------------------------------------------------------------------------------

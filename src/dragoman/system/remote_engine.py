@@ -17,13 +17,13 @@ from msgspec.structs import asdict, replace
 
 from dragoman.core.errors import REFUSALS, Refusal, Refused, StoreUnavailable
 from dragoman.core.read import Receipt
-from dragoman.engine.engine import Engine, OnLeaseChange
 from dragoman.engine.forwarding import (
     ForwardedCommands,
     ForwardedOperation,
     ForwardedReply,
     ForwardedResult,
 )
+from dragoman.engine.group_commit import Engine, OnLeaseChange
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.request import Committed, Outcome, Reply, Request
 from dragoman.system.hub_client import call_hub, parse_problem, unexpected_answer

@@ -17,8 +17,8 @@ from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.read import Receipt
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, Task
-from dragoman.engine.engine import Engine
 from dragoman.engine.facts import StoreFacts
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.intents import list_intents

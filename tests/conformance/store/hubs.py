@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dragoman.core.actor import Actor
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.read import Receipt
-from dragoman.engine.engine import Engine, Failpoint
+from dragoman.engine.group_commit import Engine, Failpoint
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Outcome, Request, committed_or_raise
 from dragoman.system.clock import ManualClock

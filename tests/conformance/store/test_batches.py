@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.core.errors import StoreLost
 from dragoman.core.task_state import CreateTask, NoteTask
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.ports import Changes, Store, Transaction
 from dragoman.engine.request import Committed, Outcome, Request, committed_or_raise
 from dragoman.system.clock import ManualClock

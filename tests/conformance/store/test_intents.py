@@ -6,7 +6,7 @@ from dragoman.core.agent import DescribeAgent, RegisterAgent
 from dragoman.core.errors import Refusal
 from dragoman.core.intent.candidate import Policy, Requirements
 from dragoman.core.intent.state import DelegateIntent, ExpireRequest, Intent, ReceiveResult
-from dragoman.engine.agent_index import CandidateIndex
+from dragoman.engine.candidate_index import CandidateIndex
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.streams import stream_state
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, NOW, Hub, Hubs

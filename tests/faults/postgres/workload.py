@@ -13,7 +13,7 @@ from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import StoreLost, StoreUnavailable
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
-from dragoman.engine.engine import Engine
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.request import Committed, Outcome, Request

@@ -8,7 +8,7 @@ from dragoman.core.agent import DescribeAgent, RegisterAgent
 from dragoman.core.intent.candidate import Policy, Requirements
 from dragoman.core.intent.state import DelegateIntent, ReceiveResult, UpdateIntent
 from dragoman.core.task_state import MoveTask
-from dragoman.engine.agent_index import CandidateIndex
+from dragoman.engine.candidate_index import CandidateIndex
 from dragoman.engine.queries.tasks import find_task
 from dragoman.protocols.aof.render import render_lines
 from tests.engine.lab import ALICE, HUMAN, START, Lab

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.engine.operation import lint_text
+from dragoman.engine.lint import lint_text
 from dragoman.protocols.aof import dialect
 from dragoman.protocols.aof.lint import lint
 from tests.protocols.aof.hub import MESSAGES, example, report, request, update

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.core.task_state import MoveTask
-from dragoman.engine.engine import Engine
 from dragoman.engine.facts import StoreFacts
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router

@@ -17,7 +17,14 @@ from dragoman.engine.facts import StoreFacts
 from dragoman.engine.request import Accepted, Rejected
 from dragoman.engine.router import Router
 from dragoman.protocols import ccos
-from dragoman.protocols.ccos import Choices, TaskRequest, TaskResult, failed, queries, succeeded
+from dragoman.protocols.ccos import (
+    Choices,
+    TaskRequest,
+    TaskResult,
+    action_queries,
+    failed,
+    succeeded,
+)
 from dragoman.protocols.ccos.task_request import CheckpointInfo, TaskParams
 from dragoman.testing import HandHub, Refused, hand_hub
 from dragoman.text.strict_cbor import encode_cbor
@@ -287,7 +294,7 @@ def test_page_of_intents_ends_at_the_scan_limit(
     for number in range(3):
         delegate(hub, f"i-{number}", plan_id="p")
     delegate(hub, "i-3")
-    monkeypatch.setattr(queries, "_MAX_SCANNED", 2)
+    monkeypatch.setattr(action_queries, "_MAX_SCANNED", 2)
     first = hub.call("ccos.intents", plan_id="p", agent_id="nobody")
     assert first["intents"] == []
     assert (

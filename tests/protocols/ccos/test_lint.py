@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.engine.operation import lint_text
+from dragoman.engine.lint import lint_text
 from dragoman.protocols.ccos import dialect, wire
 from dragoman.protocols.ccos.lint import lint
 from dragoman.text.strict_cbor import encode_cbor

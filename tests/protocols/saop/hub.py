@@ -10,7 +10,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.request import Accepted, Rejected
 from dragoman.engine.router import Router
 from dragoman.protocols import saop
-from dragoman.text.digest import keyed_digest
+from dragoman.text.keyed_digest import keyed_digest
 from dragoman.text.redact import Redactor
 from tests.engine.lab import Lab
 

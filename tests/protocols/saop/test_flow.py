@@ -7,10 +7,10 @@ from typing import Any
 
 import apsw
 
-from dragoman.bus.local import LocalBus, Subscription
+from dragoman.bus.trace_bus import LocalBus, Subscription
 from dragoman.core.attempt import ReportOutcome
-from dragoman.engine.engine import Engine
 from dragoman.engine.facts import StoreFacts
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.queries.traces import TraceEvent
 from dragoman.engine.request import Accepted

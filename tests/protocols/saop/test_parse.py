@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 import pytest
 from msgspec import Struct
 
-from dragoman.engine.operation import lint_text
+from dragoman.engine.lint import lint_text
 from dragoman.protocols import saop
 from dragoman.protocols.saop import (
     EventTypes,

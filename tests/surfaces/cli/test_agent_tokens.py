@@ -12,9 +12,9 @@ from dragoman.core.agent import parse_token
 from dragoman.core.errors import Refusal
 from dragoman.engine.auth import Authenticator
 from dragoman.store.sqlite import SqliteStore
+from dragoman.system.bearer_tokens import load_or_create_token
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
-from dragoman.system.tokens import load_or_create_token
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
 

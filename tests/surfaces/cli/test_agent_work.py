@@ -5,8 +5,8 @@ import pytest
 from dragoman.bootstrap import open_readonly
 from dragoman.engine.schemas.agents import AgentActivity
 from dragoman.surfaces.cli.commands.agent import HubAgents
+from dragoman.system.bearer_tokens import load_or_create_token
 from dragoman.system.hub_lock import HubLock
-from dragoman.system.tokens import load_or_create_token
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 

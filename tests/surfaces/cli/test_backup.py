@@ -19,8 +19,8 @@ from dragoman.files.archives.backup import check_backup
 from dragoman.files.errors import BadArchive
 from dragoman.store.postgres import migrate as postgres_migrate
 from dragoman.store.sqlite import migrate as sqlite_migrate
+from dragoman.system.bearer_tokens import load_or_create_token
 from dragoman.system.hub_lock import HubLock
-from dragoman.system.tokens import load_or_create_token
 from tests.crash.data_directories import no_progress
 from tests.forked import fork
 from tests.requirements import proves

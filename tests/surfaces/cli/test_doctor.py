@@ -13,8 +13,8 @@ from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.connect import open_reader
 from dragoman.store.sqlite.migrate import MIGRATIONS
 from dragoman.surfaces.cli.commands.doctor import CHECKS, check_free_space
+from dragoman.system.bearer_tokens import load_or_create_token
 from dragoman.system.hub_lock import HubConfig, HubLock
-from dragoman.system.tokens import load_or_create_token
 from tests.requirements import proves
 from tests.store.sqlite.files import hide_from_index
 from tests.store.upgrades import COMING

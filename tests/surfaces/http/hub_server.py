@@ -18,8 +18,8 @@ from dragoman.core.agent import IssueToken, RegisterAgent, digest_token, format_
 from dragoman.core.base import Role
 from dragoman.core.command_table import AnyCommand
 from dragoman.engine.auth import Authenticator
-from dragoman.engine.engine import Engine
 from dragoman.engine.facts import StoreFacts
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.health import HealthProblem
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import Dialect

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.core.actor import HUB_NAME
+from dragoman.core.handoff.activate import has_lost_lease
 from dragoman.core.handoff.package import add_hub_fields, compute_package_hash, handoff_thread
-from dragoman.core.handoff.progress import has_lost_lease
 from dragoman.core.handoff.reject import reassignment_detail, withdrawal_detail
 from dragoman.core.handoff.state import (
     STAGE_LABELS,

@@ -10,6 +10,7 @@ from dragoman.core import not_found
 from dragoman.core.actor import Actor
 from dragoman.core.authority import check_write
 from dragoman.core.errors import Refusal
+from dragoman.core.handoff.activate import PARKED_STATUSES
 from dragoman.core.handoff.common import (
     COORDINATOR_ROLES,
     check_stage_duration,
@@ -36,7 +37,6 @@ from dragoman.core.handoff.package import (
     handoff_thread,
     seal_package,
 )
-from dragoman.core.handoff.progress import PARKED_STATUSES
 from dragoman.core.handoff.reject import (
     reassignment_detail,
     recipient_lease_end,

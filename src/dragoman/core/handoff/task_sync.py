@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from dragoman.core.attempt import ExpireLease
 from dragoman.core.attempt_state import Report, TaskCheckpointed, TaskReported, TaskRequeued
 from dragoman.core.handoff.common import COORDINATOR
-from dragoman.core.handoff.progress import COMPLETION_NOTE_KIND, completion_events
+from dragoman.core.handoff.complete import COMPLETION_NOTE_KIND, completion_events
 from dragoman.core.handoff.reject import hub_rejection_events
 from dragoman.core.handoff.sla import blocked_letter_event
 from dragoman.core.handoff.state import STAGE_LABELS, Handoff, HandoffEscalated, HandoffNoted

@@ -26,7 +26,7 @@ from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
 from dragoman.engine.schemas.handoffs import handoff_detail, handoff_summary
 from dragoman.engine.workq import WorkQueue, describe_failed_items, protocol_status, transfer_items
-from dragoman.protocols.acp import message_operations, translate
+from dragoman.protocols.acp import mail_operations, translate
 from dragoman.protocols.acp.diagnose import diagnose, validate_draft
 from dragoman.protocols.acp.errors import REFUSAL_CODES
 from dragoman.protocols.acp.lint import KINDS, lint
@@ -54,7 +54,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
     """The ACP dialect with these settings."""
     operations = (
         _handoff_operation(choices),
-        *message_operations.message_operations(choices),
+        *mail_operations.mail_operations(choices),
         *workq_operations(choices),
     )
     by_name = {operation.name: operation for operation in operations}
@@ -96,7 +96,7 @@ def _handoff_operation(choices: Choices) -> Operation:
         ),
         blocking_after=lambda asked, reply: has_follow_up(asked, reply, choices),
         refusal_in_reply=refusal_in_reply,
-        roles=message_operations.ALL_ROLES,
+        roles=mail_operations.ALL_ROLES,
         check_identity=_check_sender,
         summary=(
             "ACP: hand a task over with proof. Sender: initiate, withdraw, close. Recipient: "

@@ -10,9 +10,9 @@ from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
+from dragoman.core.handoff.activate import READY_ROLES_TEXT
 from dragoman.core.handoff.draft import id_in_use_refusal
 from dragoman.core.handoff.package import compute_package_hash, draft_fingerprint
-from dragoman.core.handoff.progress import READY_ROLES_TEXT
 from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
@@ -44,7 +44,7 @@ from dragoman.engine.queries.handoffs import (
 )
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
-from dragoman.protocols.acp.gate import (
+from dragoman.protocols.acp.package_checks import (
     TRANSIENT,
     check_verified_copies,
     foresee_failures,

@@ -24,7 +24,7 @@ from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem,
 from dragoman.engine.operation import Facts, Fault, Operation, fault_from_refusal, require_id
 from dragoman.engine.request import Commands, Committed
 from dragoman.engine.workq import ItemState, WorkQueue, find_work_item
-from dragoman.protocols.acp.message_operations import ALL_ROLES
+from dragoman.protocols.acp.mail_operations import ALL_ROLES
 from dragoman.protocols.acp.parse import parse_shape
 from dragoman.protocols.acp.render import Reply, add_metadata
 from dragoman.protocols.acp.settings import Choices

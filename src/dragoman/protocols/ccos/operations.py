@@ -28,7 +28,7 @@ from dragoman.engine.queries.agents import find_agent, find_standing
 from dragoman.engine.queries.intents import find_intent, is_cancelled, list_intents
 from dragoman.engine.raw_message import RawMessage
 from dragoman.engine.request import Commands, Committed
-from dragoman.protocols.ccos import queries, ranking, translate, wire
+from dragoman.protocols.ccos import action_queries, ranking, translate, wire
 from dragoman.protocols.ccos.errors import REFUSAL_CODES
 from dragoman.protocols.ccos.lint import lint
 from dragoman.protocols.ccos.parse import (
@@ -361,24 +361,24 @@ def _query_operations(choices: Choices) -> Iterator[Operation]:
     yield _query_operation(
         "ccos.intent",
         wire.IntentQuery,
-        lambda asked, _, facts: queries.query_intent(asked, facts),
+        lambda asked, _, facts: action_queries.query_intent(asked, facts),
         "See how an intent stands, and its history.",
     )
     yield _query_operation(
         "ccos.intents",
         wire.IntentsQuery,
-        lambda asked, _, facts: queries.query_intents(asked, facts),
+        lambda asked, _, facts: action_queries.query_intents(asked, facts),
     )
     yield _query_operation(
         "ccos.why",
         wire.WhyQuery,
-        lambda asked, _, facts: queries.query_why(asked, facts),
+        lambda asked, _, facts: action_queries.query_why(asked, facts),
         "See why an intent went to whom, and what came of it: each Action with what it caused.",
     )
     yield _query_operation(
         "ccos.actions",
         wire.ActionsQuery,
-        lambda asked, _, facts: queries.query_actions(asked, facts),
+        lambda asked, _, facts: action_queries.query_actions(asked, facts),
     )
     yield _query_operation(
         "ccos.agents",

@@ -28,7 +28,7 @@ from dragoman.protocols.saop.wire import (
     ThoughtStream,
     TurnEnvelope,
 )
-from dragoman.text.digest import uuid8
+from dragoman.text.keyed_digest import uuid8
 
 
 class SentTurn(Struct, frozen=True):

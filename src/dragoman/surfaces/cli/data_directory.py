@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dragoman.engine.subscribe import CommitHints
     from dragoman.engine.verify_slice import SliceChecker
     from dragoman.files.archives.archive_format import Manifest
-    from dragoman.files.handoff_check import HandoffCheck
+    from dragoman.files.handoff_verification import HandoffCheck
     from dragoman.files.projector import Projector
     from dragoman.ledger.checkpoint import Checkpoint
     from dragoman.services.file_service import FileService

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from msgspec import UNSET, Raw, Struct, UnsetType
 from starlette.requests import Request
 
-from dragoman.bus.local import LocalBus
+from dragoman.bus.trace_bus import LocalBus
 from dragoman.core.actor import Actor
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal, Refused, StoreError

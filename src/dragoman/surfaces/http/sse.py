@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.bus.local import Subscription, SubscriptionClosed
+from dragoman.bus.trace_bus import Subscription, SubscriptionClosed
 from dragoman.engine.ports import Gap, find_gap
 from dragoman.engine.queries.traces import TraceEvent
 from dragoman.surfaces.http.context import AppContext, open_waiter

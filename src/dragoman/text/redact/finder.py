@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from dragoman.text.digest import keyed_digest
+from dragoman.text.keyed_digest import keyed_digest
 from dragoman.text.linear_regex import AnyRegex, LinearRegex, Match
 from dragoman.text.redact.assignments import find_assignments
 from dragoman.text.redact.command_lines import ANY_COMMAND, find_command_passwords

@@ -33,7 +33,7 @@ from dragoman.protocols.saop.capture.steps import (
     ToolStart,
     as_record,
 )
-from dragoman.text.digest import uuid8
+from dragoman.text.keyed_digest import uuid8
 
 # --- turns and events from steps --------------------------------------------------------------
 

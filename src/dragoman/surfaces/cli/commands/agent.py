@@ -417,7 +417,7 @@ def _find_standing(directory: DataDirectory, name: str) -> "Reputation | None":
 
 
 def _new_token(directory: DataDirectory, name: str, expires: int | None) -> _IssuedToken:
-    from dragoman.system.tokens import new_token
+    from dragoman.system.bearer_tokens import new_token
 
     new = new_token(name)
     expires_at = directory.hub.clock.now() + (DEFAULT_TOKEN_MS if expires is None else expires)

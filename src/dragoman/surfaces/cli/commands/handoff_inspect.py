@@ -21,7 +21,7 @@ from dragoman.surfaces.cli.render import Column, Screen, format_pairs, truncate
 if TYPE_CHECKING:
     from dragoman.core.handoff.state import Handoff, HandoffStep
     from dragoman.engine.handoff_diagnosis import HandoffDiagnosis
-    from dragoman.files.handoff_check import HandoffCheck, ReplayedLog
+    from dragoman.files.handoff_verification import HandoffCheck, ReplayedLog
 
 
 # --- list, show, timeline ---------------------------------------------------------------------
@@ -221,7 +221,11 @@ def _print_check(check: "HandoffCheck", screen: Screen) -> None:
 
 
 def _replay_file(context: CommandContext, file: Path) -> CommandResult:
-    from dragoman.files.handoff_check import compare_with_ledger, handed_on_elsewhere, replay_lines
+    from dragoman.files.handoff_verification import (
+        compare_with_ledger,
+        handed_on_elsewhere,
+        replay_lines,
+    )
 
     with open_source(str(file)) as lines:
         replayed = replay_lines(lines)

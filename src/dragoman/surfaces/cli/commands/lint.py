@@ -96,7 +96,7 @@ def _find_dialect(context: CommandContext, name: str, kind: str) -> "Dialect":
 def _lint_source(
     dialect: "Dialect", source: str, kind: str, *, strict: bool, jsonl: bool
 ) -> "Iterator[LintResult]":
-    from dragoman.engine.operation import lint_text
+    from dragoman.engine.lint import lint_text
 
     max_bytes = _MAX_LENIENT_BYTES if dialect.lints_any_text else dialect.limits.max_bytes
     for text in _read_messages(source, max_bytes, jsonl=jsonl):

@@ -9,7 +9,7 @@ from dragoman.core.entropy import Thresholds
 from dragoman.core.task_state import MoveTask
 from dragoman.ledger.entry import read_line
 from dragoman.protocols.aof.render import render_lines
-from dragoman.services.entropy import EntropyService
+from dragoman.services.lost_agent_detector import EntropyService
 from tests.engine.lab import HUMAN
 from tests.protocols.saop.hub import DEVELOPER, TASK, SaopHub
 from tests.requirements import proves

@@ -12,8 +12,8 @@ from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, RenewLease
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
-from dragoman.engine import engine as handle
-from dragoman.engine.engine import Engine
+from dragoman.engine import group_commit
+from dragoman.engine.group_commit import Engine
 from dragoman.engine.request import Committed
 from tests.engine.lab import ALICE, HUMAN, Lab, OpenStore, assert_accepted, code, findings
 from tests.requirements import proves
@@ -134,7 +134,7 @@ def test_requests_during_a_commit_share_the_next_commit(
 def test_batch_size_is_bounded(
     writer_gate: WriterGate, lab_with_gate: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handle, "MAX_BATCH", 3)
+    monkeypatch.setattr(group_commit, "MAX_BATCH", 3)
 
     async def run() -> None:
         writer_gate.close()
@@ -265,7 +265,7 @@ def test_closed_loop_does_not_stop_the_writer(writer_gate: WriterGate, lab_with_
 def test_overload_is_refused_while_queued_requests_are_served(
     writer_gate: WriterGate, lab_with_gate: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handle, "MAX_QUEUED", 3)
+    monkeypatch.setattr(group_commit, "MAX_QUEUED", 3)
 
     async def run() -> None:
         writer_gate.close()
@@ -290,8 +290,8 @@ def test_overload_is_refused_while_queued_requests_are_served(
 
 @proves("ENGINE-OVERLOAD")
 def test_overload_limits() -> None:
-    assert handle.MAX_QUEUED == 20_000
-    assert handle.MAX_BATCH == 1_024
+    assert group_commit.MAX_QUEUED == 20_000
+    assert group_commit.MAX_BATCH == 1_024
 
 
 class EndingQueue(SimpleQueue[Any]):
@@ -310,7 +310,7 @@ class EndingQueue(SimpleQueue[Any]):
 def test_close_waits_for_submitted_requests(
     writer_gate: WriterGate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handle, "SimpleQueue", EndingQueue)
+    monkeypatch.setattr(group_commit, "SimpleQueue", EndingQueue)
     EndingQueue.ended.clear()
     before = set(threading.enumerate())
     lab = Lab(failpoint=writer_gate)

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.core.task_state import EditTask
 from dragoman.files.layout import PROJECTION_LOCK
-from dragoman.files.task_folder import WorkingFolders
+from dragoman.files.task_work_folder import WorkingFolders
 from dragoman.system.safe_fs import SafeDisk
 from tests.engine.lab import HUMAN
 from tests.files.lab import FilesLab

@@ -46,7 +46,7 @@ from dragoman.protocols.acp.wire import MESSAGE_TYPES, Inbox, Lookup, Send
 ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
 
 
-def message_operations(choices: Choices) -> Iterator[Operation]:
+def mail_operations(choices: Choices) -> Iterator[Operation]:
     """The three operations of messages."""
 
     def lookup(args: Lookup, actor: Actor, facts: Facts) -> Any:

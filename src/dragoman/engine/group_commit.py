@@ -31,7 +31,7 @@ from dragoman.engine.request import Outcome, Request
 from dragoman.engine.subscribe import OnCommit, RecentEntries
 from dragoman.engine.thread_batcher import resolve_futures
 from dragoman.engine.unit import Unit
-from dragoman.text.digest import keyed_digest
+from dragoman.text.keyed_digest import keyed_digest
 
 MAX_BATCH = 1_024
 MAX_QUEUED = 20_000

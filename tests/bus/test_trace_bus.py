@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from dragoman.bus.local import (
+from dragoman.bus.trace_bus import (
     MAX_TEXT,
     EventQueue,
     LocalBus,

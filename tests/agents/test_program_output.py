@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.agents.output import MessageFormat, Output
+from dragoman.agents.program_output import MessageFormat, Output
 from dragoman.text.redact import Redactor, Secret
 from tests.requirements import proves
 

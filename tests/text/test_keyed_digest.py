@@ -4,7 +4,7 @@ import hmac
 
 import pytest
 
-from dragoman.text.digest import keyed_digest
+from dragoman.text.keyed_digest import keyed_digest
 from tests.requirements import proves
 
 
