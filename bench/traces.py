@@ -28,9 +28,9 @@ from dragoman.engine.subscribe import CommitHints
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.apsw_types import open_database
-from dragoman.system.carry_over_file import CarryOverFile
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
+from dragoman.system.redaction_carry_over_file import CarryOverFile
 from dragoman.text.redact import Redactor
 
 DEVELOPER = Actor("agent", "developer")

@@ -9,8 +9,8 @@ from dragoman.bootstrap.dialects import trace_choices
 from dragoman.bootstrap.services import ServicePorts, service_groups
 from dragoman.config import Settings
 from dragoman.core.errors import DragomanError, StoreCorrupt
-from dragoman.engine.carry_over import StoredCarryOver
 from dragoman.engine.hub import Hub
+from dragoman.engine.redaction_carry_over import StoredCarryOver
 from dragoman.engine.router import Router
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.tree import Tree, tree_root
@@ -20,7 +20,7 @@ from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.notifier import Notifier
 from dragoman.services.scheduler import Service
 from dragoman.services.workq import HubWorkq
-from dragoman.system.carry_over_file import STALE_SECONDS
+from dragoman.system.redaction_carry_over_file import STALE_SECONDS
 
 
 class CarryOverInMemory(saop.MemoryCarryOver):

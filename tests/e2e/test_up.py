@@ -18,7 +18,7 @@ from dragoman.bootstrap import build_hub
 from dragoman.config import HttpSettings
 from dragoman.core.errors import DragomanError
 from dragoman.surfaces.cli.commands.up import describe_address
-from dragoman.surfaces.http.host_check import hub_url
+from dragoman.surfaces.http.network_policy import hub_url
 from tests.e2e.hub_process import (
     get_json,
     get_readiness,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.carry_over import (
+from dragoman.engine.redaction_carry_over import (
     BatchCarryOvers,
     CarryOver,
     CarryOverTracker,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dragoman.core.attempt_state import Lease, Report
 from dragoman.core.task_state import Delegation
 from dragoman.core.timestamps import parse_rfc3339
-from dragoman.files.task_history import Attempt
+from dragoman.files.attempt_history import Attempt
 from dragoman.files.task_snapshot import (
     format_json,
     render_delegation,

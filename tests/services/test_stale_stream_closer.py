@@ -10,7 +10,7 @@ from dragoman.core.errors import StoreUnavailable
 from dragoman.core.trace import RecordTrace
 from dragoman.protocols import saop
 from dragoman.services.stale_stream_closer import StaleStreamCloser
-from dragoman.system.carry_over_file import STALE_SECONDS, CarryOverFile
+from dragoman.system.redaction_carry_over_file import STALE_SECONDS, CarryOverFile
 from dragoman.text.keyed_digest import keyed_digest
 from dragoman.text.redact import Redactor
 from tests.protocols.saop.hub import SECRET, SaopHub, pulse, thought

@@ -15,7 +15,7 @@ from dragoman.core.errors import SettingsError
 from dragoman.system.http_client import SafeHttpClient
 
 if TYPE_CHECKING:
-    from dragoman.agents.request_runner import AgentFunction
+    from dragoman.agents.single_request_runner import AgentFunction
 
 _KEYS_BY_KIND: Final = {
     "command": (
@@ -31,7 +31,7 @@ _DEFAULTS: Final = AgentSettings()
 
 def check_settings(settings: Settings, data: Path) -> None:
     """Raise SettingsError for the first setting with which no hub would run."""
-    from dragoman.surfaces.http.host_check import check_certificate, check_host_settings
+    from dragoman.surfaces.http.network_policy import check_certificate, check_host_settings
     from dragoman.surfaces.mcp.tools import Profiles, build_tools
 
     check_store_url(settings.store.url)

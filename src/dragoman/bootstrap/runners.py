@@ -36,7 +36,7 @@ from dragoman.text.strict_json import MAX_BYTES
 
 if TYPE_CHECKING:
     from dragoman.agents.program_output import Pulse
-    from dragoman.agents.request_runner import WriteRequest
+    from dragoman.agents.single_request_runner import WriteRequest
     from dragoman.core.handoff.state import Handoff
     from dragoman.core.intent.state import Intent
     from dragoman.core.task_state import Task
@@ -332,7 +332,7 @@ def ccos_url_runner(
     name: str, settings: AgentSettings, write: "WriteRequest", blocking_pool: "Executor"
 ) -> "Runner":
     """Runner that posts requests to the agent's URL."""
-    from dragoman.agents.request_runner import HttpRequestRunner
+    from dragoman.agents.single_request_runner import HttpRequestRunner
     from dragoman.system.http_client import SafeHttpClient
 
     endpoint = SafeHttpClient(
@@ -345,6 +345,6 @@ def ccos_url_runner(
 
 def ccos_function_runner(name: str, settings: AgentSettings, write: "WriteRequest") -> "Runner":
     """Runner that calls the agent's function."""
-    from dragoman.agents.request_runner import FunctionRunner
+    from dragoman.agents.single_request_runner import FunctionRunner
 
     return FunctionRunner(write, load_function(name, settings.function))

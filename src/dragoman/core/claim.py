@@ -5,7 +5,7 @@ from dragoman.core.attempt_state import TaskClaimed, grant_lease, renew_lease
 from dragoman.core.authority import recorded_dispatcher
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import task_stream
-from dragoman.core.intent.workflow import may_claim
+from dragoman.core.intent.request_workflow import may_claim
 from dragoman.core.read import Decision, LeaseChange, Read, Receipt, task_receipt
 from dragoman.core.task_state import Task
 

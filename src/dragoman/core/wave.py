@@ -19,7 +19,7 @@ from dragoman.core.authority import MAY_DELEGATE
 from dragoman.core.base import DEFAULT_MAX_ATTEMPTS, Command, Event, Status
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, check_id, task_stream, wave_stream
-from dragoman.core.intent.workflow import fold_task_events
+from dragoman.core.intent.request_workflow import fold_task_events
 from dragoman.core.limits import (
     MAX_ATTEMPTS,
     MAX_BEADS,

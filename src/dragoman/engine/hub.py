@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from dragoman.core.actor import Actor, MessageReceived
 from dragoman.core.command_table import AnyCommand
-from dragoman.engine.carry_over import CarryOver
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.redaction import RequestRedactor
+from dragoman.engine.redaction_carry_over import CarryOver
 from dragoman.engine.request import Committed, Outcome, Request, committed_or_raise
 from dragoman.text.redact import Redactor
 

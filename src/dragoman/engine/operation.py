@@ -18,9 +18,9 @@ from dragoman.core.event_table import AnyEvent
 from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import check_id
 from dragoman.core.intent.candidate import Candidate, Policy, Requirements
-from dragoman.engine.carry_over import CarryOver
 from dragoman.engine.ports import Store
 from dragoman.engine.raw_message import RawMessage
+from dragoman.engine.redaction_carry_over import CarryOver
 from dragoman.engine.request import Commands, Committed
 from dragoman.text.error_messages import shape_fault
 from dragoman.text.strict_json import MAX_BYTES, StrictJsonError

@@ -12,7 +12,7 @@ from dragoman.core.actor import Actor, MessageReceived
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.read import Receipt
-from dragoman.engine.carry_over import CarryOver
+from dragoman.engine.redaction_carry_over import CarryOver
 
 # --- request ----------------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ from dragoman.core.base import Role
 from dragoman.core.errors import Refusal, StoreError
 from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import safe_name
-from dragoman.engine.carry_over import CarryOver
 from dragoman.engine.forwarding import ForwardedOperation
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import (
@@ -34,6 +33,7 @@ from dragoman.engine.operation import (
     find_operation,
 )
 from dragoman.engine.raw_message import RawMessage, stored_text
+from dragoman.engine.redaction_carry_over import CarryOver
 from dragoman.engine.request import (
     MAX_KIND_SHOWN,
     Accepted,

@@ -23,10 +23,10 @@ from dragoman.engine.ports import Store, StreamRow
 from dragoman.engine.queries.intents import find_intent_of_task
 from dragoman.engine.queries.streams import stream_entries
 from dragoman.engine.queries.tasks import find_task
+from dragoman.files.attempt_history import Attempt, TaskHistory, build_history
 from dragoman.files.layout import run_folder_path, task_folder_path
 from dragoman.files.markdown import escape_markup
 from dragoman.files.task_file import TaskFile, TaskFileLease
-from dragoman.files.task_history import Attempt, TaskHistory, build_history
 from dragoman.files.work_log import visible_tail
 from dragoman.ledger.entry import CODEC, read_line
 from dragoman.ledger.stream_state import FOLD_VERSION, State, fold, load_state

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from dragoman.agents.request_runner import (
+from dragoman.agents.single_request_runner import (
     AgentFunction,
     FunctionRunner,
     HttpRequestRunner,
@@ -127,7 +127,7 @@ def make_url_runner(write: WriteRequest, work: AgentFunction) -> HttpRequestRunn
 def test_criterion_2_pluggable_dispatcher(dispatch: Callable[[HandHub], None]) -> None:
     """One contract: any dispatcher leads from the same request to the same chain.
 
-    Programs keep it too: tests/agents/test_request_runner.py runs real ones.
+    Programs keep it too: tests/agents/test_single_request_runner.py runs real ones.
     """
     with hand_hub() as hub:
         delegate_translation(hub)

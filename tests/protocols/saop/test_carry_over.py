@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.carry_over import BatchCarryOvers
+from dragoman.engine.redaction_carry_over import BatchCarryOvers
 from dragoman.engine.request import Accepted, Rejected
 from dragoman.protocols import saop
-from dragoman.system.carry_over_file import CarryOverFile
+from dragoman.system.redaction_carry_over_file import CarryOverFile
 from tests.protocols.saop.hub import DEVELOPER, SECRET, SaopHub, event, invoked, pulse, thought
 from tests.requirements import proves
 from tests.services.test_stale_stream_closer import ThoughtStreams

@@ -10,7 +10,7 @@ from dragoman.core.actor import Actor
 from dragoman.core.agent import RegisterAgent
 from dragoman.core.attempt import ClaimTask, ReportOutcome
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
-from dragoman.engine.carry_over import StoredCarryOver
+from dragoman.engine.redaction_carry_over import StoredCarryOver
 from dragoman.engine.request import Accepted, Rejected
 from dragoman.protocols import saop
 from tests.engine.lab import HUMAN, findings

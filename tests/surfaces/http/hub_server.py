@@ -32,7 +32,7 @@ from dragoman.services.workq import HubWorkq
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import HttpDeps, HttpServer, Timeouts, build_app
 from dragoman.surfaces.http.app import HttpApp
-from dragoman.surfaces.http.host_check import PeerPolicy
+from dragoman.surfaces.http.network_policy import PeerPolicy
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds
 

@@ -12,8 +12,8 @@ from dragoman.core.errors import SettingsError
 from dragoman.core.task_state import CreateTask
 from dragoman.surfaces.http import check_host_settings
 from dragoman.surfaces.http.endpoint import Endpoint
-from dragoman.surfaces.http.host_check import PeerPolicy
 from dragoman.surfaces.http.limits import MAX_BUCKETS, RateLimiter
+from dragoman.surfaces.http.network_policy import PeerPolicy
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import DAY_MS, HubServer, serving
 from tests.surfaces.http.reader import follow_stream

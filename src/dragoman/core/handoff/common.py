@@ -14,8 +14,8 @@ from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import Handoff, HandoffStatus
 from dragoman.core.ids import check_id, handoff_stream, mail_stream
+from dragoman.core.intent.request_workflow import IntentWorkflow
 from dragoman.core.intent.state import intent_of_task
-from dragoman.core.intent.workflow import IntentWorkflow
 from dragoman.core.limits import MAX_REASON, WAIT_RANGE_MS, check_duration
 from dragoman.core.mail import MailPosted
 from dragoman.core.read import Decision, Read, Receipt, stream_decision, task_receipt

@@ -13,6 +13,12 @@ from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_id, intent_stream, task_stream
 from dragoman.core.intent.candidate import Policy
 from dragoman.core.intent.governance import NO_AGENTS, agent_visible_texts, forbidden_goal_reason
+from dragoman.core.intent.request_workflow import (
+    MAX_SHOWN_VETOES,
+    DelegationTerms,
+    IntentWorkflow,
+    fold_task_events,
+)
 from dragoman.core.intent.state import (
     INTENT_FOLDS,
     RENEWABLE_STATES,
@@ -25,12 +31,6 @@ from dragoman.core.intent.state import (
     IntentRejected,
     OpenRequest,
     intent_of_task,
-)
-from dragoman.core.intent.workflow import (
-    MAX_SHOWN_VETOES,
-    DelegationTerms,
-    IntentWorkflow,
-    fold_task_events,
 )
 from dragoman.core.limits import (
     MAX_CANDIDATES,

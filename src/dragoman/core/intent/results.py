@@ -14,6 +14,12 @@ from dragoman.core.base import DEFAULT_LEASE_MS, Role
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, check_id, quote_name
 from dragoman.core.intent.delegate import workflow_receipt
+from dragoman.core.intent.request_workflow import (
+    OPEN_STATUSES,
+    IntentWorkflow,
+    RequestOutcome,
+    is_request_overdue,
+)
 from dragoman.core.intent.state import (
     ClosedRequest,
     ExpireRequest,
@@ -24,12 +30,6 @@ from dragoman.core.intent.state import (
     ReceiveResult,
     UpdateIntent,
     intent_of_task,
-)
-from dragoman.core.intent.workflow import (
-    OPEN_STATUSES,
-    IntentWorkflow,
-    RequestOutcome,
-    is_request_overdue,
 )
 from dragoman.core.limits import (
     MAX_REASON,

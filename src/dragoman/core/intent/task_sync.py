@@ -16,6 +16,14 @@ from dragoman.core.attempt_state import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import task_stream
+from dragoman.core.intent.request_workflow import (
+    GIVEN_UP_STATUSES,
+    OPEN_STATUSES,
+    IntentWorkflow,
+    RequestOutcome,
+    fold_task_events,
+    is_request_overdue,
+)
 from dragoman.core.intent.results import decide_too_late, result_digest, timeout_outcome
 from dragoman.core.intent.state import (
     RENEWABLE_STATES,
@@ -23,14 +31,6 @@ from dragoman.core.intent.state import (
     IntentUpdated,
     OpenRequest,
     intent_of_task,
-)
-from dragoman.core.intent.workflow import (
-    GIVEN_UP_STATUSES,
-    OPEN_STATUSES,
-    IntentWorkflow,
-    RequestOutcome,
-    fold_task_events,
-    is_request_overdue,
 )
 from dragoman.core.limits import MAX_REASON, MAX_TEXT, MAX_UPDATES
 from dragoman.core.read import Decision, Read, StreamEvents

@@ -3,8 +3,8 @@
 from msgspec import Struct
 
 from dragoman.core.errors import Refusal
+from dragoman.core.intent.request_workflow import OPEN_STATUSES
 from dragoman.core.intent.state import Intent, intent_of_task
-from dragoman.core.intent.workflow import OPEN_STATUSES
 from dragoman.core.task_state import Task
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.streams import find_by_id, stream_state

@@ -30,7 +30,7 @@ from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
 from dragoman.engine.workq import items_in_place_outside
 from dragoman.protocols.acp.errors import REFUSAL_CODES
-from dragoman.protocols.acp.package_checks import (
+from dragoman.protocols.acp.gate_checks import (
     check_verified_copies,
     package_artifacts,
     policy_failures,

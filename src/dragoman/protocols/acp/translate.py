@@ -44,7 +44,7 @@ from dragoman.engine.queries.handoffs import (
 )
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
-from dragoman.protocols.acp.package_checks import (
+from dragoman.protocols.acp.gate_checks import (
     TRANSIENT,
     check_verified_copies,
     foresee_failures,

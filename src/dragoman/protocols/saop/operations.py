@@ -14,7 +14,6 @@ from dragoman.core.errors import Refusal
 from dragoman.core.ids import TASK_NAME_PATTERN
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.timestamps import to_rfc3339
-from dragoman.engine.carry_over import CarryOverTracker
 from dragoman.engine.operation import (
     Dialect,
     Facts,
@@ -33,6 +32,7 @@ from dragoman.engine.queries.traces import (
     turn_page,
 )
 from dragoman.engine.raw_message import RawMessage, candidate_messages, truncated_text
+from dragoman.engine.redaction_carry_over import CarryOverTracker
 from dragoman.engine.request import Commands, Committed
 from dragoman.protocols.saop import masking, translate
 from dragoman.protocols.saop.errors import REFUSAL_CODES

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from dragoman.engine.carry_over import CarryOverStore, IsRecorded, StoredCarryOver
+from dragoman.engine.redaction_carry_over import CarryOverStore, IsRecorded, StoredCarryOver
 from dragoman.protocols.saop.parse import TYPES, EventTypes, VersionedTurnSchema
 from dragoman.text.redact import Redactor
 

@@ -8,8 +8,8 @@ from msgspec import Struct, field
 
 from dragoman.core.base import Status
 from dragoman.core.trace import RecordTrace, RecordTurn, RequestTransition
-from dragoman.engine.carry_over import CarryOver, CarryOverTracker
 from dragoman.engine.redaction import redaction_warnings
+from dragoman.engine.redaction_carry_over import CarryOver, CarryOverTracker
 from dragoman.engine.request import Commands
 from dragoman.protocols.saop.masking import (
     STATUSES,

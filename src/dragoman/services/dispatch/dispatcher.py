@@ -41,7 +41,7 @@ from dragoman.services.dispatch.budget_enforcer import (
 )
 from dragoman.services.dispatch.cooldown import Cooldowns
 from dragoman.services.dispatch.orphan_recovery import ForgetSession, OrphanedAttempts, StopOrphans
-from dragoman.services.dispatch.triggers import DispatchTriggers
+from dragoman.services.dispatch.wakeups import DispatchWakeups
 
 # --- policy and ports -------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class Dispatcher:
         self._ports = ports
         self._budgets = BudgetEnforcer(hub, ports.usage, ports.warn)
         self._cooldowns = Cooldowns(hub, policy.run_policy.backoff, ports.spawn_requested_at)
-        self._triggers = DispatchTriggers(hub.store, policy.poll_ms / 1_000, self._runs)
+        self._wakeups = DispatchWakeups(hub.store, policy.poll_ms / 1_000, self._runs)
         self.is_stopping = False
         self._pending_claims = deque[_PendingClaim]()
         """Claims whose run has not started yet, because the store failed in between."""
@@ -132,12 +132,12 @@ class Dispatcher:
         """Look for work: these streams have new entries. (An `OnCommit`, for any
         thread.)"""
         if self._slots:
-            self._triggers.hint(streams)
+            self._wakeups.hint(streams)
 
     def stop(self) -> None:
         """Take no more work, and end when all runs have ended or were stopped."""
         self.is_stopping = True
-        self._triggers.wake()
+        self._wakeups.wake()
 
     @property
     def problem(self) -> HealthProblem:
@@ -178,15 +178,15 @@ class Dispatcher:
             self._hub, policy.hub_name, backoff, ports.stop_orphans, ports.forget_session
         )
         try:
-            with self._triggers.listening():
+            with self._wakeups.listening():
                 while not await self._try_work(lambda: self._start(orphans)):
-                    await self._triggers.wait_briefly()
+                    await self._wakeups.wait_briefly()
                 if not self._slots:
-                    await self._triggers.wait()
+                    await self._wakeups.wait()
                 while not self.is_stopping:
-                    self._triggers.clear()
+                    self._wakeups.clear()
                     await self._try_work(self._dispatch_ready)
-                    await self._triggers.wait_briefly()
+                    await self._wakeups.wait_briefly()
                 await self._drain()
         finally:  # a cancellation or a fault leaves no agent behind
             for agent_run in self._runs():
@@ -269,7 +269,7 @@ class Dispatcher:
         """Claim tasks for free agents, the most urgent first, until nothing fits."""
         await self._review_budgets()
         await self._start_claimed()
-        skipped = await self._cooldowns.active_tasks(self._triggers.now)
+        skipped = await self._cooldowns.active_tasks(self._wakeups.now)
         skipped_per_queue = Counter[str]()
         while not self.is_stopping and (free := list(self._free_slots())):
             queues = {queue for slots in free for queue in slots.agent.queues}
@@ -316,7 +316,7 @@ class Dispatcher:
         return not is_full and len(slots.runs) < slots.agent.concurrency
 
     def _idle_reason(self, slots: AgentSlots) -> str:
-        if self._triggers.now < slots.start_retry_at:
+        if self._wakeups.now < slots.start_retry_at:
             return slots.start_problem
         return self._budgets.idle_reason(slots.agent, slots.running_usage())
 
@@ -324,7 +324,7 @@ class Dispatcher:
         """Cooldown of the tasks that an idle agent would otherwise work on."""
         if slots.runs:
             return ""
-        return self._cooldowns.describe_next(slots.agent.queues, self._triggers.now)
+        return self._cooldowns.describe_next(slots.agent.queues, self._wakeups.now)
 
     async def _claim_task(self, slots: AgentSlots, task: str) -> bool:
         """Claim a task for an agent and start the run; False when another claim came first."""
@@ -392,7 +392,7 @@ class Dispatcher:
             cooldown_until = self._cooldowns.record_end(result.task, now, result.release)
             retry_at = slots.start_retry_at if result.start_problem else cooldown_until
             if retry_at is not None:  # else nothing would wake the dispatcher at that time
-                loop.call_at(retry_at, self._triggers.wake)
+                loop.call_at(retry_at, self._wakeups.wake)
             # Recorded without a pause in between: the usage must not count as running as well.
             del slots.runs[run.assignment.session]
             if result.start_problem:
@@ -411,7 +411,7 @@ class Dispatcher:
             self._problem = replace(problem, message=f"{whose}: {problem.message}")
         finally:
             slots.runs.pop(run.assignment.session, None)
-            self._triggers.wake()
+            self._wakeups.wake()
 
     # Shutdown
 

@@ -34,6 +34,7 @@ from dragoman.core.handoff.state import (
     HandoffTransitioned,
     HandoffVerified,
 )
+from dragoman.core.intent.request_workflow import NO_FEEDBACK_REASONS
 from dragoman.core.intent.state import (
     IntentAnomaly,
     IntentApproved,
@@ -49,7 +50,6 @@ from dragoman.core.intent.state import (
     IntentSuperseded,
     IntentUpdated,
 )
-from dragoman.core.intent.workflow import NO_FEEDBACK_REASONS
 from dragoman.core.mail import MailAcked, MailAnswered, MailEscalated, MailPosted, MailRead
 from dragoman.core.reservation import ReservationRenewed, ReservationsEnded, ReservationTaken
 from dragoman.core.task_state import (

@@ -2,7 +2,7 @@
 
 from dragoman.surfaces.http.app import build_app
 from dragoman.surfaces.http.deps import HttpDeps, Timeouts
-from dragoman.surfaces.http.host_check import check_host_settings
+from dragoman.surfaces.http.network_policy import check_host_settings
 from dragoman.surfaces.http.server import HttpServer
 
 __all__ = [

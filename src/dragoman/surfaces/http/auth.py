@@ -20,8 +20,8 @@ from dragoman.surfaces.http.errors import (
     problem_from_error,
     problem_from_refusal,
 )
-from dragoman.surfaces.http.host_check import HostPolicy
 from dragoman.surfaces.http.limits import VIA
+from dragoman.surfaces.http.network_policy import HostPolicy
 
 UNMATCHED = "(none)"
 """The route of a request that matched none, in metrics."""

@@ -19,7 +19,7 @@ from dragoman.core.errors import SettingsError
 from dragoman.surfaces.http.app import HttpApp
 from dragoman.surfaces.http.disconnect import attach_connection_state, connection_state
 from dragoman.surfaces.http.errors import problem_error
-from dragoman.surfaces.http.host_check import PeerPolicy, check_host_settings, hub_url
+from dragoman.surfaces.http.network_policy import PeerPolicy, check_host_settings, hub_url
 from dragoman.surfaces.http.raw_writer import RawWriter, attach_writer
 from dragoman.system.process_tuning import raise_open_file_limit
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.core.intent.governance import GOVERNANCE_RULES
-from dragoman.core.intent.workflow import NO_FEEDBACK_REASONS
+from dragoman.core.intent.request_workflow import NO_FEEDBACK_REASONS
 from dragoman.core.timestamps import format_duration, to_rfc3339
 from dragoman.surfaces.cli.arguments import parse_timestamp
 from dragoman.surfaces.cli.command import CliCommand, LimitOption

@@ -28,7 +28,7 @@ from dragoman.surfaces.cli.render import Screen
 if TYPE_CHECKING:
     from dragoman.core.actor import Actor
     from dragoman.core.command_table import AnyCommand
-    from dragoman.engine.carry_over import BatchCarryOvers
+    from dragoman.engine.redaction_carry_over import BatchCarryOvers
     from dragoman.protocols.saop.capture.transcript import (
         CapturedMessage,
         CaptureTarget,
@@ -156,7 +156,7 @@ class TraceSender:
 
     def _submit(self, prepared: Sequence["_PreparedEvent"]) -> Committed:
         """Submit to the hub, wherever it runs; carry-over of thoughts is stored here, first."""
-        from dragoman.engine.carry_over import BatchCarryOvers
+        from dragoman.engine.redaction_carry_over import BatchCarryOvers
 
         carry_overs = BatchCarryOvers(self._is_recorded)
         commands = [self._build_command(one, carry_overs) for one in prepared]

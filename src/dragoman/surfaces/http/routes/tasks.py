@@ -19,7 +19,7 @@ from dragoman.engine.schemas.tasks import (
     task_detail,
     task_summary,
 )
-from dragoman.files.task_history import Attempt, RunStatus, build_history
+from dragoman.files.attempt_history import Attempt, RunStatus, build_history
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.http.context import Call
 from dragoman.surfaces.http.endpoint import Endpoint, Query

@@ -11,7 +11,7 @@ from dragoman.core.task_state import (
     TaskRewound,
     TaskTransitioned,
 )
-from dragoman.files.task_history import RunStatus, build_history
+from dragoman.files.attempt_history import RunStatus, build_history
 from dragoman.files.work_log import LogEntry, format_entry
 from tests.requirements import proves
 

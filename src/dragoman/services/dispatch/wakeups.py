@@ -1,4 +1,4 @@
-"""Triggers of the dispatcher: commits of this hub, and polling for those of others.
+"""Wake-ups of the dispatcher: commits of this hub, and polling for those of others.
 
 This hub's own commits arrive as hints, from any thread. Other writers of the same store send none,
 so the ledger is polled as well. A missed hint costs one poll interval, and nothing else.
@@ -20,7 +20,7 @@ _RELEVANT_STREAMS = (task_stream(""), agent_stream(""))
 """Streams whose entries may mean that there is work to dispatch."""
 
 
-class DispatchTriggers:
+class DispatchWakeups:
     """Wakes the dispatcher and its runs; use it in one event loop, except for hints."""
 
     def __init__(

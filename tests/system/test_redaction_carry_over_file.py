@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.carry_over import StoredCarryOver
-from dragoman.system.carry_over_file import (
+from dragoman.engine.redaction_carry_over import StoredCarryOver
+from dragoman.system.redaction_carry_over_file import (
     MAX_AGE_SECONDS,
     MAX_OUTDATED_BYTES,
     STALE_SECONDS,

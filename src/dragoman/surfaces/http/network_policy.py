@@ -1,4 +1,4 @@
-"""Host checks: bind address, TLS, allowed Host and Origin (DNS rebinding, CSRF), proxy peers."""
+"""Network policy: bind address, TLS, allowed Host and Origin (DNS rebinding, CSRF), proxy peers."""
 
 import re
 from functools import lru_cache

@@ -24,7 +24,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import Struct
 
-from dragoman.engine.carry_over import CarryOverNotStored, IsRecorded, StoredCarryOver
+from dragoman.engine.redaction_carry_over import CarryOverNotStored, IsRecorded, StoredCarryOver
 from dragoman.system.durable_files import sync_folder, write_all, write_atomically
 from dragoman.system.private_file import OWNER_ONLY
 from dragoman.text.keyed_digest import keyed_digest
