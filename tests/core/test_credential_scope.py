@@ -51,7 +51,7 @@ from dragoman.core.task_state import (
     UpdateTask,
     WarnTask,
 )
-from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
+from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
 from tests.core.handoffs import activated, offer
 from tests.core.world import ALICE, HUMAN, NOW, TTL, World, WorldRead, held, lease, task
 from tests.requirements import proves

@@ -107,7 +107,7 @@ from dragoman.core.trace import (
     TurnLog,
 )
 from dragoman.core.wave import AdvanceWave, StartWave, Wave, WaveBead
-from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem, WorkItem
+from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem, ReleaseWorkItem, WorkItem
 from tests.core.handoffs import package
 from tests.core.world import (
     COORDINATOR,

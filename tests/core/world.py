@@ -23,7 +23,7 @@ from dragoman.core.reservation import Reservations
 from dragoman.core.task_state import Task
 from dragoman.core.trace import RecordedEntry, Trace, TurnLog
 from dragoman.core.wave import Wave
-from dragoman.core.work_item import WorkItem
+from dragoman.core.work_queue import WorkItem
 from dragoman.ledger.stream_state import fold
 
 NOW = 1_770_647_400_000

@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.bootstrap import open_directory, open_readonly
 from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
-from dragoman.core.work_item import AddWorkItem, ClaimWorkItem
+from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.system.clock import SystemClock

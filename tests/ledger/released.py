@@ -83,7 +83,7 @@ from dragoman.core.trace import (
     SettleEntropy,
 )
 from dragoman.core.wave import AdvanceWave, StartWave, WaveBead
-from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
+from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store

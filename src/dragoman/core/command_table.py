@@ -80,7 +80,7 @@ from dragoman.core.trace import (
     SettleEntropy,
 )
 from dragoman.core.wave import AdvanceWave, StartWave
-from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
+from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
 
 AnyCommand = (
     CreateTask

@@ -33,7 +33,7 @@ from dragoman.core.reservation import ReleaseReservations, RenewReservations, Re
 from dragoman.core.task_state import AdoptTask, CreateTask, Task, WarnTask
 from dragoman.core.trace import RecordTrace, RecordTurn
 from dragoman.core.wave import AdvanceWave, StartWave
-from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
+from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
 
 if TYPE_CHECKING:
     from dragoman.core.command_table import AnyCommand

@@ -19,7 +19,7 @@ from dragoman.core import (
     reservation,
     trace,
     wave,
-    work_item,
+    work_queue,
 )
 from dragoman.core.actor import RejectMessage
 from dragoman.core.agent import (
@@ -119,7 +119,7 @@ from dragoman.core.trace import (
     SettleEntropy,
 )
 from dragoman.core.wave import AdvanceWave, StartWave
-from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
+from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
 
 # --- messages that are no command -------------------------------------------------------------
 
@@ -188,9 +188,9 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     ExtendHandoff: sla.decide_extend,
     ReassignHandoff: propose.decide_reassign,
     NoteHandoff: complete.decide_note,
-    AddWorkItem: work_item.decide_add_item,
-    ClaimWorkItem: work_item.decide_claim_item,
-    ReleaseWorkItem: work_item.decide_release_item,
+    AddWorkItem: work_queue.decide_add_item,
+    ClaimWorkItem: work_queue.decide_claim_item,
+    ReleaseWorkItem: work_queue.decide_release_item,
     StartWave: wave.decide_start_wave,
     AdvanceWave: wave.decide_advance_wave,
     ReserveFiles: reservation.decide_reserve_files,

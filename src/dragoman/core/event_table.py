@@ -96,7 +96,7 @@ from dragoman.core.trace import (
     TurnRecorded,
 )
 from dragoman.core.wave import WaveBeadReleased, WaveCompleted, WaveEvent, WaveStarted
-from dragoman.core.work_item import WorkItemAdded, WorkItemEvent, WorkItemOwnerChanged
+from dragoman.core.work_queue import WorkItemAdded, WorkItemEvent, WorkItemOwnerChanged
 
 AnyEvent = (
     TaskEvent

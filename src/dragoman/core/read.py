@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dragoman.core.task_state import Task
     from dragoman.core.trace import RecordedEntry, Trace, TurnLog
     from dragoman.core.wave import Wave
-    from dragoman.core.work_item import WorkItem
+    from dragoman.core.work_queue import WorkItem
 
 TimedEvent = tuple["AnyEvent", int]
 """An event and its time."""

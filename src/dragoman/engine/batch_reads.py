@@ -36,7 +36,7 @@ from dragoman.core.reservation import Reservations
 from dragoman.core.task_state import Task
 from dragoman.core.trace import RecordedEntry, Trace, TurnLog
 from dragoman.core.wave import OPEN_WAVES_LIST, Wave
-from dragoman.core.work_item import WorkItem
+from dragoman.core.work_queue import WorkItem
 from dragoman.engine.idempotency import AnswerKey, IdempotencyAnswers
 from dragoman.engine.ports import IdempotencyRecord, ReadyKey, StreamRow, Transaction
 from dragoman.ledger.entry import GENESIS

@@ -24,12 +24,12 @@ from dragoman.core.errors import (
 )
 from dragoman.core.read import Receipt
 from dragoman.engine.batch_reads import StreamCache
+from dragoman.engine.blocking_lookups import resolve_futures
 from dragoman.engine.execute import execute, preload
 from dragoman.engine.ports import Changes, Clock, NewEntry, Store, Transaction
 from dragoman.engine.redaction_carry_over import BatchCarryOvers, CarryOverNotStored
 from dragoman.engine.request import Outcome, Request
 from dragoman.engine.subscribe import OnCommit, RecentEntries
-from dragoman.engine.thread_batcher import resolve_futures
 from dragoman.engine.unit import Unit
 from dragoman.text.keyed_digest import keyed_digest
 

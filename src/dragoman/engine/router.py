@@ -19,6 +19,7 @@ from dragoman.core.base import Role
 from dragoman.core.errors import Refusal, StoreError
 from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import safe_name
+from dragoman.engine.blocking_lookups import BlockingLookups
 from dragoman.engine.forwarding import ForwardedOperation
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import (
@@ -44,7 +45,6 @@ from dragoman.engine.request import (
     Reply,
     Request,
 )
-from dragoman.engine.thread_batcher import ThreadBatcher
 from dragoman.text.strict_json import MAX_BYTES, StrictJsonError
 
 # --- parse ------------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ class Router:
         self._max_bytes = max_bytes
         self._admitted_roles = admitted_roles
         self._forward = forward
-        self._lookups = ThreadBatcher()
+        self._lookups = BlockingLookups()
 
     def send(
         self,

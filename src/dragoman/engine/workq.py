@@ -13,7 +13,7 @@ from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import WORKQ_NOTE_KIND, Handoff, NoteHandoff, work_items_of
 from dragoman.core.ids import check_id
-from dragoman.core.work_item import ReleaseWorkItem, WorkItem
+from dragoman.core.work_queue import ReleaseWorkItem, WorkItem
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.streams import find_by_id
 

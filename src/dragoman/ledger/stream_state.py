@@ -68,7 +68,7 @@ from dragoman.core.trace import (
     TurnRecorded,
 )
 from dragoman.core.wave import WAVE_FOLDS, Wave, WaveBeadReleased, WaveCompleted, WaveStarted
-from dragoman.core.work_item import WORK_ITEM_FOLDS, WorkItem, WorkItemAdded, WorkItemOwnerChanged
+from dragoman.core.work_queue import WORK_ITEM_FOLDS, WorkItem, WorkItemAdded, WorkItemOwnerChanged
 from dragoman.ledger.entry import CODEC, read_line
 
 FOLD_VERSION = 8

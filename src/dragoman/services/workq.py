@@ -3,7 +3,7 @@
 from dragoman.core.actor import HUB_ACTOR
 from dragoman.core.errors import DragomanError, LedgerError, Refusal
 from dragoman.core.handoff.state import PENDING_ITEM_TRANSFERS, Handoff
-from dragoman.core.work_item import ClaimWorkItem
+from dragoman.core.work_queue import ClaimWorkItem
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.queries.streams import stream_state, walk_list

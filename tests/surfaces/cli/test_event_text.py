@@ -18,7 +18,7 @@ from dragoman.core.task_state import (
     TaskTransitioned,
     TaskUnblocked,
 )
-from dragoman.core.work_item import WorkItemAdded, WorkItemOwnerChanged
+from dragoman.core.work_queue import WorkItemAdded, WorkItemOwnerChanged
 from dragoman.ledger.entry import Entry, Line, write_line
 from dragoman.surfaces.cli.event_text import EVENT_TEXT, describe_entry
 from dragoman.surfaces.cli.render import truncate

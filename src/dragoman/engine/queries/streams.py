@@ -11,7 +11,7 @@ from dragoman.core.ids import check_id, handoff_stream, intent_stream, wave_stre
 from dragoman.core.intent.state import Intent
 from dragoman.core.not_found import handoff, intent, wave, work_item
 from dragoman.core.wave import Wave
-from dragoman.core.work_item import WorkItem
+from dragoman.core.work_queue import WorkItem
 from dragoman.engine.ports import ListItem, ListQuery, Store, StreamRow
 from dragoman.ledger.entry import CODEC, Entry, read_line
 from dragoman.ledger.stream_state import FOLD_VERSION, State, load_state, replay

@@ -19,7 +19,7 @@ from dragoman.core.handoff.state import (
 )
 from dragoman.core.task_state import TaskHandedOver
 from dragoman.core.timestamps import to_rfc3339
-from dragoman.core.work_item import WorkItemEvent
+from dragoman.core.work_queue import WorkItemEvent
 from dragoman.engine.operation import Facts
 from dragoman.engine.queries.handoffs import find_handoff, hidden_teamspaces
 from dragoman.engine.request import Commands, Committed

@@ -20,7 +20,7 @@ from dragoman.core.handoff.common import COORDINATOR_ROLES
 from dragoman.core.handoff.state import strip_item_prefix
 from dragoman.core.ids import check_agent, check_id
 from dragoman.core.timestamps import to_rfc3339
-from dragoman.core.work_item import AddWorkItem, ClaimWorkItem, ReleaseWorkItem, WorkItem
+from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem, ReleaseWorkItem, WorkItem
 from dragoman.engine.operation import Facts, Fault, Operation, fault_from_refusal, require_id
 from dragoman.engine.request import Commands, Committed
 from dragoman.engine.workq import ItemState, WorkQueue, find_work_item

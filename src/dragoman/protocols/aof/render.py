@@ -19,7 +19,7 @@ from dragoman.core import (
     task_state,
     trace,
     wave,
-    work_item,
+    work_queue,
 )
 from dragoman.core.event_table import AnyEvent
 from dragoman.core.handoff import state as handoff_state
@@ -336,8 +336,8 @@ RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], EventLine] | N
     handoff_state.HandoffEscalated: _render_without("handoff.escalated", "task"),
     handoff_state.HandoffExtended: _render_as("handoff.extended"),
     handoff_state.HandoffNoted: _render_as("handoff.noted"),
-    work_item.WorkItemAdded: _render_as("workq.added"),
-    work_item.WorkItemOwnerChanged: _render_as("workq.owner_changed"),
+    work_queue.WorkItemAdded: _render_as("workq.added"),
+    work_queue.WorkItemOwnerChanged: _render_as("workq.owner_changed"),
     wave.WaveStarted: _render_wave_started,
     wave.WaveBeadReleased: None,  # covered by the line of its task
     wave.WaveCompleted: _render_as("wave.completed"),

@@ -79,7 +79,7 @@ from dragoman.core.trace import (
     TurnRecorded,
 )
 from dragoman.core.wave import WaveBeadReleased, WaveCompleted, WaveStarted
-from dragoman.core.work_item import WorkItemAdded, WorkItemOwnerChanged
+from dragoman.core.work_queue import WorkItemAdded, WorkItemOwnerChanged
 from dragoman.engine.schemas.tasks import encode, entry_resource
 from dragoman.ledger.entry import CODEC, Entry, read_line
 from dragoman.surfaces.cli.context import CommandResult

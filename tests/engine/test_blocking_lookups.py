@@ -6,7 +6,7 @@ from time import thread_time
 
 import pytest
 
-from dragoman.engine.thread_batcher import ThreadBatcher
+from dragoman.engine.blocking_lookups import BlockingLookups
 from tests.requirements import proves
 
 MANY = 40
@@ -15,7 +15,7 @@ MANY = 40
 @proves("ENGINE-ASIDE")
 def test_each_call_gets_its_own_result_outside_the_loop_thread() -> None:
     threads: set[int] = set()
-    batcher = ThreadBatcher()
+    batcher = BlockingLookups()
 
     def call(number: int) -> int:
         threads.add(threading.get_ident())
@@ -32,7 +32,7 @@ def test_each_call_gets_its_own_result_outside_the_loop_thread() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_calls_behind_an_idle_call_are_spread_over_more_threads() -> None:
-    batcher, never = ThreadBatcher(), threading.Event()
+    batcher, never = BlockingLookups(), threading.Event()
     together = threading.Barrier(2, timeout=30)
 
     async def gather_all() -> None:
@@ -46,7 +46,7 @@ def test_calls_behind_an_idle_call_are_spread_over_more_threads() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_busy_calls_share_one_thread() -> None:
-    threads, batcher = set[int](), ThreadBatcher(idle_seconds=lambda: 0.0)
+    threads, batcher = set[int](), BlockingLookups(idle_seconds=lambda: 0.0)
 
     def busy_call() -> None:
         threads.add(threading.get_ident())
@@ -63,7 +63,7 @@ def test_busy_calls_share_one_thread() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_call_behind_a_slow_call_does_not_wait_for_it() -> None:
-    batcher, third_called = ThreadBatcher(slow_call_s=0.01), threading.Event()
+    batcher, third_called = BlockingLookups(slow_call_s=0.01), threading.Event()
 
     async def gather_all() -> tuple[bool, int, None]:
         return await asyncio.gather(
@@ -78,7 +78,7 @@ def test_call_behind_a_slow_call_does_not_wait_for_it() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_fast_batch_starts_no_second_thread() -> None:
-    batcher, never = ThreadBatcher(idle_seconds=lambda: 0.0, slow_call_s=0.05), threading.Event()
+    batcher, never = BlockingLookups(idle_seconds=lambda: 0.0, slow_call_s=0.05), threading.Event()
     threads = set[int]()
 
     async def gather_all() -> None:
@@ -93,7 +93,7 @@ def test_fast_batch_starts_no_second_thread() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_missing_executor_fails_every_pending_call() -> None:
-    batcher = ThreadBatcher()
+    batcher = BlockingLookups()
 
     async def gather_all() -> tuple[int | BaseException, int | BaseException]:
         await asyncio.get_running_loop().shutdown_default_executor()
@@ -107,7 +107,7 @@ def test_missing_executor_fails_every_pending_call() -> None:
 @proves("ENGINE-ASIDE")
 def test_stop_iteration_is_raised_as_runtime_error() -> None:
     async def gather_all() -> int:
-        return await ThreadBatcher().run(lambda: next(iter(list[int]())))
+        return await BlockingLookups().run(lambda: next(iter(list[int]())))
 
     with pytest.raises(RuntimeError, match="StopIteration"):
         asyncio.run(gather_all())
@@ -115,7 +115,7 @@ def test_stop_iteration_is_raised_as_runtime_error() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_exception_reaches_only_its_own_caller() -> None:
-    batcher = ThreadBatcher()
+    batcher = BlockingLookups()
 
     def fail() -> int:
         raise OSError("the disk is gone")
@@ -132,7 +132,7 @@ def test_exception_reaches_only_its_own_caller() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_cancelled_caller_is_skipped() -> None:
-    batcher, may_end = ThreadBatcher(), threading.Event()
+    batcher, may_end = BlockingLookups(), threading.Event()
 
     async def gather_all() -> int:
         cancelled = asyncio.create_task(batcher.run(lambda: may_end.wait(30)))

@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.core.actor import Actor
 from dragoman.core.command_table import AnyCommand
-from dragoman.core.work_item import (
+from dragoman.core.work_queue import (
     AddWorkItem,
     ClaimWorkItem,
     ReleaseWorkItem,

@@ -34,7 +34,7 @@ def _idle_seconds() -> float:
     return perf_counter() - thread_time()
 
 
-class ThreadBatcher:
+class BlockingLookups:
     """Runs blocking calls in threads. Several event loops may use it."""
 
     def __init__(
