@@ -50,11 +50,11 @@ class _Sizes(Struct, frozen=True):
     """Actions of a long intent."""
     board: int
     """Tasks on a very large board."""
-    story: int
+    long_intent: int
     """Tasks in progress in a long ledger, of ten entries each."""
     stalled: int
     """Readers of a stream that read nothing."""
-    told: int
+    events: int
     """Events of a stream in a second."""
 
 
@@ -66,9 +66,9 @@ _FULL = _Sizes(
     handoffs=1_000_000,
     actions=10_000,
     board=1_000_000,
-    story=100_000,
+    long_intent=100_000,
     stalled=2_000,
-    told=streams.RATE,
+    events=streams.RATE,
 )
 _QUICK = _Sizes(
     few=100,
@@ -78,9 +78,9 @@ _QUICK = _Sizes(
     handoffs=1_000,
     actions=100,
     board=1_000,
-    story=100,
+    long_intent=100,
     stalled=200,
-    told=1_000,
+    events=1_000,
 )
 
 Measure = Callable[[Path, float], float]
@@ -90,7 +90,7 @@ Measure = Callable[[Path, float], float]
 class _Row(Struct, frozen=True):
     name: str
     beside: str
-    """What it is compared with."""
+    """Name of the baseline."""
     base: Measure
     ours: Measure
 
@@ -169,8 +169,8 @@ def _reports(sizes: _Sizes) -> Iterator[_Row]:
     with (
         _folder() as place,
         _folder() as large_place,
-        aof.open_desks(place, sizes.few) as small,
-        aof.open_desks(large_place, sizes.many) as large,
+        aof.open_reporters(place, sizes.few) as small,
+        aof.open_reporters(large_place, sizes.many) as large,
     ):
         yield _Row(
             f"completion report, {_CALLERS} callers",
@@ -250,20 +250,20 @@ def _http(sizes: _Sizes) -> Iterator[_Row]:
         lambda folder, s: http.posts_beside_readers(folder, _CALLERS, s, 0),
         lambda folder, s: http.posts_beside_readers(folder, _CALLERS, s, sizes.stalled),
     )
-    with _folder() as place, aof.open_desks(place, sizes.few) as desks:
+    with _folder() as place, aof.open_reporters(place, sizes.few) as reporters:
         yield _Row(
             "reports in batches over HTTP",
             "in process",
-            lambda _, s: desks.busy.reports_per_second(_CALLERS, s),
+            lambda _, s: reporters.busy.reports_per_second(_CALLERS, s),
             http.batches,
         )
 
 
 def _streams(sizes: _Sizes) -> Iterator[_Row]:
     def per_second(measure: Callable[[Path, int, int, float], Readings]) -> Measure:
-        return lambda folder, s: 1e3 / measure(folder, streams.READERS, sizes.told, s).p99_ms
+        return lambda folder, s: 1e3 / measure(folder, streams.READERS, sizes.events, s).p99_ms
 
-    name = f"{sizes.told:,} events/s told to {streams.READERS}, slowest of 100"
+    name = f"{sizes.events:,} events/s sent to {streams.READERS}, slowest of 100"
     yield _Row(name, "bare Starlette", per_second(streams.bare), per_second(streams.ours))
     wanted = streams.WANTED_SECONDS
     yield _Row(name, f"{wanted * 1e3:.0f} ms", lambda _, __: 1 / wanted, per_second(streams.ours))
@@ -313,8 +313,8 @@ def _handoffs(sizes: _Sizes) -> Iterator[_Row]:
     with (
         _folder() as place,
         _folder() as large_place,
-        handoffs.open_shelf(place, sizes.few) as small,
-        handoffs.open_shelf(large_place, sizes.handoffs) as large,
+        handoffs.open_handoffs(place, sizes.few) as small,
+        handoffs.open_handoffs(large_place, sizes.handoffs) as large,
     ):
         yield _Row(
             f"page of {sizes.handoffs:,} handoffs",
@@ -338,12 +338,12 @@ def _delegation(sizes: _Sizes) -> Iterator[_Row]:
         lambda folder, s: delegation.raw_entries(folder, _CALLERS, s),
         lambda folder, s: delegation.there_and_back(folder, _CALLERS, s),
     )
-    with _folder() as place, delegation.open_story(place, sizes.actions) as story:
+    with _folder() as place, delegation.open_long_intent(place, sizes.actions) as long_intent:
         yield _Row(
             f"why, {sizes.actions:,} Actions",
             "reading them",
-            lambda _, s: story.read_per_second(s),
-            lambda _, s: story.told_per_second(s),
+            lambda _, s: long_intent.read_per_second(s),
+            lambda _, s: long_intent.explained_per_second(s),
         )
 
 
@@ -370,7 +370,7 @@ def _traces(sizes: _Sizes) -> Iterator[_Row]:
         yield from _beside_zod()
     for where, end in traces.ENDS.items():
         yield _Row(
-            f"thoughts told to {traces.READERS}, cut {where}",
+            f"thoughts sent to {traces.READERS}, cut {where}",
             "raw rows",
             lambda folder, s: traces.raw_rows(folder, _CALLERS, s),
             lambda folder, s, end=end: traces.ingested(folder, _CALLERS, s, end),
@@ -418,15 +418,15 @@ def _scale(sizes: _Sizes) -> Iterator[_Row]:
             lambda _, __: scale.in_a_gigabyte(large_place),
         )
     with _folder() as place:
-        scale.make_story(place, sizes.story)
+        scale.make_story(place, sizes.long_intent)
         yield _Row(
-            f"starts of a hub, {sizes.story:,} in progress",
+            f"starts of a hub, {sizes.long_intent:,} in progress",
             f"{scale.READY_SECONDS:.0f} s",
             lambda _, __: 1 / scale.READY_SECONDS,
             lambda _, __: scale.starts_per_second(place),
         )
         yield _Row(
-            f"{sizes.story * 10:,} entries, verify --hashes",
+            f"{sizes.long_intent * 10:,} entries, verify --hashes",
             "SHA-256 alone",
             lambda _, __: scale.hashed_per_second(place),
             lambda _, __: scale.verified_per_second(place),

@@ -23,7 +23,7 @@ Start = Callable[[], Awaitable[None]]
 
 
 def bare_p99(folder: Path, seconds: float) -> float:
-    """How many of the slowest of a hundred bare starts would fit into a second."""
+    """Starts a second, by the slowest of a hundred bare starts."""
     return 1 / _p99(asyncio.run(_bare(folder, seconds)))
 
 

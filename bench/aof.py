@@ -10,7 +10,7 @@ import msgspec
 import uvloop
 from msgspec import Struct
 
-from bench.callers import Deed, drive, open_hub
+from bench.callers import Call, drive, open_hub
 from bench.raw import RawFront, RawLog
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask
@@ -46,7 +46,7 @@ def raw_append(folder: Path, callers: int, seconds: float) -> float:
     """Messages per second of the hand-written loop, which does not look at them."""
 
     @asynccontextmanager
-    async def appends() -> AsyncGenerator[Deed]:
+    async def appends() -> AsyncGenerator[Call]:
         log = RawLog(folder / "raw.db")
         front = RawFront(log.write)
         messages = reports(task_ids(_BUSY), count())
@@ -57,41 +57,41 @@ def raw_append(folder: Path, callers: int, seconds: float) -> float:
     return uvloop.run(drive(appends(), callers, seconds))
 
 
-class Desk:
+class Reporter:
     """A hub with tasks that an agent works on, and the interpreter in front of it."""
 
     def __init__(self, hub: Hub, messages: Iterator[bytes], has_file: HasFile) -> None:
         self._messages = messages
-        self._interpreter = Router(hub, (aof.dialect(),), StoreFacts(hub.store, has_file))
+        self._router = Router(hub, (aof.dialect(),), StoreFacts(hub.store, has_file))
 
     def reports_per_second(self, callers: int, seconds: float) -> float:
         """Reports that were read, checked, decided and committed, each with its own answer."""
 
         @asynccontextmanager
-        async def sends() -> AsyncGenerator[Deed]:
+        async def sends() -> AsyncGenerator[Call]:
             yield self._report
 
         return uvloop.run(drive(sends(), callers, seconds))
 
     async def _report(self) -> None:
-        answer = await self._interpreter.send_async(next(self._messages), speaker=AGENT)
+        answer = await self._router.send_async(next(self._messages), speaker=AGENT)
         assert isinstance(answer, Accepted), answer
         assert not answer.repeated, answer
         assert not answer.warnings, answer
 
 
-class Desks(Struct, frozen=True):
+class Reporters(Struct, frozen=True):
     """Two desks of one hub, all of whose tasks are claimed."""
 
-    busy: Desk
+    busy: Reporter
     """Reports go to a thousand tasks that lie far apart; their summaries are on the disk."""
-    everywhere: Desk
+    everywhere: Reporter
     """Reports go to all tasks in turn; their summaries are taken to be there, because some disks
     need minutes to make 100,000 folders."""
 
 
 @contextmanager
-def open_desks(folder: Path, tasks: int) -> Generator[Desks]:
+def open_reporters(folder: Path, tasks: int) -> Generator[Reporters]:
     """A data directory with so many tasks."""
     names = task_ids(tasks)
     busy = names[:: max(1, tasks // _BUSY)]
@@ -99,9 +99,11 @@ def open_desks(folder: Path, tasks: int) -> Generator[Desks]:
     with open_hub(SqliteStore.open(folder / "dragoman.db", new_id)) as hub:
         claim_tasks(hub, names)
         lay_summaries(folder, busy)
-        yield Desks(
-            Desk(hub, reports(busy, numbers), partial(has_task_file, hub.store, SafeDisk(folder))),
-            Desk(hub, reports(names, numbers), lambda _task, _ref: True),
+        yield Reporters(
+            Reporter(
+                hub, reports(busy, numbers), partial(has_task_file, hub.store, SafeDisk(folder))
+            ),
+            Reporter(hub, reports(names, numbers), lambda _task, _ref: True),
         )
 
 

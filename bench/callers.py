@@ -11,8 +11,8 @@ from dragoman.engine.ports import Store
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
 
-Deed = Callable[[], Awaitable[object]]
-"""What a caller does again and again."""
+Call = Callable[[], Awaitable[object]]
+"""Call that a caller repeats."""
 
 
 @contextmanager
@@ -25,16 +25,16 @@ def open_hub(store: Store) -> Generator[Hub]:
         hub.close()
 
 
-async def drive(making: AbstractAsyncContextManager[Deed], callers: int, seconds: float) -> float:
-    """How many deeds a second all callers get done together."""
+async def drive(opening: AbstractAsyncContextManager[Call], callers: int, seconds: float) -> float:
+    """Calls a second of all callers together."""
     done = 0
-    async with making as deed:
+    async with opening as call:
         start = perf_counter()
 
         async def caller() -> None:
             nonlocal done
             while perf_counter() < start + seconds:
-                await deed()
+                await call()
                 done += 1
 
         await asyncio.gather(*(caller() for _ in range(callers)))

@@ -25,11 +25,11 @@ _PAUSE = 0.5
 _IDLE_MS = 20
 """A hub that uses less than this in a pause has nothing left to do."""
 _ENVIRONMENT = {"PATH": os.defpath}
-"""Compiled modules are kept, whatever this process was told about them."""
+"""Environment of the measured programs; it lets them keep compiled modules."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 Costs = dict[str, float]
-"""What was measured -> milliseconds of processor time."""
+"""Name of the measurement -> milliseconds of processor time."""
 
 
 def measure_commands(tree: Path, folder: Path) -> Costs:

@@ -10,7 +10,7 @@ from typing import Any
 import uvloop
 from msgspec import Struct
 
-from bench.callers import Deed, drive, open_hub
+from bench.callers import Call, drive, open_hub
 from bench.raw import RawFront, RawLoop
 from dragoman.core.actor import Actor
 from dragoman.core.agent import AgentDescriptor, DescribeAgent, RegisterAgent, Reputation
@@ -27,7 +27,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 
 ON_THE_WAY_OUT, ON_THE_WAY_BACK = 8, 8
-"""How many entries a delegation writes, and its result with the feedback; a test counts them."""
+"""Entries that a delegation and its result with feedback write; a test counts them."""
 AGENTS = 8
 
 _PERSON = Actor("human", "reviewer")
@@ -40,7 +40,7 @@ _UPDATES_AT_ONCE = 500
 
 def ranked(agents: int, seconds: float) -> float:
     """Rankings per second of so many agents, for one goal."""
-    roster = AgentRanker((_standing(number) for number in range(agents)), _NOW)
+    roster = AgentRanker((_reputation(number) for number in range(agents)), _NOW)
     wish, done, start = Requirements(_GOAL, ("formal",)), 0, perf_counter()
     while (passed := perf_counter() - start) < seconds:
         assert len(roster.rank(wish)) == agents
@@ -48,7 +48,7 @@ def ranked(agents: int, seconds: float) -> float:
     return done / passed
 
 
-def _standing(number: int) -> Reputation:
+def _reputation(number: int) -> Reputation:
     """An agent with five skills, one of which the goal names, and results of its own."""
     skills = ("French", f"skill {number}", "check tables", "summarize reports", "review code")
     descriptor = AgentDescriptor(skills, ("formal",), trust="T1", cost=number % 7)
@@ -60,7 +60,7 @@ def raw_entries(folder: Path, callers: int, seconds: float) -> float:
     """Delegations per second of a loop that only writes as many entries, in two commits each."""
 
     @asynccontextmanager
-    async def lives() -> AsyncGenerator[Deed]:
+    async def lives() -> AsyncGenerator[Call]:
         raw = RawLoop(folder / "raw.db")
 
         def write(batch: list[list[tuple[int, int]]]) -> None:
@@ -85,45 +85,45 @@ def there_and_back(folder: Path, callers: int, seconds: float) -> float:
     """Delegations per second: goal, ranking, governance, request, result, feedback."""
 
     @asynccontextmanager
-    async def lives() -> AsyncGenerator[Deed]:
-        with _office(folder) as office:
+    async def lives() -> AsyncGenerator[Call]:
+        with _open_setup(folder) as setup:
 
             async def life() -> None:
-                await office.delegate()
+                await setup.delegate()
 
             yield life
 
     return uvloop.run(drive(lives(), callers, seconds))
 
 
-class Office(Struct, frozen=True):
+class Setup(Struct, frozen=True):
     """A hub with some agents that can do the same."""
 
     hub: Hub
-    interpreter: Router
+    router: Router
 
     async def delegate(self) -> None:
         """One intent, from the goal to the feedback."""
-        told = await self._call("ccos.delegate", {"goal": _GOAL}, _PERSON)
-        request = told["request"]
+        reply = await self._call("ccos.delegate", {"goal": _GOAL}, _PERSON)
+        request = reply["request"]
         agent = request["agent_id"]
-        result = {"intent_id": told["intent_id"], "agent_id": agent, "success": True, "output": 1}
+        result = {"intent_id": reply["intent_id"], "agent_id": agent, "success": True, "output": 1}
         await self._call("ccos.result", result, Actor("agent", agent))
 
     async def _call(self, operation: str, arguments: dict[str, Any], actor: Actor) -> Any:
-        answer = await self.interpreter.call_async(operation, arguments, actor)
+        answer = await self.router.call_async(operation, arguments, actor)
         assert isinstance(answer, Accepted), answer
         return answer.reply
 
 
 @contextmanager
-def _office(folder: Path) -> Generator[Office]:
+def _open_setup(folder: Path) -> Generator[Setup]:
     with open_hub(SqliteStore.open(folder / "dragoman.db", new_id)) as hub:
         facts = StoreFacts(hub.store, _no_file, now=hub.clock.now)
         for number in range(AGENTS):
             name = f"agent-{number}"
             hub.submit(_PERSON, RegisterAgent(name), DescribeAgent(name, ("French", "translate")))
-        yield Office(hub, Router(hub, (ccos.dialect(),), facts))
+        yield Setup(hub, Router(hub, (ccos.dialect(),), facts))
 
 
 def _no_file(task: str, ref: str) -> bool:
@@ -131,27 +131,27 @@ def _no_file(task: str, ref: str) -> bool:
     return False
 
 
-class Story(Struct, frozen=True):
+class LongIntent(Struct, frozen=True):
     """A hub with one long intent."""
 
-    office: Office
+    setup: Setup
     intent: str
 
     def read_per_second(self, seconds: float) -> float:
-        """How often a second its entries can be read, as they are stored."""
-        store = self.office.hub.store
+        """Reads a second of its entries, as they are stored."""
+        store = self.setup.hub.store
         return _per_second(
             lambda: sum(1 for _ in stream_entries(store, f"intent:{self.intent}")), seconds
         )
 
-    def told_per_second(self, seconds: float) -> float:
-        """How often a second it can be told as a tree."""
+    def explained_per_second(self, seconds: float) -> float:
+        """Explanations a second of its tree (`ccos.why`)."""
 
-        def tell() -> None:
-            told = self.office.interpreter.call("ccos.why", {"intent_id": self.intent}, _PERSON)
-            assert isinstance(told, Accepted), told
+        def explain() -> None:
+            reply = self.setup.router.call("ccos.why", {"intent_id": self.intent}, _PERSON)
+            assert isinstance(reply, Accepted), reply
 
-        return _per_second(tell, seconds)
+        return _per_second(explain, seconds)
 
 
 def _per_second(work: Any, seconds: float) -> float:
@@ -163,10 +163,10 @@ def _per_second(work: Any, seconds: float) -> float:
 
 
 @contextmanager
-def open_story(folder: Path, actions: int) -> Generator[Story]:
+def open_long_intent(folder: Path, actions: int) -> Generator[LongIntent]:
     """An intent with so many Actions, nearly all of them updates."""
-    with _office(folder) as office:
-        answer = office.interpreter.call("ccos.delegate", {"goal": _GOAL}, _PERSON)
+    with _open_setup(folder) as setup:
+        answer = setup.router.call("ccos.delegate", {"goal": _GOAL}, _PERSON)
         assert isinstance(answer, Accepted), answer
         intent, request = answer.reply["intent_id"], answer.reply["request"]
         agent = Actor("agent", request["agent_id"])
@@ -175,5 +175,5 @@ def open_story(folder: Path, actions: int) -> Generator[Story]:
                 UpdateIntent(intent, agent.name, number % 100, f"page {number}")
                 for number in range(begin, min(begin + _UPDATES_AT_ONCE, actions))
             )
-            office.hub.submit(agent, *updates)
-        yield Story(office, intent)
+            setup.hub.submit(agent, *updates)
+        yield LongIntent(setup, intent)

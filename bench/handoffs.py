@@ -12,7 +12,7 @@ import msgspec
 import uvloop
 from msgspec.structs import replace
 
-from bench.callers import Deed, drive, open_hub
+from bench.callers import Call, drive, open_hub
 from bench.raw import RawFront, RawStreams, Written
 from dragoman.core.actor import Actor
 from dragoman.core.handoff.state import ProposeHandoff
@@ -44,7 +44,7 @@ def raw_lives(folder: Path, callers: int, seconds: float) -> float:
     steps, streams = _steps_of_a_life(folder)
 
     @asynccontextmanager
-    async def lives() -> AsyncGenerator[Deed]:
+    async def lives() -> AsyncGenerator[Call]:
         raw = RawStreams(folder / "raw.db")
         front = RawFront(raw.write)
         numbers = count(step=streams)
@@ -66,18 +66,18 @@ def lives(folder: Path, callers: int, seconds: float, *, own_artifact: bool = Fa
 
     All of them hand over the same file, or each one of its own, which then has to be kept too.
     """
-    with _office(folder) as office:
+    with _open_setup(folder) as setup:
 
         @asynccontextmanager
-        async def deeds() -> AsyncGenerator[Deed]:
+        async def calls() -> AsyncGenerator[Call]:
             numbers = count()
 
             async def life() -> None:
-                await office.live(next(numbers), own_artifact=own_artifact)
+                await setup.live(next(numbers), own_artifact=own_artifact)
 
             yield life
 
-        return uvloop.run(drive(deeds(), callers, seconds))
+        return uvloop.run(drive(calls(), callers, seconds))
 
 
 def hashed(folder: Path, seconds: float) -> float:
@@ -100,13 +100,13 @@ def kept(folder: Path, seconds: float) -> float:
     """
     root = folder / _ROOT
     root.mkdir(parents=True)
-    shelf, numbers, spent, taken = FileArtifactStore(folder, SafeDisk, new_id), count(1), 0.0, 0
+    artifacts, numbers, spent, taken = FileArtifactStore(folder, SafeDisk, new_id), count(1), 0.0, 0
     content = bytearray(_LARGE)
     while spent < seconds:
         content[:8] = next(numbers).to_bytes(8, "big")
         (root / "large").write_bytes(content)
         begun = perf_counter()
-        first = shelf.store_file("default", "large", ExpectedArtifact())
+        first = artifacts.store_file("default", "large", ExpectedArtifact())
         spent += perf_counter() - begun
         assert isinstance(first, StoredArtifact), first
         taken += 1
@@ -118,29 +118,29 @@ def verified(folder: Path, seconds: float) -> float:
     """The same when it is kept already: found beneath a root, and compared with its copy."""
     (folder / _ROOT).mkdir(parents=True)
     (folder / _ROOT / "large").write_bytes(bytes(_LARGE))
-    shelf = FileArtifactStore(folder, SafeDisk, new_id)
-    first = shelf.store_file("default", "large", ExpectedArtifact())
+    artifacts = FileArtifactStore(folder, SafeDisk, new_id)
+    first = artifacts.store_file("default", "large", ExpectedArtifact())
     assert isinstance(first, StoredArtifact), first
     expected = ExpectedArtifact(first.sha256, _LARGE)
 
     def verify() -> None:
-        assert shelf.store_file("default", "large", expected) == first
+        assert artifacts.store_file("default", "large", expected) == first
 
     return _per_second(verify, seconds)
 
 
-class Shelf:
+class ManyHandoffs:
     """A hub with many handoffs."""
 
     def __init__(self, hub: Hub) -> None:
-        self._interpreter = _interpreter(hub, acp.dialect())
+        self._router = _router(hub, acp.dialect())
 
     def pages_per_second(self, seconds: float) -> float:
-        """How often the newest page of a recipient's handoffs can be looked at."""
+        """Reads a second of the newest page of a recipient's handoffs."""
 
         def look() -> None:
-            asked = {"action": "query", "to_agent": RECIPIENT.name, "limit": 20}
-            answer = self._interpreter.call("acp_handoff", asked, RECIPIENT)
+            query = {"action": "query", "to_agent": RECIPIENT.name, "limit": 20}
+            answer = self._router.call("acp_handoff", query, RECIPIENT)
             assert isinstance(answer, Accepted), answer
             assert len(answer.reply["handoffs"]) == 20, answer
 
@@ -148,14 +148,14 @@ class Shelf:
 
 
 @contextmanager
-def open_shelf(folder: Path, handoffs: int) -> Generator[Shelf]:
+def open_handoffs(folder: Path, handoffs: int) -> Generator[ManyHandoffs]:
     """A data directory with so many handoffs to one recipient."""
     with open_hub(SqliteStore.open(folder / "dragoman.db", new_id)) as hub:
         for start in range(0, handoffs, _AT_ONCE):
             some = range(start, min(start + _AT_ONCE, handoffs))
             hub.submit(_PERSON, *(CreateTask(f"Task {n}", id=f"t-{n}", ready=True) for n in some))
             hub.submit(SENDER, *(_offer(n) for n in some))
-        yield Shelf(hub)
+        yield ManyHandoffs(hub)
 
 
 def _offer(number: int) -> ProposeHandoff:
@@ -166,8 +166,8 @@ def _offer(number: int) -> ProposeHandoff:
 
 def offer(number: int, size: int = _BYTES, artifact: str = "shared.txt") -> dict[str, Any]:
     """The arguments of an initiate; so many bytes, as different as their numbers."""
-    said = _offered(number, artifact, "")
-    more = "." * max(0, size - len(msgspec.json.encode(said)))
+    package = _offered(number, artifact, "")
+    more = "." * max(0, size - len(msgspec.json.encode(package)))
     return _offered(number, artifact, more)
 
 
@@ -189,7 +189,7 @@ def _offered(number: int, artifact: str, more: str) -> dict[str, Any]:
     }
 
 
-class _Office:
+class _Setup:
     """A hub that speaks ACP, with a place for artifacts."""
 
     def __init__(self, hub: Hub, folder: Path) -> None:
@@ -198,8 +198,8 @@ class _Office:
         self._root.mkdir(parents=True)
         (self._root / "shared.txt").write_bytes(_ARTIFACT)
         self._sha256 = hashlib.sha256(_ARTIFACT).hexdigest()
-        shelf = FileArtifactStore(folder, SafeDisk, new_id)
-        self._interpreter = _interpreter(hub, acp.dialect(acp.Choices(artifacts=shelf)))
+        artifacts = FileArtifactStore(folder, SafeDisk, new_id)
+        self._router = _router(hub, acp.dialect(acp.Choices(artifacts=artifacts)))
 
     async def live(self, number: int, *, own_artifact: bool) -> None:
         """A whole handoff."""
@@ -220,22 +220,22 @@ class _Office:
             await self._call(actor, {"action": action, "handoff_id": f"h-{number}"})
 
     async def _call(self, actor: Actor, given: dict[str, Any]) -> None:
-        answer = await self._interpreter.call_async("acp_handoff", given, actor)
+        answer = await self._router.call_async("acp_handoff", given, actor)
         assert isinstance(answer, Accepted), answer
         assert answer.reply["success"], answer
 
 
 @contextmanager
-def _office(folder: Path) -> Generator[_Office]:
+def _open_setup(folder: Path) -> Generator[_Setup]:
     with open_hub(SqliteStore.open(folder / "dragoman.db", new_id)) as hub:
-        yield _Office(hub, folder)
+        yield _Setup(hub, folder)
 
 
 def _steps_of_a_life(folder: Path) -> tuple[list[list[Written]], int]:
-    """What each request of one handoff adds to the ledger, and how many streams that takes."""
-    with _office(folder) as office:
-        uvloop.run(office.live(0, own_artifact=False))
-        store, names = office.hub.store, list[str]()
+    """Additions of each request of one handoff to the ledger, and the number of their streams."""
+    with _open_setup(folder) as setup:
+        uvloop.run(setup.live(0, own_artifact=False))
+        store, names = setup.hub.store, list[str]()
         steps: dict[str, list[Written]] = {}
         for entry in store.entries(0, 1_000):
             if entry.stream not in names:
@@ -247,14 +247,14 @@ def _steps_of_a_life(folder: Path) -> tuple[list[list[Written]], int]:
     return list(steps.values()), len(names)
 
 
-def _interpreter(hub: Hub, dialect: Any) -> Router:
+def _router(hub: Hub, dialect: Any) -> Router:
     facts = StoreFacts(hub.store, lambda _task, _ref: False, now=hub.clock.now)
     return Router(hub, (dialect,), facts)
 
 
-def _per_second(deed: Callable[[], None], seconds: float) -> float:
+def _per_second(call: Callable[[], None], seconds: float) -> float:
     start, done = perf_counter(), 0
     while (passed := perf_counter() - start) < seconds or not done:
-        deed()
+        call()
         done += 1
     return done / passed

@@ -31,7 +31,7 @@ class _Connection(asyncio.BaseProtocol):
         self.begin()
 
     def begin(self) -> None:
-        """Say something first."""
+        """Send the first request."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
@@ -79,7 +79,7 @@ class _Caller(_Connection, asyncio.Protocol):
 async def answers_per_second(
     port: int, requests: Iterator[bytes], connections: int, seconds: float
 ) -> float:
-    """How many messages a second are answered over so many connections together."""
+    """Messages a second that are answered, over so many connections together."""
     loop = asyncio.get_running_loop()
     start = perf_counter()
     callers = [_Caller(requests, start + seconds) for _ in range(connections)]
@@ -90,10 +90,10 @@ async def answers_per_second(
 
 
 class Readings(Struct, frozen=True):
-    """What the readers of a stream saw."""
+    """Rate and delay that the readers of a stream measured."""
 
     events_per_second: float
-    """What each of them was told, the slowest one."""
+    """Events a second of the slowest reader."""
     p99_ms: float
     """From the moment that an event was asked for to its arrival, for all readers together."""
 
@@ -118,7 +118,7 @@ class _Reader(_Connection, asyncio.BufferedProtocol):
         self.transport.write(self._request)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go to: after those of a frame that is not whole yet."""
+        """Buffer for the next bytes, behind those of an incomplete frame."""
         del sizehint
         return memoryview(self._buffer)[self._filled :]
 
@@ -140,13 +140,13 @@ class _Reader(_Connection, asyncio.BufferedProtocol):
         until = _number(buffer, buffer.rindex(_ID_IS, 0, end) + len(_ID_IS))
         assert self._last in (0, at - 1), f"{at} follows {self._last}"
         self._last = until
-        said = buffer.index(b'"text":"', first) + 8
-        self.delays.append((now - int(buffer[said : said + 20]), until - at + 1))
+        stamp = buffer.index(b'"text":"', first) + 8
+        self.delays.append((now - int(buffer[stamp : stamp + 20]), until - at + 1))
         self.events += until - at + 1
         self.has_begun.set()
 
 
-class _Witness(_Reader):
+class _ExactReader(_Reader):
     """Looks at every event."""
 
     def _take(self, first: int, end: int) -> None:
@@ -164,12 +164,12 @@ def follow(port: int, token: str, buffer: int = _SMALL) -> socket.socket:
     line = socket.socket()
     line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
     line.connect(("127.0.0.1", port))
-    line.sendall(_asked(port, token))
+    line.sendall(_request_bytes(port, token))
     assert line.recv(12) == b"HTTP/1.1 200"
     return line
 
 
-def _asked(port: int, token: str) -> bytes:
+def _request_bytes(port: int, token: str) -> bytes:
     head = f"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}"
     return f"{head}\r\n\r\n".encode()
 
@@ -177,10 +177,10 @@ def _asked(port: int, token: str) -> bytes:
 async def readings(
     port: int, token: str, readers: int, seconds: float, begin: asyncio.Future[None]
 ) -> Readings:
-    """What so many readers of a stream see in that time; `begin` is set when all of them listen."""
+    """Measure so many readers of a stream; `begin` is set when all of them listen."""
     loop = asyncio.get_running_loop()
-    asked = _asked(port, token)
-    all_of_them = [_Witness(asked), *(_Reader(asked) for _ in range(readers - 1))]
+    request = _request_bytes(port, token)
+    all_of_them = [_ExactReader(request), *(_Reader(request) for _ in range(readers - 1))]
     for reader in all_of_them:
         await loop.create_connection(lambda one=reader: one, "127.0.0.1", port)
     await asyncio.sleep(0.5)

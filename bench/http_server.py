@@ -97,7 +97,7 @@ async def _bare_stream(folder: Path, rate: int) -> AsyncGenerator[Serving]:
 
     def produce() -> None:
         position = 0
-        for due in paced(rate):
+        for due in pace(rate):
             now = perf_counter_ns()
             frames = [
                 b"id: %d\n%b%020d%b" % (position + n, _BEFORE, now, _AFTER) for n in range(due)
@@ -106,7 +106,7 @@ async def _bare_stream(folder: Path, rate: int) -> AsyncGenerator[Serving]:
             log.write(frames)
             loop.call_soon_threadsafe(tell, b"".join(frames))
 
-    async def told() -> AsyncGenerator[bytes]:
+    async def lines() -> AsyncGenerator[bytes]:
         reader = asyncio.Queue[bytes]()
         readers.add(reader)
         yield b"retry: 1000\n\n"
@@ -118,7 +118,7 @@ async def _bare_stream(folder: Path, rate: int) -> AsyncGenerator[Serving]:
 
     async def follow(request: Request) -> Response:
         del request
-        return StreamingResponse(told(), media_type="text/event-stream")
+        return StreamingResponse(lines(), media_type="text/event-stream")
 
     yield _starlette(Route("/v1/stream", follow)), produce
     log.close()
@@ -142,19 +142,19 @@ async def _hub(folder: Path, rate: int = 0) -> AsyncGenerator[Serving]:
         IssueToken(AGENT.name, f"{1:012x}", digest_token(TOKEN), expires),
     )
     facts = StoreFacts(store, partial(has_task_file, store, SafeDisk(folder)))
-    door = HttpDeps(
+    deps = HttpDeps(
         hub=hub,
         router=Router(hub, (aof.dialect(),), facts),
         identity=Authenticator(store, _SECRET, OWNER_TOKEN.encode(), clock),
         settings=Settings(http=HttpSettings(port=0, rate_per_second=0, max_body=_BODY)),
         hints=hints,
     )
-    yield HttpServer(build_app(door), door.settings.http), lambda: _produce(hub, names[0], rate)
+    yield HttpServer(build_app(deps), deps.settings.http), lambda: _produce(hub, names[0], rate)
     hub.close()
 
 
-def paced(rate: int) -> Iterator[int]:
-    """How many are due, every few milliseconds, of so many a second."""
+def pace(rate: int) -> Iterator[int]:
+    """Yield the number of events that are due, every few milliseconds."""
     made, start, never = 0, perf_counter(), threading.Event()
     next_one = start
     while True:
@@ -168,7 +168,7 @@ def paced(rate: int) -> Iterator[int]:
 
 def _produce(hub: Hub, task: str, rate: int) -> None:
     """So many events a second, each with the moment at which it was asked for."""
-    for due in paced(rate):
+    for due in pace(rate):
         now = perf_counter_ns()
         hub.submit(PERSON, *(NoteTask(task, f"{now:020d}") for _ in range(due)))
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CPU = slice(11, 13)
-"""Where the ticks of a program stand in /proc/PID/stat, after its name: its own, the kernel's."""
+"""Fields of /proc/PID/stat behind the name with a program's ticks: its own, the kernel's."""
 _START_SECONDS = 3.0
 """After so long a hub that was started is idle."""
 _READY_LOOK_SECONDS = 0.02
@@ -27,7 +27,7 @@ _IDLE_LOOK_SECONDS = 0.25
 
 IDLE_SHARE = 0.01
 IDLE_BYTES = 120_000_000
-"""What an idle hub may take: of a core, and of memory."""
+"""Limits of an idle hub: share of a core, and memory."""
 
 
 class Hub(Struct, frozen=True):
@@ -38,11 +38,11 @@ class Hub(Struct, frozen=True):
     token: str
 
     def cpu_seconds(self) -> float:
-        """How long it was at work so far."""
+        """Processor time so far, in seconds."""
         return _cpu_ticks(self.pid) / _TICKS
 
     def memory(self) -> int:
-        """How many bytes it has in memory."""
+        """Resident memory in bytes."""
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:"))
 
@@ -76,7 +76,7 @@ def started(folder: Path) -> Generator[Hub]:
 
 
 def idle_seconds(folder: Path, seconds: float) -> float:
-    """How many idle seconds go by while the hub is at work for one of a core's."""
+    """Idle seconds for each second of processor time."""
     with started(folder) as hub:
         Event().wait(_START_SECONDS)
         before, begun = hub.cpu_seconds(), perf_counter()
@@ -86,7 +86,7 @@ def idle_seconds(folder: Path, seconds: float) -> float:
 
 
 def idle_in_a_gigabyte(folder: Path, _: float) -> float:
-    """How many idle hubs fit into a gigabyte of memory."""
+    """Idle hubs that fit into a gigabyte of memory."""
     with started(folder) as hub:
         Event().wait(_START_SECONDS)
         return 1e9 / hub.memory()
@@ -105,20 +105,20 @@ class Caller:
 
     def make_ready(self) -> None:
         """Make a task that is ready."""
-        status, said = self._asked("POST", "/v1/tasks", b'{"title":"one","ready":true}')
-        assert status == HTTPStatus.CREATED, said
+        status, body_read = self._request("POST", "/v1/tasks", b'{"title":"one","ready":true}')
+        assert status == HTTPStatus.CREATED, body_read
 
     def look(self) -> None:
         """Read the newest page of tasks."""
-        status, said = self._asked("GET", "/v1/tasks")
-        assert status == HTTPStatus.OK, said
+        status, body_read = self._request("GET", "/v1/tasks")
+        assert status == HTTPStatus.OK, body_read
 
     def until_ready(self) -> None:
         """Ask until the hub says that all is well with it."""
-        while self._asked("GET", "/readyz")[0] != HTTPStatus.OK:
+        while self._request("GET", "/readyz")[0] != HTTPStatus.OK:
             Event().wait(_READY_LOOK_SECONDS)
 
-    def _asked(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+    def _request(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
         self._line.request(method, path, body, self._headers)
         answer = self._line.getresponse()
         return answer.status, answer.read()

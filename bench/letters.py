@@ -9,7 +9,7 @@ from time import perf_counter
 import msgspec
 import uvloop
 
-from bench.callers import Deed, drive, open_hub
+from bench.callers import Call, drive, open_hub
 from bench.raw import RawFront, RawLog
 from dragoman.core.actor import Actor
 from dragoman.core.mail import PostMail
@@ -34,7 +34,7 @@ def raw_append(folder: Path, callers: int, seconds: float) -> float:
     """Letters per second of the hand-written loop, which does not look at them."""
 
     @asynccontextmanager
-    async def appends() -> AsyncGenerator[Deed]:
+    async def appends() -> AsyncGenerator[Call]:
         log = RawLog(folder / "raw.db")
         front = RawFront(log.write)
         letters = rows(count())
@@ -48,15 +48,15 @@ def raw_append(folder: Path, callers: int, seconds: float) -> float:
 def sent(folder: Path, callers: int, seconds: float) -> float:
     """Letters per second that were read, addressed, committed and answered."""
     with open_hub(SqliteStore.open(folder / "dragoman.db", new_id)) as hub:
-        interpreter, letters = _interpreter(hub), rows(count())
+        router, letters = _router(hub), rows(count())
 
         async def send() -> None:
-            answer = await interpreter.send_async(next(letters), speaker=SENDER)
+            answer = await router.send_async(next(letters), speaker=SENDER)
             assert isinstance(answer, Accepted), answer
             assert not answer.repeated, answer
 
         @asynccontextmanager
-        async def sends() -> AsyncGenerator[Deed]:
+        async def sends() -> AsyncGenerator[Call]:
             yield send
 
         return uvloop.run(drive(sends(), callers, seconds))
@@ -66,13 +66,13 @@ class Box:
     """A hub whose reader has letters, and the interpreter in front of it."""
 
     def __init__(self, hub: Hub) -> None:
-        self._interpreter = _interpreter(hub)
+        self._router = _router(hub)
 
     def pages_per_second(self, seconds: float) -> float:
-        """How often the newest page of the box can be looked at."""
+        """Reads a second of the newest page of the box."""
         start, done = perf_counter(), 0
         while (passed := perf_counter() - start) < seconds:
-            answer = self._interpreter.call("mail.inbox", {"before": 0, "limit": 20}, READER)
+            answer = self._router.call("mail.inbox", {"before": 0, "limit": 20}, READER)
             assert isinstance(answer, Accepted), answer
             assert len(answer.reply["messages"]) == 20, answer
             done += 1
@@ -112,6 +112,6 @@ def _row(number: int, more: str) -> bytes:
 _MORE = "." * (_BYTES - len(_row(0, "")))
 
 
-def _interpreter(hub: Hub) -> Router:
+def _router(hub: Hub) -> Router:
     facts = StoreFacts(hub.store, lambda _task, _ref: False)
     return Router(hub, (agentmail.dialect(),), facts)

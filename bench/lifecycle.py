@@ -8,7 +8,7 @@ from time import perf_counter
 
 import uvloop
 
-from bench.callers import Deed, drive, open_hub
+from bench.callers import Call, drive, open_hub
 from bench.raw import STEPS, RawFront, RawLoop
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, EndAttempt, RenewLease, ReportOutcome
@@ -26,7 +26,7 @@ def raw_with_callers(folder: Path, callers: int, seconds: float) -> float:
     """Lives per second of the hand-written loop behind an event loop."""
 
     @asynccontextmanager
-    async def lives() -> AsyncGenerator[Deed]:
+    async def lives() -> AsyncGenerator[Call]:
         raw = RawLoop(folder / "raw.db")
         front = RawFront(raw.write)
         streams = iter(range(1, 1 << 62))
@@ -49,7 +49,7 @@ def engine_with_callers(
     """Lives per second of the engine's async door."""
 
     @asynccontextmanager
-    async def lives() -> AsyncGenerator[Deed]:
+    async def lives() -> AsyncGenerator[Call]:
         with open_hub(store) as hub:
 
             async def life() -> None:
@@ -102,7 +102,7 @@ _CREATE = CreateTask("a task of ordinary length", ready=True)
 def _steps(
     task: str, new_key: Callable[[], str] = new_id
 ) -> tuple[tuple[Actor, AnyCommand, str], ...]:
-    """What follows the creation, each under a fresh key; a heartbeat needs none."""
+    """Steps after the creation, each under a fresh key; a heartbeat needs none."""
     return (
         (_AGENT, ClaimTask(task, agent=_AGENT.name), new_key()),
         (_AGENT, RenewLease(task), ""),

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import uvloop
 
-from bench.callers import Deed, drive
+from bench.callers import Call, drive
 from bench.lifecycle import engine_with_callers
 from bench.raw import STEPS, RawFront, Steps
 from dragoman.store.postgres import PostgresStore
@@ -63,7 +63,7 @@ def batched(url: str, callers: int, seconds: float) -> float:
     """Lives per second of SQL that writes what all callers wait for in one transaction."""
 
     @asynccontextmanager
-    async def lives() -> AsyncGenerator[Deed]:
+    async def lives() -> AsyncGenerator[Call]:
         with _tables(url) as options, _connection(url, options) as connection:
             steps = Steps()
 

@@ -34,7 +34,7 @@ STEPS = ("created", "claimed", "beat", "completed", "review", "done")
 
 
 class Rows(Struct):
-    """What a batch of steps writes, table by table."""
+    """Rows of a batch of steps, table by table."""
 
     entries: list[tuple[int, int, bytes, bytes]] = []
     states: dict[int, bytes] = {}

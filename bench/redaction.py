@@ -32,7 +32,7 @@ def megabytes(rules: str, seconds: float) -> float:
 
 def known_found(_: Path, __: float) -> float:
     """Of a hundred known values in any spelling, so many are found."""
-    told = list[bool]()
+    found = list[bool]()
     for value in corpus.values():
         redactor = Redactor([Secret("known", value)], KEY, known_only=True)
         plain = value.encode()
@@ -42,8 +42,8 @@ def known_found(_: Path, __: float) -> float:
             "".join(map("%{:02x}".format, plain)),
         )
         spelled = (value, json.dumps(value), quote(value), quote(quote(value)), escape(value))
-        told += (bool(redactor.text(f"<{text}>").found) for text in (*spelled, *encoded))
-    return 100 * sum(told) / len(told)
+        found += (bool(redactor.text(f"<{text}>").found) for text in (*spelled, *encoded))
+    return 100 * sum(found) / len(found)
 
 
 def prefixed_found(_: Path, __: float) -> float:

@@ -22,7 +22,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 
 MOST_BYTES = 300_000_000
-"""What a hub with very many tasks may take of memory."""
+"""Memory limit of a hub with very many tasks."""
 READY_SECONDS = 2.0
 """After so long a hub with a long ledger is to be ready."""
 _AGENT = Actor("agent", "swe-backend")
@@ -49,7 +49,7 @@ class Board:
             hub.submit(_AGENT, *(_failed(name) for name in some))
 
     def claims_per_second(self, seconds: float) -> float:
-        """How often whatever is next is claimed, and given back."""
+        """Claims a second of the next task, each followed by its release."""
 
         def once() -> None:
             claimed = self._hub.submit(_AGENT, ClaimTask("", agent=_AGENT.name)).receipts[0]
@@ -58,7 +58,7 @@ class Board:
         return _rate(once, seconds)
 
     def pages_per_second(self, seconds: float) -> float:
-        """How often the newest page of tasks that are ready is read."""
+        """Reads a second of the newest page of ready tasks."""
         store, query = self._hub.store, TaskQuery(status="ready")
         return _rate(lambda: store.task_page(query), seconds)
 
@@ -71,7 +71,7 @@ def open_board(folder: Path, tasks: int) -> Generator[Board]:
 
 
 def in_a_gigabyte(folder: Path) -> float:
-    """How many hubs with such a board, at work on it, fit into a gigabyte of memory."""
+    """Hubs with such a board, at work on it, that fit into a gigabyte of memory."""
     with started(folder) as hub:
         caller = Caller(hub)
         for _ in range(_AT_ONCE):
@@ -96,7 +96,7 @@ def make_story(folder: Path, tasks: int) -> None:
 
 
 def starts_per_second(folder: Path) -> float:
-    """How often a hub on that ledger would be ready, one start after the other."""
+    """Starts a second of a hub on that ledger, one after the other."""
     begun = perf_counter()
     with started(folder) as hub:
         Caller(hub).until_ready()
@@ -137,9 +137,9 @@ def _chunks(names: Sequence[str]) -> Generator[Sequence[str]]:
         yield names[start : start + _AT_ONCE]
 
 
-def _rate(deed: Callable[[], object], seconds: float) -> float:
+def _rate(call: Callable[[], object], seconds: float) -> float:
     done, begun = 0, perf_counter()
     while perf_counter() < begun + seconds:
-        deed()
+        call()
         done += 1
     return done / (perf_counter() - begun)

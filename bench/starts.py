@@ -1,4 +1,4 @@
-"""How little a command costs before it does anything: agents call the program in loops.
+"""Start of a command: its cost before it does anything, because agents call the program in loops.
 
 Counted is the time of a core, not of the clock, so that it matters less what else the machine does.
 """

@@ -23,12 +23,12 @@ _RATES = (1_000, 5_000, 10_000, RATE)
 
 
 def bare(folder: Path, readers: int, rate: int, seconds: float) -> Readings:
-    """What so many readers see of a bare Starlette stream of as many lines, committed before."""
+    """Readings of a bare Starlette stream of as many lines, committed before."""
     return _read("bare-stream", folder, readers, rate, seconds)
 
 
 def ours(folder: Path, readers: int, rate: int, seconds: float) -> Readings:
-    """What they see of a hub that commits so many events a second."""
+    """Readings of a hub that commits so many events a second."""
     return _read("busy", folder, readers, rate, seconds)
 
 
@@ -45,7 +45,7 @@ def _read(kind: str, folder: Path, readers: int, rate: int, seconds: float) -> R
 def main() -> None:
     """Both in turn, so that a drifting machine meets both."""
     options = _options()
-    print(f"{READERS} readers: events asked for, told to each, 99 of 100 within; a bare stream")
+    print(f"{READERS} readers: events requested, sent to each, 99 of 100 within; a bare stream")
     for rate in _RATES:
         for _ in range(options.rounds if rate == RATE else 1):
             base, seen = (_in_fresh_folder(one, rate, options.seconds) for one in (bare, ours))

@@ -15,7 +15,7 @@ import apsw
 import msgspec
 import uvloop
 
-from bench.callers import Deed, drive
+from bench.callers import Call, drive
 from bench.raw import RawFront
 from dragoman.bus.trace_bus import LocalBus, Subscription, SubscriptionClosed
 from dragoman.core.actor import Actor
@@ -40,7 +40,7 @@ _AT: Final = "2026-02-21T10:00:00.000Z"
 _SESSIONS: Final = 8
 _THOUGHT: Final = "so the token is read before it is refreshed, and "
 ENDS: Final = {"at a word's end": "", "in a word": "refre"}
-"""Where a chunk of a thought ends: in a word, that may go on as a secret and is held back."""
+"""Ends of a chunk of a thought; one within a word may go on as a secret and is held back."""
 
 _TURN_BYTES: Final = 2_300
 
@@ -95,7 +95,7 @@ MESSAGES: Final[dict[str, tuple[str, bytes]]] = {
     "tool event": ("event", _event(_TOOL)),
     "thought event": ("event", _event(_chunk())),
 }
-"""What is checked -> its shape and its bytes."""
+"""Name of the message -> its shape and its bytes."""
 
 
 def checked(name: str, seconds: float) -> float:
@@ -117,7 +117,7 @@ class Zod:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.trouble = ""
-        """Why it cannot be measured; empty: it can."""
+        """Reason why it cannot be measured; empty: it can."""
         node, npm = shutil.which("node"), shutil.which("npm")
         if node is None or npm is None:
             self.trouble = "there is no node with npm on PATH"
@@ -198,7 +198,7 @@ def raw_rows(folder: Path, callers: int, seconds: float) -> float:
     """Thoughts a second of the hand-written loop."""
 
     @asynccontextmanager
-    async def inserts() -> AsyncGenerator[Deed]:
+    async def inserts() -> AsyncGenerator[Call]:
         rows = _RawRows(folder / "raw.db")
         front = RawFront(rows.write)
         numbers = count()
@@ -210,7 +210,7 @@ def raw_rows(folder: Path, callers: int, seconds: float) -> float:
 
 
 def ingested(folder: Path, callers: int, seconds: float, end: str = "") -> float:
-    """Thoughts a second that were checked, masked, committed and told to twenty readers.
+    """Thoughts a second that were checked, masked, committed and sent to twenty readers.
 
     What is held back of one with this `end` is kept as the hub keeps it: synced, in a file.
     """
@@ -222,15 +222,15 @@ def ingested(folder: Path, callers: int, seconds: float, end: str = "") -> float
     facts = StoreFacts(store, lambda _task, _ref: False)
     tails = CarryOverFile(folder / "carry-over", b"bench" * 6, perf_counter)
     choices = saop.Choices(redactor=Redactor(key=b"bench"), digest=hub.content_key, tails=tails)
-    interpreter = Router(hub, (saop.dialect(choices),), facts)
+    router = Router(hub, (saop.dialect(choices),), facts)
     events = _events(end)
 
     async def send() -> None:
-        answer = await interpreter.call_async("saop.event", next(events), DEVELOPER)
+        answer = await router.call_async("saop.event", next(events), DEVELOPER)
         assert isinstance(answer, Accepted), answer
 
     @asynccontextmanager
-    async def sends() -> AsyncGenerator[Deed]:
+    async def sends() -> AsyncGenerator[Call]:
         yield send
 
     try:

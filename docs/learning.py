@@ -71,17 +71,17 @@ class Trace(Struct, frozen=True):
         return part.count(self.best) / len(part)
 
 
-def by_score(standings: Sequence[Reputation], now: int, draw: Draw) -> str:
+def by_score(reputations: Sequence[Reputation], now: int, draw: Draw) -> str:
     """As this hub chooses."""
     del draw
-    first = AgentRanker(standings, now).rank(_GOAL)[0]
+    first = AgentRanker(reputations, now).rank(_GOAL)[0]
     return first.agent if first.meets_threshold else ""
 
 
-def by_chance(standings: Sequence[Reputation], now: int, draw: Draw) -> str:
+def by_chance(reputations: Sequence[Reputation], now: int, draw: Draw) -> str:
     """Any of them."""
     del now
-    return standings[int(draw() * len(standings))].name
+    return reputations[int(draw() * len(reputations))].name
 
 
 def by_origin(constraint: float) -> Choice:
@@ -90,10 +90,11 @@ def by_origin(constraint: float) -> Choice:
     They look for a word of a constraint in the goal: it is there (1) or is not (0).
     """
 
-    def choose(standings: Sequence[Reputation], now: int, draw: Draw) -> str:
+    def choose(reputations: Sequence[Reputation], now: int, draw: Draw) -> str:
         del now, draw
         scored = [
-            (0.5 + 0.3 * constraint + 0.2 * _rate(standing), standing) for standing in standings
+            (0.5 + 0.3 * constraint + 0.2 * _rate(reputation), reputation)
+            for reputation in reputations
         ]
         score, first = max(scored, key=lambda one: one[0])
         return first.name if score > _threshold_of_origin(first) else ""
@@ -112,18 +113,18 @@ CHOICES: dict[str, Choice] = {
 def simulate(choose: Choice, qualities: Sequence[float], draw: Draw) -> Trace:
     """Give out intents one after the other; each has ended before the next is given out."""
     true = dict(zip(_NAMES, qualities, strict=True))
-    standings = {
+    reputations = {
         name: Reputation(name, AgentDescriptor(("python",), trust="T2")) for name in _NAMES
     }
     given, successes = list[str](), list[bool]()
     for number in range(INTENTS):
         now = number * _MINUTE
-        name = choose(tuple(standings.values()), now, draw)
+        name = choose(tuple(reputations.values()), now, draw)
         success = bool(name) and draw() < true[name]
         given.append(name)
         successes.append(success)
         if name:
-            standings[name] = _after(standings[name], f"i{number}", now, success=success)
+            reputations[name] = _after(reputations[name], f"i{number}", now, success=success)
     return Trace(tuple(given), tuple(successes), max(true, key=lambda name: true[name]))
 
 
@@ -145,26 +146,26 @@ def shares_of_best(runs: Sequence[Trace]) -> list[float]:
     ]
 
 
-def _after(standing: Reputation, intent: str, now: int, *, success: bool) -> Reputation:
-    name = standing.name
-    given = REPUTATION_FOLDS[AgentAssigned](standing, AgentAssigned(name, intent, intent), now)
+def _after(reputation: Reputation, intent: str, now: int, *, success: bool) -> Reputation:
+    name = reputation.name
+    given = REPUTATION_FOLDS[AgentAssigned](reputation, AgentAssigned(name, intent, intent), now)
     return REPUTATION_FOLDS[AgentRated](
         given, AgentRated(name, intent, intent, success, _MINUTE), now
     )
 
 
-def _rate(standing: Reputation) -> float:
-    samples = standing.successes + standing.failures
-    return standing.successes / samples if samples else 0.0
+def _rate(reputation: Reputation) -> float:
+    samples = reputation.successes + reputation.failures
+    return reputation.successes / samples if samples else 0.0
 
 
-def _threshold_of_origin(standing: Reputation) -> float:
-    if standing.successes + standing.failures < 5:
+def _threshold_of_origin(reputation: Reputation) -> float:
+    if reputation.successes + reputation.failures < 5:
         return 0.65
     recent = 0.0
-    for result in standing.recent:
+    for result in reputation.recent:
         recent = 0.8 * recent + 0.2 * (result == "1")
-    return min(max(0.7 * _rate(standing) + 0.3 * recent, 0.3), 0.9)
+    return min(max(0.7 * _rate(reputation) + 0.3 * recent, 0.3), 0.9)
 
 
 # What the page shows

@@ -106,7 +106,7 @@ def build_services(
     disk: Disk,
     notifier: Notifier[Notice],
     hub: Hub,
-    interpreter: Router,
+    router: Router,
     settings: Settings,
 ) -> tuple[Service, ...]:
     """Build all services in their order, without those for plain files."""
@@ -118,5 +118,5 @@ def build_services(
         checkpointer=Checkpointer(hub, disk),
         notifier=notifier,
     )
-    groups = service_groups(hub, settings, interpreter, outside)
+    groups = service_groups(hub, settings, router, outside)
     return tuple(service for group in groups for service in group.all)

@@ -27,7 +27,7 @@ class Peer(Struct, frozen=True):
     script: str
 
     def per_second(self, folder: Path, seconds: float) -> float:
-        """How many tasks a second one caller gets through it."""
+        """Tasks a second of one caller."""
         script = Path(__file__).with_name(self.script)
         words = ["run", "--quiet", "--isolated", "--no-project", "--with", self.package]
         done = subprocess.run(

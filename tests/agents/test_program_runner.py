@@ -511,13 +511,13 @@ async def ignore_message(_: bytes) -> str:
     return ""
 
 
-def runner_with_desk(
-    open_desk: Callable[[Assignment], WorkingFolder], marks: FullDiskMarks
+def runner_with_folder(
+    open_folder: Callable[[Assignment], WorkingFolder], marks: FullDiskMarks
 ) -> ProgramRunner:
     """A runner of an idle program, with a function that opens its work folder."""
     tools = ProgramPorts(
         start=Process.start,
-        open_folder=open_desk,
+        open_folder=open_folder,
         worktree=None,
         blocking_pool=ThreadPoolExecutor(1),
         pids=marks,
@@ -545,12 +545,12 @@ def test_work_folder_opened_during_a_backup_does_not_block_readers() -> None:
         loop, is_waiting = asyncio.get_running_loop(), asyncio.Event()
         loop.set_default_executor(ThreadPoolExecutor(1))
 
-        def open_desk(_: Assignment) -> WorkingFolder:
+        def open_folder(_: Assignment) -> WorkingFolder:
             loop.call_soon_threadsafe(is_waiting.set)
             raise OSError("read" if has_read.wait(PATIENCE) else "held up")
 
         starting = asyncio.create_task(
-            runner_with_desk(open_desk, FullDiskMarks()).start(WORK, ignore_message)
+            runner_with_folder(open_folder, FullDiskMarks()).start(WORK, ignore_message)
         )
         await is_waiting.wait()
         await asyncio.to_thread(has_read.set)
@@ -563,7 +563,7 @@ def test_work_folder_opened_during_a_backup_does_not_block_readers() -> None:
 @proves("RUN-STOP", "RUN-NOT-STARTED")
 def test_program_whose_pid_cannot_be_recorded_is_stopped_immediately(tmp_path: Path) -> None:
     marks, workplace = FullDiskMarks(), WorkingFolders(tmp_path, lambda: SafeDisk(tmp_path))
-    runner = runner_with_desk(
+    runner = runner_with_folder(
         lambda of: workplace.open(of.aof_id, of.attempt, of.prompt.encode()), marks
     )
 

@@ -28,7 +28,7 @@ def registry(*names: str, **terms: Any) -> World:
 
 def rank_candidates(world: World, goal: str = GOAL, now: int = NOW) -> tuple[Candidate, ...]:
     """Rank the agents of the world for a goal."""
-    return AgentRanker(world.standings.values(), now).rank(Requirements(goal))
+    return AgentRanker(world.reputations.values(), now).rank(Requirements(goal))
 
 
 def delegate_intent(world: World, id: str = "i", actor: Actor = HUMAN, **more: Any) -> Intent:
@@ -76,6 +76,6 @@ def event_names(decision: Decision, stream: str = "") -> list[str]:
     return [type(event).__name__ for _, event in events]
 
 
-def standing_of(world: World, name: str) -> Reputation:
+def reputation_of(world: World, name: str) -> Reputation:
     """Reputation of an agent."""
-    return world.standings[name]
+    return world.reputations[name]

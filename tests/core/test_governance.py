@@ -36,9 +36,9 @@ def veto_text(
     **terms: Any,
 ) -> str:
     """Reasons against agent a; empty if there are none."""
-    standing = Reputation("a", replace(DESCRIPTOR, **terms), open=1)
+    reputation = Reputation("a", replace(DESCRIPTOR, **terms), open=1)
     record = replace(RECORD, pause=pause, role=role)
-    return "; ".join(find_vetoes(candidate, standing, record, wish, policy, NOW))
+    return "; ".join(find_vetoes(candidate, reputation, record, wish, policy, NOW))
 
 
 CASES: tuple[tuple[str, dict[str, Any], str], ...] = (
@@ -135,17 +135,17 @@ def test_all_reasons_are_listed() -> None:
     assert reasons.count("; ") == 2
 
 
-@pytest.mark.parametrize("standing", [None, Reputation("a", DESCRIPTOR)])
-def test_unregistered_agent_is_vetoed(standing: Reputation | None) -> None:
-    reasons = find_vetoes(FIT, standing, None, Requirements("x"), Policy(), NOW)
+@pytest.mark.parametrize("reputation", [None, Reputation("a", DESCRIPTOR)])
+def test_unregistered_agent_is_vetoed(reputation: Reputation | None) -> None:
+    reasons = find_vetoes(FIT, reputation, None, Requirements("x"), Policy(), NOW)
     assert reasons == ("unknown: nobody in the registry is called a",)
 
 
-@pytest.mark.parametrize("standing", [None, Reputation("a")])
+@pytest.mark.parametrize("reputation", [None, Reputation("a")])
 def test_agent_without_capabilities_is_vetoed_with_remedy(
-    standing: Reputation | None,
+    reputation: Reputation | None,
 ) -> None:
-    reasons = find_vetoes(FIT, standing, RECORD, Requirements("x"), Policy(), NOW)
+    reasons = find_vetoes(FIT, reputation, RECORD, Requirements("x"), Policy(), NOW)
     assert reasons == (
         "unknown: nobody has said what a can do; say it with `dragoman agent add a --skill SKILL`",
     )

@@ -36,7 +36,7 @@ from tests.core.intents import (
     event_names,
     open_request,
     registry,
-    standing_of,
+    reputation_of,
     submit_result,
 )
 from tests.core.world import ALICE, BOB, FILE, HUB, HUMAN, NOW, World, events_of
@@ -64,7 +64,7 @@ def late_events(world: World, actor: Actor, command: Any) -> list[str]:
     assert decision.refusal.code == "anomaly"
     assert decision.refusal.detail == "i: it is late: i.1 ended at 2026-02-09T15:30:00.000Z"
     world.apply(decision, LATE)
-    assert standing_of(world, "alice").recent == "0"
+    assert reputation_of(world, "alice").recent == "0"
     return event_names(decision, "intent:")
 
 
@@ -128,7 +128,7 @@ def test_human_action_after_deadline_ends_request_as_missed(command: Any) -> Non
     delegate_intent(world, patience_ms=HOUR)
     world.do(HUMAN, command, LATE)
     intent = world.intents["i"]
-    assert (intent.state, standing_of(world, "alice").recent) == ("NeedsFollowUp", "0")
+    assert (intent.state, reputation_of(world, "alice").recent) == ("NeedsFollowUp", "0")
     assert intent.closed[-1].synthetic == "deadline"
 
 
@@ -137,7 +137,7 @@ def test_assignee_set_after_deadline_is_dispatched() -> None:
     world = registry()
     delegate_intent(world, patience_ms=HOUR)
     world.do(HUMAN, EditTask("i", assignee="carol"), LATE)
-    assert (open_request(world).agent, standing_of(world, "alice").recent) == ("carol", "0")
+    assert (open_request(world).agent, reputation_of(world, "alice").recent) == ("carol", "0")
 
 
 @proves("CCOS-DEADLINE-DOORS")
@@ -145,7 +145,7 @@ def test_task_moved_to_review_after_deadline_counts_as_missed() -> None:
     world = claimed_by_alice()
     assert event_names(world.do(HUMAN, MoveTask("i", "review"), LATE), "intent:") == TIMED_OUT
     world.do(HUMAN, MoveTask("i", "done"), LATE)
-    assert (world.intents["i"].state, standing_of(world, "alice").recent) == ("Satisfied", "0")
+    assert (world.intents["i"].state, reputation_of(world, "alice").recent) == ("Satisfied", "0")
 
 
 @proves("CCOS-DEADLINE-DOORS")
@@ -167,7 +167,7 @@ def test_report_before_deadline_counts_at_session_end() -> None:
     world.do(ALICE, ReportOutcome("i", "done", "here"), LATE - 1)
     assert event_names(world.do(HUB, ExpireRequest("i"), LATE)) == []
     world.do(ALICE, EndAttempt("i"), LATE)
-    assert (world.intents["i"].state, standing_of(world, "alice").recent) == ("Satisfied", "1")
+    assert (world.intents["i"].state, reputation_of(world, "alice").recent) == ("Satisfied", "1")
 
 
 @proves("CCOS-DEADLINE-DOORS")
@@ -269,7 +269,7 @@ def test_unclaimed_task_with_forbidden_text_is_withdrawn(actor: Actor, command: 
     intent = world.intents["i"]
     assert (intent.state, intent.request) == ("DelegationRejected", None)
     assert intent.reasons == (FORBIDDEN_REASON,)
-    assert (standing_of(world, "alice").recent, standing_of(world, "alice").open) == ("", 0)
+    assert (reputation_of(world, "alice").recent, reputation_of(world, "alice").open) == ("", 0)
     refusal = world.decide(ALICE, ClaimTask("i", "alice"))
     assert isinstance(refusal, Refusal)
     reason = f"alice may not have the intent i: {FORBIDDEN_REASON}"
@@ -309,7 +309,7 @@ def test_deadline_missed_before_forbidden_edit_counts() -> None:
     world = registry()
     delegate_intent(world, patience_ms=HOUR, policy=Policy(forbidden_goals=("delete production",)))
     world.do(HUMAN, EditTask("i", "delete production"), LATE)
-    assert (world.intents["i"].reasons, standing_of(world, "alice").recent) == (
+    assert (world.intents["i"].reasons, reputation_of(world, "alice").recent) == (
         (FORBIDDEN_REASON,),
         "0",
     )
@@ -403,11 +403,11 @@ def test_undelivered_request_gives_no_feedback(*, is_called: bool, feedback: str
     world = registry()
     delegate_intent(world, patience_ms=HOUR)
     world.do(HUB, ExpireRequest("i", is_called), LATE)
-    assert (open_request(world).agent, standing_of(world, "alice").recent) == ("bob", feedback)
-    assert standing_of(world, "alice").open == 0
+    assert (open_request(world).agent, reputation_of(world, "alice").recent) == ("bob", feedback)
+    assert reputation_of(world, "alice").open == 0
     world.do(BOB, ClaimTask("i", "bob"), LATE)
     world.do(HUB, ExpireRequest("i", is_called), LATE + HOUR)
-    assert standing_of(world, "bob").recent == "0"
+    assert reputation_of(world, "bob").recent == "0"
 
 
 def fail_starts(world: World, times: int, at: int = NOW) -> None:
@@ -430,7 +430,7 @@ def test_unreachable_agent_gets_no_negative_feedback(times: int) -> None:
         "unsent",
         "the hub had not delivered it by 2026-02-09T15:30:00.000Z: not started: refused",
     )
-    assert (open_request(world).agent, standing_of(world, "alice").recent) == ("bob", "")
+    assert (open_request(world).agent, reputation_of(world, "alice").recent) == ("bob", "")
 
 
 @proves("CCOS-UNSENT")
@@ -445,7 +445,7 @@ def test_agent_reached_once_gets_feedback_for_timeout(*, is_reached_first: bool)
     if is_reached_first:
         fail_starts(world, 2)
     world.do(HUB, ExpireRequest("i", is_called=True), LATE)
-    assert standing_of(world, "alice").recent == "0"
+    assert reputation_of(world, "alice").recent == "0"
 
 
 @proves("CCOS-UNSENT")
@@ -456,4 +456,4 @@ def test_failed_start_after_deadline_is_no_action_of_agent() -> None:
     late = world.do(HUB, ReleaseTask("i", "not started: refused", 1, failed_to_start=True), LATE)
     assert event_names(late) == ["TaskTransitioned"]
     world.do(HUB, ExpireRequest("i", is_called=True), LATE)
-    assert (open_request(world).agent, standing_of(world, "alice").recent) == ("bob", "")
+    assert (open_request(world).agent, reputation_of(world, "alice").recent) == ("bob", "")

@@ -38,7 +38,7 @@ from tests.core.intents import (
     open_request,
     rank_candidates,
     registry,
-    standing_of,
+    reputation_of,
     submit_result,
 )
 from tests.core.world import (
@@ -85,7 +85,7 @@ def test_trust_tier_is_set_by_others(
     if before is not None:
         world.do(HUMAN, DescribeAgent("alice", ("python", "rust"), trust=before))
     world.do(actor, DescribeAgent("alice", ("python",), trust=requested))
-    descriptor = standing_of(world, "alice").descriptor
+    descriptor = reputation_of(world, "alice").descriptor
     assert descriptor == AgentDescriptor(("python",), trust=expected)
 
 
@@ -98,7 +98,7 @@ def test_repeated_description_is_a_no_op_and_new_one_keeps_results() -> None:
     delegate_intent(world)
     submit_result(world)
     world.do(HUMAN, DescribeAgent("alice", ("rust",), ("fast",), ("eu",), None, 2.5, 100, 3, "q"))
-    known = standing_of(world, "alice")
+    known = reputation_of(world, "alice")
     assert known.descriptor == AgentDescriptor(
         ("rust",), ("fast",), ("eu",), "T1", 2.5, 100, 3, "q"
     )
@@ -138,7 +138,7 @@ def test_agent_may_tighten_but_not_loosen_its_description(
     known = DescribeAgent("alice", ("paint", "cook"), ("fast",), ("us",), trust, 50, 900, 1)
     world.do(HUMAN, known)
     world.do(ALICE, command)
-    assert standing_of(world, "alice").descriptor == expected
+    assert reputation_of(world, "alice").descriptor == expected
 
 
 @proves("CCOS-DESCRIPTOR")
@@ -194,7 +194,7 @@ def test_goal_is_dispatched_to_first_candidate() -> None:
     assert (found.title, found.assignee, found.reserved_for) == (GOAL, "alice", "alice")
     assert not found.review_required
     assert (found.origin, found.aliases) == ("ccos", ("intent:i",))
-    assert standing_of(world, "alice").open == 1
+    assert reputation_of(world, "alice").open == 1
 
 
 def test_intent_without_id_and_patience_gets_id_and_no_deadline() -> None:
@@ -482,7 +482,7 @@ def test_malformed_intent_id_is_refused() -> None:
 
 def test_only_described_agents_are_on_the_roster() -> None:
     world = registry("alice")
-    assert reputation_list_keys(standing_of(world, "alice")) == ("roster",)
+    assert reputation_list_keys(reputation_of(world, "alice")) == ("roster",)
     assert reputation_list_keys(Reputation("carol")) == ()
 
 
@@ -603,7 +603,7 @@ def test_requester_may_cancel_intent() -> None:
     assert world.code(ALICE, CancelIntent("intent:i")) == "not_authorized"
     decision = world.do(CAROL, CancelIntent("intent:i", "no longer needed"))
     assert (world.intents["i"].state, world.tasks["i"].status) == ("NeedsFollowUp", "cancelled")
-    assert (world.leases, standing_of(world, "alice").recent) == ({}, "")
+    assert (world.leases, reputation_of(world, "alice").recent) == ({}, "")
     assert world.intents["i"].reasons == ("cancelled by agent:carol: no longer needed",)
     assert decision.receipt.stream == "intent:i"
     assert world.do(CAROL, CancelIntent("intent:i")).events == ()

@@ -65,10 +65,10 @@ def steps(draw: st.DrawFn) -> tuple[Actor, AnyCommand, int]:
 def check_invariants(world: World, rated: Counter[str], fed_back: int) -> None:
     intent, task = world.intents["i"], world.tasks["i"]
     request = intent.request
-    for name, standing in world.standings.items():
-        assert standing.open == (request is not None and request.agent == name)
-        assert standing.successes + standing.failures == rated[name]
-        assert standing.recent.count("1") == standing.successes
+    for name, reputation in world.reputations.items():
+        assert reputation.open == (request is not None and request.agent == name)
+        assert reputation.successes + reputation.failures == rated[name]
+        assert reputation.recent.count("1") == reputation.successes
     assert rated.total() == fed_back
     if request is not None:
         assert intent.state == "TaskDispatched"

@@ -32,7 +32,7 @@ from tests.core.intents import (
     open_request,
     rank_candidates,
     registry,
-    standing_of,
+    reputation_of,
     submit_result,
 )
 from tests.core.world import (
@@ -80,7 +80,7 @@ def test_successful_result_satisfies_intent_and_is_counted() -> None:
         "IntentFeedbackApplied",
         "IntentSatisfied",
     ]
-    intent, known = world.intents["i"], standing_of(world, "alice")
+    intent, known = world.intents["i"], reputation_of(world, "alice")
     assert (intent.state, intent.request) == ("Satisfied", None)
     assert (world.tasks["i"].status, decision.receipt.status) == ("done", "done")
     assert (known.successes, known.failures, known.recent, known.open) == (1, 0, "1", 0)
@@ -96,11 +96,11 @@ def test_self_delegated_result_gives_no_feedback(result: ReceiveResult) -> None:
     world = delegated_to_alice(actor=ALICE)
     decision = world.do(ALICE, result)
     assert "IntentFeedbackApplied" not in event_names(decision)
-    known = standing_of(world, "alice")
+    known = reputation_of(world, "alice")
     assert (known.successes, known.failures, known.recent, known.open) == (0, 0, "", 0)
     if result is FAILED:  # the next candidate is another agent: its result counts
         assert submit_result(world).state == "Satisfied"
-        assert standing_of(world, "bob").recent == "1"
+        assert reputation_of(world, "bob").recent == "1"
     assert world.intents["i"].state == "Satisfied"
 
 
@@ -131,7 +131,7 @@ def test_reviewed_intent_is_satisfied_by_approval() -> None:
     assert world.do(ALICE, DONE).events == ()
     world.do(HUMAN, MoveTask("i", "done"))
     assert world.intents["i"].state == "Satisfied"
-    assert standing_of(world, "alice").successes == 1
+    assert reputation_of(world, "alice").successes == 1
 
 
 @proves("CCOS-LIFE")
@@ -156,7 +156,7 @@ def test_failure_goes_to_next_candidate_and_finally_to_deadletter() -> None:
     request = open_request(world)
     assert (request.id, request.agent, request.deadline) == ("i.2", "bob", NOW + 5 + HOUR)
     assert world.tasks["i"].assignee == "bob"
-    assert (standing_of(world, "alice").failures, standing_of(world, "bob").open) == (1, 1)
+    assert (reputation_of(world, "alice").failures, reputation_of(world, "bob").open) == (1, 1)
     last = world.do(BOB, ReceiveResult("i", "bob", success=False, error="no" * 900), NOW + 9)
     intent = world.intents["i"]
     assert intent.state == "NeedsFollowUp"
@@ -191,7 +191,7 @@ def test_number_of_tries_is_limited() -> None:
 @proves("CCOS-RETRY")
 def test_candidate_without_description_is_skipped() -> None:
     world = delegated_to_alice("a1", "a2", "a3")
-    world.standings["a2"] = replace(standing_of(world, "a2"), descriptor=None)
+    world.reputations["a2"] = replace(reputation_of(world, "a2"), descriptor=None)
     submit_result(world, success=False)
     assert open_request(world).agent == "a3"
 
@@ -205,7 +205,7 @@ def test_repeated_result_is_a_no_op(command: ReceiveResult) -> None:
         assert isinstance(decision, Decision)
         assert (decision.events, decision.refusal) == ((), None)
         assert decision.receipt.is_repeat
-    assert standing_of(world, "alice").successes == 1
+    assert reputation_of(world, "alice").successes == 1
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_repeated_failure_during_next_request_is_a_no_op() -> None:
     world = delegated_to_alice()
     world.do(ALICE, FAILED)
     assert world.do(ALICE, FAILED).events == ()
-    assert standing_of(world, "alice").failures == 1
+    assert reputation_of(world, "alice").failures == 1
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_result_that_does_not_match_request_is_an_anomaly(
     assert anomaly_detail(world, actor, command) == f"i: {detail}"
     intent = world.intents["i"]
     assert (intent.state, intent.request) == ("TaskDispatched", before)
-    assert standing_of(world, "alice").recent == ""
+    assert reputation_of(world, "alice").recent == ""
 
 
 @proves("CCOS-RESULT")
@@ -280,7 +280,7 @@ def test_second_result_and_result_without_request_are_anomalies() -> None:
         anomaly_detail(world, BOB, replace(DONE, agent="bob"))
         == "i: i has no open request: it is Satisfied"
     )
-    assert standing_of(world, "alice").recent == "1"
+    assert reputation_of(world, "alice").recent == "1"
 
 
 @proves("CCOS-OWNER")
@@ -301,7 +301,7 @@ def test_missed_deadline_ends_request_with_synthetic_failure() -> None:
     assert completed.error == "no result had come by 2026-02-09T15:30:00.000Z"
     assert any(isinstance(event, TaskRequeued) for event in events_of(decision))
     assert world.leases == {}
-    assert standing_of(world, "alice").failures == 1
+    assert reputation_of(world, "alice").failures == 1
     assert open_request(world).agent == "bob"
     detail = anomaly_detail(world, ALICE, DONE, NOW + HOUR)
     assert detail == "i: it is late: i.1 was ended at 2026-02-09T15:30:00.000Z (deadline)"
@@ -360,7 +360,7 @@ def test_late_result_ends_request_that_is_still_open() -> None:
     detail = anomaly_detail(world, ALICE, DONE, NOW + HOUR)
     assert detail == "i: it is late: i.1 ended at 2026-02-09T15:30:00.000Z"
     assert world.intents["i"].state == "NeedsFollowUp"
-    assert standing_of(world, "alice").recent == "0"
+    assert reputation_of(world, "alice").recent == "0"
     assert world.tasks["i"].status == "deadletter"
     assert world.do(HUB, ExpireRequest("i"), NOW + HOUR).events == ()
 
@@ -374,7 +374,7 @@ def test_deadline_does_not_apply_during_review() -> None:
     assert world.do(HUB, ExpireRequest("i"), NOW + 2 * HOUR).events == ()
     assert world.intents["i"].request is not None
     assert "its task is review" in anomaly_detail(world, ALICE, DONE, NOW + 2 * HOUR)
-    assert (world.tasks["i"].status, standing_of(world, "alice").recent) == ("review", "")
+    assert (world.tasks["i"].status, reputation_of(world, "alice").recent) == ("review", "")
 
 
 @proves("CCOS-DEADLINE")
@@ -610,7 +610,7 @@ def test_only_one_execution_counts() -> None:
     world.do(ALICE, replace(DONE, request_id="i.1"))
     assert world.do(ALICE, replace(DONE, request_id="i.1")).events == ()
     anomaly_detail(world, ALICE, replace(DONE, request_id="i.1", output={"lines": 5}))
-    assert standing_of(world, "alice").recent == "1"
+    assert reputation_of(world, "alice").recent == "1"
 
 
 def test_oldest_results_are_forgotten() -> None:
@@ -657,9 +657,9 @@ def test_copy_of_first_result_does_not_end_second_request() -> None:
     world.do(ALICE, DONE)
     world.do(HUMAN, MoveTask("i", "ready"))
     assert world.do(ALICE, DONE).events == ()
-    assert (open_request(world).id, standing_of(world, "alice").successes) == ("i.2", 1)
+    assert (open_request(world).id, reputation_of(world, "alice").successes) == ("i.2", 1)
     world.do(ALICE, replace(DONE, request_id="i.2"))
-    assert standing_of(world, "alice").successes == 2
+    assert reputation_of(world, "alice").successes == 2
 
 
 @proves("CCOS-ATTEMPT")
@@ -676,7 +676,7 @@ def test_second_attempt_may_deliver_same_result(result: ReceiveResult) -> None:
     decision = world.do(second, result)
     assert "IntentFeedbackApplied" in event_names(decision)
     assert world.intents["i"].closed[-1].id == "i.2"
-    assert len(standing_of(world, "alice").recent) == 2
+    assert len(reputation_of(world, "alice").recent) == 2
     assert world.do(second, result).receipt.is_repeat
 
 

@@ -13,7 +13,7 @@ from tests.core.intents import (
     event_names,
     open_request,
     registry,
-    standing_of,
+    reputation_of,
     submit_result,
 )
 from tests.core.world import ALICE, HUMAN, World, task
@@ -51,7 +51,7 @@ def test_rewind_from_done_dispatches_again() -> None:
     ]
     assert (open_request(world).id, open_request(world).agent) == ("i.2", "alice")
     submit_result(world)
-    assert (world.intents["i"].state, standing_of(world, "alice").recent) == ("Satisfied", "11")
+    assert (world.intents["i"].state, reputation_of(world, "alice").recent) == ("Satisfied", "11")
 
 
 def test_rewind_to_done_satisfies_without_second_feedback() -> None:
@@ -64,7 +64,7 @@ def test_rewind_to_done_satisfies_without_second_feedback() -> None:
         "IntentSatisfied",
     ]
     assert world.intents["i"].state == "Satisfied"
-    assert (standing_of(world, "alice").recent, standing_of(world, "alice").open) == ("1", 0)
+    assert (reputation_of(world, "alice").recent, reputation_of(world, "alice").open) == ("1", 0)
 
 
 def test_rewind_supersedes_request_and_its_result_is_an_anomaly() -> None:
@@ -75,7 +75,7 @@ def test_rewind_supersedes_request_and_its_result_is_an_anomaly() -> None:
     rewind_to(world, 1)
     assert open_request(world).id == "i.2"
     anomaly_detail(world, ALICE, ReceiveResult("i", "alice", True, None, "", "i.1"))
-    assert standing_of(world, "alice").recent == ""
+    assert reputation_of(world, "alice").recent == ""
 
 
 def test_rewind_dispatches_former_agent_despite_later_failure() -> None:
@@ -86,7 +86,7 @@ def test_rewind_dispatches_former_agent_despite_later_failure() -> None:
     assert open_request(world).agent == "bob"
     rewind_to(world, 1)
     assert (open_request(world).id, open_request(world).agent) == ("i.3", "alice")
-    assert (standing_of(world, "alice").recent, standing_of(world, "bob").recent) == ("0", "")
+    assert (reputation_of(world, "alice").recent, reputation_of(world, "bob").recent) == ("0", "")
 
 
 def test_rewind_checks_governance_again() -> None:
@@ -125,7 +125,7 @@ def test_rewind_to_undispatchable_task_needs_follow_up(
     intent = world.intents["i"]
     assert (intent.state, intent.reasons) == ("NeedsFollowUp", (f"it was rewound: {reason}",))
     assert intent.request is None
-    assert standing_of(world, "alice").recent == "1"
+    assert reputation_of(world, "alice").recent == "1"
 
 
 def test_rewind_names_open_blockers_as_reason() -> None:
@@ -141,7 +141,7 @@ def test_intent_continues_normally_after_rewind() -> None:
     world.past["i", 3] = task("i", "review", "alice", review_required=True)
     rewind_to(world, 3)
     world.do(HUMAN, MoveTask("i", "done"))
-    assert (world.intents["i"].state, standing_of(world, "alice").recent) == ("Satisfied", "1")
+    assert (world.intents["i"].state, reputation_of(world, "alice").recent) == ("Satisfied", "1")
 
 
 def test_task_without_intent_is_rewound_alone() -> None:

@@ -40,7 +40,7 @@ from tests.core.intents import (
     open_request,
     rank_candidates,
     registry,
-    standing_of,
+    reputation_of,
 )
 from tests.core.world import ALICE, BOB, HUB, HUMAN, NOW, TTL, World, events_of, task
 from tests.requirements import proves
@@ -77,7 +77,7 @@ def test_report_done_in_another_dialect_satisfies_intent() -> None:
         "IntentFeedbackApplied",
         "IntentSatisfied",
     ]
-    assert standing_of(world, "alice").recent == "1"
+    assert reputation_of(world, "alice").recent == "1"
 
 
 def completion_in(decision: Decision) -> IntentCompleted:
@@ -166,7 +166,7 @@ def test_failed_report_dispatches_next_candidate() -> None:
     assert report_by_alice(world, "failed")[-1] == "IntentDispatched"
     assert open_request(world).agent == "bob"
     assert world.tasks["i"].reserved_for == "bob"
-    assert standing_of(world, "alice").recent == "0"
+    assert reputation_of(world, "alice").recent == "0"
 
 
 @proves("CCOS-RETRY")
@@ -199,7 +199,7 @@ def test_partial_result_waits_for_review(outcome: Outcome) -> None:
     assert open_request(world).id == "i.1"
     world.do(HUMAN, MoveTask("i", "done"))
     assert world.intents["i"].state == "Satisfied"
-    assert standing_of(world, "alice").recent == "1"
+    assert reputation_of(world, "alice").recent == "1"
 
 
 def test_task_sent_back_by_reviewer_gets_new_request() -> None:
@@ -214,7 +214,7 @@ def test_task_sent_back_by_reviewer_gets_new_request() -> None:
     world.do(ALICE, ClaimTask("i", "alice"))
     report_by_alice(world, "done")
     world.do(HUMAN, MoveTask("i", "done"))
-    assert (world.intents["i"].state, standing_of(world, "alice").recent) == ("Satisfied", "11")
+    assert (world.intents["i"].state, reputation_of(world, "alice").recent) == ("Satisfied", "11")
 
 
 def test_report_counts_when_it_is_applied() -> None:
@@ -241,8 +241,8 @@ def test_new_assignee_gets_its_own_request_without_feedback() -> None:
     ]
     request = open_request(world)
     assert (request.id, request.agent, request.deadline) == ("i.2", "carol", NOW + 9 + HOUR)
-    assert (standing_of(world, "alice").recent, standing_of(world, "alice").open) == ("", 0)
-    assert standing_of(world, "carol").open == 1
+    assert (reputation_of(world, "alice").recent, reputation_of(world, "alice").open) == ("", 0)
+    assert reputation_of(world, "carol").open == 1
     why = anomaly_detail(world, ALICE, ReceiveResult("i", "alice", success=True))
     assert why == "i: i.1 was superseded by a change of the task"
     world.do(CAROL, ReceiveResult("i", "carol", success=True))
@@ -259,7 +259,7 @@ def test_unassigned_task_has_no_request_until_claimed() -> None:
     request = open_request(world)
     assert (request.agent, request.after) == ("bob", 0)
     world.do(BOB, ReportOutcome("i", "done", apply=True))
-    assert standing_of(world, "bob").recent == "1"
+    assert reputation_of(world, "bob").recent == "1"
 
 
 def claimed_by_bob() -> World:
@@ -303,7 +303,7 @@ def test_cancelling_ends_request_without_feedback(*, claimed: bool) -> None:
     completion = next(e for e in events_of(decision) if isinstance(e, IntentCompleted))
     assert (completion.success, completion.synthetic) == (False, "cancelled")
     assert completion.error == f"cancelled by {HUMAN.label}"
-    known = standing_of(world, "alice")
+    known = reputation_of(world, "alice")
     assert (known.recent, known.open) == ("", 0)
     why = anomaly_detail(world, ALICE, ReceiveResult("i", "alice", success=True))
     assert why == "i: i.1 was ended at 2026-02-09T14:30:00.009Z (cancelled)"
@@ -315,7 +315,7 @@ def test_block_by_person_gives_no_feedback(status: Any) -> None:
     delegate_intent(world)
     world.do(HUMAN, MoveTask("i", status))
     assert world.intents["i"].state == "NeedsFollowUp"
-    assert standing_of(world, "alice").recent == ""
+    assert reputation_of(world, "alice").recent == ""
 
 
 def test_expired_leases_fail_request_at_attempt_limit() -> None:
@@ -326,7 +326,7 @@ def test_expired_leases_fail_request_at_attempt_limit() -> None:
     second_claim_at = NOW + 10 * TTL
     world.do(ALICE, ClaimTask("i", "alice"), second_claim_at)
     world.do(HUB, ExpireLease("i"), second_claim_at + TTL)
-    assert standing_of(world, "alice").recent == "0"
+    assert reputation_of(world, "alice").recent == "0"
     # Then the next candidate is dispatched; without one the task goes to the deadletter.
     assert (open_request(world).agent, world.tasks["i"].status) == ("bob", "ready")
     assert world.tasks["i"].reserved_for == "bob"
@@ -359,10 +359,10 @@ def test_two_intents_of_one_agent_are_counted_separately() -> None:
     world = registry()
     delegate_intent(world, "i")
     delegate_intent(world, "j")
-    assert standing_of(world, "alice").open == 2
+    assert reputation_of(world, "alice").open == 2
     world.do(ALICE, ReceiveResult("i", "alice", success=True, output=GOAL))
     world.do(ALICE, ReceiveResult("j", "alice", success=True, output=GOAL))
-    known = standing_of(world, "alice")
+    known = reputation_of(world, "alice")
     assert (known.successes, known.open, known.latency_ms) == (2, 0, 0)
 
 
@@ -373,7 +373,7 @@ def test_request_after_review_gets_a_new_deadline() -> None:
     world.do(HUMAN, MoveTask("i", "ready"), NOW + 10 * HOUR)
     request = open_request(world)
     assert (request.id, request.agent, request.deadline) == ("i.2", "alice", NOW + 11 * HOUR)
-    assert (standing_of(world, "alice").recent, standing_of(world, "alice").open) == ("", 1)
+    assert (reputation_of(world, "alice").recent, reputation_of(world, "alice").open) == ("", 1)
 
 
 @proves("CCOS-OWNER")

@@ -254,7 +254,7 @@ def world(status: Status) -> World:
     built.intents["i"] = Intent(
         "i", "III", "write it", "hera", NOW, "TaskDispatched", request=request
     )
-    built.standings["ann"] = Reputation("ann", open=1)
+    built.reputations["ann"] = Reputation("ann", open=1)
     built.past["T", 1] = replace(task("T"), title="as it was called then")
     return built
 

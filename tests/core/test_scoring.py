@@ -42,9 +42,9 @@ def agent(
     return Reputation(name, descriptor, recent=recent, rated_at=NOW, assigned=assigned)
 
 
-def score(standing: Reputation, goal: str = GOAL, *constraints: str) -> Candidate:
+def score(reputation: Reputation, goal: str = GOAL, *constraints: str) -> Candidate:
     """Score of one agent."""
-    return AgentRanker([standing], NOW).rank(Requirements(goal, constraints))[0]
+    return AgentRanker([reputation], NOW).rank(Requirements(goal, constraints))[0]
 
 
 def test_score_is_the_sum_of_its_parts() -> None:
@@ -207,7 +207,7 @@ def test_agents_below_threshold_are_probed_one_request_at_a_time() -> None:
     assert [(one.agent, one.parts.turn) for one in tried] == [("other", 0), ("often", 0)]
 
 
-_STANDINGS = st.builds(
+_REPUTATIONS = st.builds(
     agent,
     st.sampled_from("abcd"),
     st.integers(1, 64).map(lambda n: ("python", *(f"skill{i}" for i in range(n - 1)))),
@@ -219,7 +219,7 @@ _STANDINGS = st.builds(
 
 
 @proves("CCOS-NEWCOMERS")
-@given(st.lists(_STANDINGS, min_size=1, max_size=4, unique_by=lambda one: one.name), st.data())
+@given(st.lists(_REPUTATIONS, min_size=1, max_size=4, unique_by=lambda one: one.name), st.data())
 def test_agent_barred_only_by_threshold_is_probed(known: list[Reputation], data: Any) -> None:
     """At any trust, with any skills and failures: an agent is found, and is ranked first."""
     wish = Requirements(GOAL, data.draw(st.sampled_from([(), ("formal",)])))

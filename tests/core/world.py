@@ -106,9 +106,9 @@ class WorldRead:
     def intent(self, id: str) -> Intent | None:
         return self._world.intents.get(id)
 
-    def standing(self, name: str) -> Reputation | None:
+    def reputation(self, name: str) -> Reputation | None:
         """Reputation of an agent."""
-        return self._world.standings.get(name)
+        return self._world.reputations.get(name)
 
     def trace(self, session: str) -> Trace | None:
         """Trace of a session."""
@@ -172,7 +172,7 @@ class World:
         self.reservations = Reservations()
         self.intents: dict[str, Intent] = {}
         self.requests: dict[str, str] = {}
-        self.standings: dict[str, Reputation] = {}
+        self.reputations: dict[str, Reputation] = {}
         self.traces: dict[str, Trace] = {}
         self.turn_logs: dict[str, TurnLog] = {}
         self._states: dict[str, dict[str, Any]] = {
@@ -182,7 +182,7 @@ class World:
             "handoff": self.handoffs,
             "workq": self.work_items,
             "intent": self.intents,
-            "standing": self.standings,
+            "standing": self.reputations,
             "trace": self.traces,
             "turns": self.turn_logs,
         }

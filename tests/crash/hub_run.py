@@ -232,9 +232,9 @@ class HubRun:
         """Update files, checkpoints and notices, as every command does at its end."""
         if not self.job.files:
             return
-        for duty in (*self.directory.catch_up_services, self._notifier):
-            self.points.stage = f"{stage} {duty.name}"
-            duty.run_once(self.clock.now())
+        for service in (*self.directory.catch_up_services, self._notifier):
+            self.points.stage = f"{stage} {service.name}"
+            service.run_once(self.clock.now())
         for warning in self.directory.warnings:
             self.report(Report("wrong", text=warning))
 

@@ -107,7 +107,9 @@ def test_hub_survives_kill_at_every_point_and_in_recovery(
     parts = {name.partition(":")[0] for name in points}
     assert len(points) >= 80, points
     assert parts >= {"open", "ask", "ask again", "tick", "close", "recover projection"}, parts
-    assert parts >= {f"follow {duty}" for duty in ("projection", "checkpoint", "notifier")}, parts
+    assert parts >= {f"follow {service}" for service in ("projection", "checkpoint", "notifier")}, (
+        parts
+    )
 
     rng = Random(7)
 

@@ -116,9 +116,9 @@ def test_feed_loses_no_wakeup(is_written_here: bool) -> None:
     async def run() -> None:
         feed = Feed(store, hints, tail, poll_interval=HOUR_S)
         store.hooks["entries"] = commit
-        async with asyncio.timeout(PATIENCE_S), feed.open_waiter() as seat:
+        async with asyncio.timeout(PATIENCE_S), feed.open_waiter() as waiter:
             while feed.head < COMMITS:
-                await seat.wait(HOUR_S)
+                await waiter.wait(HOUR_S)
 
     asyncio.run(run())
 
@@ -215,7 +215,7 @@ def test_watched_attempt_loses_no_wakeup() -> None:
     asyncio.run(run())
 
 
-class HintingDuty:
+class HintingService:
     """Duty during which a hint comes, after its read and before its end."""
 
     name = "busy"
@@ -232,31 +232,31 @@ class HintingDuty:
 
 
 def test_scheduled_duties_lose_no_wakeup() -> None:
-    duty = HintingDuty()
-    wheel = GroupWorker(ServiceGroup("g", (), (duty,), HOUR_S), lambda: START)
-    duty.hint = wheel.hint
+    service = HintingService()
+    wheel = GroupWorker(ServiceGroup("g", (), (service,), HOUR_S), lambda: START)
+    service.hint = wheel.hint
     wheel.start()
     for _ in range(4):
-        duty.runs.get(timeout=PATIENCE_S)
+        service.runs.get(timeout=PATIENCE_S)
     assert wheel.stop(PATIENCE_S)
 
 
 def test_stream_closes_when_token_is_revoked_during_read() -> None:
     store = HookedStore()
-    house = HubServer(store)
-    token = house.add_agent(ADA)
+    server = HubServer(store)
+    token = server.add_agent(ADA)
 
     async def run() -> None:
         closed = asyncio.Event()
-        stays = StreamLimits(house.identity, house.hints, HOUR_S)
-        principal = house.identity.authenticate(token, "http")
+        limits = StreamLimits(server.identity, server.hints, HOUR_S)
+        principal = server.identity.authenticate(token, "http")
         assert not isinstance(principal, Refusal)
         async with asyncio.timeout(PATIENCE_S):
-            with stays.admit(principal, token, closed.set):
+            with limits.admit(principal, token, closed.set):
                 await asyncio.sleep(0)
-                house.clock.advance(HOUR_MS)
-                store.hooks[f"agent:{ADA}"] = lambda: house.submit(RevokeToken(ADA))
-                house.submit(RegisterAgent("bob"))
+                server.clock.advance(HOUR_MS)
+                store.hooks[f"agent:{ADA}"] = lambda: server.submit(RevokeToken(ADA))
+                server.submit(RegisterAgent("bob"))
                 await closed.wait()
 
     asyncio.run(run())

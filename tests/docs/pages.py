@@ -18,7 +18,7 @@ _OF_THE_SHELL = re.compile(r" [<>|] | && ")
 
 
 def commands_of(page: str) -> list[str]:
-    """What its shell blocks say, each command with the remark behind it."""
+    """Commands of its shell blocks, each with the remark behind it."""
     script = "".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)).replace("\\\n", " ")
     commands = [""]
     for line in script.splitlines():
@@ -30,7 +30,7 @@ def commands_of(page: str) -> list[str]:
 
 
 def _is_whole(command: str) -> bool:
-    """Whether no quotation goes on in the next line."""
+    """True if no quotation goes on in the next line."""
     try:
         shlex.split(command, comments=True)
     except ValueError:
@@ -39,7 +39,7 @@ def _is_whole(command: str) -> bool:
 
 
 def run(command: str, stand_ins: Mapping[str, str] | None = None) -> str:
-    """What a line of a page prints; one that it calls refused is refused for that reason.
+    """Run a line of a page and return its output; one marked as refused must be refused for that.
 
     Our own commands run here and not in a process each, which would take half a second to start.
     Nobody's settings count for them.
@@ -68,7 +68,7 @@ def _settings() -> list[str]:
 
 
 def _in_a_shell(words: str) -> str:
-    """What it prints, with our program first in the path and nobody's settings."""
+    """Output of a shell command, with our program first in the path and no settings."""
     inherited = dict(os.environ)
     for name in _settings():
         del inherited[name]

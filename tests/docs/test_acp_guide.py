@@ -35,8 +35,8 @@ LOG = "teamspaces/default/handoffs/handoffs.jsonl"
 
 def test_its_package_is_one() -> None:
     (acp,) = (one for one in CLI_WIRING.dialects() if one.name == "acp")
-    said = json.dumps({"action": "initiate", **json.loads(NAMED["package.json"])})
-    linted = lint_text(acp, said.encode(), "", strict=True)
+    output = json.dumps({"action": "initiate", **json.loads(NAMED["package.json"])})
+    linted = lint_text(acp, output.encode(), "", strict=True)
     assert linted.ok, linted.issues
 
 
@@ -48,7 +48,7 @@ def test_every_action_and_every_reason_is_explained() -> None:
 def test_every_key_of_an_audit_line_is_explained() -> None:
     """Of events in which nothing is left empty."""
     after = Handoff("h", "ada", "bob", "closed", 0, 0, {}, chain=("ada",))
-    said: tuple[HandoffEvent, ...] = (
+    output: tuple[HandoffEvent, ...] = (
         HandoffProposed("h", "t", "ada", "bob", {}, "0", "t", "r", "t", supersedes="h0"),
         HandoffTransitioned("activated", "rejected", "no", "h2", "bob"),
         HandoffTransitioned("activated", "completed", "done"),
@@ -58,15 +58,15 @@ def test_every_key_of_an_audit_line_is_explained() -> None:
         HandoffRejected("bob", "other", "no", "ask eve"),
         HandoffEscalated("timeout", "proposed→validating", "coordinator"),
     )
-    told = dict[str, set[str]]()
+    found = dict[str, set[str]]()
     for line in (
-        line for event in said for line in render_keys(event, 0, EventContext("agent:bob", after))
+        line for event in output for line in render_keys(event, 0, EventContext("agent:bob", after))
     ):
-        told.setdefault(line["event"], set()).update(line)
+        found.setdefault(line["event"], set()).update(line)
     rows = dict(re.findall(r"\| `(handoff_\w+)` \|[^|]*\|([^|]*)\|\n", PAGE))
     common = {"event", "handoff_id", "task_id", "timestamp"}
     explained = {kind: set(re.findall(r"`(\w+)`", row)) - {"system"} for kind, row in rows.items()}
-    assert explained == {kind: keys - common for kind, keys in told.items()}
+    assert explained == {kind: keys - common for kind, keys in found.items()}
 
 
 def test_the_shell_commands_do_what_the_page_says(
@@ -75,13 +75,13 @@ def test_the_shell_commands_do_what_the_page_says(
     monkeypatch.chdir(tmp_path)
     for name, content in NAMED.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
-    said = "".join(map(run, commands_of(PAGE)))
-    assert "bob can accept: dragoman handoff accept h1 --as bob" in said
-    assert "h1  all good" in said
-    assert '"$schema"' in said
-    told = _lines(tmp_path / ".dragoman" / LOG)
-    assert {line["event"] for line in told if f"`{line['event']}`" not in PAGE} == set()
-    assert [line["to_status"] for line in told if "to_status" in line][5] == "closed"
+    output = "".join(map(run, commands_of(PAGE)))
+    assert "bob can accept: dragoman handoff accept h1 --as bob" in output
+    assert "h1  all good" in output
+    assert '"$schema"' in output
+    found = _lines(tmp_path / ".dragoman" / LOG)
+    assert {line["event"] for line in found if f"`{line['event']}`" not in PAGE} == set()
+    assert [line["to_status"] for line in found if "to_status" in line][5] == "closed"
     late = [line["event"] for line in _lines(tmp_path / "rehearsal" / LOG)]
     assert late.count("handoff_escalation") == 1
 

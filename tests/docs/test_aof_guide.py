@@ -72,7 +72,7 @@ def test_the_shell_commands_do_what_the_page_says(
     for name, message in NAMED.items():
         (tmp_path / name).write_text(message, encoding="utf-8")
 
-    said = "".join(map(run, commands_of(PAGE)))
+    output = "".join(map(run, commands_of(PAGE)))
 
     hub, rehearsal = tmp_path / ".dragoman", tmp_path / "rehearsal"
     assert _where(hub) == {
@@ -81,14 +81,14 @@ def test_the_shell_commands_do_what_the_page_says(
         "TASK-2026-02-09-061": "in-progress",
     }
     assert _where(rehearsal) == {"TASK-2026-02-09-070": "ready"}
-    assert "all good" in said
-    assert '"status": "expired"' in said
+    assert "all good" in output
+    assert '"status": "expired"' in output
     log = (hub / "tasks/in-progress/TASK-2026-02-09-061.md").read_text(encoding="utf-8")
     assert "Progress: 50 of 100 cases" in log
     assert "- 2026-02-09T21:45:00.000Z Notes: sent by a file" in log
-    told = {line["type"] for line in _event_lines(hub)}
-    assert "delegation.accepted" in told
-    assert {kind for kind in told if f"`{kind}`" not in PAGE} == set()
+    found = {line["type"] for line in _event_lines(hub)}
+    assert "delegation.accepted" in found
+    assert {kind for kind in found if f"`{kind}`" not in PAGE} == set()
 
 
 def _where(data: Path) -> dict[str, str]:

@@ -51,6 +51,6 @@ def test_the_same_lots_give_the_same_story() -> None:
 
 @proves("PROJECT-DOCS", "CCOS-THRESHOLD")
 def test_the_page_and_its_plot_are_what_the_simulation_gives() -> None:
-    told = (DOCS / "delegation.md").read_text(encoding="utf-8")
-    assert page(told) == told, "run: uv run python docs/learning.py"
+    found = (DOCS / "delegation.md").read_text(encoding="utf-8")
+    assert page(found) == found, "run: uv run python docs/learning.py"
     assert (DOCS / "learning.svg").read_text(encoding="utf-8") == plot()

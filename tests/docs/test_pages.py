@@ -55,13 +55,13 @@ class Page(Struct, frozen=True):
     files: Mapping[str, str] = {}
     """Name in the folder -> the file of the tests that stands for it."""
     stand_ins: Mapping[str, str] = {}
-    """What the page says -> what stands for it here."""
+    """Text on the page -> its replacement in the test."""
     found: Mapping[str, str] = {}
-    """What the page says -> the pattern that finds it in what was printed before."""
+    """Text on the page -> the pattern that finds it in the earlier output."""
     before: Mapping[str, tuple[str, ...]] = {}
     """Of a line -> what its reader has done by then."""
     says: tuple[str, ...] = ()
-    """What has to be printed on the way."""
+    """Texts that the output must contain."""
 
 
 SESSION = "protocols/saop/transcripts/claude-code.jsonl"
@@ -157,52 +157,52 @@ def test_the_commands_of_a_page_do_what_it_says(
     subprocess.run(["git", "init", "-q"], check=True)
     for name, stands_for in page.files.items():
         shutil.copyfile(TESTS / stands_for, tmp_path / name)
-    said, before = "", dict(page.before)
+    output, before = "", dict(page.before)
     for command in _commands_here(ROOT / page.path):
         for words in [words for words in before if words in command]:
             for done_by_then in before.pop(words):
                 run(done_by_then)
         found = {
-            shown: f" {re.findall(pattern, said)[-1]} "
+            shown: f" {re.findall(pattern, output)[-1]} "
             for shown, pattern in page.found.items()
             if shown in command
         }
-        said += run(command, {**page.stand_ins, **found})
+        output += run(command, {**page.stand_ins, **found})
     assert not before, "the page has no such lines"
-    assert [words for words in page.says if words not in said] == []
+    assert [words for words in page.says if words not in output] == []
 
 
 def test_a_hub_answers_the_requests_of_its_page() -> None:
-    with serving(HubServer()) as house:
-        house.add_agent("swe-backend")
-        task = house.submit(
+    with serving(HubServer()) as server:
+        server.add_agent("swe-backend")
+        task = server.submit(
             CreateTask("Users", id="TASK-2026-02-09-057", ready=True),
             ClaimTask("TASK-2026-02-09-057", "swe-backend", "s-1"),
         )
-        sent, asked = (
-            _as_curl(house, command, {"report.json": (TESTS / REPORT).read_bytes()})
+        sent, received = (
+            _as_curl(server, command, {"report.json": (TESTS / REPORT).read_bytes()})
             for command in _commands_here(DOCS / "http.md")
         )
     assert sent["tasks"][0]["id"] == task
-    assert asked["messages"] == []
+    assert received["messages"] == []
 
 
-def _as_curl(house: HubServer, command: str, files: Mapping[str, bytes]) -> Any:
+def _as_curl(server: HubServer, command: str, files: Mapping[str, bytes]) -> Any:
     """The answer to what the words ask curl for; the machine need not have one."""
-    asked = ArgumentParser()
-    asked.add_argument("-s", action="store_true")
-    asked.add_argument("-H", action="append")
-    asked.add_argument("-d")
-    asked.add_argument("url", type=urlsplit)
+    parser = ArgumentParser()
+    parser.add_argument("-s", action="store_true")
+    parser.add_argument("-H", action="append")
+    parser.add_argument("-d")
+    parser.add_argument("url", type=urlsplit)
     program, *words = shlex.split(command.replace("wait=60000", "wait=1"))
-    said = asked.parse_args(words)
+    arguments = parser.parse_args(words)
     assert program == "curl"
-    assert said.url.netloc == "127.0.0.1:4747"
-    headers = dict(header.split(": ", 1) for header in said.H)
+    assert arguments.url.netloc == "127.0.0.1:4747"
+    headers = dict(header.split(": ", 1) for header in arguments.H)
     assert headers.pop("Authorization") == "Bearer $TOKEN"
-    body = files[said.d[1:]] if said.d.startswith("@") else said.d.encode()
-    path = said.url._replace(scheme="", netloc="").geturl()
-    answer = house.request("POST", path, body, by="swe-backend", headers=headers)
+    body = files[arguments.d[1:]] if arguments.d.startswith("@") else arguments.d.encode()
+    path = arguments.url._replace(scheme="", netloc="").geturl()
+    answer = server.request("POST", path, body, by="swe-backend", headers=headers)
     assert answer.status == 200, answer
     return answer.json
 

@@ -15,7 +15,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 def run(example: str) -> dict[str, Any]:
-    """What an example of the page defines."""
+    """Names that an example of the page defines."""
     namespace: dict[str, Any] = {"__name__": "guide"}
     exec(compile(example, "saop.md", "exec"), namespace)  # noqa: S102  our own page
     return namespace
@@ -32,12 +32,12 @@ def test_the_examples_run_as_they_stand() -> None:
 
 @proves("SAOP-ENTROPY", "PROJECT-DOCS")
 def test_the_picture_is_of_the_recorded_example() -> None:
-    told = [(mark.turn, mark.sign, mark.is_over) for mark in marks(recorded())]
+    found = [(mark.turn, mark.sign, mark.is_over) for mark in marks(recorded())]
 
     assert PLOT.read_text(encoding="utf-8") == draw(recorded()), "run docs/generate.py"
-    assert [sign for _, sign, over in told if not over] == [
+    assert [sign for _, sign, over in found if not over] == [
         "falling_confidence",
         "repeated_error",
         "loop",
     ]
-    assert sum(over for _, _, over in told) == 3
+    assert sum(over for _, _, over in found) == 3

@@ -164,17 +164,19 @@ class Lab:
         self.hub = Hub(self.engine, SequentialIds())
 
     def request(
-        self, actor: Actor, *commands: AnyCommand, key: str = "", said: bytes | None = None
+        self, actor: Actor, *commands: AnyCommand, key: str = "", original_text: bytes | None = None
     ) -> Request:
         """Make a request with a new id."""
-        original = msgspec.UNSET if said is None else Raw(said)
+        original = msgspec.UNSET if original_text is None else Raw(original_text)
         return self.hub.make_request(actor, *commands, key=key, original_text=original)
 
     def ask(
-        self, actor: Actor, *commands: AnyCommand, key: str = "", said: bytes | None = None
+        self, actor: Actor, *commands: AnyCommand, key: str = "", original_text: bytes | None = None
     ) -> Outcome:
         """Submit a request and return its outcome."""
-        return self.engine.handle_now(self.request(actor, *commands, key=key, said=said))
+        return self.engine.handle_now(
+            self.request(actor, *commands, key=key, original_text=original_text)
+        )
 
     def do(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Receipt:
         """Submit a request that must be accepted, and return its last receipt."""

@@ -50,12 +50,12 @@ def test_reputation_is_updated_at_once(lab: Lab) -> None:
     describe_agent(lab, "alice", "python")
     found = index.shortlist(GOAL, Policy(), START)
     lab.do(HUMAN, DelegateIntent(GOAL.goal, "i", candidates=found))
-    assert (known := index.standing("alice", START)) is not None
+    assert (known := index.reputation("alice", START)) is not None
     assert known.open == 1
     lab.do(ALICE, ReceiveResult("i", "alice", success=True))
-    assert (known := index.standing("alice", START)) is not None
+    assert (known := index.reputation("alice", START)) is not None
     assert (known.open, known.recent) == (0, "1")
-    assert index.standing("nobody", START) is None
+    assert index.reputation("nobody", START) is None
 
 
 def test_only_changed_agents_are_read_again(lab: Lab) -> None:
@@ -105,12 +105,12 @@ def test_rebuild_after_many_entries_reads_only_changed_agents(lab: Lab) -> None:
     describe_agent(lab, "alice", "python")
     describe_agent(lab, "cy", "python")
     assert ranked_names(index) == ["alice", "cy"]
-    alice = index.standing("alice", START)
+    alice = index.reputation("alice", START)
     append_many_entries(lab)
     describe_agent(lab, "bob", "python", "tests")
     describe_agent(lab, "cy", "rust")
     assert ranked_names(index) == ["bob", "alice", "cy"]
-    assert index.standing("alice", START) is alice
+    assert index.reputation("alice", START) is alice
 
 
 def test_unreadable_record_is_retried_on_the_next_read(lab: Lab) -> None:
@@ -191,7 +191,7 @@ def test_manual_assignee_is_counted_but_not_a_candidate(lab: Lab) -> None:
     lab.do(HUMAN, DelegateIntent(GOAL.goal, "i", candidates=index.rank(GOAL, START)))
     lab.do(HUMAN, EditTask("i", assignee="bob"))
     assert ranked_names(index) == ["alice"]
-    assert (known := index.standing("bob", START)) is not None
+    assert (known := index.reputation("bob", START)) is not None
     assert known.open == 1
 
 

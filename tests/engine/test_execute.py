@@ -143,7 +143,7 @@ def test_one_command_may_change_several_streams(lab: Lab) -> None:
 def test_entries_of_a_request_share_cause_actor_surface_and_time(lab: Lab) -> None:
     actor = Actor("agent", "alice", "http")
     request = lab.request(
-        actor, CreateTask("a", "A", ready=True), ClaimTask("A", "alice"), said=b'{"x":1}'
+        actor, CreateTask("a", "A", ready=True), ClaimTask("A", "alice"), original_text=b'{"x":1}'
     )
     lab.engine.handle_now(request)
     lines = [read_line(entry.line) for entry in lab.store.entries(0, 10)]
@@ -160,7 +160,7 @@ def test_entries_of_a_request_share_cause_actor_surface_and_time(lab: Lab) -> No
 def test_original_text_is_stored_with_the_refusal(
     lab: Lab, commands: tuple[AnyCommand, ...]
 ) -> None:
-    lab.ask(ALICE, *commands, said=b'{"unknown":"field"}')
+    lab.ask(ALICE, *commands, original_text=b'{"unknown":"field"}')
     (entry,) = lab.store.entries(0, 10)
     line = read_line(entry.line)
     assert isinstance(line.original_text, msgspec.Raw)
@@ -170,10 +170,10 @@ def test_original_text_is_stored_with_the_refusal(
 @proves("LEDGER-SAID")
 def test_original_text_never_changes_a_decision(lab: Lab) -> None:
     plain, with_text = Lab(), lab
-    for said, target in ((None, plain), (b'{"status":"done","fence":99}', with_text)):
-        target.ask(HUMAN, CreateTask("a", "A", ready=True), said=said)
-        target.ask(ALICE, ClaimTask("A", "alice"), said=said)
-        target.ask(ALICE, REFUSED, said=said)
+    for original_text, target in ((None, plain), (b'{"status":"done","fence":99}', with_text)):
+        target.ask(HUMAN, CreateTask("a", "A", ready=True), original_text=original_text)
+        target.ask(ALICE, ClaimTask("A", "alice"), original_text=original_text)
+        target.ask(ALICE, REFUSED, original_text=original_text)
     assert plain.task("A") == with_text.task("A")
     assert plain.lines() == with_text.lines()
 

@@ -32,10 +32,10 @@ def test_slow_file_lookup_does_not_block_the_loop() -> None:
         del task, ref
         return may_answer.wait(30)
 
-    interpreter = Router(lab.hub, (aof.dialect(),), StoreFacts(lab.store, has_file))
+    router = Router(lab.hub, (aof.dialect(),), StoreFacts(lab.store, has_file))
 
     async def call_while_blocked() -> Reply:
-        pending = asyncio.create_task(interpreter.call_async("aof_task_complete", REPORT, ALICE))
+        pending = asyncio.create_task(router.call_async("aof_task_complete", REPORT, ALICE))
         await asyncio.sleep(0)
         assert not pending.done()  # The loop runs, although the file lookup has not answered.
         may_answer.set()

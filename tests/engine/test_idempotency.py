@@ -260,8 +260,8 @@ def test_key_of_another_actor_is_refused(lab: Lab) -> None:
 
 @proves("LEDGER-SAID")
 @pytest.mark.parametrize("said", [b"{", b"", b"\xff", b'"\xff"', b"{} {}"])
-def test_original_text_that_is_not_json_is_refused(lab: Lab, said: bytes) -> None:
-    request = Request(HUMAN, (CreateTask("t", "T"),), "r", original_text=msgspec.Raw(said))
+def test_original_text_that_is_not_json_is_refused(lab: Lab, original_text: bytes) -> None:
+    request = Request(HUMAN, (CreateTask("t", "T"),), "r", original_text=msgspec.Raw(original_text))
     assert code(lab.engine.handle_now(request)) == "invalid_field"
     assert lab.code(HUMAN, NoteTask("T", "x")) == "task_not_found"
     assert findings(lab.store) == []
@@ -269,9 +269,9 @@ def test_original_text_that_is_not_json_is_refused(lab: Lab, said: bytes) -> Non
 
 @proves("LEDGER-SAID", "LEDGER-LINE")
 def test_original_text_of_several_lines_is_stored_on_one(lab: Lab) -> None:
-    said = b'{\n  "text": "two\\nlines",\n  "n": 1.0\n}'
+    original_text = b'{\n  "text": "two\\nlines",\n  "n": 1.0\n}'
     lab.engine.handle_now(
-        Request(HUMAN, (CreateTask("t", "T"),), "r", original_text=msgspec.Raw(said))
+        Request(HUMAN, (CreateTask("t", "T"),), "r", original_text=msgspec.Raw(original_text))
     )
     (entry,) = lab.store.entries(0, 10)
     assert b"\n" not in entry.line

@@ -213,7 +213,7 @@ def test_concurrent_delegations_share_one_batch(lab: Lab) -> None:
     results = [replace(DONE, intent=f"i{number}") for number in range(20)]
     answers = lab.batch(*(lab.request(ALICE, command) for command in results))
     assert {answer.receipts[0].status for answer in answers} == {"done"}
-    known = CandidateIndex(lab.store).standing("alice", START)
+    known = CandidateIndex(lab.store).reputation("alice", START)
     assert known is not None
     assert (known.successes, known.open) == (20, 0)
 

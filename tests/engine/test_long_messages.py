@@ -28,7 +28,7 @@ from dragoman.engine.operation import (
     validate_shape,
 )
 from dragoman.engine.ports import ListQuery
-from dragoman.engine.queries.agents import find_standing
+from dragoman.engine.queries.agents import find_reputation
 from dragoman.engine.queries.intents import find_intent, list_intents
 from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.raw_message import (
@@ -208,9 +208,9 @@ def test_missing_intents_and_standings_are_reported(lab: Lab) -> None:
         found = find_intent(lab.store, name)
         assert isinstance(found, Refusal)
         assert found.code == code
-    assert find_standing(lab.store, "alice") is None
+    assert find_reputation(lab.store, "alice") is None
     assert list_intents(lab.store, ListQuery("intents")) == []
     lab.do(ALICE, RegisterAgent("alice"), DescribeAgent("alice", ("sing",)))
-    standing = find_standing(lab.store, "alice")
-    assert standing is not None
-    assert standing.name == "alice"
+    reputation = find_reputation(lab.store, "alice")
+    assert reputation is not None
+    assert reputation.name == "alice"

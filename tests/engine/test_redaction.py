@@ -82,14 +82,14 @@ def test_traces_redacted_elsewhere_are_redacted_again_with_known_secrets() -> No
 
 @proves("REDACT-REQUESTS")
 def test_original_text_is_redacted_in_any_spelling() -> None:
-    for said in (
+    for original_text in (
         json.dumps({"notes": f"see {TOKEN}", "n": 1}),
         json.dumps({"notes": f"see {TOKEN}"}).replace("ghp_", "\\u0067hp_"),
         json.dumps(f"see {TOKEN}"),
     ):
         lab = Lab()
         request = lab.hub.make_request(
-            HUMAN, CreateTask("T", id="t"), original_text=Raw(said.encode())
+            HUMAN, CreateTask("T", id="t"), original_text=Raw(original_text.encode())
         )
         assert request.original_text is not UNSET
         kept = msgspec.json.decode(bytes(request.original_text))
@@ -101,9 +101,9 @@ def test_original_text_is_redacted_in_any_spelling() -> None:
 @proves("REDACT-REQUESTS")
 def test_request_without_a_secret_is_unchanged() -> None:
     lab = Lab()
-    said = b'{"a": "b\\u00e9c", "id": "0197f5d2-8c1a-7b3e-9f42-1234567890ab"}'
+    original_text = b'{"a": "b\\u00e9c", "id": "0197f5d2-8c1a-7b3e-9f42-1234567890ab"}'
     plain = Raw(b'{"notes": "all is well"}')
-    for text in (Raw(said), plain, UNSET):
+    for text in (Raw(original_text), plain, UNSET):
         request = lab.hub.make_request(HUMAN, NoteTask("t", "all is well"), original_text=text)
         assert REDACTION.redact(request) is request
 
@@ -211,9 +211,9 @@ def test_secret_in_a_name_is_refused_and_not_recorded(
     lab = Lab()
     lab.hub.redaction = REDACTION
     text = msgspec.json.encode({"words": msgspec.json.encode(command).decode()})
-    said = Raw(text) if has_text else UNSET
+    original_text = Raw(text) if has_text else UNSET
     with pytest.raises(Refused) as refused:
-        lab.hub.submit(HUMAN, command, original_text=said)
+        lab.hub.submit(HUMAN, command, original_text=original_text)
     assert refused.value.code == "policy_violation"
     assert "holds a secret (" in refused.value.detail
     kept = entries(lab)
@@ -242,10 +242,10 @@ def test_system_commands_may_name_a_secret() -> None:
 
 @proves("REDACT-NAMES")
 def test_refused_message_keeps_its_kind_without_the_secret() -> None:
-    heard = MessageReceived("aof", "status.update", TOKEN)
-    said = Raw(msgspec.json.encode({"taskId": TOKEN}))
+    receipt = MessageReceived("aof", "status.update", TOKEN)
+    original_text = Raw(msgspec.json.encode({"taskId": TOKEN}))
     request = Lab().hub.make_request(
-        ALICE, NoteTask(TOKEN, "x"), original_text=said, receipt_event=heard, key="k"
+        ALICE, NoteTask(TOKEN, "x"), original_text=original_text, receipt_event=receipt, key="k"
     )
     (rejection,) = request.commands
     assert isinstance(rejection, RejectMessage)
@@ -256,13 +256,15 @@ def test_refused_message_keeps_its_kind_without_the_secret() -> None:
 
 @proves("REDACT-NAMES")
 def test_quoted_message_text_contains_no_part_of_a_secret() -> None:
-    said = Raw(msgspec.json.encode({"session_id": f"x y {TOKEN}", "kind": "somewhere-else"}))
+    original_text = Raw(
+        msgspec.json.encode({"session_id": f"x y {TOKEN}", "kind": "somewhere-else"})
+    )
     malformed = check_session(f"x y {TOKEN}")
     assert malformed is not None
     assert TOKEN[:30] in malformed.detail
     rejection = RejectMessage(malformed.code, malformed.detail + " somewhere-else", TOKEN[:20], "k")
     (kept,) = REDACTION.redact(
-        Lab().hub.make_request(ALICE, rejection, original_text=said)
+        Lab().hub.make_request(ALICE, rejection, original_text=original_text)
     ).commands
     assert isinstance(kept, RejectMessage)
     assert kept.detail.startswith("'x y [REDACTED]")

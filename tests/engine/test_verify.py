@@ -588,12 +588,12 @@ def test_delayed_task_may_be_queued_or_not_yet() -> None:
     store = copy_ledger(lab.store)
     resting = replace(lab.task("T"), not_before=lab.clock.now() + 1_000)
     born = lab.task("T").created_at
-    for shelf, sound in (
+    for index_row, sound in (
         (IndexRow("ready", "", 2, born), True),
         (IndexRow("ready", None, 2, born, 0), False),
         (IndexRow("ready", None, 2, born, resting.not_before), False),
     ):
-        store.row("task:T", index=shelf)
+        store.row("task:T", index=index_row)
         assert (findings(store) == []) is sound
 
 

@@ -229,14 +229,14 @@ def test_sent_message_that_cannot_be_filed_is_reported(tmp_path: Path) -> None:
     assert setup.sent == [(b"good", None)]
     assert setup.warnings == [setup.failure]
     inbox = Inbox(DeniedDisk(tmp_path), setup.send, MAX_BYTES, setup.warnings.append)
-    duty = FileService(
+    service = FileService(
         "inbox",
         lambda: inbox.run_once(0),
         setup.warnings.append,
         find_leftovers=inbox.failure_summary,
     )
-    duty.run_once(0)
-    assert duty.last_problem == HealthProblem(setup.failure, is_partial=True)
+    service.run_once(0)
+    assert service.last_problem == HealthProblem(setup.failure, is_partial=True)
     assert setup.failure.startswith(
         "a message was sent, but cannot be filed: inbox/.taken-a.json: Permission denied"
     )

@@ -239,8 +239,8 @@ def test_damaged_index_makes_the_health_checks_fail(tmp_path: Path) -> None:
     assert dragoman.ask("task", "claim", "--agent", "ada", code=1)["code"] == "nothing_ready"
     assert dragoman.ask("verify", code=1)["code"] == "store_corrupt"
     assert dragoman.ask("doctor", code=1)["detail"] == "bad: store"
-    with serving(HubServer(SqliteStore.open(tmp_path / "dragoman.db", new_id))) as house:
-        readiness = house.request("GET", "/readyz", by="")
+    with serving(HubServer(SqliteStore.open(tmp_path / "dragoman.db", new_id))) as server:
+        readiness = server.request("GET", "/readyz", by="")
     assert (readiness.status, readiness.json["store"]) == (503, "store_corrupt")
 
 
@@ -309,22 +309,22 @@ HOSTILE: Final = (
 
 def test_no_filter_becomes_part_of_a_statement(tmp_path: Path) -> None:
     """langgraph#5666 (CVE-2025-8709): the key of a filter was written into the statement."""
-    with serving(HubServer(SqliteStore.open(tmp_path / "hub.db", new_id))) as house:
-        house.submit(CreateTask("Kept", id="t", ready=True))
-        before = [entry.line for entry in all_entries(house.store)]
+    with serving(HubServer(SqliteStore.open(tmp_path / "hub.db", new_id))) as server:
+        server.submit(CreateTask("Kept", id="t", ready=True))
+        before = [entry.line for entry in all_entries(server.store)]
         for word in HOSTILE:
             query = urlencode({"status": "ready", word: "x"})
-            assert house.request("GET", f"/v1/tasks?{query}").status == 400, word
+            assert server.request("GET", f"/v1/tasks?{query}").status == 400, word
             for key in ("status", "assignee", "before"):
-                answer = house.request("GET", f"/v1/tasks?{urlencode({key: word})}")
+                answer = server.request("GET", f"/v1/tasks?{urlencode({key: word})}")
                 found: list[Any] = answer.json["tasks"] if answer.status == 200 else []
                 assert (answer.status in (200, 400), found) == (True, []), (key, word)
-            assert list_tasks(house.store, TaskQuery(owner=word)) == []
-            assert isinstance(find_task(house.store, word), Refusal)
-            searched = search_mail(house.store, word, None, 10)
+            assert list_tasks(server.store, TaskQuery(owner=word)) == []
+            assert isinstance(find_task(server.store, word), Refusal)
+            searched = search_mail(server.store, word, None, 10)
             assert isinstance(searched, Refusal) or searched == []
-        assert [entry.line for entry in all_entries(house.store)] == before
-        assert len(list_tasks(house.store, TaskQuery(status="ready"))) == 1
+        assert [entry.line for entry in all_entries(server.store)] == before
+        assert len(list_tasks(server.store, TaskQuery(status="ready"))) == 1
 
 
 def test_concurrently_repeated_request_is_executed_once_and_in_order(tmp_path: Path) -> None:

@@ -135,15 +135,15 @@ class Play:
         actor: Actor,
         *commands: AnyCommand,
         key: str = "",
-        said: bytes | None = None,
-        heard: MessageReceived | None = None,
+        original_text: bytes | None = None,
+        receipt: MessageReceived | None = None,
         effect: tuple[AnyCommand, ...] = (),
     ) -> Outcome:
         """Submit a request, a second after the last one."""
         self.clock.advance(1_000)
-        words = msgspec.UNSET if said is None else Raw(said)
+        words = msgspec.UNSET if original_text is None else Raw(original_text)
         request = self._hub.make_request(
-            actor, *commands, key=key, original_text=words, receipt_event=heard, effect=effect
+            actor, *commands, key=key, original_text=words, receipt_event=receipt, effect=effect
         )
         return self._hub.engine.handle_now(request)
 
@@ -154,7 +154,7 @@ def play(store: Store) -> None:
     ask(
         HERA,
         CreateTask("Write the parser", ready=True, max_attempts=2),
-        said=b'{"title":"Write the parser","x-unknown":{"kept":[1,2,null]}}',
+        original_text=b'{"title":"Write the parser","x-unknown":{"kept":[1,2,null]}}',
     )
     ask(HERA, CreateTask("Design: na\u00efve \U0001f409 \x1b[31m", "design", priority="high"))
     ask(HERA, MoveTask("design", "ready", "it is time"))
@@ -184,7 +184,12 @@ def play(store: Store) -> None:
     ask(ALICE, EndAttempt("design"))
     ask(HERA, MoveTask("design", "done", "well drawn"))
     ask(BOB, ClaimTask("", "bob@laptop", ttl_ms=60_000))
-    ask(BOB, NoteTask(FIRST, "never written"), ClaimTask(FIRST, "bob@laptop"), said=b'"a tuple"')
+    ask(
+        BOB,
+        NoteTask(FIRST, "never written"),
+        ClaimTask(FIRST, "bob@laptop"),
+        original_text=b'"a tuple"',
+    )
     for _ in range(60):
         ask(HUB_ACTOR, ExpireLease(FIRST))
     ask(BOB, RenewLease(FIRST, 1))
@@ -199,7 +204,7 @@ def play(store: Store) -> None:
         ClaimTask("bead:x-9", "dave"),
         ReportOutcome("bead:x-9", "done", "all in one", apply=True),
         key="message-1",
-        said=b'{"type":"DONE"}',
+        original_text=b'{"type":"DONE"}',
     )
     ask(CAROL, CreateTask("Once", "once", ready=True, assignee="carol"), key="k")
     ask(CAROL, CreateTask("Once", "once", ready=True, assignee="carol"), key="k")
@@ -227,7 +232,7 @@ def play_messages(store: Store) -> None:
     ask(
         ALICE,
         UpdateTask(FIRST, None, "50/100 cases", "no issue | so far", ("a", "b; c"), START - 1),
-        said=b'{"protocol":"aof","type":"status.update"}',
+        original_text=b'{"protocol":"aof","type":"status.update"}',
     )
     ask(ALICE, UpdateTask(FIRST, "done", "no way there"))
     ask(ALICE, WarnTask(FIRST, "missing_summary", "outputs/summary.md"))
@@ -245,7 +250,7 @@ def play_messages(store: Store) -> None:
     )
     ask(ALICE, request)
     receipt_event = MessageReceived("aof", "handoff.request", "part")
-    ask(ALICE, request, said=b'{"type":"handoff.request"}', heard=receipt_event)
+    ask(ALICE, request, original_text=b'{"type":"handoff.request"}', receipt=receipt_event)
     ask(BOB, AcceptDelegation("part"))
     ask(CAROL, AcceptDelegation("part"))
     ask(CAROL, RequestDelegation(FIRST, "part", "dave", START))
@@ -255,7 +260,11 @@ def play_messages(store: Store) -> None:
     ask(HUB_ACTOR, EscalateDelegation("part"))
     ask(ALICE, UpdateTask(FIRST, "blocked", blockers=("no key", "no test plan")))
     ask(DAVE, RejectMessage("invalid_envelope", "payload.tests: missing", "part", "status.update"))
-    ask(DAVE, RejectMessage("invalid_json", "half \ud800", "a/../b", "\x1b[31m"), said=b'"\\u001b"')
+    ask(
+        DAVE,
+        RejectMessage("invalid_json", "half \ud800", "a/../b", "\x1b[31m"),
+        original_text=b'"\\u001b"',
+    )
 
 
 def play_credentials(store: Store) -> None:
@@ -279,10 +288,15 @@ def play_letters(store: Store) -> None:
     """Run letters and their states, and tasks that mail claims and hands on."""
     ask = Play(store).ask
     ask(HERA, RegisterAgent("alice", speaks=("agentmail",)))
-    said = b'{"subject":"BEAD_ACCEPTED","body_md":"Accepted bead: ol-1"}'
+    original_text = b'{"subject":"BEAD_ACCEPTED","body_md":"Accepted bead: ol-1"}'
     accepted = PostMail(("olga",), "BEAD_ACCEPTED", "Accepted bead: ol-1", "BEAD_ACCEPTED")
     effect = (AdoptTask("bead", "ol-1", claim_for="alice", ttl_ms=1_200_000, origin="agentmail"),)
-    ask(ALICE, replace(accepted, bead="ol-1", thread="ol-1"), said=said, effect=effect)
+    ask(
+        ALICE,
+        replace(accepted, bead="ol-1", thread="ol-1"),
+        original_text=original_text,
+        effect=effect,
+    )
     ask(BOB, replace(accepted, bead="ol-1"), effect=(ClaimTask("ol-1", "bob@laptop"),))
     question = PostMail(
         ("chiron", "bob@laptop"),
@@ -369,7 +383,7 @@ def play_handoffs(store: Store) -> None:
     ask = Play(store).ask
     first = _offer("T-1", "carol", "H-1", package=handoff_package("T-1"))
     first = replace(first, sla_ms={"accepted": 1_000})
-    ask(ALICE, DraftHandoff({"context": {}}, "H-1"), said=b'{"action":"draft"}')
+    ask(ALICE, DraftHandoff({"context": {}}, "H-1"), original_text=b'{"action":"draft"}')
     ask(ALICE, AdoptTask("acp", "T-1", "A thing", ready=True), first)
     ask(BOB, _offer("T-1", "dave", "H-9"))
     looked_at = AcceptHandoff("H-1", _hash(store, "H-1"), ("schema",), waits_for="a disk")
@@ -477,7 +491,7 @@ def play_intents(store: Store) -> None:
         candidates=(first, second),
         policy=rules,
     )
-    ask(OLGA, goal, said=b'{"goal":"Write python tests"}')
+    ask(OLGA, goal, original_text=b'{"goal":"Write python tests"}')
     ask(ALICE, UpdateIntent("parse", "alice", 50, "half", "parse.1", 1, {"lines": 3}))
     ask(BOB, ReceiveResult("parse", "bob@laptop", success=True))
     ask(ALICE, ReceiveResult("parse", "alice", success=False, error="no parser"))

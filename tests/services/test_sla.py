@@ -10,7 +10,7 @@ from dragoman.core.intent.candidate import Requirements
 from dragoman.core.intent.state import DelegateIntent
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.candidate_index import CandidateIndex
-from dragoman.engine.queries.agents import find_standing
+from dragoman.engine.queries.agents import find_reputation
 from dragoman.engine.queries.streams import stream_entries
 from dragoman.services import timers
 from dragoman.services.timers import SlaService
@@ -172,8 +172,8 @@ def test_undelivered_request_is_withdrawn_without_blaming_the_called_agent() -> 
     for failures in ((0, 0), (0, 1)):
         lab.clock.advance(HOUR)
         assert SlaService(lab.hub, hub_started={"alice"}).run_once(lab.clock.now()) == 1
-        standings = [find_standing(lab.store, name) for name in ("alice", "bob")]
-        assert tuple(standing.failures for standing in standings if standing) == failures
+        reputations = [find_reputation(lab.store, name) for name in ("alice", "bob")]
+        assert tuple(reputation.failures for reputation in reputations if reputation) == failures
     assert lab.task("i").status == "deadletter"
 
 

@@ -31,11 +31,11 @@ class ThoughtStreams:
         self.seconds = 1_770_670_500.0
         self.tails = CarryOverFile(self.folder, bytes(32), self.now)
         self.choices = choices = saop.Choices(redactor=Redactor(), tails=self.tails, digest=digest)
-        self.desk = SaopHub(choices)
+        self.hub = SaopHub(choices)
         self.service = StaleStreamCloser(
-            self.desk.hub, self.tails, partial(saop.final_chunk, choices=choices)
+            self.hub.hub, self.tails, partial(saop.final_chunk, choices=choices)
         )
-        self.desk.turn(0)
+        self.hub.turn(0)
 
     def now(self) -> float:
         """Time of the clock that the carry-over files use."""
@@ -47,16 +47,16 @@ class ThoughtStreams:
 
     def run(self) -> int:
         """Run the service once."""
-        return self.service.run_once(self.desk.clock.now())
+        return self.service.run_once(self.hub.clock.now())
 
     def thoughts(self) -> list[dict[str, Any]]:
         """Payloads of all thoughts of the session."""
-        return [one["payload"] for one in self.desk.events(session_id="s-1")]
+        return [one["payload"] for one in self.hub.events(session_id="s-1")]
 
 
 def test_carried_over_text_is_recorded_when_no_chunk_follows(tmp_path: Path) -> None:
     streams = ThoughtStreams(tmp_path)
-    streams.desk.event(1, thought("the whole thought without end"))
+    streams.hub.event(1, thought("the whole thought without end"))
     assert (streams.run(), len(streams.thoughts())) == (0, 1)
     streams.pass_deadline()
     assert (streams.run(), streams.run()) == (1, 0)
@@ -68,17 +68,17 @@ def test_carried_over_text_is_recorded_when_no_chunk_follows(tmp_path: Path) -> 
 
 def test_secret_in_carried_over_text_is_masked(tmp_path: Path) -> None:
     streams = ThoughtStreams(tmp_path)
-    streams.desk.event(1, thought(f"it is {SECRET}"))
+    streams.hub.event(1, thought(f"it is {SECRET}"))
     streams.pass_deadline()
     assert streams.run() == 1
     whole = "".join(one["chunk"] for one in streams.thoughts())
     assert whole.startswith("it is [REDACTED:github_token:")
-    assert SECRET.encode() not in b"".join(one.line for one in streams.desk.store.entries(0, 100))
+    assert SECRET.encode() not in b"".join(one.line for one in streams.hub.store.entries(0, 100))
 
 
 def test_crash_after_recording_duplicates_nothing(tmp_path: Path) -> None:
     streams = ThoughtStreams(tmp_path)
-    streams.desk.event(1, thought("half a thou"))
+    streams.hub.event(1, thought("half a thou"))
     streams.pass_deadline()
     (file,) = streams.folder.iterdir()
     content = file.read_bytes()
@@ -92,9 +92,9 @@ def test_crash_after_recording_duplicates_nothing(tmp_path: Path) -> None:
 
 def test_unwritable_text_is_recorded_later(tmp_path: Path) -> None:
     streams = ThoughtStreams(tmp_path)
-    streams.desk.event(1, thought("half a thou"))
+    streams.hub.event(1, thought("half a thou"))
     streams.pass_deadline()
-    streams.desk.store.faults = [StoreUnavailable("the disk is full")]
+    streams.hub.store.faults = [StoreUnavailable("the disk is full")]
     with pytest.raises(StoreUnavailable):
         streams.run()
     assert streams.run() == 1
@@ -103,10 +103,10 @@ def test_unwritable_text_is_recorded_later(tmp_path: Path) -> None:
 
 def test_stream_may_continue_after_it_was_closed(tmp_path: Path) -> None:
     streams = ThoughtStreams(tmp_path)
-    streams.desk.event(1, thought("half a thou"))
+    streams.hub.event(1, thought("half a thou"))
     streams.pass_deadline()
     streams.run()
-    assert streams.desk.event(2, thought("ght", final=True))["ok"]
+    assert streams.hub.event(2, thought("ght", final=True))["ok"]
     assert "".join(one["chunk"] for one in streams.thoughts()) == "half a thought"
 
 
@@ -114,15 +114,15 @@ def test_chunk_that_arrives_while_closing_is_neither_lost_nor_duplicated(
     tmp_path: Path,
 ) -> None:
     streams = ThoughtStreams(tmp_path)
-    streams.desk.event(1, thought("half a thou"))
+    streams.hub.event(1, thought("half a thou"))
     streams.pass_deadline()
 
     def end(key: str, carry_over: str) -> RecordTrace | None:
-        streams.desk.event(2, thought("ght, and more of i"))
+        streams.hub.event(2, thought("ght, and more of i"))
         return saop.final_chunk(key, carry_over, streams.choices)
 
-    assert StaleStreamCloser(streams.desk.hub, streams.tails, end).run_once(0) == 1
-    assert streams.desk.event(3, thought("t", final=True))["ok"]
+    assert StaleStreamCloser(streams.hub.hub, streams.tails, end).run_once(0) == 1
+    assert streams.hub.event(3, thought("t", final=True))["ok"]
     assert streams.thoughts()[-1]["chunk"] == "it"
     # The carry-over is recorded at the position that the service had reached, and only there.
     text = "".join(one["chunk"] for one in streams.thoughts())
@@ -132,7 +132,7 @@ def test_chunk_that_arrives_while_closing_is_neither_lost_nor_duplicated(
 
 def test_state_of_an_unfinished_key_in_a_terminal_is_dropped(tmp_path: Path) -> None:
     streams = ThoughtStreams(tmp_path)
-    streams.desk.event(1, pulse("-----BEGIN PRIVATE KEY-----"))
+    streams.hub.event(1, pulse("-----BEGIN PRIVATE KEY-----"))
     assert len(list(streams.folder.iterdir())) == 1
     streams.pass_deadline()
     assert streams.run() == 0

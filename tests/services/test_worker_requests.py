@@ -35,8 +35,8 @@ class SpawnerLab(MailHub):
     def __init__(self, settings: Settings = ADA) -> None:
         super().__init__(settings=settings)
         # It is run by hand, to count its work.
-        (self.spawner,) = (service for service in self.duties if service.name == "spawner")
-        self.duties = tuple(service for service in self.duties if service is not self.spawner)
+        (self.spawner,) = (service for service in self.services if service.name == "spawner")
+        self.services = tuple(service for service in self.services if service is not self.spawner)
 
     def request(self, **fields: Any) -> str:
         """Send a request for a worker as olga."""

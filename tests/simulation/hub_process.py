@@ -122,13 +122,13 @@ class HubProcess:
             replace(traces, tails=disk.tails),
         )
         facts = StoreFacts(faulty, lambda _task, _ref: True, now=clock.now)
-        self.interpreter = Router(hub, known_dialects, facts)
+        self.router = Router(hub, known_dialects, facts)
         listener = Listener(
             disk, lambda: environment.fault_rates.unavailable > rng.randrange(1_000)
         )
         news = NoticeBuilder(faulty, settings.notify.statuses)
         notifier = Notifier(hub, disk, news, [listener], lambda: clock.passed / 1_000)
-        self.duties = build_services(disk, notifier, hub, self.interpreter, settings)
+        self.services = build_services(disk, notifier, hub, self.router, settings)
         self.dispatcher = Dispatcher(
             hub,
             self._agents(environment),
@@ -156,9 +156,9 @@ class HubProcess:
     def tick(self, done: Counter[str]) -> bool:
         """Run every duty once; false if one met a store fault. Any other error is a defect."""
         is_healthy = True
-        for duty in self.duties:
+        for service in self.services:
             try:
-                done[f"service {duty.name}"] += duty.run_once(self.hub.clock.now())
+                done[f"service {service.name}"] += service.run_once(self.hub.clock.now())
             except DragomanError:
                 is_healthy = False
         return is_healthy
@@ -198,5 +198,5 @@ class HubProcess:
         )
 
     async def _send_as(self, actor: Actor, message: bytes) -> str:
-        answer = await self.interpreter.send_async(message, speaker=actor)
+        answer = await self.router.send_async(message, speaker=actor)
         return answer.detail if isinstance(answer, Rejected) else ""

@@ -75,7 +75,9 @@ def test_simulated_duties_are_those_of_a_hub_except_files(
 ) -> None:
     data_dir = open_directory(tmp_path / "hub", "", None, create=True)
     data_dir.hub.close()
-    shipped = {duty.name for duty in data_dir.services if not isinstance(duty, FileService)}
+    shipped = {
+        service.name for service in data_dir.services if not isinstance(service, FileService)
+    }
     assert {f"service {name}" for name in shipped} == {
         kind for kind in total_counts(results) if kind.startswith("service ")
     }

@@ -325,12 +325,12 @@ def command_call(actor: Actor, *commands: AnyCommand, key: str = "") -> Call:
 
 def message_call(message: Any, speaker: Actor) -> Call:
     """Call that sends a message."""
-    return lambda process: process.interpreter.send(message, speaker=speaker)
+    return lambda process: process.router.send(message, speaker=speaker)
 
 
 def operation_call(operation: str, arguments: Any, actor: Actor, key: str = "") -> Call:
     """Call of an operation of a dialect."""
-    return lambda process: process.interpreter.call(operation, arguments, actor, key=key)
+    return lambda process: process.router.call(operation, arguments, actor, key=key)
 
 
 def _brief(answer: Answer) -> str:

@@ -85,7 +85,7 @@ def build_hub(
         def agent_states() -> "Sequence[AgentState]":
             return dispatcher.agent_states()
 
-        door = HttpDeps(
+        deps = HttpDeps(
             hub,
             directory.router,
             identity,
@@ -95,8 +95,8 @@ def build_hub(
             agent_states=agent_states,
             is_stopping=lambda: dispatcher.is_stopping,
         )
-        mounts = {MCP_PATH: _mcp_app(directory, door.timeouts)}
-        server = HttpServer(build_app(door, mounts), settings.http)
+        mounts = {MCP_PATH: _mcp_app(directory, deps.timeouts)}
+        server = HttpServer(build_app(deps, mounts), settings.http)
         bound = server.bind()
         undo.callback(bound.close)
         dispatcher = open_dispatcher(directory, identity, server.url)
@@ -112,7 +112,7 @@ def _describe_hub(store: Store, url: str, config: Path | None) -> "HubConfig":
     return HubConfig(url, store.ledger_id(), file, setting_variables(environment()))
 
 
-def _mcp_app(directory: DataDirectory, patience: "Timeouts") -> "LazyApp":
+def _mcp_app(directory: DataDirectory, timeouts: "Timeouts") -> "LazyApp":
     """MCP app of a running hub."""
     from dragoman.surfaces.mcp.mount import LazyApp
     from dragoman.surfaces.mcp.tools import Profiles, build_tools
@@ -131,7 +131,7 @@ def _mcp_app(directory: DataDirectory, patience: "Timeouts") -> "LazyApp":
         room = HubContextProvider(directory.hub, directory.router, settings)
         tables = Catalog(tools, RESOURCES, profiles)
         server = build_server(room, tables, find_http_caller, dragoman.__version__)
-        return McpApp(server, profiles.names, settings.http.max_body, patience)
+        return McpApp(server, profiles.names, settings.http.max_body, timeouts)
 
     return LazyApp(load)
 

@@ -92,7 +92,7 @@ class Heartbeat:
             lease_end = self._held.earliest_start + self._timing.ttl_s
             await asyncio.sleep(self._timing.interval_s)
         while True:
-            asked_at = loop.time()
+            requested_at = loop.time()
             try:
                 async with asyncio.timeout_at(lease_end):
                     await self._transport.send(request, token=claim.token or "", patience=inf)
@@ -112,7 +112,7 @@ class Heartbeat:
                     self._on_lost(self._unreachable())
                     return
             else:
-                lease_end = asked_at + self._timing.ttl_s
+                lease_end = requested_at + self._timing.ttl_s
             await asyncio.sleep(self._timing.interval_s)
 
     def _unreachable(self) -> LeaseLost:

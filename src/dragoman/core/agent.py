@@ -99,7 +99,7 @@ class PauseAgent(Command, frozen=True, tag="agent.pause"):
     name: str
     reason: str = DEFAULT_PAUSE_REASON
     until: int | None = None
-    """When it resumes by itself; None: only on request."""
+    """Time at which it resumes by itself; None: only on request."""
 
 
 class ResumeAgent(Command, frozen=True, tag="agent.resume"):
@@ -317,12 +317,12 @@ class AgentRecord(Struct, frozen=True, omit_defaults=True):
     role: Role
     speaks: tuple[str, ...]
     registered_at: int
-    """When it was first registered."""
+    """Time of its first registration."""
     key: str = ""
     """Public half of the key that it signs with, if it has one."""
     tokens: tuple[TokenRecord, ...] = ()
     cut_off_at: int | None = None
-    """When all of its tokens were revoked at once: none issued until then is valid, whether it is
+    """Time at which all of its tokens were revoked: none issued until then is valid, whether it is
     on this list or not."""
     pause: Pause | None = None
     """The last pause, which may have ended by itself."""
@@ -453,7 +453,7 @@ class Reputation(Struct, frozen=True, omit_defaults=True):
     recent: str = ""
     """Latest results, oldest first: 1 for a success, 0 for a failure."""
     rated_at: int = 0
-    """When the last result came."""
+    """Time of the last result."""
     latency_ms: int = 0
     """Moving average of the duration of its requests."""
     assigned: int = 0
@@ -820,7 +820,7 @@ def decide_describe_agent(command: DescribeAgent, read: Read, now: int) -> Decis
     refusal = _check_describer(command.name, known, read.actor)
     if refusal:
         return refusal
-    reputation = read.standing(command.name)
+    reputation = read.reputation(command.name)
     descriptor = AgentDescriptor(
         tuple(dict.fromkeys(command.skills)),
         tuple(dict.fromkeys(command.constraints)),

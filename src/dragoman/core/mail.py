@@ -114,10 +114,10 @@ class MailPosted(Event, frozen=True):
     ack_wanted: bool = False
     answer_wanted: bool = False
     due_by: int | None = None
-    """When an ack or an answer that is still missing is reported as late."""
+    """Time at which a missing ack or answer is reported as late."""
     attachments: tuple[str, ...] = ()
     sent_at: int | None = None
-    """When it was written, as its sender states."""
+    """Time of writing, as its sender states."""
 
 
 class MailRead(Event, frozen=True):
@@ -211,7 +211,7 @@ class Mail(Struct, frozen=True, omit_defaults=True):
 
     @property
     def deadline(self) -> int | None:
-        """When a missing ack or answer has to be reported; None: never, or it was."""
+        """Time at which a missing ack or answer is due for a report; None: never, or it was."""
         is_waiting = not self.is_escalated and (self.awaits_answer or bool(self.awaited_acks))
         return self.due_by if is_waiting else None
 

@@ -101,7 +101,7 @@ class Read(Protocol):
         """Id of the intent that has had a request with this id; empty: none has."""
         ...
 
-    def standing(self, name: str) -> "Reputation | None":
+    def reputation(self, name: str) -> "Reputation | None":
         """Capabilities and reputation of an agent."""
         ...
 

@@ -234,7 +234,7 @@ class TaskProgressed(Event, frozen=True):
     notes: str = ""
     blockers: tuple[str, ...] = ()
     sent_at: int | None = None
-    """When it was written, as its sender states; None: not stated."""
+    """Time of writing, as its sender states; None: not stated."""
 
 
 class TaskEdited(Event, frozen=True):
@@ -538,7 +538,7 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def delegation_deadline(self) -> int | None:
-        """When its delegation has to be reported as late; None: never, or it was."""
+        """Time at which its delegation is reported as late; None: never, or it was."""
         delegation = self.delegation
         if delegation is None or delegation.escalated or not self.is_delegated:
             return None

@@ -304,7 +304,7 @@ class _WavePlanner:
         )
         indexes = (self._active, self._wanted)
         found = chain.from_iterable(
-            shelf.find_conflicts(wanted_files, self._find) for shelf in indexes
+            index.find_conflicts(wanted_files, self._find) for index in indexes
         )
         conflict = next(found, None)
         return None if conflict is None else BeadWait("file", conflict)

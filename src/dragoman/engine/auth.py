@@ -264,7 +264,7 @@ def _check_expiry(bearer: _CachedBearer, now: int, via: str) -> Principal | Refu
 
 
 def _attempt_end(view: TaskView, fence: int, now: int) -> int | None:
-    """When the attempt ended; now, while it lives; None: another one has begun since."""
+    """End of the attempt; now, while it lives; None: another one has begun since."""
     task, lease = view.task, view.lease
     if task.fence != fence:
         return None

@@ -314,7 +314,7 @@ class BatchReads:
         """The intent with this id."""
         return self._stream(intent_stream(id)).state
 
-    def standing(self, name: str) -> Reputation | None:
+    def reputation(self, name: str) -> Reputation | None:
         """The registry's record of an agent."""
         return self._stream(reputation_stream(name)).state
 

@@ -23,7 +23,7 @@ from dragoman.engine.queries.streams import stream_state
 _ROSTER_PAGE: Final = 1_000
 
 MAX_FOLLOWED: Final = 1_000
-"""Up to so many new entries are searched for changes; if there are more, all standings are
+"""Up to so many new entries are searched for changes; if there are more, all reputations are
 compared."""
 
 _REBUILD_AFTER_MS: Final = 3_600_000
@@ -33,7 +33,7 @@ _NO_POLICY: Final = Policy()
 
 _NO_CAPACITIES: Final[Mapping[str, int]] = {}
 
-_STANDING_PREFIX: Final = reputation_stream("")
+_REPUTATION_PREFIX: Final = reputation_stream("")
 
 _AGENT_PREFIX: Final = agent_stream("")
 
@@ -43,14 +43,14 @@ recorded."""
 
 
 class CandidateIndex:
-    """The registry in memory at any moment; only changed standings are read again."""
+    """The registry in memory at any moment; only changed reputations are read again."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._standings: dict[str, Reputation] = {}
+        self._reputations: dict[str, Reputation] = {}
         self._heads: dict[str, bytes] = {}
-        """Name -> the hash of the stream as of which its standing was read."""
+        """Name -> the hash of the stream as of which its reputation was read."""
         self._records: dict[str, AgentRecord | None] = {}
         """Name -> its agent record, as far as it was asked for."""
         self._seen_position: int = -1
@@ -101,7 +101,7 @@ class CandidateIndex:
 
     def _is_busy(self, agent: str, capacities: Mapping[str, int]) -> bool:
         with self._lock:
-            known = self._standings.get(agent)
+            known = self._reputations.get(agent)
         return known is not None and known.is_at_capacity(capacities.get(agent, 0))
 
     def vetoes(
@@ -111,17 +111,17 @@ class CandidateIndex:
         with self._lock:
             return self._vetoes(candidate, wish, policy, now)
 
-    def standing(self, name: str, now: int) -> Reputation | None:
+    def reputation(self, name: str, now: int) -> Reputation | None:
         """The registry's record of one candidate."""
         with self._lock:
             self._current_roster(now)
-            return self._standings.get(name)
+            return self._reputations.get(name)
 
     def _vetoes(
         self, candidate: Candidate, wish: Requirements, policy: Policy, now: int
     ) -> tuple[str, ...]:
-        standing, record = self._standings.get(candidate.agent), self._record(candidate.agent)
-        return find_vetoes(candidate, standing, record, wish, policy, now)
+        reputation, record = self._reputations.get(candidate.agent), self._record(candidate.agent)
+        return find_vetoes(candidate, reputation, record, wish, policy, now)
 
     def _record(self, name: str) -> AgentRecord | None:
         if name not in self._records:
@@ -132,11 +132,11 @@ class CandidateIndex:
         changed = self._catch_up()
         is_old = not 0 <= now - self._built_at < _REBUILD_AFTER_MS
         if self._roster is None or changed is None or is_old:
-            self._roster = AgentRanker(self._standings.values(), now)
+            self._roster = AgentRanker(self._reputations.values(), now)
             self._built_at = now
         else:
             for name in changed:
-                self._roster.update(self._standings[name], now)
+                self._roster.update(self._reputations[name], now)
         return self._roster
 
     def _catch_up(self) -> Collection[str] | None:
@@ -149,19 +149,19 @@ class CandidateIndex:
             return self._reload_changed(head)
         new = self._store.entries(self._seen_position, MAX_FOLLOWED, until=head)
         streams = {entry.stream for entry in new}
-        changed = [stream for stream in streams if stream.startswith(_STANDING_PREFIX)]
-        read = dict(map(self._read_standing, filter(None, map(self._store.stream, changed))))
+        changed = [stream for stream in streams if stream.startswith(_REPUTATION_PREFIX)]
+        read = dict(map(self._read_reputation, filter(None, map(self._store.stream, changed))))
         for stream in streams:
             self._records.pop(stream.removeprefix(_AGENT_PREFIX), None)
         self._seen_position = head
         return self._apply(read)
 
     def _reload_changed(self, head: int) -> Collection[str] | None:
-        """Reload after many changes: the standings whose streams have another hash."""
-        rows = {row.name.removeprefix(_STANDING_PREFIX): row for row in self._rows()}
+        """Reload after many changes: the reputations whose streams have another hash."""
+        rows = {row.name.removeprefix(_REPUTATION_PREFIX): row for row in self._rows()}
         new = [row for name, row in rows.items() if self._heads.get(name) != row.hash]
-        read = dict(map(self._read_standing, new))
-        # A standing that could not be read is tried again.
+        read = dict(map(self._read_reputation, new))
+        # A reputation that could not be read is tried again.
         heads = {name: row.hash for name, row in rows.items() if read.get(name, True)}
         is_first = self._seen_position < 0
         self._heads, self._records, self._seen_position = heads, {}, head
@@ -169,12 +169,12 @@ class CandidateIndex:
         return None if is_first else changed
 
     def _apply(self, read: Mapping[str, Reputation | None]) -> Collection[str] | None:
-        """Apply standings; returns the changed names, None: a candidate has vanished."""
+        """Apply reputations; returns the changed names, None: a candidate has vanished."""
         for name, known in read.items():
             if known is None:
-                self._standings.pop(name, None)
+                self._reputations.pop(name, None)
             else:
-                self._standings[name] = known
+                self._reputations[name] = known
         return read if all(read.values()) else None
 
     def _rows(self) -> Iterator[StreamRow]:
@@ -184,9 +184,9 @@ class CandidateIndex:
                 yield place.row
             after = page[-1].position
 
-    def _read_standing(self, row: StreamRow) -> tuple[str, Reputation | None]:
-        """A name and its standing; None: it cannot be read, so that it is no candidate."""
-        name = row.name.removeprefix(_STANDING_PREFIX)
+    def _read_reputation(self, row: StreamRow) -> tuple[str, Reputation | None]:
+        """A name and its reputation; None: it cannot be read, so that it is no candidate."""
+        name = row.name.removeprefix(_REPUTATION_PREFIX)
         try:
             return name, cast(Reputation, stream_state(self._store, row))
         except LedgerError:

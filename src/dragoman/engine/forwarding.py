@@ -22,7 +22,7 @@ class ForwardedCommands(Struct, frozen=True, forbid_unknown_fields=True, omit_de
     per_attempt: bool = False
     """The key is made of the content and is valid within the task's present attempt."""
     sent_at: int | None = None
-    """When such a message was sent, as its sender states it."""
+    """Time of sending, as the sender states it."""
     receipt_event: MessageReceived | None = None
     """The receipt that is recorded for a message that changes nothing."""
     effect: Annotated[tuple[AnyCommand, ...], Meta(max_length=1_000)] = ()

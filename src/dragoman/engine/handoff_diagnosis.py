@@ -399,14 +399,15 @@ def _findings(handoff: Handoff, context: HandoffContext) -> Iterator[str]:
     if handoff.is_active:
         yield from _people_findings(handoff, context)
         yield from _task_findings(handoff, context)
-    for told in handoff.escalations:
-        who = told.to or "nobody"
+    for escalation in handoff.escalations:
+        recipient = escalation.to or "nobody"
         yield (
-            f"{who} was told at {to_rfc3339(told.at)}: {told.trigger} in {told.stage} "
-            f"after {format_hours(told.elapsed_ms)}"
+            f"{recipient} was told at {to_rfc3339(escalation.at)}: "
+            f"{escalation.trigger} in {escalation.stage} "
+            f"after {format_hours(escalation.elapsed_ms)}"
         )
-    for told in describe_failed_items(handoff, context.items_in_place):
-        yield f"an item of the work queue was not moved with the work: {told}"
+    for failure in describe_failed_items(handoff, context.items_in_place):
+        yield f"an item of the work queue was not moved with the work: {failure}"
 
 
 def _people_findings(handoff: Handoff, context: HandoffContext) -> Iterator[str]:

@@ -99,7 +99,7 @@ class CandidateRegistry(Protocol):
         """The reasons why a candidate may not have it now; none: it may."""
         ...
 
-    def standing(self, name: str, now: int) -> Reputation | None:
+    def reputation(self, name: str, now: int) -> Reputation | None:
         """The registry's record of one candidate."""
         ...
 
@@ -249,7 +249,7 @@ class Operation(Struct, frozen=True):
     stored_text: "Callable[[RawMessage], msgspec.Raw] | None" = None
     """The text that the ledger keeps of a call; None: all of it (`stored_text`)."""
     summary: str = ""
-    """When to use it, for surfaces that offer tools to agents; empty: not offered as one."""
+    """Advice on when to use it, for tools of agents; empty: not offered as a tool."""
 
     def field_in_message(self, path: str) -> str:
         """The message's name of the field that a refusal of the core is about; empty: none."""
@@ -282,7 +282,7 @@ class ParsedMessage(Struct, frozen=True):
     dedup_content: bytes = b""
     """Content that identifies the message; empty: two equal ones are two messages."""
     sent_at: int | None = None
-    """When it was sent, as it states."""
+    """Time of sending, as it states."""
     fault: Fault | None = None
     """The reason why it is not accepted; without one there is an operation."""
     ordering_key: str = ""

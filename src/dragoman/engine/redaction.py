@@ -189,17 +189,17 @@ class RequestRedactor:
         A name cannot be altered: if one holds a secret, the result is a rejection of the request.
         """
         original = b"" if request.original_text is msgspec.UNSET else bytes(request.original_text)
-        text, in_beginning = self._truncate_unreadable(original) if original else (original, ())
+        text, in_prefix = self._truncate_unreadable(original) if original else (original, ())
         if text is not original:
             request = replace(request, original_text=Raw(text))
         # The commands of a message are made of its text: if that holds no secret, they hold none.
-        may_hold = not original or bool(in_beginning) or self._may_contain_secret(text)
+        may_hold = not original or bool(in_prefix) or self._may_contain_secret(text)
         secret_name = self._name_finder.find(request, in_commands=may_hold)
         if secret_name is not None:
             return self._refuse_secret_name(request, secret_name)
         if not may_hold or (not original and not self._commands_may_contain_secret(request)):
             return request
-        return self._redact_fields(request, original, in_beginning)
+        return self._redact_fields(request, original, in_prefix)
 
     def redact_forwarded(
         self, commands: Sequence[AnyCommand]

@@ -32,7 +32,7 @@ class Request(Struct, frozen=True):
     """True if the key is made of the content and valid for the task's present attempt only: in a
     later one the same content is a new message (S-IDEM), unless `sent_at` says otherwise."""
     sent_at: int | None = None
-    """When such a message was sent, as its sender states it: what was applied to one attempt is not
+    """Time of sending, as the sender states it: what was applied to one attempt is not
     applied again to a later one."""
     receipt_event: MessageReceived | None = None
     """Recorded for a message that changes nothing."""

@@ -96,7 +96,7 @@ class SignedMessageVerifier:
         self._nonces: dict[tuple[str, str], int] = {}
         """Agent and nonce -> until when they are remembered."""
         self._swept_at = 0
-        """When expired nonces were last removed: seldom, as it takes time."""
+        """Time at which expired nonces were last removed: seldom, as it takes time."""
 
     async def verify_async(self, data: bytes, via: str) -> VerifiedMessage | Refusal | None:
         """Like `verify`, without blocking the event loop."""

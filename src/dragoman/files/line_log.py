@@ -188,9 +188,9 @@ class LineLog:
         force_folder(self._disk, path.rpartition("/")[0])
         found = self._disk.stat(path)
         if found is not None and found.kind != "file":
-            aside = move_aside(self._disk, path, f"{path}-found")
+            moved_to = move_aside(self._disk, path, f"{path}-found")
             self._warn(
-                f"{path} was no file: it is kept as {aside}, and a file is made in its place"
+                f"{path} was no file: it is kept as {moved_to}, and a file is made in its place"
             )
 
     def _is_line_file(self, path: str) -> bool:

@@ -566,9 +566,9 @@ class Projector:
 
     def _make_folders(self) -> None:
         for path in self.list_blocked_paths():
-            aside = move_aside(self._disk, path, f"{path}-found")
+            moved_to = move_aside(self._disk, path, f"{path}-found")
             self._warn(
-                f"{path} was no {_EXPECTED_KINDS[path]}: it is kept as {aside}, and a "
+                f"{path} was no {_EXPECTED_KINDS[path]}: it is kept as {moved_to}, and a "
                 f"{_EXPECTED_KINDS[path]} "
                 "is made in its place"
             )

@@ -42,10 +42,10 @@ class IndexRow(Struct, frozen=True, gc=False):
     rank: int = 0
     since: int = 0
     ready_at: int | None = None
-    """When a service has to put it into its queue."""
+    """Time at which a service puts it into its queue."""
     owner: str | None = None
     deadline: int | None = None
-    """When a service has to escalate: a delegation, an ack, an answer, a result."""
+    """Time at which a service escalates: a delegation, an ack, an answer, a result."""
 
 
 _NOT_INDEXED = IndexRow()

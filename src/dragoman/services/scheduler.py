@@ -86,7 +86,7 @@ class GroupWorker:
         self.name = group.name
         self._current: tuple[str, float] | None = None
         """The running service, and its start time."""
-        self._problems: dict[str, HealthProblem] = {duty.name: HEALTHY for duty in group.all}
+        self._problems: dict[str, HealthProblem] = {each.name: HEALTHY for each in group.all}
 
     def start(self) -> None:
         """Start the thread."""
@@ -153,7 +153,7 @@ class GroupWorker:
                     service.last_problem if isinstance(service, ReportsProblem) else HEALTHY
                 )
         self._current = None
-        return None if any(self._problems[duty.name].message for duty in services) else processed
+        return None if any(self._problems[each.name].message for each in services) else processed
 
 
 def idle_seconds(group: ServiceGroup, round_seconds: float, processed: int | None) -> float:

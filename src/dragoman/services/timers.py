@@ -108,7 +108,9 @@ FindRecipients = Callable[[Store, str], tuple[str, ...]]
 ESCALATION_COMMANDS: dict[str, Callable[[str, Store, FindRecipients], AnyCommand]] = {
     "task": lambda name, _, __: EscalateDelegation(name),
     "mail": lambda name, store, _: EscalateMail(name, names_in_role(store, "orchestrator")),
-    "handoff": lambda name, store, told: EscalateHandoff(name, told(store, name)),
+    "handoff": lambda name, store, find_recipients: EscalateHandoff(
+        name, find_recipients(store, name)
+    ),
 }
 """Kind of stream -> command that escalates it."""
 

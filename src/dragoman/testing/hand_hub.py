@@ -184,8 +184,8 @@ class HandHub:
     def tick(self) -> None:
         """Run every time-driven service once, with the default settings."""
         now = self.clock.now()
-        for duty in time_driven_services(self._hub, Settings()):
-            duty.run_once(now)
+        for service in time_driven_services(self._hub, Settings()):
+            service.run_once(now)
 
     def restart(self) -> None:
         """Restart the hub on what it had stored."""

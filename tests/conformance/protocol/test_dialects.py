@@ -76,13 +76,13 @@ def test_created_objects_get_an_id_and_empty_ids_are_refused(
     server = HubServer()
     for agent, role in AGENTS.items():
         server.add_agent(agent, role)
-    interpreter = server.deps.router
+    router = server.deps.router
 
-    empty = interpreter.call(name, {**arguments, field: ""}, HUMAN)
+    empty = router.call(name, {**arguments, field: ""}, HUMAN)
     assert isinstance(empty, Rejected)
     assert (empty.ours or empty.code, field in empty.path) == ("invalid_id", True)
     assert "'' is not a valid" in empty.detail
-    generated = interpreter.call(name, {**arguments, field: None}, HUMAN)
+    generated = router.call(name, {**arguments, field: None}, HUMAN)
     assert isinstance(generated, Accepted), generated
     assert generated.reply[field]
 
@@ -91,10 +91,10 @@ def test_created_objects_get_an_id_and_empty_ids_are_refused(
 def test_every_operation_refuses_malformed_arguments_with_a_code_of_its_dialect(
     dialect: Dialect,
 ) -> None:
-    interpreter = HubServer().deps.router
+    router = HubServer().deps.router
     for operation in dialect.operations:
         for nonsense in ("[]", '"words"', "7", '{"a":'):
-            answer = interpreter.call(operation.name, nonsense, HUMAN)
+            answer = router.call(operation.name, nonsense, HUMAN)
             assert isinstance(answer, Rejected), (operation.name, nonsense, answer)
             assert answer.code in dialect.refusal_codes.values(), (operation.name, nonsense, answer)
             assert answer.detail, (operation.name, nonsense)

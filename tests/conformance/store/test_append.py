@@ -71,8 +71,8 @@ def test_every_byte_is_read_back(store: Store) -> None:
     number = begin_stream(store, "task:a")
     line, state = bytes(range(256)) * 4_000, bytes(range(255, -1, -1)) * 4_000
     entry = NewEntry(number, 2, "test.happened", line, b"\0" * 32, b"\xff" * 32)
-    shelf = IndexRow("ready", "", 3, -1, 2**53, "alice")
-    row = StreamRow(number, "task:a", 2, b"\x80" * 32, 7, state, make_lease(), shelf)
+    index_row = IndexRow("ready", "", 3, -1, 2**53, "alice")
+    row = StreamRow(number, "task:a", 2, b"\x80" * 32, 7, state, make_lease(), index_row)
 
     write(store, Changes(entries=[entry], streams=[row], leases=[(number, row.lease)]))
 

@@ -60,7 +60,7 @@ def create_task(hub: Hub) -> None:
     hub.do(ANN, CreateTask("T", "T", ready=True))
 
 
-def test_rows_are_kept_by_id_and_only_their_course_is_updated(store: Store) -> None:
+def test_rows_are_kept_by_id_and_only_their_progress_is_updated(store: Store) -> None:
     first, second = make_handoff_row("a"), make_handoff_row("b", "U")
     write(store, Changes(new_handoffs=[second, first]))
     assert store.handoffs("", 9) == [first, second]

@@ -65,9 +65,9 @@ def test_intent_runs_from_goal_to_completion(hubs: Hubs) -> None:
     hub.do(ALICE, DONE)
     assert intent(store).state == "Satisfied"
     assert intent(store).anomalies == 1
-    standing = rosters.standing("alice", NOW)
-    assert standing is not None
-    assert (standing.successes, standing.open) == (1, 0)
+    reputation = rosters.reputation("alice", NOW)
+    assert reputation is not None
+    assert (reputation.successes, reputation.open) == (1, 0)
     for name in ("intents:open", "requests", "requests:alice"):
         assert streams_on_list(store, name) == [], name
 

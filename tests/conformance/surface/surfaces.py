@@ -93,11 +93,11 @@ class Surface(Protocol):
 class HubDirect:
     """The hub itself, without a surface."""
 
-    def __init__(self, house: HubServer) -> None:
-        self._house = house
+    def __init__(self, server: HubServer) -> None:
+        self._server = server
 
     def play(self, script: Sequence[Step]) -> ScriptResult:
-        return ScriptResult([self.take(step) for step in script], _ledger(self._house.store))
+        return ScriptResult([self.take(step) for step in script], _ledger(self._server.store))
 
     def take(self, step: Step) -> StepResult:
         """Run one step."""
@@ -111,21 +111,21 @@ class HubDirect:
 
     def _do(self, action: Action) -> StepResult:
         try:
-            self._house.hub.submit(_actor(action.by), action.command)
+            self._server.hub.submit(_actor(action.by), action.command)
         except Refused as error:
             return StepResult(error.refusal.code)
         return StepResult("")
 
     def _call(self, operation: Operation) -> StepResult:
-        interpreter = self._house.deps.router
-        answer = interpreter.call(operation.name, dict(operation.arguments), _actor(operation.by))
+        router = self._server.deps.router
+        answer = router.call(operation.name, dict(operation.arguments), _actor(operation.by))
         reply = to_builtins(answer.reply)
         if isinstance(answer, Rejected):
             return _refusal({**(reply or {}), "code": answer.code})
         return StepResult("", _without_generated_values(reply))
 
     def _query(self, query: Query) -> StepResult:
-        store = self._house.store
+        store = self._server.store
         if not query.task:
             page = page_of_tasks(store, TaskFilter(), START)
             tasks = [task_summary(view.task, view.lease, START) for view in page.tasks]
@@ -201,11 +201,11 @@ class CommandLine:
 class HttpServer:
     """Running HTTP server."""
 
-    def __init__(self, house: HubServer) -> None:
-        self._house = house
+    def __init__(self, server: HubServer) -> None:
+        self._server = server
 
     def play(self, script: Sequence[Step]) -> ScriptResult:
-        return ScriptResult([self._take(step) for step in script], _ledger(self._house.store))
+        return ScriptResult([self._take(step) for step in script], _ledger(self._server.store))
 
     def _take(self, step: Step) -> StepResult:
         match step:
@@ -213,7 +213,7 @@ class HttpServer:
                 path, body = step.http
                 return StepResult(self._ask("POST", path, body, step.by).code)
             case Operation():
-                found = find_operation(self._house.deps.router.dialects, step.name)
+                found = find_operation(self._server.deps.router.dialects, step.name)
                 assert found is not None, step
                 path = f"/v1/{found[0].name}/{step.name}"
                 return self._ask("POST", path, step.arguments, step.by)
@@ -224,7 +224,7 @@ class HttpServer:
                 return self._ask("GET", f"/v1/tasks/{task}" if task else "/v1/tasks")
 
     def _ask(self, method: str, path: str, body: Any = None, by: str = "olga") -> StepResult:
-        got = self._house.request(method, path, body, by=by)
+        got = self._server.request(method, path, body, by=by)
         return (
             StepResult("", _without_generated_values(got.json))
             if got.status < 300
@@ -235,8 +235,8 @@ class HttpServer:
 class McpServer:
     """MCP server, called by the SDK's client; it omits empty fields."""
 
-    def __init__(self, house: HubServer) -> None:
-        self._house = house
+    def __init__(self, server: HubServer) -> None:
+        self._server = server
 
     def play(self, script: Sequence[Step]) -> ScriptResult:
         return asyncio.run(self._play(script))
@@ -244,21 +244,21 @@ class McpServer:
     async def _play(self, script: Sequence[Step]) -> ScriptResult:
         async with AsyncExitStack() as open_clients:
             clients = {
-                name: await open_clients.enter_async_context(open_client(self._house, name))
+                name: await open_clients.enter_async_context(open_client(self._server, name))
                 for name in AGENTS
             }
             results = [await self._take(step, clients) for step in script]
-        return ScriptResult(results, _ledger(self._house.store))
+        return ScriptResult(results, _ledger(self._server.store))
 
     async def _take(self, step: Step, clients: Mapping[str, Client]) -> StepResult:
         match step:
             case Action():
                 if step.tool is None:
-                    return HubDirect(self._house).take(step)
+                    return HubDirect(self._server).take(step)
                 return StepResult((await _call_tool(clients[step.by], *step.tool)).code)
             case Operation():
                 if not step.is_tool:
-                    return HubDirect(self._house).take(step)
+                    return HubDirect(self._server).take(step)
                 tool = step.name.replace(".", "_")
                 return await _call_tool(clients[step.by], tool, step.arguments)
             case Query(task, True):
@@ -277,7 +277,7 @@ async def _call_tool(client: Client, tool: str, arguments: Mapping[str, Any]) ->
 @contextmanager
 def open_surfaces(folder: Path) -> Generator[dict[str, Surface]]:
     """Open every surface, by name."""
-    with _house() as direct, _house() as posted, _house() as tooled:
+    with _server() as direct, _server() as posted, _server() as tooled:
         yield {
             "hub": HubDirect(direct),
             "cli": CommandLine(folder),
@@ -287,11 +287,11 @@ def open_surfaces(folder: Path) -> Generator[dict[str, Surface]]:
 
 
 @contextmanager
-def _house() -> Generator[HubServer]:
-    with serving(mount_mcp(HubServer())) as house:
+def _server() -> Generator[HubServer]:
+    with serving(mount_mcp(HubServer())) as server:
         for name, role in AGENTS.items():
-            house.add_agent(name, role)
-        yield house
+            server.add_agent(name, role)
+        yield server
 
 
 def _actor(name: str) -> Actor:

@@ -56,7 +56,7 @@ def test_handoff_goes_from_offer_to_closed(hub: AcpHub) -> None:
 
 
 @proves("ACP-SLA")
-def test_overdue_accept_reports_the_escalation_before_the_sla_duty_ran(hub: AcpHub) -> None:
+def test_overdue_accept_reports_the_escalation_before_the_sla_service_ran(hub: AcpHub) -> None:
     id = hub.propose()
     hub.lab.clock.advance(3_600_000)
     assert hub.act("accept", id, BOB)["metadata"]["escalation_triggered"] is True

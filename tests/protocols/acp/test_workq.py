@@ -401,15 +401,15 @@ def test_crash_after_activate_loses_no_item(tmp_path: Path) -> None:
     (row,) = hub.reply({"action": "query", "task_id": "t-1"}, BOB)["handoffs"]
     id = row["handoff_id"]
     assert (hub.handoff(id).status, hub.handoff(id).workq) == ("activated", "")
-    duty = WorkqSync(hub.lab.hub, external)
-    assert duty.run_once(hub.lab.clock.now()) == 0
+    service = WorkqSync(hub.lab.hub, external)
+    assert service.run_once(hub.lab.clock.now()) == 0
     hub.lab.clock.advance(GRACE_MS)
-    assert duty.run_once(hub.lab.clock.now()) == 1
+    assert service.run_once(hub.lab.clock.now()) == 1
     assert (hub.handoff(id).workq, external.requests) == (
         "transferred",
         [("far-1", "alice", "bob")] * 2,
     )
-    assert duty.run_once(hub.lab.clock.now()) == 0
+    assert service.run_once(hub.lab.clock.now()) == 0
 
 
 def test_store_failure_after_activate_keeps_the_success(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ class MailHub:
         notifier = Notifier[Notice](
             self.lab.hub, disk, NoticeBuilder(self.lab.store, ()), (), float
         )
-        self.duties = build_services(
+        self.services = build_services(
             disk, notifier, self.lab.hub, self.router, settings or Settings()
         )
 
@@ -172,8 +172,8 @@ class MailHub:
     def pass_(self, minutes: float) -> None:
         """Advance the clock and run every duty."""
         self.lab.clock.advance(round(minutes * MINUTE))
-        for duty in self.duties:
-            duty.run_once(self.lab.clock.now())
+        for service in self.services:
+            service.run_once(self.lab.clock.now())
 
     def events(self, after: int = 0) -> list[dict[str, Any]]:
         """Return the rendered event lines after a position."""

@@ -88,8 +88,8 @@ def test_letters_complete_a_wave(hub: WaveHub) -> None:
     hub.call("mail.send", ALICE, **letter("[a] BEAD_ACCEPTED", "Accepted bead: a"))
     failed = "Bead: a\nStatus: FAILED\n\n## Failure\nType: TESTS_FAIL\nReason: red\n"
     hub.call("mail.send", ALICE, **letter("[a] FAILED", failed))
-    duty = WaveService(hub.lab.hub)
-    assert duty.run_once(hub.lab.clock.now()) == 1
+    service = WaveService(hub.lab.hub)
+    assert service.run_once(hub.lab.clock.now()) == 1
     assert [bead["status"] for bead in hub.call("wave.status", wave_id="W")["beads"]] == [
         "blocked",
         "ready",
@@ -97,7 +97,7 @@ def test_letters_complete_a_wave(hub: WaveHub) -> None:
     hub.call("mail.send", ALICE, **letter("[b] BEAD_ACCEPTED", "Accepted bead: b"))
     done = "Bead: b\nStatus: DONE\n\n## Changes\n- Commit: 12ab\n- Files: x\n"
     hub.call("mail.send", ALICE, **letter("[b] DONE", done))
-    assert duty.run_once(hub.lab.clock.now()) == 1
+    assert service.run_once(hub.lab.clock.now()) == 1
     assert hub.call("wave.status", wave_id="W")["complete"] is True
     subjects = [row["subject"] for row in hub.call("mail.inbox")["messages"]]
     assert subjects[-1] == "Wave W is complete: 1 blocked, 1 review"

@@ -154,8 +154,8 @@ def test_request_repeated_after_the_first_claim_is_ignored() -> None:
     hub.lab.clock.advance(DAY)
     hub.claim(CHILD, QA)
     answer = hub.accept(request())
-    told = "duplicate: already applied before attempt 1, ignored"
-    assert (answer.repeated, answer.warnings) == (True, (told,))
+    warning = "duplicate: already applied before attempt 1, ignored"
+    assert (answer.repeated, answer.warnings) == (True, (warning,))
 
 
 def test_ignored_repeat_has_its_first_warnings() -> None:

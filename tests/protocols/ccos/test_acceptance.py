@@ -50,7 +50,7 @@ def outcome_counts(hub: HandHub, agent: str) -> tuple[int, int]:
 
 
 def test_criterion_1_orchestrator_hook() -> None:
-    """When a delegation is approved, a TaskRequest is built and dispatched."""
+    """An approved delegation builds and dispatches a TaskRequest."""
     with hand_hub() as hub:
         answer = delegate_translation(hub)
         assert answer["state"] == "TaskDispatched"

@@ -119,17 +119,17 @@ class SaopHub(Lab):
             digest=_digest,
         )
         facts = StoreFacts(self.store, lambda _task, _ref: True)
-        self.interpreter = Router(self.hub, (saop.dialect(self.choices),), facts)
+        self.router = Router(self.hub, (saop.dialect(self.choices),), facts)
 
     def call(self, name: str, arguments: Any, actor: Actor = DEVELOPER) -> Any:
         """Call an operation that must be accepted, and return its reply."""
-        answer = self.interpreter.call(name, arguments, actor)
+        answer = self.router.call(name, arguments, actor)
         assert isinstance(answer, Accepted), answer
         return answer.reply
 
     def refusal(self, name: str, arguments: Any, actor: Actor = DEVELOPER) -> Rejected:
         """Call an operation that must be refused."""
-        answer = self.interpreter.call(name, arguments, actor)
+        answer = self.router.call(name, arguments, actor)
         assert isinstance(answer, Rejected), answer
         return answer
 

@@ -83,8 +83,8 @@ def test_repeated_turn_is_answered_and_a_changed_one_refused() -> None:
     assert hub.turn(0, SECRET) == first
     assert hub.store.head() == head
     assert hub.refusal("saop.turn", turn(0, "other words")).code == "key_reused"
-    answer = hub.interpreter.call("saop.turn", turn(1), DEVELOPER, key="k-1")
-    again = hub.interpreter.call("saop.turn", turn(1), DEVELOPER, key="k-1")
+    answer = hub.router.call("saop.turn", turn(1), DEVELOPER, key="k-1")
+    again = hub.router.call("saop.turn", turn(1), DEVELOPER, key="k-1")
     assert isinstance(answer, Accepted)
     assert isinstance(again, Accepted)
     assert again.reply == answer.reply
@@ -417,7 +417,7 @@ def test_masked_secrets_are_warned_about_with_their_path() -> None:
     hub = SaopHub()
 
     def warnings(operation: str, message: dict[str, Any]) -> tuple[str, ...]:
-        answer = hub.interpreter.call(operation, message, DEVELOPER)
+        answer = hub.router.call(operation, message, DEVELOPER)
         assert isinstance(answer, Accepted)
         return answer.warnings
 
@@ -645,7 +645,7 @@ def test_long_thought_is_stored_whole_and_an_oversized_one_refused() -> None:
     longer = json.dumps(turn(1, "y" * 17_000_000))
     head = hub.store.head()
     assert hub.refusal("saop.turn", longer).code == "message_too_large"
-    sent = hub.interpreter.send(longer, speaker=DEVELOPER)
+    sent = hub.router.send(longer, speaker=DEVELOPER)
     assert isinstance(sent, Rejected)
     assert sent.code == "message_too_large"
     refused = hub.store.entries(head, 10)
@@ -659,7 +659,7 @@ def test_messages_are_recognized_bare_and_wrapped() -> None:
     hub = SaopHub()
 
     def send(message: Any) -> str:
-        answer = hub.interpreter.send(json.dumps(message), speaker=DEVELOPER)
+        answer = hub.router.send(json.dumps(message), speaker=DEVELOPER)
         if answer is None:
             return "nobody's"
         return answer.kind if isinstance(answer, Accepted) else f"{answer.kind} {answer.code}"
@@ -673,13 +673,13 @@ def test_messages_are_recognized_bare_and_wrapped() -> None:
     assert send({"turn_index": 1}) == "nobody's"
     assert send(["event_id"]) == "nobody's"
     assert send({"hello": "world"}) == "nobody's"
-    assert hub.interpreter.send("event_id" + "x" * 17_000_000) is None
-    assert hub.interpreter.send('"event_id"' + "x" * 17_000_000) is None
+    assert hub.router.send("event_id" + "x" * 17_000_000) is None
+    assert hub.router.send('"event_id"' + "x" * 17_000_000) is None
     many = {**turn(3), "agent_id": 1, "role": 2, "content": 3}
     detail = hub.refusal("saop.turn", many).detail
     assert detail.startswith("agent_id: ")
     assert "; role: " in detail
-    assert hub.interpreter.send(json.dumps(turn(9)), via="inbox") is not None
+    assert hub.router.send(json.dumps(turn(9)), via="inbox") is not None
 
 
 @proves("SAOP-SHAPES")

@@ -95,10 +95,10 @@ def test_question_with_notifications_has_no_warning() -> None:
         server.add_agent("ada")
         task = server.submit(CreateTask("Paint it", ready=True))
         call_once(server, "ada", "claim", task=task)
-        asked = call_once(server, "ada", "ask", task=task, question="Red or blue?")
+        request = call_once(server, "ada", "ask", task=task, question="Red or blue?")
         read = call_once(server, "ada", "read", task=task)
         inbox = call_once(server, "ada", "inbox")
-    assert asked == {"task": task, "status": "blocked"}
+    assert request == {"task": task, "status": "blocked"}
     assert read["obstacle"] == "Red or blue?"
     assert [one["obstacle"] for one in inbox["blocked"]] == ["Red or blue?"]
     assert notify.notifies_on("blocked")
@@ -149,9 +149,9 @@ def test_question_is_answered_in_the_history(server: HubServer) -> None:
 
     async def ask_question(client: Client) -> None:
         await call_tool(client, "claim", task=task)
-        asked = await call_tool(client, "ask", task=task, question="Red or blue?")
-        assert asked["status"] == "blocked"
-        (warning,) = asked["warnings"]
+        request = await call_tool(client, "ask", task=task, question="Red or blue?")
+        assert request["status"] == "blocked"
+        (warning,) = request["warnings"]
         assert warning.startswith("nobody is told of the question"), "none is set up to be told"
         inbox = await call_tool(client, "inbox")
         assert [one["id"] for one in inbox["blocked"]] == [task]

@@ -305,8 +305,8 @@ def _offer_or_reject(workflow: IntentWorkflow, command: DelegateIntent) -> None:
     if forbidden is None and command.candidates and _offer_to_candidates(workflow, command):
         return
     reasons = (forbidden,) if forbidden else _veto_summaries(workflow) or (NO_AGENTS,)
-    unsaid = 0 if command.due_by == workflow.intent.due_by else command.due_by
-    workflow.record_intent(IntentRejected(workflow.intent.id, reasons, due_by=unsaid))
+    new_due_by = 0 if command.due_by == workflow.intent.due_by else command.due_by
+    workflow.record_intent(IntentRejected(workflow.intent.id, reasons, due_by=new_due_by))
     status = workflow.task.status
     if status in _DELEGABLE_STATUSES:
         workflow.record_task(TaskTransitioned(status, "blocked", "; ".join(reasons)[:MAX_REASON]))

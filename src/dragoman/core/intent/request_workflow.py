@@ -430,7 +430,7 @@ class IntentWorkflow:
 
     def _reputation(self, agent: str) -> Reputation | None:
         if agent not in self._reputations:
-            self._reputations[agent] = self._read.standing(agent)
+            self._reputations[agent] = self._read.reputation(agent)
         return self._reputations[agent]
 
     def _record_agent_event(self, event: ReputationEvent) -> Reputation:

@@ -32,8 +32,8 @@ def names_in_role(store: Store, role: Role) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def find_standing(store: Store, name: str) -> Reputation | None:
+def find_reputation(store: Store, name: str) -> Reputation | None:
     """The registry's record of an agent; None: its capabilities were never described."""
     row = store.stream(reputation_stream(name))
-    standing = None if row is None else stream_state(store, row)
-    return standing if isinstance(standing, Reputation) else None
+    reputation = None if row is None else stream_state(store, row)
+    return reputation if isinstance(reputation, Reputation) else None

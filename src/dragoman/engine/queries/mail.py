@@ -102,12 +102,12 @@ def _letter_not_found(id: str) -> Refusal:
     return not_found.letter(id)
 
 
-def _find_by_prefix(store: Store, beginning: str) -> StreamRow | Refusal | None:
+def _find_by_prefix(store: Store, prefix: str) -> StreamRow | Refusal | None:
     """The only letter whose id begins so; a refusal names several, if the prefix is ambiguous."""
-    if len(beginning) < MIN_ID_PREFIX:
+    if len(prefix) < MIN_ID_PREFIX:
         return None
-    stream = mail_stream(beginning)
-    near = store.streams_of_kind("mail", beginning, _MAX_NAMED + 1)
+    stream = mail_stream(prefix)
+    near = store.streams_of_kind("mail", prefix, _MAX_NAMED + 1)
     found = [row for row in near if row.name.startswith(stream)]
     if len(found) < 2:
         return found[0] if found else None
@@ -115,7 +115,7 @@ def _find_by_prefix(store: Store, beginning: str) -> StreamRow | Refusal | None:
     more = " and others" if len(names) > _MAX_NAMED else ""
     return Refusal(
         "ambiguous_name",
-        f"several letters have an id that begins with {beginning}: {', '.join(names[:_MAX_NAMED])}"
+        f"several letters have an id that begins with {prefix}: {', '.join(names[:_MAX_NAMED])}"
         f"{more}; write more characters",
     )
 

@@ -89,7 +89,7 @@ class HandoffSummary(Struct, frozen=True):
     supersedes: str | None
     superseded_by: str | None
     initiated_at: str
-    """When it was proposed; of a draft, when it was created."""
+    """Time of the proposal; of a draft, of its creation."""
     status_since: str
     due_by: str | None
     """The SLA deadline of its present state; null: there is none, or it has passed."""

@@ -87,14 +87,16 @@ def _handoff_operation(choices: Choices) -> Operation:
         input_type=HandoffCall,
         validate=parse_action,
         commands=lambda _: (),
-        gather=lambda asked, actor, facts: translate.action_commands(asked, actor, facts, choices),
-        maybe_query=lambda asked, actor, facts: answer_query(asked, actor, facts, choices),
+        gather=lambda message, actor, facts: translate.action_commands(
+            message, actor, facts, choices
+        ),
+        maybe_query=lambda message, actor, facts: answer_query(message, actor, facts, choices),
         reply=success_reply,
         follow_up=after,
-        needs_lookup=lambda asked: (
-            asked.action in _LOOKUP_ACTIONS or translate.needs_handoff(asked, choices)
+        needs_lookup=lambda message: (
+            message.action in _LOOKUP_ACTIONS or translate.needs_handoff(message, choices)
         ),
-        blocking_after=lambda asked, reply: has_follow_up(asked, reply, choices),
+        blocking_after=lambda message, reply: has_follow_up(message, reply, choices),
         refusal_in_reply=refusal_in_reply,
         roles=mail_operations.ALL_ROLES,
         check_identity=_check_sender,

@@ -61,7 +61,7 @@ def workq_operations(choices: Choices) -> Iterator[Operation]:
         choices,
         "workq.create",
         NewItem,
-        lambda asked: AddWorkItem(asked.title, strip_item_prefix(asked.item_id or "")),
+        lambda message: AddWorkItem(message.title, strip_item_prefix(message.item_id or "")),
         "Put an item into the work queue.",
         read=lambda value: require_id(parse_shape(value, NewItem), "item_id", "item id"),
     )
@@ -69,14 +69,14 @@ def workq_operations(choices: Choices) -> Iterator[Operation]:
         choices,
         "workq.claim",
         Claim,
-        lambda asked: ClaimWorkItem(strip_item_prefix(asked.item_id), asked.owner),
+        lambda message: ClaimWorkItem(strip_item_prefix(message.item_id), message.owner),
         "Own an item of the work queue.",
     )
     yield _write_operation(
         choices,
         "workq.release",
         OneItem,
-        lambda asked: ReleaseWorkItem(strip_item_prefix(asked.item_id)),
+        lambda message: ReleaseWorkItem(strip_item_prefix(message.item_id)),
         "Own an item no more.",
     )
     yield Operation(
@@ -86,7 +86,7 @@ def workq_operations(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         reply=lambda _, __, ___: None,
         roles=ALL_ROLES,
-        query=lambda asked, _, facts: _query_item(asked, facts, choices),
+        query=lambda message, _, facts: _query_item(message, facts, choices),
         summary="How an item of the work queue stands, and whose it is.",
     )
 
@@ -104,7 +104,7 @@ def _write_operation(
         name=name,
         input_type=shape,
         validate=read or (lambda value: parse_shape(value, shape)),
-        commands=lambda asked: (command(asked),),
+        commands=lambda message: (command(message),),
         maybe_query=None if external is None else partial(EXTERNAL_OPERATIONS[name], external),
         reply=_item_reply,
         follow_up=lambda _, __, facts, reply: ((), _add_item_state(facts, reply, choices)),

@@ -173,7 +173,7 @@ def _to_internal(value: Any) -> Any:
     """Convert a row of another server to our field names; null counts as absent (S-MAIL-11)."""
     if not isinstance(value, dict):
         return value
-    row = {key: said for key, said in cast(dict[str, Any], value).items() if said is not None}
+    row = {key: entry for key, entry in cast(dict[str, Any], value).items() if entry is not None}
     for own_name, foreign_name in FOREIGN_FIELD_NAMES.items():
         if foreign_name in row:
             row[own_name] = row.get(own_name) or row[foreign_name]
@@ -197,18 +197,18 @@ def _attachment_path(attachment: Any) -> Any:
 
 
 def _write_operations(choices: Choices) -> Iterator[Operation]:
-    def needs_lookup(asked: LetterRef) -> bool:
+    def needs_lookup(message: LetterRef) -> bool:
         """Tell whether the store must be read, to find the letter or to check its visibility."""
-        return bool(choices.teamspaces) or _may_be_id_prefix(asked.id)
+        return bool(choices.teamspaces) or _may_be_id_prefix(message.id)
 
     def mark_letter(command: type[AckMail | ReadMail]) -> Callable[..., Commands | Fault]:
         """Build the command for a letter given by its id, or by the beginning of it."""
 
-        def gather(asked: LetterRef, actor: Actor, facts: Facts) -> Commands | Fault:
-            if not needs_lookup(asked):
-                return (command(asked.id),)
+        def gather(message: LetterRef, actor: Actor, facts: Facts) -> Commands | Fault:
+            if not needs_lookup(message):
+                return (command(message.id),)
             is_shown = mail_visible_to(actor, choices.teamspaces, facts.store)
-            found = find_letter(facts.store, asked.id, is_shown)
+            found = find_letter(facts.store, message.id, is_shown)
             return (
                 fault_from_refusal(found, "id")
                 if isinstance(found, Refusal)

@@ -202,10 +202,10 @@ def query_operations(choices: Choices) -> Iterator[Operation]:
     def with_visibility(ask: _VisibleQuery) -> Callable[[Any, Actor, Facts], Any]:
         """Restrict a query to letters that the caller may see."""
 
-        def asked(words: Any, actor: Actor, facts: Facts) -> Any:
+        def run_query(words: Any, actor: Actor, facts: Facts) -> Any:
             return ask(words, actor, facts, mail_visible_to(actor, choices.teamspaces, facts.store))
 
-        return asked
+        return run_query
 
     yield query_operation(
         "mail.inbox",

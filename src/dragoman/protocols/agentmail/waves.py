@@ -139,7 +139,7 @@ def _wave_operations(choices: Choices) -> Iterator[Operation]:
         input_type=WaveStart,
         validate=lambda value: require_id(validate_shape(value, WaveStart), "wave_id", "wave id"),
         commands=lambda _: (),
-        gather=lambda asked, _, facts: _start_wave(asked, facts, choices),
+        gather=lambda message, _, facts: _start_wave(message, facts, choices),
         reply=lambda _, __, accepted: {"wave_id": accepted.subject_id},
         roles=MAY_DELEGATE,
         field_names=_WAVE_FIELD_NAMES,
@@ -156,8 +156,10 @@ def _reservation_operations() -> Iterator[Operation]:
         name="reserve.take",
         input_type=ReservationRequest,
         validate=argument_parser(ReservationRequest),
-        commands=lambda asked: (
-            ReserveFiles(asked.patterns, asked.ttl_ms, asked.exclusive, asked.task, asked.reason),
+        commands=lambda message: (
+            ReserveFiles(
+                message.patterns, message.ttl_ms, message.exclusive, message.task, message.reason
+            ),
         ),
         reply=_reservation_reply,
         roles=MAY_WRITE,
@@ -168,7 +170,7 @@ def _reservation_operations() -> Iterator[Operation]:
         name="reserve.renew",
         input_type=ReservationRenewal,
         validate=argument_parser(ReservationRenewal),
-        commands=lambda asked: (RenewReservations(asked.names, asked.ttl_ms),),
+        commands=lambda message: (RenewReservations(message.names, message.ttl_ms),),
         reply=lambda _, __, accepted: {"until": to_rfc3339(accepted.receipts[0].expires_at)},
         roles=MAY_WRITE,
         field_names=same_field_names(ReservationRenewal),
@@ -178,7 +180,7 @@ def _reservation_operations() -> Iterator[Operation]:
         name="reserve.release",
         input_type=ReservationRelease,
         validate=argument_parser(ReservationRelease),
-        commands=lambda asked: (ReleaseReservations(asked.names),),
+        commands=lambda message: (ReleaseReservations(message.names),),
         reply=_release_reply,
         roles=MAY_WRITE,
         field_names=same_field_names(ReservationRelease),

@@ -24,7 +24,7 @@ from dragoman.engine.operation import (
     require_id,
 )
 from dragoman.engine.ports import ListQuery
-from dragoman.engine.queries.agents import find_agent, find_standing
+from dragoman.engine.queries.agents import find_agent, find_reputation
 from dragoman.engine.queries.intents import find_intent, is_cancelled, list_intents
 from dragoman.engine.raw_message import RawMessage
 from dragoman.engine.request import Commands, Committed
@@ -271,7 +271,7 @@ def _write_operations(choices: Choices) -> Iterator[Operation]:
         field_names=_GOAL_FIELDS,
         validate=lambda value: require_id(_parse_goal(value), "intent_id", "intent id"),
         commands=lambda _: (),
-        gather=lambda asked, _, facts: translate.delegate_commands(asked, facts, choices),
+        gather=lambda message, _, facts: translate.delegate_commands(message, facts, choices),
         reply=_pass_through,
         follow_up=partial(_delegation_reply, choices),
         roles=MAY_WRITE,
@@ -286,7 +286,7 @@ def _write_operations(choices: Choices) -> Iterator[Operation]:
         field_names=_AGENT_FIELDS,
         validate=argument_parser(wire.Register),
         commands=lambda _: (),
-        gather=lambda asked, _, facts: translate.register_commands(asked, facts),
+        gather=lambda message, _, facts: translate.register_commands(message, facts),
         reply=_pass_through,
         follow_up=partial(_registration_reply, choices),
         roles=MAY_WRITE,
@@ -298,7 +298,7 @@ def _write_operations(choices: Choices) -> Iterator[Operation]:
         field_names=_TERM_FIELDS,
         validate=argument_parser(wire.Discover),
         commands=lambda _: (),
-        gather=lambda asked, _, facts: translate.discover_commands(asked, facts),
+        gather=lambda message, _, facts: translate.discover_commands(message, facts),
         reply=_pass_through,
         follow_up=partial(_discovery_reply, choices),
         roles=MAY_DELEGATE,
@@ -309,7 +309,7 @@ def _write_operations(choices: Choices) -> Iterator[Operation]:
         validate=argument_parser(wire.Cancel),
         commands=lambda _: (),
         gather=translate.cancel_commands,
-        reply=lambda asked, _, __: {"intent_id": asked.intent_id, "cancelled": True},
+        reply=lambda message, _, __: {"intent_id": message.intent_id, "cancelled": True},
         roles=MAY_WRITE,
         summary="Take back an intent that you wanted; nothing is held against its agent.",
     )
@@ -320,7 +320,7 @@ def _registration_reply(
 ) -> tuple[Commands, Any]:
     """Reply with the terms that count: an agent cannot loosen what others vouch for."""
     name = accepted.subject_id
-    reputation, record = find_standing(facts.store, name), find_agent(facts.store, name)
+    reputation, record = find_reputation(facts.store, name), find_agent(facts.store, name)
     descriptor = reputation.descriptor if reputation else None
     assert descriptor is not None, "it was described in the same breath"
     assert record is not None, "who is described is known"
@@ -355,35 +355,35 @@ def _query_operations(choices: Choices) -> Iterator[Operation]:
     yield _query_operation(
         "ccos.rank",
         wire.RankQuery,
-        lambda asked, _, facts: ranking.query_ranking(asked, facts, choices),
+        lambda message, _, facts: ranking.query_ranking(message, facts, choices),
         "See who would be given a goal, and why, before you delegate it.",
     )
     yield _query_operation(
         "ccos.intent",
         wire.IntentQuery,
-        lambda asked, _, facts: action_queries.query_intent(asked, facts),
+        lambda message, _, facts: action_queries.query_intent(message, facts),
         "See how an intent stands, and its history.",
     )
     yield _query_operation(
         "ccos.intents",
         wire.IntentsQuery,
-        lambda asked, _, facts: action_queries.query_intents(asked, facts),
+        lambda message, _, facts: action_queries.query_intents(message, facts),
     )
     yield _query_operation(
         "ccos.why",
         wire.WhyQuery,
-        lambda asked, _, facts: action_queries.query_why(asked, facts),
+        lambda message, _, facts: action_queries.query_why(message, facts),
         "See why an intent went to whom, and what came of it: each Action with what it caused.",
     )
     yield _query_operation(
         "ccos.actions",
         wire.ActionsQuery,
-        lambda asked, _, facts: action_queries.query_actions(asked, facts),
+        lambda message, _, facts: action_queries.query_actions(message, facts),
     )
     yield _query_operation(
         "ccos.agents",
         wire.AgentsQuery,
-        lambda asked, _, facts: ranking.query_agents(asked, facts),
+        lambda message, _, facts: ranking.query_agents(message, facts),
     )
 
 

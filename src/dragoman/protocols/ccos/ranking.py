@@ -13,7 +13,7 @@ from dragoman.core.intent.candidate import Candidate, Requirements, ScoreParts
 from dragoman.core.intent.governance import NO_AGENTS, forbidden_goal_reason
 from dragoman.core.intent.scoring import BASE_THRESHOLD, compute_threshold
 from dragoman.engine.operation import Facts
-from dragoman.engine.queries.agents import find_agent, find_standing, list_agents
+from dragoman.engine.queries.agents import find_agent, find_reputation, list_agents
 from dragoman.protocols.ccos.settings import Choices
 from dragoman.protocols.ccos.wire import AgentsQuery, RankQuery
 from dragoman.text.search_terms import extract_words
@@ -86,7 +86,7 @@ def _free_first(eligible: Iterable[RankedAgent]) -> tuple[RankedAgent, ...]:
 def _rank_agent(
     candidate: Candidate, wish: Requirements, facts: Facts, choices: Choices, now: int
 ) -> RankedAgent:
-    reputation = facts.registry.standing(candidate.agent, now)
+    reputation = facts.registry.reputation(candidate.agent, now)
     reasons = facts.registry.vetoes(candidate, wish, choices.policy, now)
     successes, failures = (reputation.successes, reputation.failures) if reputation else (0, 0)
     descriptor = reputation.descriptor if reputation else None
@@ -167,7 +167,7 @@ def query_agents(args: AgentsQuery, facts: Facts) -> Any:
     while page := list_agents(facts.store, after, _PAGE):
         for record in page:
             after = record.name
-            reputation = find_standing(facts.store, record.name)
+            reputation = find_reputation(facts.store, record.name)
             if reputation is None or not _agent_matches(args, record, reputation):
                 continue
             if len(found) == args.limit:
@@ -206,7 +206,7 @@ def agent_view(record: AgentRecord, reputation: Reputation, now: int) -> dict[st
 
 def reachability_warning(name: str, facts: Facts, choices: Choices) -> str:
     """Warning that requests will not reach an agent; empty: it polls, or the hub calls it."""
-    reputation = find_standing(facts.store, name)
+    reputation = find_reputation(facts.store, name)
     descriptor = None if reputation is None else reputation.descriptor
     if name in choices.concurrency or descriptor is None or not descriptor.reach:
         return ""

@@ -19,7 +19,7 @@ from dragoman.core.limits import MAX_REASON, MAX_SKILL_LENGTH, MAX_SKILLS
 from dragoman.core.task_state import INTENT_ALIAS_KIND, UpdateTask
 from dragoman.core.timestamps import parse_rfc3339
 from dragoman.engine.operation import Facts, Fault, fault_from_refusal
-from dragoman.engine.queries.agents import find_agent, find_standing
+from dragoman.engine.queries.agents import find_agent, find_reputation
 from dragoman.engine.queries.intents import find_intent
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
@@ -185,7 +185,10 @@ def discover_commands(args: Discover, facts: Facts) -> Commands | Fault:
         found = parse_card_argument(args)
     except InvalidCard as error:
         return Fault("invalid_field", str(error), "card")
-    known, reputation = find_agent(facts.store, found.name), find_standing(facts.store, found.name)
+    known, reputation = (
+        find_agent(facts.store, found.name),
+        find_reputation(facts.store, found.name),
+    )
     descriptor = None if reputation is None else reputation.descriptor
     is_the_same = descriptor is not None and descriptor.reach == found.url
     if known is not None and not is_the_same and not args.agent_id:

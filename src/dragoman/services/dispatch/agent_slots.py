@@ -119,11 +119,15 @@ def find_next_task(
         return None
     key, queue = min(keys)
 
-    def sort_key(desk: AgentSlots) -> tuple[int, float, int]:
-        its = share_of(desk.agent.name)
-        return its.recent_failures, len(desk.runs) / desk.agent.concurrency, its.last_dispatch
+    def sort_key(agent_slots: AgentSlots) -> tuple[int, float, int]:
+        its = share_of(agent_slots.agent.name)
+        return (
+            its.recent_failures,
+            len(agent_slots.runs) / agent_slots.agent.concurrency,
+            its.last_dispatch,
+        )
 
-    candidates = [desk for desk in free if queue in desk.agent.queues]
+    candidates = [agent_slots for agent_slots in free if queue in agent_slots.agent.queues]
     return NextTask(task_id_of(key), queue, sorted(candidates, key=sort_key))
 
 
@@ -139,8 +143,8 @@ def choose_agent(
     if fresh:
         return fresh[0]
     may_come_later = any(
-        task.reserved_for in desk.agent.queues and not _has_failed_task(task, desk)
-        for desk in available
+        task.reserved_for in agent_slots.agent.queues and not _has_failed_task(task, agent_slots)
+        for agent_slots in available
     )
     return None if may_come_later else candidates[0]
 

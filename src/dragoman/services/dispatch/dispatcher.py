@@ -286,23 +286,29 @@ class Dispatcher:
             next_task = find_next_task(free, first, self._budgets.fair_share)
             if next_task is None:
                 break
-            desk = await self._choose_agent(next_task.task, next_task.candidates)
-            if desk is None:
+            agent_slots = await self._choose_agent(next_task.task, next_task.candidates)
+            if agent_slots is None:
                 skipped_per_queue[next_task.queue] += 1
-            if desk is None or not await self._claim_task(desk, next_task.task):
+            if agent_slots is None or not await self._claim_task(agent_slots, next_task.task):
                 skipped.add(next_task.task)
         await self._budgets.save()  # after the last: without a budget no need to wait
 
     async def _choose_agent(self, task: str, candidates: Sequence[AgentSlots]) -> AgentSlots | None:
-        available = [desk for desk in self._slots.values() if not self._idle_reason(desk)]
+        available = [
+            agent_slots
+            for agent_slots in self._slots.values()
+            if not self._idle_reason(agent_slots)
+        ]
         if len(available) == 1:
             return candidates[0]
         view = await asyncio.to_thread(find_task, self._hub.store, task)
         return None if isinstance(view, Refusal) else choose_agent(view.task, candidates, available)
 
     async def _review_budgets(self) -> None:
-        desks = self._slots.values()
-        await self._budgets.review([(desk.agent, desk.settled_usage) for desk in desks])
+        all_slots = self._slots.values()
+        await self._budgets.review(
+            [(agent_slots.agent, agent_slots.settled_usage) for agent_slots in all_slots]
+        )
 
     def _free_slots(self) -> Iterator[AgentSlots]:
         for slots in self._slots.values():

@@ -124,9 +124,9 @@ class Tables:
     def handoff_rows_after(self, changes: Changes) -> list[HandoffRow]:
         """The rows of handoffs after the changes, updated ones first."""
         updated = [
-            replace(self.handoffs[course.id], **asdict(course))
-            for course in changes.handoff_updates
-            if course.id in self.handoffs
+            replace(self.handoffs[update.id], **asdict(update))
+            for update in changes.handoff_updates
+            if update.id in self.handoffs
         ]
         return [*updated, *changes.new_handoffs]
 

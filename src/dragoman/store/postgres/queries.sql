@@ -192,14 +192,14 @@ WHERE h.id = new.id
 -- name: unlist
 DELETE FROM lists
 WHERE ctid = ANY (ARRAY (
-  SELECT standing.ctid
+  SELECT existing.ctid
   FROM unnest($1::text[], $2::bigint[]) AS old (list, stream)
   CROSS JOIN LATERAL (
     SELECT position FROM entries WHERE stream = old.stream AND version = 1 LIMIT 1
   ) AS first
   CROSS JOIN LATERAL (
     SELECT ctid FROM lists WHERE list = old.list AND position = first.position LIMIT 1
-  ) AS standing
+  ) AS existing
 ))
 
 -- Takes the lock that orders all writers, so no statement after it may have to wait.

@@ -256,13 +256,13 @@ def _index_call(streams: Sequence[int], index_rows: Sequence[IndexRow]) -> Call:
 
 def _index_columns(index_rows: Sequence[IndexRow]) -> tuple[bytes, ...]:
     return (
-        nullable_texts([shelf.status for shelf in index_rows]),
-        nullable_texts([shelf.queue for shelf in index_rows]),
-        numbers([shelf.rank for shelf in index_rows]),
-        numbers([shelf.since for shelf in index_rows]),
-        nullable_numbers([shelf.ready_at for shelf in index_rows]),
-        nullable_texts([shelf.owner for shelf in index_rows]),
-        nullable_numbers([shelf.deadline for shelf in index_rows]),
+        nullable_texts([index_row.status for index_row in index_rows]),
+        nullable_texts([index_row.queue for index_row in index_rows]),
+        numbers([index_row.rank for index_row in index_rows]),
+        numbers([index_row.since for index_row in index_rows]),
+        nullable_numbers([index_row.ready_at for index_row in index_rows]),
+        nullable_texts([index_row.owner for index_row in index_rows]),
+        nullable_numbers([index_row.deadline for index_row in index_rows]),
     )
 
 

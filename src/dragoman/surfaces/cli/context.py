@@ -195,7 +195,10 @@ class CommandContext(Struct, frozen=True):
     ) -> frozenset[str]:
         """Print warnings that were not printed already; returns all warnings that hold now."""
         current = frozenset(
-            (*directory.warnings, *(duty.last_problem.message for duty in directory.file_services))
+            (
+                *directory.warnings,
+                *(service.last_problem.message for service in directory.file_services),
+            )
         )
         for warning in directory.warnings:
             if warning not in already_printed:

@@ -142,12 +142,12 @@ class DataDirectory(Struct, frozen=True):
     @property
     def services(self) -> "tuple[Service, ...]":
         """Services of all groups."""
-        return tuple(duty for group in self.service_groups for duty in group.all)
+        return tuple(service for group in self.service_groups for service in group.all)
 
     @property
     def catch_up_services(self) -> "tuple[Service, ...]":
         """Services that bring files, checkpoint and notices up to date after a write."""
-        return tuple(duty for group in self.service_groups for duty in group.commit_driven)
+        return tuple(service for group in self.service_groups for service in group.commit_driven)
 
     def run_startup_checks(self) -> None:
         """Run the checks that precede writing."""

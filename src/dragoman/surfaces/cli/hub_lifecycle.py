@@ -37,14 +37,14 @@ class HubProcess:
         server: HttpServer,
         bound: socket,
         dispatcher: Dispatcher,
-        clockwork: Scheduler,
+        scheduler: Scheduler,
         lock: HubLock,
     ) -> None:
         self._hub = hub
         self._server = server
         self._bound = bound
         self._dispatcher = dispatcher
-        self._clockwork = clockwork
+        self._scheduler = scheduler
         self._lock = lock
         self._is_impatient = False
 
@@ -61,7 +61,7 @@ class HubProcess:
         has recovered.
         """
         freeze_gc()
-        self._clockwork.start()
+        self._scheduler.start()
         serving = asyncio.create_task(self._server.serve(sockets=[self._bound]))
         dispatching = asyncio.create_task(self._dispatcher.run())
 
@@ -91,7 +91,7 @@ class HubProcess:
         """Report each part once when it begins to fail and once when it has recovered."""
         reported: Mapping[str, HealthProblem] = {}
         while True:
-            health = {**self._clockwork.health(), "dispatch": self._dispatcher.problem}
+            health = {**self._scheduler.health(), "dispatch": self._dispatcher.problem}
             failing = ((name, wrong) for name, wrong in health.items() if wrong.message)
             # A store that is unavailable stops every service: it is reported once.
             current = {
@@ -112,10 +112,10 @@ class HubProcess:
             # A closed event loop leaves signal handlers behind that do nothing.
             signal.signal(number, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
-            unfinished = self._clockwork.stop(_QUIET_SECONDS)
+            unfinished = self._scheduler.stop(_QUIET_SECONDS)
             if unfinished and not self._is_impatient:
                 on_slow_services(unfinished, _CATCH_UP_SECONDS)
-                self._clockwork.stop(_CATCH_UP_SECONDS)
+                self._scheduler.stop(_CATCH_UP_SECONDS)
         self._hub.close()
         self._lock.release()
 

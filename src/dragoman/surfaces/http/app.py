@@ -39,8 +39,8 @@ _ROUTES = (
     *events.STREAM_ENDPOINTS,
     *work.ENDPOINTS,
     *messages.ENDPOINTS,
-    *internal.DO_ENDPOINTS,
-    *internal.SAY_ENDPOINTS,
+    *internal.OPERATION_ENDPOINTS,
+    *internal.MESSAGE_ENDPOINTS,
     *health.ENDPOINTS,
 )
 

@@ -270,7 +270,7 @@ class Feed:
         waiter = Waiter(self._blocked)
         self._waiters.add(waiter)
         try:
-            await self._ensure_following(waiter.loop)
+            await self._ensure_subscribed(waiter.loop)
             yield waiter
         finally:
             self._waiters.discard(waiter)
@@ -280,7 +280,7 @@ class Feed:
                 # The next waiter starts a new follower; until then nobody needs the frames.
                 self._reset()
 
-    async def _ensure_following(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def _ensure_subscribed(self, loop: asyncio.AbstractEventLoop) -> None:
         """Wait until the ledger is followed; raise the error of the store if it cannot be.
 
         A waiter that is opened after an error tries again.

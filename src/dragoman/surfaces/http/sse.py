@@ -39,12 +39,12 @@ class LedgerStream(Response):
 
     def __init__(self, context: AppContext, entry_filter: EntryFilter, after: int | None) -> None:
         super().__init__()
-        self._office = context
+        self._context = context
         self._entry_filter = entry_filter
         self._after = after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        context = self._office
+        context = self._context
         scope["progress"].is_stream = True
         async with open_waiter(context, Request(scope, receive)) as waiter:
             await send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
@@ -58,17 +58,17 @@ class LedgerStream(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _chunks(self, waiter: Waiter, writer: RawWriter | None) -> AsyncGenerator[bytes]:
-        feed, timeouts = self._office.feed, self._office.deps.timeouts
-        monotonic = self._office.deps.monotonic
+        feed, timeouts = self._context.feed, self._context.deps.timeouts
+        monotonic = self._context.deps.monotonic
         start = feed.head if self._after is None else self._after
         was_caught_up = self._after is None
         yield b"retry: 1000\n\n"
         # Another process may have written entries that the feed has not read yet.
-        gap = None if start <= feed.head else await self._office.read(find_gap, start)
+        gap = None if start <= feed.head else await self._context.read(find_gap, start)
         if gap is not None:
-            yield gap_frame(self._office, gap)
+            yield gap_frame(self._context, gap)
             start = gap.until
-        reader = _StreamReader(self._office, self._entry_filter, writer, start)
+        reader = _StreamReader(self._context, self._entry_filter, writer, start)
         while not waiter.is_closed:
             keepalive_in = reader.last_write_at + timeouts.keepalive - monotonic()
             is_caught_up = reader.position >= feed.head
@@ -84,7 +84,7 @@ class LedgerStream(Response):
                 continue
             head = feed.head
             if was_caught_up and head - reader.position > timeouts.max_lag:
-                yield gap_frame(self._office, Gap(reader.position, head))
+                yield gap_frame(self._context, Gap(reader.position, head))
                 reader.position = head
                 continue
             chunk, reader.position = await _read_next_chunk(
@@ -169,12 +169,12 @@ class TraceStream(Response):
         self, context: AppContext, matches: Callable[[TraceEvent], bool], after: int | None
     ) -> None:
         super().__init__()
-        self._office = context
+        self._context = context
         self._matches = matches
         self._after = after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        context = self._office
+        context = self._context
         scope["progress"].is_stream = True
         async with open_waiter(context, Request(scope, receive)) as waiter:
             wake = partial(call_in_loop, waiter.loop, waiter.notify)
@@ -199,10 +199,10 @@ class TraceStream(Response):
     async def _chunks(
         self, subscription: Subscription, waiter: Waiter, gap: Gap | None
     ) -> AsyncGenerator[bytes]:
-        keepalive = self._office.deps.timeouts.keepalive
+        keepalive = self._context.deps.timeouts.keepalive
         yield b"retry: 1000\n\n"
         if gap is not None:
-            yield gap_frame(self._office, gap)
+            yield gap_frame(self._context, gap)
         while not waiter.is_closed:
             try:
                 events = (

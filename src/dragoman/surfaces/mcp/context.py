@@ -66,12 +66,12 @@ class ContextProvider(Protocol):
 class HubContextProvider:
     """Provides contexts of a hub that runs in this process."""
 
-    def __init__(self, hub: Hub, interpreter: Router, settings: Settings) -> None:
+    def __init__(self, hub: Hub, router: Router, settings: Settings) -> None:
         self._read_threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="mcp-reads")
         # Writes have threads of their own: they wait for the writer, and must not block reads.
         self._write_threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="mcp-writes")
         self._hub = hub
-        self._router = interpreter
+        self._router = router
         self._settings = settings
 
     async def run(

@@ -111,7 +111,7 @@ def read_resource(
         except Refused as refused:
             raise _not_found(uri, f"{refused}") from refused
         return types.ReadResourceResult(contents=[_contents(uri, kind.mime, content)])
-    known = ", ".join(shelf.template for shelf in kinds)
+    known = ", ".join(known_kind.template for known_kind in kinds)
     raise _not_found(uri, f"there is no such resource; known: {known}")
 
 

@@ -31,7 +31,7 @@ _BREAKS: Final = (
 """Line breaks with blanks on both sides, also as JSON writes them, or not: an `n` behind a
 backslash may be a break or part of a value, so that a text is read in both ways."""
 
-_WAYS: Final = tuple(
+_BREAK_PATTERNS: Final = tuple(
     (LinearRegex(form, captures=False), LinearRegex(form + rb"|\\+", captures=False))
     for form in _BREAKS
 )
@@ -59,7 +59,7 @@ class BrokenValues:
         for value in values:
             if len(value) < _SHORTEST or any(byte in _BLANK for byte in value):
                 continue
-            for _, foreign in _WAYS:
+            for _, foreign in _BREAK_PATTERNS:
                 read = remove_matches(value, foreign).data
                 if len(read) >= _SHORTEST:
                     whole.setdefault(read, value)
@@ -99,8 +99,8 @@ class BrokenValues:
             is_whole = read in self._whole
             for at in range(first, first + _HEAD):
                 start, head_end = reading.original_start(at), reading.original_start(at + _HEAD - 1)
-                is_beginning = (is_whole and at == first) or _is_word_start(data, start)
-                if is_beginning and end_of_line.search(data, start, head_end) is None:
+                is_start = (is_whole and at == first) or _is_word_start(data, start)
+                if is_start and end_of_line.search(data, start, head_end) is None:
                     yield start, reading.original_end(end), self._value[read]
                     break
 
@@ -140,7 +140,7 @@ class BrokenValues:
 
 def _break_styles(data: bytes) -> Sequence[tuple[LinearRegex, LinearRegex]]:
     """Break styles of a text: without a backslash there is but one."""
-    return _WAYS if b"\\" in data else _WAYS[:1]
+    return _BREAK_PATTERNS if b"\\" in data else _BREAK_PATTERNS[:1]
 
 
 def _is_word_start(data: bytes, at: int) -> bool:

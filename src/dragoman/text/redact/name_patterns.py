@@ -113,7 +113,7 @@ _CALL_FORM: Final = (
 QUOTED_FORM: Final = rb"(?:" + _SQL_FORM + rb"|" + _CALL_FORM + rb")"
 """Only a quoted text behind it is a value."""
 
-_SAID_FORM: Final = (
+_SENTENCE_FORM: Final = (
     rb"(?:"
     + _PASSWORD
     + rb"|secret|token|"
@@ -203,7 +203,7 @@ ASSIGNED_FORM: Final = (
             _NAMED_FORM,
             _PASS_FORM,
             _NETRC_FORM,
-            _SAID_FORM,
+            _SENTENCE_FORM,
             COLUMN_FORM,
             QUOTED_FORM,
             _FIELDS_FORM,

@@ -184,7 +184,7 @@ def _field_name(fields: dict[str, Any], key: str, name: str) -> str:
     object where the key only says which of several it is.
     """
     by = _DESCRIBING_FIELDS.get(key.lower(), ())
-    description = next((said for one, said in fields.items() if one.lower() in by), None)
+    description = next((value for one, value in fields.items() if one.lower() in by), None)
     if isinstance(description, str):
         return description.removesuffix(_FIELD_SUFFIX)
     return name if key.lower() in VARIANT_FIELDS and kind_of_key(name) else key

@@ -29,7 +29,7 @@ from dragoman.core.errors import Refused, StoreUnavailable
 from dragoman.core.intent.candidate import DialectName
 from dragoman.core.limits import TOKEN_LIFETIME_RANGE_MS
 from dragoman.core.timestamps import format_duration, to_rfc3339
-from dragoman.engine.queries.agents import find_agent, find_standing, list_agents
+from dragoman.engine.queries.agents import find_agent, find_reputation, list_agents
 from dragoman.engine.schemas.agents import AgentActivity, AgentResource, agent_resource
 from dragoman.surfaces.cli.arguments import parse_time_span
 from dragoman.surfaces.cli.command import CliCommand, LimitOption
@@ -131,7 +131,7 @@ class CapabilityOptions(Struct, frozen=True):
     capacity: int | None = None
     reach: str | None = None
 
-    def to_command(self, name: str, standing: "Reputation | None") -> DescribeAgent | None:
+    def to_command(self, name: str, reputation: "Reputation | None") -> DescribeAgent | None:
         """Build the command that describes the agent; options left out keep their values. None: no
         option."""
         # An option that may be repeated is an empty list where it is left out.
@@ -140,7 +140,7 @@ class CapabilityOptions(Struct, frozen=True):
         }
         if not given_values:
             return None
-        descriptor = standing.descriptor if standing is not None else None
+        descriptor = reputation.descriptor if reputation is not None else None
         existing = dict(_field_items(descriptor)) if descriptor is not None else {}
         merged: dict[str, Any] = existing | given_values
         if "skills" not in merged:
@@ -285,7 +285,7 @@ def add(
         commands: list[AnyCommand] = [RegisterAgent(name, assigned_role, dialects, saop_role)]
         if public_key is not None:
             commands.append(SetAgentKey(name, public_key, overlap))
-        description = capabilities.to_command(name, _find_standing(directory, name))
+        description = capabilities.to_command(name, _find_reputation(directory, name))
         if description is not None:
             commands.append(description)
         issued = None if no_token or has_live_token else _new_token(directory, name, expires)
@@ -410,10 +410,10 @@ def _describe_key_changes(
     return describe_key_changes(before, after, directory.hub.clock.now(), overlap)
 
 
-def _find_standing(directory: DataDirectory, name: str) -> "Reputation | None":
-    from dragoman.engine.queries.agents import find_standing
+def _find_reputation(directory: DataDirectory, name: str) -> "Reputation | None":
+    from dragoman.engine.queries.agents import find_reputation
 
-    return find_standing(directory.hub.store, name)
+    return find_reputation(directory.hub.store, name)
 
 
 def _new_token(directory: DataDirectory, name: str, expires: int | None) -> _IssuedToken:
@@ -663,26 +663,26 @@ def show(context: CommandContext, name: AgentArgument) -> CommandResult:
     with context.open_readonly() as directory:
         now = directory.clock.now()
         record = find_agent(directory.store, name)
-        standing = find_standing(directory.store, name)
+        reputation = find_reputation(directory.store, name)
     if record is None:
         raise Refused(not_found.agent(name))
     agent, hub_agents = agent_resource(record, now), query_agent(context, directory, name)
     data = _agent_to_dict(agent, hub_agents)
-    if standing is not None and standing.descriptor is not None:
+    if reputation is not None and reputation.descriptor is not None:
         data["offer"] = {
-            **msgspec.structs.asdict(standing.descriptor),
-            "skills": list(standing.descriptor.skills),
-            "successes": standing.successes,
-            "failures": standing.failures,
-            "open": standing.open,
+            **msgspec.structs.asdict(reputation.descriptor),
+            "skills": list(reputation.descriptor.skills),
+            "successes": reputation.successes,
+            "failures": reputation.failures,
+            "open": reputation.open,
         }
 
     def print_all(screen: Screen) -> None:
         _print_agent(agent, hub_agents, screen)
         if hub_agents.needs_hub(name):
             screen.line(f"no hub runs here that starts it: `{context.next_command('up')}` does")
-        if standing is not None and standing.descriptor is not None:
-            _print_capabilities(standing, standing.descriptor, screen)
+        if reputation is not None and reputation.descriptor is not None:
+            _print_capabilities(reputation, reputation.descriptor, screen)
 
     return CommandResult(data, print_all)
 
@@ -701,16 +701,18 @@ def _print_agents(page: list[AgentResource], hub_agents: HubAgents, screen: Scre
         screen.table(_AGENT_COLUMNS, [row[:-1] for row in rows])
 
 
-def _print_capabilities(standing: Reputation, descriptor: AgentDescriptor, screen: Screen) -> None:
+def _print_capabilities(
+    reputation: Reputation, descriptor: AgentDescriptor, screen: Screen
+) -> None:
     cost = f", costs {descriptor.cost:g}" if descriptor.cost else ""
     screen.line(f"can {', '.join(descriptor.skills)}; trust {descriptor.trust}{cost}")
     if descriptor.reach:
         screen.line(f"is at {descriptor.reach}")
-    done = standing.successes + standing.failures
+    done = reputation.successes + reputation.failures
     if done:
-        are = "is" if standing.open == 1 else "are"
-        good = f"{standing.successes} of {done} requests went well"
-        screen.line(f"{good}; {standing.open} {are} open")
+        are = "is" if reputation.open == 1 else "are"
+        good = f"{reputation.successes} of {done} requests went well"
+        screen.line(f"{good}; {reputation.open} {are} open")
 
 
 def _agent_row(agent: AgentResource) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def watch_files(context: CommandContext) -> None:
             )
         while True:
             now = directory.hub.clock.now()
-            outcomes = {duty.name: duty.run_once(now) for duty in directory.file_services}
+            outcomes = {service.name: service.run_once(now) for service in directory.file_services}
             if any(outcomes.values()):
                 counts = {name: count for name, count in outcomes.items() if count}
                 summary = ", ".join(f"{name} {count}" for name, count in counts.items())

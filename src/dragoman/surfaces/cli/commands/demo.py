@@ -198,8 +198,8 @@ class DemoHub(Struct, frozen=True):
     def tick(self) -> None:
         """Run every service once."""
         now = self.clock.now()
-        for duty in self.directory.services:
-            duty.run_once(now)
+        for service in self.directory.services:
+            service.run_once(now)
         self._catch_up()
 
     def write_file(self, path: str, text: str) -> None:

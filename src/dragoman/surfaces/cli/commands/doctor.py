@@ -532,8 +532,8 @@ def check_notify(installation: Installation) -> CheckResult | None:
     if installation.directory is None:
         return None
     states = installation.directory.delivery_states()
-    troubles = [trouble for standing in states if (trouble := standing.problem)]
-    losses = [loss for standing in states if (loss := standing.loss)]
+    troubles = [trouble for status in states if (trouble := status.problem)]
+    losses = [loss for status in states if (loss := status.loss)]
     if troubles:
         return warning(
             "; ".join(troubles + losses),
@@ -544,7 +544,7 @@ def check_notify(installation: Installation) -> CheckResult | None:
             "; ".join(losses),
             "they are in notify.failed.jsonl: read it, tell whom it concerns, and move it away",
         )
-    targets = ", ".join(standing.target for standing in states)
+    targets = ", ".join(status.target for status in states)
     return ok(
         f"delivered without trouble: {targets}"
         if targets

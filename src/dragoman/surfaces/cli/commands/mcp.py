@@ -61,9 +61,9 @@ def mcp(
     from dragoman.surfaces.mcp.tools import Profiles, build_tools
 
     # Faults that every request would meet are reported at the start, before the SDK is loaded.
-    with _open_tool_context(context, token, reads=False) as desk:
-        tools = build_tools(desk.router.dialects)
-        profiles = Profiles(tools, desk.settings.profiles)
+    with _open_tool_context(context, token, reads=False) as tool_context:
+        tools = build_tools(tool_context.router.dialects)
+        profiles = Profiles(tools, tool_context.settings.profiles)
     if profile and profile not in profiles.names:
         known = ", ".join(profiles.names) or "none"
         raise_usage_error(f"there is no profile {profile!a} in the settings; known: {known}")

@@ -290,7 +290,7 @@ def trace(
         )
         for batch in chain(first_batches, _batches(captured, 1 if follow else _BATCH_SIZE)):
             for sent in sender.send(batch):
-                _print_sent(context, sender.tally, sent, is_told=follow)
+                _print_sent(context, sender.tally, sent, is_reported=follow)
             if sender.tally.should_stop:
                 break
     if not transcript.kind:
@@ -376,12 +376,14 @@ def _batches(captured: Iterator["CapturedMessage"], size: int) -> Iterator[list[
         yield part
 
 
-def _print_sent(context: CommandContext, tally: Tally, sent: SendResult, *, is_told: bool) -> None:
+def _print_sent(
+    context: CommandContext, tally: Tally, sent: SendResult, *, is_reported: bool
+) -> None:
     """Print a refusal, and with --follow each new message."""
     if sent.refusal is not None:
         reason = f"{sent.refusal.code}, {sent.refusal.detail}"
         context.err.line((f"{sent.label} was refused: ", "yellow"), reason)
-    elif is_told and tally.is_new(sent):
+    elif is_reported and tally.is_new(sent):
         data = {"what": sent.label, "position": sent.position, "masked": sent.masked}
         context.print_result(
             CommandResult(data, lambda screen: screen.line(f"{sent.position:>6}  {sent.label}"))

@@ -405,9 +405,14 @@ def draw(frame: WatchFrame, width: int, height: int) -> "Group":
     now = parse_rfc3339(frame.at) if frame.at else 0
     tools = [_draw_tool(tool, now) for tool in (*frame.ended[-rows:], *frame.running[-rows:])]
     section("tools", tools[-rows:])
-    section("terminal", [line for said in frame.terminal[-rows:] for line in text(said)][-rows:])
-    for at, said in frame.notices[-_MIN_ROWS:]:
-        parts.append(Text(f"{at[_TIME_OF_DAY]}  {safe_text(said, one_line=True)}", style="cyan"))
+    section(
+        "terminal",
+        [line for text_shown in frame.terminal[-rows:] for line in text(text_shown)][-rows:],
+    )
+    for at, text_shown in frame.notices[-_MIN_ROWS:]:
+        parts.append(
+            Text(f"{at[_TIME_OF_DAY]}  {safe_text(text_shown, one_line=True)}", style="cyan")
+        )
     return Group(*parts)
 
 

@@ -154,7 +154,7 @@ _AGENT_ACTIONS: dict[str, tuple[str, type[Body], CommandFactory]] = {
     "pause": (
         "Pause an agent",
         PauseBody,
-        lambda name, asked: PauseAgent(name, asked.reason),
+        lambda name, body: PauseAgent(name, body.reason),
     ),
     "resume": (
         "Resume a paused agent, with as much again of its budget",

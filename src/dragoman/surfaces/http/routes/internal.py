@@ -51,7 +51,7 @@ async def run_commands(call: Call) -> ForwardedResult:
     return ForwardedResult(accepted.receipts, accepted.repeated, accepted.declined, warnings)
 
 
-DO_ENDPOINTS = (
+OPERATION_ENDPOINTS = (
     Endpoint(
         "POST",
         "/v1/internal/commands",
@@ -103,7 +103,7 @@ async def call_operation(call: Call) -> ForwardedReply:
     )
 
 
-SAY_ENDPOINTS = (
+MESSAGE_ENDPOINTS = (
     Endpoint(
         "POST",
         "/v1/internal/operations",

@@ -283,40 +283,40 @@ _TASK_ACTIONS: dict[str, tuple[str, type[Body], CommandFactory]] = {
     "release": (
         "Release a task",
         ReleaseBody,
-        lambda _, task, asked: [ReleaseTask(task, asked.reason, asked.fence)],
+        lambda _, task, body: [ReleaseTask(task, body.reason, body.fence)],
     ),
     "move": (
         "Move a task to another status",
         MoveBody,
-        lambda _, task, asked: [MoveTask(task, asked.to, asked.reason, asked.fence)],
+        lambda _, task, body: [MoveTask(task, body.to, body.reason, body.fence)],
     ),
     "note": (
         "Add a line to a task's work log",
         NoteBody,
-        lambda _, task, asked: [NoteTask(task, asked.text, asked.fence)],
+        lambda _, task, body: [NoteTask(task, body.text, body.fence)],
     ),
     "link": (
         "Link a task to others, or add an alias",
         LinkBody,
-        lambda _, task, asked: _link_commands(task, asked),
+        lambda _, task, body: _link_commands(task, body),
     ),
     "update": (
         "Report progress",
         UpdateBody,
-        lambda _, task, asked: _update_commands(task, asked),
+        lambda _, task, body: _update_commands(task, body),
     ),
     "report": (
         "Report the outcome of an attempt",
         ReportBody,
-        lambda call, task, asked: [
+        lambda call, task, body: [
             ReportOutcome(
                 task,
-                asked.outcome,
-                asked.notes,
-                asked.blockers,
-                asked.details,
-                asked.fence,
-                asked.apply,
+                body.outcome,
+                body.notes,
+                body.blockers,
+                body.details,
+                body.fence,
+                body.apply,
                 call.context.deps.settings.retry,
             )
         ],

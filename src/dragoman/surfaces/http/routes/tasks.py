@@ -135,10 +135,10 @@ async def list_runs(call: Call) -> Runs:
 def _read_attempts(store: Store, stream: str, query: RunsQuery) -> list[Attempt]:
     """Read all matching attempts; a page shows the first of them."""
     entries = stream_entries(store, stream)
-    story = build_history((read_line(entry.line).at, decode_event(entry)) for entry in entries)
+    history = build_history((read_line(entry.line).at, decode_event(entry)) for entry in entries)
     return [
         attempt
-        for attempt in story.attempts
+        for attempt in history.attempts
         if attempt.number > query.after
         and query.agent in ("", attempt.agent)
         and query.status in (UNSET, attempt.status)

@@ -131,7 +131,7 @@ async def show_trace(call: Call) -> TracePage:
     page = await call.context.read(
         trace_page, task=task, session=query.session, after=query.after, limit=query.limit
     )
-    rows = [TraceRow(told.position, told.masked, told.event) for told in page.events]
+    rows = [TraceRow(event.position, event.masked, event.event) for event in page.events]
     return TracePage(task, rows, page.next, page.gap or UNSET)
 
 
