@@ -94,7 +94,7 @@ def test_repeated_description_is_a_no_op_and_new_one_keeps_results() -> None:
     world = registry("alice")
     repeated = world.do(HUMAN, DescribeAgent("alice", ("python", "tests", "python")))
     assert repeated.events == ()
-    assert repeated.receipt.stream == "standing:alice"
+    assert repeated.receipt.stream == "reputation:alice"
     delegate_intent(world)
     submit_result(world)
     world.do(HUMAN, DescribeAgent("alice", ("rust",), ("fast",), ("eu",), None, 2.5, 100, 3, "q"))
@@ -183,7 +183,7 @@ def test_goal_is_dispatched_to_first_candidate() -> None:
         "IntentDispatched",
     ]
     assert event_names(decision, "task:i") == ["TaskCreated", "TaskEdited", "TaskTransitioned"]
-    assert event_names(decision, "standing:alice") == ["AgentAssigned"]
+    assert event_names(decision, "reputation:alice") == ["AgentAssigned"]
     assert (decision.receipt.task, decision.receipt.status) == ("i", "ready")
     assert decision.receipt.stream == "intent:i"
     intent, found = world.intents["i"], world.tasks["i"]

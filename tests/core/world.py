@@ -182,7 +182,7 @@ class World:
             "handoff": self.handoffs,
             "workq": self.work_items,
             "intent": self.intents,
-            "standing": self.reputations,
+            "reputation": self.reputations,
             "trace": self.traces,
             "turns": self.turn_logs,
         }

@@ -115,12 +115,12 @@ def test_rebuild_after_many_entries_reads_only_changed_agents(lab: Lab) -> None:
 
 def test_unreadable_record_is_retried_on_the_next_read(lab: Lab) -> None:
     describe_agent(lab, "alice", "python")
-    row = lab.store.stream("standing:alice")
+    row = lab.store.stream("reputation:alice")
     assert row is not None
     index = CandidateIndex(lab.store)
     assert ranked_names(index) == ["alice"]
     describe_agent(lab, "alice", "python", "tests")
-    whole = lab.store.stream("standing:alice")
+    whole = lab.store.stream("reputation:alice")
     assert whole is not None
     append_many_entries(lab)
     lab.store.tables.rows[row.number] = replace(whole, state=b"{")
@@ -166,7 +166,7 @@ def test_unreadable_record_is_not_a_candidate(lab: Lab) -> None:
     describe_agent(lab, "alice", "python")
     describe_agent(lab, "bob", "python")
     tampered = lab.store.copy()
-    row = tampered.stream("standing:bob")
+    row = tampered.stream("reputation:bob")
     assert row is not None
     tampered.tables.rows[row.number] = replace(row, state=b"{")
     assert ranked_names(CandidateIndex(tampered)) == ["alice"]
@@ -178,7 +178,7 @@ def test_record_that_became_unreadable_is_removed(lab: Lab) -> None:
     index = CandidateIndex(lab.store)
     assert ranked_names(index) == ["alice", "bob"]
     describe_agent(lab, "bob", "python", "tests")
-    row = lab.store.stream("standing:bob")
+    row = lab.store.stream("reputation:bob")
     assert row is not None
     lab.store.tables.rows[row.number] = replace(row, state=b"{")
     assert ranked_names(index) == ["alice"]

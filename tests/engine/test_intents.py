@@ -74,7 +74,7 @@ def test_all_events_of_a_result_share_its_cause(lab: Lab) -> None:
         ("task:i", "task.transitioned"),
         ("task:i", "task.transitioned"),
         ("intent:i", "intent.completed"),
-        ("standing:alice", "agent.rated"),
+        ("reputation:alice", "agent.rated"),
         ("intent:i", "intent.feedback_applied"),
         ("intent:i", "intent.satisfied"),
     ]

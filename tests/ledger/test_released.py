@@ -49,7 +49,7 @@ ROOTS = {
     "drafts": "96bc7559bd41fb73939f76d238b7624d0c1e8c5f5015378dbe5fc1a61a981fb8",
     "letters": "f59aa767ca87649e01f3078dbb1868bc8e5e455cd71acd21d7d723a26ca7cc94",
     "traces": "fa0f9b517f8d3301def48b4138a4d5ddbe578178156b17bbf8bd2b3b7c40e0de",
-    "intents": "64f40a77337c110cbaa0acfc54f424c34ec70f27a14aa3b72e1e2db077cea192",
+    "intents": "4c2b8e7c26ae96bf3c4a703c088019b01a54d920f62567868774b7e8d881dd16",
     "reviews": "e25f9258fa37ee68d3642cd4816885ce685ac0e9940d8c3e5435c306cc6bfac4",
     "takings": "7e1dd758601c987cf3f6670b715396cb4ba1fa778a2bff3fed80ecc03861557b",
     "handoffs": "31fb89f5846daf38ea1bd42abf9d127d5e0f3cd049b06d243948e538b823b909",
@@ -217,7 +217,7 @@ def test_every_event_type_occurs_under_its_own_name() -> None:
     assert {entry.event for entry in ALL_ENTRIES} == set(EVENT_NAMES.values())
     assert {type(_event(entry)) for entry in ALL_ENTRIES} == set(get_args(AnyEvent))
     kinds = {"task", "actor", "agent", "mail", "wave", "reservations", "handoff", "workq"}
-    kinds |= {"standing", "intent", "trace", "turns"}
+    kinds |= {"reputation", "intent", "trace", "turns"}
     assert {entry.stream.partition(":")[0] for entry in ALL_ENTRIES} == kinds
     for entry in ALL_ENTRIES:
         assert "dragoman." not in entry.line

@@ -1,6 +1,6 @@
 """Agents and people: registration, credentials, pause, capabilities, reputation (S-ROLE, S-CCOS-5).
 
-An agent has two streams: `agent:NAME` holds its role, key, tokens and pause; `standing:NAME`
+An agent has two streams: `agent:NAME` holds its role, key, tokens and pause; `reputation:NAME`
 holds its capabilities and its reputation, which change with each piece of work.
 """
 

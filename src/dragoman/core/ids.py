@@ -190,7 +190,7 @@ def intent_stream(intent_id: str) -> str:
 
 def reputation_stream(name: str) -> str:
     """Stream of an agent's capabilities and reputation."""
-    return "standing:" + name
+    return "reputation:" + name
 
 
 RESERVATIONS_STREAM = "reservations:default"

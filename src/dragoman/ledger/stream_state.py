@@ -102,7 +102,7 @@ _STATE_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
     "workq": msgspec.json.Decoder(WorkItem),
     "wave": msgspec.json.Decoder(Wave),
     "reservations": msgspec.json.Decoder(Reservations),
-    "standing": msgspec.json.Decoder(Reputation),
+    "reputation": msgspec.json.Decoder(Reputation),
     "intent": msgspec.json.Decoder(Intent),
     "trace": msgspec.json.Decoder(Trace),
     "turns": msgspec.json.Decoder(TurnLog),

@@ -55,7 +55,7 @@ def test_intent_runs_from_goal_to_completion(hubs: Hubs) -> None:
     for name in ("intents", "intents:open", "plan:p", "delegated:alice", "requests"):
         assert streams_on_list(store, name) == ["intent:i"], name
     assert streams_on_list(store, "requests:alice") == ["intent:i"]
-    assert streams_on_list(store, "roster") == ["standing:alice", "standing:bob"]
+    assert streams_on_list(store, "roster") == ["reputation:alice", "reputation:bob"]
     other = hubs.new()
     assert intent(other.store).params == {"é": 1}
     refused = other.ask(BOB, replace(DONE, agent="bob"))

@@ -127,7 +127,7 @@ _SUBJECT_KINDS = (
     "handoff",
     "workq",
     "intent",
-    "standing",
+    "reputation",
     "turns",
 )
 """Kinds of streams whose name says what an entry is about."""
