@@ -3557,7 +3557,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "PROJECT-NAMES",
         "Project",
         "No module name contains a word that the glossary bans, and none stands in two folders "
-        "unless the glossary gives it one meaning for both.",
+        "unless the glossary gives it one meaning for both; no docstring begins with a question "
+        "word.",
     ),
     Requirement(
         "PROJECT-SDIST",

@@ -1,5 +1,6 @@
-"""Names of modules keep to the glossary: no banned word, and no name with two meanings."""
+"""Names of modules keep to the glossary, and docstrings begin with a noun or an imperative verb."""
 
+import ast
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -104,3 +105,49 @@ def test_each_problem_of_a_source_tree_is_found(
 
 def test_row_about_a_name_in_one_folder_is_a_problem() -> None:
     assert naming_problems(["hub.aof.wire"], (), {"wire"}) == ["wire: not shared"]
+
+
+QUESTION = re.compile(r"(What|Whether|How|Where|Why|Who|Which|When)\b")
+
+
+def questions(source: str) -> list[str]:
+    """First lines of docstrings, those of fields included, that begin with a question word."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            text = node.value.value
+            if isinstance(text, str) and QUESTION.match(text):
+                found.append(text.partition("\n")[0])
+    return found
+
+
+def test_no_docstring_begins_with_a_question_word() -> None:
+    files = [path for folder in ("src", "tests", "bench") for path in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 500, "the files are not found any more"
+
+    problems = [
+        f"{path.relative_to(ROOT)}: {line}"
+        for path in files
+        for line in questions(path.read_text(encoding="utf-8"))
+    ]
+
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        pytest.param('"""Names of the house."""', [], id="noun"),
+        pytest.param('"""What it is."""', ["What it is."], id="module"),
+        pytest.param('def f():\n    """How it goes."""', ["How it goes."], id="function"),
+        pytest.param(
+            'class A:\n    b: int\n    """When it was.\n\n    More."""',
+            ["When it was."],
+            id="field",
+        ),
+        pytest.param('"""Whatever is found."""', [], id="other word with the same start"),
+        pytest.param('f("What is next")', [], id="text that is no docstring"),
+    ],
+)
+def test_each_question_is_found(source: str, found: list[str]) -> None:
+    assert questions(source) == found
