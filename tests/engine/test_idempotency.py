@@ -259,7 +259,7 @@ def test_key_of_another_actor_is_refused(lab: Lab) -> None:
 
 
 @proves("LEDGER-SAID")
-@pytest.mark.parametrize("said", [b"{", b"", b"\xff", b'"\xff"', b"{} {}"])
+@pytest.mark.parametrize("original_text", [b"{", b"", b"\xff", b'"\xff"', b"{} {}"])
 def test_original_text_that_is_not_json_is_refused(lab: Lab, original_text: bytes) -> None:
     request = Request(HUMAN, (CreateTask("t", "T"),), "r", original_text=msgspec.Raw(original_text))
     assert code(lab.engine.handle_now(request)) == "invalid_field"
