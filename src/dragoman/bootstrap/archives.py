@@ -12,8 +12,8 @@ from dragoman.config import environment, parse_settings
 from dragoman.config.store_url import is_postgres
 from dragoman.engine.ports import DurableStore, Store, StoreSnapshot
 from dragoman.files.errors import TargetTaken
+from dragoman.surfaces.cli.data_directory import mask_password, set_url, sqlite_path
 from dragoman.surfaces.cli.render import Progress, ProgressBars
-from dragoman.surfaces.cli.store_setting import mask_password, set_url, sqlite_path
 from dragoman.system.clock import SystemClock
 from dragoman.system.hub_lock import HubRunning, find_lock_holder
 from dragoman.system.safe_fs import SafeDisk

@@ -50,10 +50,13 @@ from dragoman.notify.notice import Notice
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.notifier import Notifier
 from dragoman.services.workq import HubWorkq
-from dragoman.surfaces.cli.data_directory import DataDirectory, Evidence
-from dragoman.surfaces.cli.local_user import CLOCK_OVERRIDDEN
+from dragoman.surfaces.cli.data_directory import (
+    CLOCK_OVERRIDDEN,
+    DataDirectory,
+    Evidence,
+    save_if_unset,
+)
 from dragoman.surfaces.cli.render import Progress, ProgressBars
-from dragoman.surfaces.cli.store_setting import save_if_unset
 from dragoman.system.checkpoint_file import CheckpointFile
 from dragoman.system.clock import FixedClock
 from dragoman.system.hub_lock import HubAddress, find_hub

@@ -14,8 +14,7 @@ from dragoman.bootstrap.stores import absolute_url, make_directory, open_or_crea
 from dragoman.config import Settings, environment, load_settings, setting_variables
 from dragoman.engine.health import HealthProblem
 from dragoman.engine.ports import Store
-from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.surfaces.cli.local_user import login_name
+from dragoman.surfaces.cli.data_directory import DataDirectory, login_name
 from dragoman.system.clock import SystemClock
 
 if TYPE_CHECKING:

@@ -3,13 +3,9 @@
 import pytest
 
 from dragoman.core.ids import check_agent
-from dragoman.surfaces.cli.arguments import (
-    parse_clock,
-    parse_text,
-    parse_time_span,
-    parse_timestamp,
-)
-from dragoman.surfaces.cli.local_user import login_name, sanitize_login
+from dragoman.core.timestamps import parse_duration, parse_rfc3339
+from dragoman.surfaces.cli.command import parse_clock, parse_text
+from dragoman.surfaces.cli.data_directory import login_name, sanitize_login
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 
@@ -21,17 +17,17 @@ pytestmark = proves("CLI-PROMISES")
     [("0", 0), ("1", 1_000), ("500ms", 500), ("90s", 90_000), ("5m", 300_000), ("1d", 86_400_000)],
 )
 def test_duration_is_parsed(text: str, milliseconds: int) -> None:
-    assert parse_time_span(text) == milliseconds
+    assert parse_duration(text) == milliseconds
 
 
 @pytest.mark.parametrize("text", ["", "m", "-1", "1.5", "5 m", "5M", "1e3", "\uff15m", "9" * 13])
 def test_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a length of time"):
-        parse_time_span(text)
+        parse_duration(text)
 
 
 def test_moment_and_text_are_parsed() -> None:
-    assert parse_timestamp("1970-01-01T00:00:01Z") == 1_000
+    assert parse_rfc3339("1970-01-01T00:00:01Z") == 1_000
     assert parse_text("ä") == "ä"
     with pytest.raises(ValueError, match="is not valid UTF-8"):
         parse_text("\udcff")

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from dragoman.core.handoff.state import RejectReason
-from dragoman.surfaces.cli.local_user import login_name
+from dragoman.surfaces.cli.data_directory import login_name
 from dragoman.text.safe_text import HARMFUL
 from tests.requirements import proves
 from tests.store.sqlite.files import connect

@@ -6,7 +6,7 @@ from shutil import copytree
 
 import pytest
 
-from dragoman.surfaces.cli.store_setting import mask_password
+from dragoman.surfaces.cli.data_directory import mask_password
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 

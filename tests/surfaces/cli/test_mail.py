@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.engine.queries import streams
 from dragoman.surfaces.cli.commands.mail import LETTER_TYPES
-from dragoman.surfaces.cli.local_user import login_name
+from dragoman.surfaces.cli.data_directory import login_name
 from dragoman.text.safe_text import HARMFUL
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.surfaces.cli.local_user import login_name
+from dragoman.surfaces.cli.data_directory import login_name
 from tests.protocols.acp.hub import offer
 from tests.protocols.aof.hub import (
     CHILD,

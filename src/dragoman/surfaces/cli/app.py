@@ -12,9 +12,9 @@ import typer
 from typer.core import TyperGroup
 
 import dragoman
-from dragoman.surfaces.cli.arguments import FastGroup
 from dragoman.surfaces.cli.command import (
     AsOption,
+    FastGroup,
     JsonOption,
     NowOption,
     StoreOption,

@@ -1,43 +1,169 @@
-"""Command declaration: a function, and the options that many commands share."""
+"""Commands of the command line: their options, how values are parsed, and their registration.
+
+Typer hands every value to pydantic, whose import takes longer than most of our commands run. Ours
+are texts, whole numbers, choices, paths and what a parser makes of a text; they are parsed here,
+in our own sentences.
+"""
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import typer
 from msgspec import Struct
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from dragoman.config.store_url import check_store_url
+from dragoman.core.errors import SettingsError
 from dragoman.core.limits import MAX_PAGE
-from dragoman.surfaces.cli.arguments import (
-    FastCommand,
-    parse_clock,
-    parse_store_url,
-    parse_time_span,
-)
+from dragoman.core.timestamps import parse_duration, parse_rfc3339
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, SharedOptions, UsageError
+from dragoman.text.suggest import suggest
+
+# --- parsers ----------------------------------------------------------------------------------
+
+Parse = Callable[[Any], Any]
+
+_INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
+
+_MAX_DIGITS = 18
+
+
+def parse_text(text: str) -> str:
+    """Parse a text that can be stored; arguments that are not UTF-8 arrive with surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{text!a} is not valid UTF-8") from None
+    return text
+
+
+def parse_clock(text: str) -> int:
+    """Parse a timestamp that the hub's clock may show; in milliseconds."""
+    timestamp = parse_rfc3339(text)
+    if timestamp < 0:
+        raise ValueError(f"{text!a} is before 1970, where the hub's clock begins")
+    return timestamp
+
+
+def parse_store_url(text: str) -> str:
+    """Parse the URL of a supported store."""
+    try:
+        check_store_url(text)
+    except SettingsError as error:
+        raise ValueError(error.detail) from None
+    return parse_text(text)
+
+
+# --- typer commands with fast parsing ---------------------------------------------------------
+
+
+class FastCommand(TyperCommand):
+    """A typer command whose values are parsed here."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Parameters, each with our parser."""
+        return [_with_fast_parser(parameter) for parameter in super().get_params(ctx)]
+
+
+class FastGroup(TyperGroup):
+    """A typer group whose values are parsed here."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Parameters, each with our parser."""
+        return [_with_fast_parser(parameter) for parameter in super().get_params(ctx)]
+
+
+def _with_fast_parser(parameter: Any) -> Any:
+    if isinstance(parameter, TyperOption | TyperArgument):
+        coerce = partial(_parse_value, _select_parser(parameter))
+        # Typer's own hook, which would build the slow parser on its first call.
+        vars(parameter)["get_runtime_param"] = partial(SimpleNamespace, coerce=coerce)
+    return parameter
+
+
+def _parse_value(parse: Parse, value: Any, param: Any, ctx: Any) -> Any:
+    """Parse a value or a list of values; an absent one stays absent."""
+    is_list = param.multiple or param.nargs == -1
+    if value is None:
+        return () if is_list else None
+    try:
+        return [parse(word) for word in value] if is_list else parse(value)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}", ctx=ctx, param=param) from error
+
+
+def _select_parser(parameter: TyperOption | TyperArgument) -> Parse:
+    descriptor = parameter.type_descriptor
+    if descriptor.parameter_info.parser is not None:
+        return _parse_unless_default(descriptor.parameter_info.parser)
+    if descriptor.choices is not None:
+        return lambda word: _parse_choice(word, descriptor.choices or ())
+    if descriptor.annotation is int:
+        return lambda word: _parse_integer(word, parameter.min, parameter.max)
+    return _PARSERS.get(descriptor.annotation, _parse_unless_default(parse_text))
+
+
+def _parse_unless_default(parse: Callable[[str], Any]) -> Parse:
+    """Parse strings; a default is a value already."""
+    return lambda word: parse(word) if isinstance(word, str) else word
+
+
+_PARSERS: dict[object, Parse] = {Path: Path, bool: bool}
+
+
+def _parse_choice(word: str, choices: Iterable[str]) -> str:
+    choices = list(choices)
+    if word in choices:
+        return word
+    raise ValueError(f"{word!a} is not one of {', '.join(choices)}{suggest(word, choices)}")
+
+
+def _parse_integer(word: str | int, minimum: float | None, maximum: float | None) -> int:
+    if isinstance(word, str) and not _INTEGER.fullmatch(word):
+        raise ValueError(f"{word!a} is not a whole number")
+    if isinstance(word, str) and len(word.lstrip("-0")) > _MAX_DIGITS:
+        raise ValueError(f"{word} has more digits than a number may have here, {_MAX_DIGITS}")
+    number = int(word)
+    if (minimum is not None and number < minimum) or (maximum is not None and number > maximum):
+        bounds = f"{minimum}" if maximum is None else f"{minimum} to {maximum}"
+        raise ValueError(
+            f"{number} is out of range: {bounds}{' or more' if maximum is None else ''}"
+        )
+    return number
+
+
+# --- options and arguments --------------------------------------------------------------------
+
+
+def option(flags: str, metavar: str, text: str, *, show_default: bool = False, **more: Any) -> Any:
+    """Declare an option, or with an empty `metavar` a flag; `flags` has its spellings."""
+    return typer.Option(
+        *flags.split(), metavar=metavar or None, help=text, show_default=show_default, **more
+    )
+
+
+def argument(metavar: str, text: str) -> Any:
+    """Declare a positional argument."""
+    return typer.Argument(metavar=metavar, help=text, show_default=False)
+
 
 # --- options of every command -----------------------------------------------------------------
 
-AsOption = Annotated[
-    str,
-    typer.Option(
-        "--as", metavar="NAME", show_default=False, help="Act as this agent, not as yourself."
-    ),
-]
+AsOption = Annotated[str, option("--as", "NAME", "Act as this agent, not as yourself.")]
 
 HiddenAsOption = Annotated[str, typer.Option("--as", hidden=True)]
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Answer in JSON, one object a line.")]
+JsonOption = Annotated[bool, option("--json", "", "Answer in JSON, one object a line.")]
 
 NowOption = Annotated[
     int | None,
-    typer.Option(
-        "--now",
-        metavar="RFC3339",
-        parser=parse_clock,
-        show_default=False,
-        help="Take this as the time, e.g. 2026-02-09T14:30:00Z.",
+    option(
+        "--now", "RFC3339", "Take this as the time, e.g. 2026-02-09T14:30:00Z.", parser=parse_clock
     ),
 ]
 
@@ -47,22 +173,16 @@ HiddenNowOption = Annotated[
 
 DataOption = Annotated[
     Path | None,
-    typer.Option(
-        "--data",
-        metavar="DIR",
-        show_default=False,
-        help="The data directory: else $DRAGOMAN_DATA, else ./.dragoman.",
-    ),
+    option("--data", "DIR", "The data directory: else $DRAGOMAN_DATA, else ./.dragoman."),
 ]
 
 StoreOption = Annotated[
     str,
-    typer.Option(
+    option(
         "--store",
-        metavar="URL",
+        "URL",
+        "sqlite:///FILE or postgresql://…: else what dragoman.toml says.",
         parser=parse_store_url,
-        show_default=False,
-        help="sqlite:///FILE or postgresql://…: else what dragoman.toml says.",
     ),
 ]
 
@@ -79,66 +199,40 @@ _SHARED_OPTIONS: dict[str, tuple[object, object]] = {
 # --- arguments and options of several commands ------------------------------------------------
 
 
-def text_option(name: str, metavar: str, help_text: str) -> Any:
-    """Option that takes a text, or several."""
-    return typer.Option(f"--{name}", metavar=metavar, show_default=False, help=help_text)
+SourceArgument = Annotated[str, argument("FILE|-", "The file; `-` or nothing: standard input.")]
 
+TaskArgument = Annotated[str, argument("ID", "Any name of the task: its id, its AOF id, an alias.")]
 
-TaskArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID", show_default=False, help="Any name of the task: its id, its AOF id, an alias."
-    ),
-]
-
-AgentOption = Annotated[
-    str,
-    typer.Option("--agent", metavar="NAME", show_default=False, help="The agent; same as --as."),
-]
+AgentOption = Annotated[str, option("--agent", "NAME", "The agent; same as --as.")]
 
 FenceOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--fence",
-        metavar="N",
+        "N",
+        "The token from the claim: refused as lease_lost if a newer attempt holds the task.",
         min=1,
-        show_default=False,
-        help="The token from the claim: refused as lease_lost if a newer attempt holds the task.",
     ),
 ]
 
-ReasonOption = Annotated[
-    str,
-    typer.Option(
-        "--reason", metavar="TEXT", show_default=False, help="The reason, recorded in the ledger."
-    ),
-]
+ReasonOption = Annotated[str, option("--reason", "TEXT", "The reason, recorded in the ledger.")]
 
 AsOfOption = Annotated[
-    int | None,
-    typer.Option(
-        "--as-of",
-        metavar="POSITION",
-        min=0,
-        show_default=False,
-        help="As it was at this position of the ledger.",
-    ),
+    int | None, option("--as-of", "POSITION", "As it was at this position of the ledger.", min=0)
 ]
 
 TtlOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--ttl",
-        metavar="TIME",
-        parser=parse_time_span,
-        show_default=False,
-        help="How long the agent may be silent: seconds, or 90s, 5m, 2h.",
+        "TIME",
+        "How long the agent may be silent: seconds, or 90s, 5m, 2h.",
+        parser=parse_duration,
     ),
 ]
 
 LimitOption = Annotated[
-    int,
-    typer.Option("--limit", metavar="N", min=1, max=MAX_PAGE, help="How many at most."),
+    int, option("--limit", "N", "How many at most.", min=1, max=MAX_PAGE, show_default=True)
 ]
 
 

@@ -1,10 +1,11 @@
 """Context of one command: its shared options, the data directory, and how its result is printed."""
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import closing, contextmanager
+import sys
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, TypeVar
 
 import typer
 from msgspec import Struct
@@ -18,14 +19,16 @@ from dragoman.surfaces.cli.data_directory import (
     DataDirectory,
     Evidence,
     ReadOnlyDirectory,
+    make_actor,
+    via_label,
 )
-from dragoman.surfaces.cli.local_user import make_actor, via_label
 from dragoman.surfaces.cli.render import Screen
 from dragoman.system.durable_files import file_remedy
 from dragoman.text.error_messages import describe_exception
 
 if TYPE_CHECKING:
     from dragoman.engine.request import Accepted, Rejected
+    from dragoman.system.http_client import SafeHttpClient
 
 
 # --- shared options and results ---------------------------------------------------------------
@@ -280,6 +283,43 @@ def _check_utf8_path(data: Path) -> None:
         )
     except FileNotFoundError:
         return  # the working directory is gone; what needs it reports that
+
+
+# --- input ------------------------------------------------------------------------------------
+
+STANDARD_INPUT = "-"
+
+
+def open_source(source: str) -> AbstractContextManager[BinaryIO]:
+    """Open a file or standard input for reading."""
+    return nullcontext(sys.stdin.buffer) if source == STANDARD_INPUT else open_file(Path(source))
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file for reading; ends the call if it cannot be read."""
+    try:
+        return path.open("rb")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "its name cannot be one"
+        raise_usage_error(f"{path} cannot be read: {reason}")
+
+
+def read_source(source: str, max_bytes: int) -> bytes:
+    """Read up to `max_bytes` + 1 bytes, so that the caller can refuse input that is too long."""
+    with open_source(source) as file:
+        return file.read(max_bytes + 1)
+
+
+def make_endpoint(
+    url: str, label: str, allowed: Collection[str], seconds: float = 5.0
+) -> "SafeHttpClient":
+    """Make an HTTP endpoint for a typed URL; `label` is what a person calls it."""
+    from dragoman.system.http_client import SafeHttpClient
+
+    try:
+        return SafeHttpClient(url, label, allowed, seconds=seconds)
+    except SettingsError as error:
+        raise_usage_error(error.detail)
 
 
 # --- operations -------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from msgspec import Struct
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from dragoman.surfaces.cli.arguments import FastGroup
 from dragoman.surfaces.cli.command import (
     CliCommand,
+    FastGroup,
     print_help_without_subcommand,
     register_command,
 )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 from urllib.parse import quote, urlencode
 
 import msgspec
-import typer
 from msgspec import Struct
 
 from dragoman.core import not_found
@@ -28,11 +27,10 @@ from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refused, StoreUnavailable
 from dragoman.core.intent.candidate import DialectName
 from dragoman.core.limits import TOKEN_LIFETIME_RANGE_MS
-from dragoman.core.timestamps import format_duration, to_rfc3339
+from dragoman.core.timestamps import format_duration, parse_duration, to_rfc3339
 from dragoman.engine.queries.agents import find_agent, find_reputation, list_agents
 from dragoman.engine.schemas.agents import AgentActivity, AgentResource, agent_resource
-from dragoman.surfaces.cli.arguments import parse_time_span
-from dragoman.surfaces.cli.command import CliCommand, LimitOption
+from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.data_directory import DataDirectory, ReadOnlyDirectory
 from dragoman.surfaces.cli.render import Column, Screen, pluralize
@@ -55,68 +53,42 @@ def parse_price(text: str) -> float:
     return price
 
 
-def _text_option(name: str, metavar: str, text: str) -> Any:
-    return typer.Option(name, metavar=metavar, show_default=False, help=text)
-
-
 SkillOption = Annotated[
-    list[str] | None,
-    _text_option("--skill", "WORDS", "A skill, which goals can name; repeatable."),
+    list[str] | None, option("--skill", "WORDS", "A skill, which goals can name; repeatable.")
 ]
 
 ConstraintOption = Annotated[
-    list[str] | None,
-    _text_option("--constraint", "WORD", "A constraint that it satisfies; repeatable."),
+    list[str] | None, option("--constraint", "WORD", "A constraint that it satisfies; repeatable.")
 ]
 
 LocalityOption = Annotated[
     list[str] | None,
-    _text_option("--locality", "PLACE", "A location of data that it works on; repeatable."),
+    option("--locality", "PLACE", "A location of data that it works on; repeatable."),
 ]
 
 TrustOption = Annotated[
-    Trust | None,
-    typer.Option("--trust", show_default=False, help="How far it is trusted, T0 to T2; else T1."),
+    Trust | None, option("--trust", "", "How far it is trusted, T0 to T2; else T1.")
 ]
 
 DiscoveredTrustOption = Annotated[
-    Trust | None,
-    typer.Option("--trust", show_default=False, help="How far it is trusted, T0 to T2; else T0."),
+    Trust | None, option("--trust", "", "How far it is trusted, T0 to T2; else T0.")
 ]
 
 CostOption = Annotated[
     float | None,
-    typer.Option(
-        "--cost",
-        metavar="N",
-        parser=parse_price,
-        show_default=False,
-        help="What a piece of work costs, in a unit of your own.",
-    ),
+    option("--cost", "N", "What a piece of work costs, in a unit of your own.", parser=parse_price),
 ]
 
 LatencyOption = Annotated[
     int | None,
-    typer.Option(
-        "--latency",
-        metavar="TIME",
-        parser=parse_time_span,
-        show_default=False,
-        help="How long it usually takes: 30s, 5m.",
-    ),
+    option("--latency", "TIME", "How long it usually takes: 30s, 5m.", parser=parse_duration),
 ]
 
 CapacityOption = Annotated[
-    int | None,
-    typer.Option(
-        "--capacity", metavar="N", min=0, show_default=False, help="How many requests at a time."
-    ),
+    int | None, option("--capacity", "N", "How many requests at a time.", min=0)
 ]
 
-UrlOption = Annotated[
-    str | None,
-    typer.Option("--reach", metavar="URL", show_default=False, help="Where it is, if elsewhere."),
-]
+UrlOption = Annotated[str | None, option("--reach", "URL", "Where it is, if elsewhere.")]
 
 
 class CapabilityOptions(Struct, frozen=True):
@@ -164,14 +136,12 @@ DIALECTS = get_args(DialectName)
 
 DEFAULT_TOKEN_MS = 90 * 86_400_000
 
-AgentArgument = Annotated[
-    str, typer.Argument(metavar="NAME", show_default=False, help="The agent or person.")
-]
+AgentArgument = Annotated[str, argument("NAME", "The agent or person.")]
 
 
 def parse_token_lifetime(text: str) -> int:
     """Parse a token lifetime; in milliseconds."""
-    lifetime = parse_time_span(text)
+    lifetime = parse_duration(text)
     if TOKEN_LIFETIME_RANGE_MS[0] <= lifetime <= TOKEN_LIFETIME_RANGE_MS[1]:
         return lifetime
     raise ValueError(f"{text!a} is out of range: a token is good for 1s to 366d")
@@ -179,12 +149,11 @@ def parse_token_lifetime(text: str) -> int:
 
 ExpiresOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--expires",
-        metavar="TIME",
+        "TIME",
+        "How long the token is good: 12h, 30d; else 90d.",
         parser=parse_token_lifetime,
-        show_default=False,
-        help="How long the token is good: 12h, 30d; else 90d.",
     ),
 ]
 
@@ -201,50 +170,40 @@ def add(
     name: AgentArgument,
     *,
     role: Annotated[
-        RoleChoice | None,
-        typer.Option(
-            "--role", show_default=False, help="Its role; else its present one, or agent."
-        ),
+        RoleChoice | None, option("--role", "", "Its role; else its present one, or agent.")
     ] = None,
     speaks: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--speaks",
-            metavar="DIALECT",
+            "DIALECT",
+            "A dialect that it understands; repeatable; else its present ones.",
             parser=parse_dialect,
-            show_default=False,
-            help="A dialect that it understands; repeatable; else its present ones.",
         ),
     ] = None,
     saop_role: Annotated[
         SaopRole | None,
-        typer.Option(
-            "--saop-role",
-            show_default=False,
-            help="Its role in SAOP; else its present one, or its name.",
-        ),
+        option("--saop-role", "", "Its role in SAOP; else its present one, or its name."),
     ] = None,
     expires: ExpiresOption = None,
     no_token: Annotated[
-        bool, typer.Option("--no-token", help="Only register it, without a token.")
+        bool, option("--no-token", "", "Only register it, without a token.")
     ] = False,
     key: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--key",
-            metavar="FILE",
-            show_default=False,
-            help="The public half of the Ed25519 key that it signs with: PEM or OpenSSH.",
+            "FILE",
+            "The public half of the Ed25519 key that it signs with: PEM or OpenSSH.",
         ),
     ] = None,
     overlap: Annotated[
         int,
-        typer.Option(
+        option(
             "--overlap",
-            metavar="TIME",
-            parser=parse_time_span,
-            show_default=False,
-            help="With --key: how long the old key is good too, up to 7d; else it ends at once.",
+            "TIME",
+            "With --key: how long the old key is good too, up to 7d; else it ends at once.",
+            parser=parse_duration,
         ),
     ] = 0,
     skill: SkillOption = None,
@@ -347,11 +306,10 @@ def revoke(
     name: AgentArgument,
     token_id: Annotated[
         str,
-        typer.Option(
+        option(
             "--token",
-            metavar="ID",
-            show_default=False,
-            help="Only this one, by the id that `agent show` lists; else all, and its keys too.",
+            "ID",
+            "Only this one, by the id that `agent show` lists; else all, and its keys too.",
         ),
     ] = "",
 ) -> CommandResult:
@@ -612,10 +570,7 @@ _TOKEN_COLUMNS = (
 
 def list_registered(
     context: CommandContext,
-    after: Annotated[
-        str,
-        typer.Option("--after", metavar="NAME", show_default=False, help="Begin after this name."),
-    ] = "",
+    after: Annotated[str, option("--after", "NAME", "Begin after this name.")] = "",
     limit: LimitOption = 100,
 ) -> CommandResult:
     """List agents and people by name.
@@ -753,7 +708,7 @@ def pause(
     context: CommandContext,
     name: AgentArgument,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="The reason, shown to others.")
+        str, option("--reason", "TEXT", "The reason, shown to others.", show_default=True)
     ] = DEFAULT_PAUSE_REASON,
 ) -> CommandResult:
     """Stop the hub from starting work of an agent.

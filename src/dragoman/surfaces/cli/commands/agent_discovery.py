@@ -2,10 +2,8 @@
 
 from typing import Annotated, Any
 
-import typer
-
 from dragoman.core.errors import Refusal, Refused
-from dragoman.surfaces.cli.command import CliCommand, LimitOption
+from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option
 from dragoman.surfaces.cli.commands.agent import (
     CapacityOption,
     ConstraintOption,
@@ -19,9 +17,10 @@ from dragoman.surfaces.cli.context import (
     CommandResult,
     Reply,
     call_and_collect_warnings,
+    make_endpoint,
     query_operation,
+    read_source,
 )
-from dragoman.surfaces.cli.input_files import make_endpoint, read_source
 from dragoman.surfaces.cli.render import Column, Screen
 from dragoman.text.error_messages import describe_exception
 
@@ -30,30 +29,16 @@ from dragoman.text.error_messages import describe_exception
 
 def rank(
     context: CommandContext,
-    goal: Annotated[
-        str, typer.Argument(metavar="GOAL", show_default=False, help="What is to be done.")
-    ],
+    goal: Annotated[str, argument("GOAL", "What is to be done.")],
     constraint: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--constraint",
-            metavar="WORD",
-            show_default=False,
-            help="A constraint on candidates; repeatable.",
-        ),
+        list[str] | None, option("--constraint", "WORD", "A constraint on candidates; repeatable.")
     ] = None,
     skill: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--skill",
-            metavar="WORDS",
-            show_default=False,
-            help="A required skill; repeatable.",
-        ),
+        list[str] | None, option("--skill", "WORDS", "A required skill; repeatable.")
     ] = None,
     *,
     after: Annotated[
-        int, typer.Option("--after", metavar="N", min=0, help="`next` of the page before.")
+        int, option("--after", "N", "`next` of the page before.", min=0, show_default=True)
     ] = 0,
     limit: LimitOption = 20,
 ) -> CommandResult:
@@ -128,21 +113,9 @@ _WELL_KNOWN_PATH = "/.well-known/agent-card.json"
 
 def discover(
     context: CommandContext,
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|URL",
-            show_default=False,
-            help="An A2A agent card, or the address of its host.",
-        ),
-    ],
+    source: Annotated[str, argument("FILE|URL", "An A2A agent card, or the address of its host.")],
     *,
-    name: Annotated[
-        str,
-        typer.Option(
-            "--name", metavar="NAME", show_default=False, help="What to call it; else as its card."
-        ),
-    ] = "",
+    name: Annotated[str, option("--name", "NAME", "What to call it; else as its card.")] = "",
     constraint: ConstraintOption = None,
     locality: LocalityOption = None,
     trust: DiscoveredTrustOption = None,
@@ -151,11 +124,10 @@ def discover(
     capacity: CapacityOption = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--allow-host",
-            metavar="HOST",
-            show_default=False,
-            help="A host that may be asked although its address is a private or local one.",
+            "HOST",
+            "A host that may be asked although its address is a private or local one.",
         ),
     ] = None,
 ) -> CommandResult:

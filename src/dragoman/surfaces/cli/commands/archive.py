@@ -3,12 +3,22 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from dragoman.surfaces.cli.command import CliCommand
-from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
-from dragoman.surfaces.cli.input_files import check_readable
+from dragoman.surfaces.cli.command import CliCommand, argument
+from dragoman.surfaces.cli.context import (
+    CommandContext,
+    CommandResult,
+    open_file,
+    raise_usage_error,
+)
 from dragoman.surfaces.cli.render import UNSIGNED_WARNING, Screen, pluralize
+
+
+def check_readable(path: Path) -> None:
+    """End the call unless this is a file that can be read more than once."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise_usage_error(f"{path} cannot be read: it is not a regular file")
+    open_file(path).close()
+
 
 # --- plain files ------------------------------------------------------------------------------
 
@@ -72,9 +82,7 @@ def rebuild_files(context: CommandContext) -> CommandResult:
 
 def export(
     context: CommandContext,
-    target: Annotated[
-        Path, typer.Argument(metavar="FILE", show_default=False, help="The archive to make.")
-    ],
+    target: Annotated[Path, argument("FILE", "The archive to make.")],
 ) -> CommandResult:
     """Write the whole data directory into one file, verified.
 
@@ -123,9 +131,7 @@ def export(
 
 def import_(
     context: CommandContext,
-    archive: Annotated[
-        Path, typer.Argument(metavar="FILE", show_default=False, help="An exported archive.")
-    ],
+    archive: Annotated[Path, argument("FILE", "An exported archive.")],
 ) -> CommandResult:
     """Make a data directory out of an exported one.
 
@@ -173,9 +179,7 @@ def _imported_settings(data: Path) -> Path | None:
 
 def backup(
     context: CommandContext,
-    target: Annotated[
-        Path, typer.Argument(metavar="FILE", show_default=False, help="The file to make.")
-    ],
+    target: Annotated[Path, argument("FILE", "The file to make.")],
 ) -> CommandResult:
     """Write all that a hub needs into one file.
 
@@ -238,9 +242,7 @@ def backup(
 
 def restore(
     context: CommandContext,
-    source: Annotated[
-        Path, typer.Argument(metavar="FILE", show_default=False, help="A file of `backup`.")
-    ],
+    source: Annotated[Path, argument("FILE", "A file of `backup`.")],
 ) -> CommandResult:
     """Make a data directory and its store out of a backup.
 

@@ -4,11 +4,8 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from dragoman.core.timestamps import to_rfc3339
-from dragoman.surfaces.cli.arguments import parse_time_span, parse_timestamp
-from dragoman.surfaces.cli.command import CliCommand
+from dragoman.core.timestamps import parse_duration, parse_rfc3339, to_rfc3339
+from dragoman.surfaces.cli.command import CliCommand, argument, option
 from dragoman.surfaces.cli.commands.intent import IntentArgument, intent_state, print_action_tree
 from dragoman.surfaces.cli.context import (
     CommandContext,
@@ -34,64 +31,46 @@ def parse_parameter(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def _repeatable_option(name: str, metavar: str, text: str) -> Any:
-    return typer.Option(name, metavar=metavar, show_default=False, help=text)
-
-
 def delegate(
     context: CommandContext,
-    goal: Annotated[
-        str, typer.Argument(metavar="GOAL", show_default=False, help="What is to be done.")
-    ],
+    goal: Annotated[str, argument("GOAL", "What is to be done.")],
     *,
-    intent: Annotated[
-        str, typer.Option("--id", metavar="ID", show_default=False, help="What to call the intent.")
-    ] = "",
+    intent: Annotated[str, option("--id", "ID", "What to call the intent.")] = "",
     param: Annotated[
         list[Any] | None,
-        typer.Option(
+        option(
             "--param",
-            metavar="KEY=VALUE",
+            "KEY=VALUE",
+            "A parameter of the goal, as JSON or text; repeatable.",
             parser=parse_parameter,
-            show_default=False,
-            help="A parameter of the goal, as JSON or text; repeatable.",
         ),
     ] = None,
     skill: Annotated[
-        list[str] | None, _repeatable_option("--skill", "WORDS", "A required skill; repeatable.")
+        list[str] | None, option("--skill", "WORDS", "A required skill; repeatable.")
     ] = None,
     constraint: Annotated[
-        list[str] | None, _repeatable_option("--constraint", "WORD", "A constraint; repeatable.")
+        list[str] | None, option("--constraint", "WORD", "A constraint; repeatable.")
     ] = None,
     deadline: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--deadline",
-            metavar="RFC3339",
-            parser=parse_timestamp,
-            show_default=False,
-            help="When a request counts as failed, whichever agent has it.",
+            "RFC3339",
+            "When a request counts as failed, whichever agent has it.",
+            parser=parse_rfc3339,
         ),
     ] = None,
     within: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--within",
-            metavar="TIME",
-            parser=parse_time_span,
-            show_default=False,
-            help="How long each request may take: 90s, 10m, 2h.",
+            "TIME",
+            "How long each request may take: 90s, 10m, 2h.",
+            parser=parse_duration,
         ),
     ] = None,
-    plan: Annotated[
-        str, typer.Option("--plan", metavar="ID", show_default=False, help="A plan it is part of.")
-    ] = "",
-    follows: Annotated[
-        str,
-        typer.Option(
-            "--follows", metavar="INTENT", show_default=False, help="The intent it follows up."
-        ),
-    ] = "",
+    plan: Annotated[str, option("--plan", "ID", "A plan it is part of.")] = "",
+    follows: Annotated[str, option("--follows", "INTENT", "The intent it follows up.")] = "",
 ) -> CommandResult:
     """Give a goal to the agent that is most likely to reach it.
 
@@ -155,11 +134,10 @@ def why(
     intent: IntentArgument,
     export: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--export",
-            metavar="FILE",
-            show_default=False,
-            help="Write its chain into a file that `verify --chain` can check anywhere.",
+            "FILE",
+            "Write its chain into a file that `verify --chain` can check anywhere.",
         ),
     ] = None,
 ) -> CommandResult:

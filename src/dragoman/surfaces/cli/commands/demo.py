@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import msgspec
-import typer
 from msgspec import Struct
 
 from dragoman.core.actor import Actor
@@ -20,12 +19,12 @@ from dragoman.core.read import Receipt
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
 from dragoman.engine.request import Rejected, Reply
-from dragoman.surfaces.cli.command import CliCommand
+from dragoman.surfaces.cli.command import CliCommand, option
+from dragoman.surfaces.cli.commands.task import load_task
 from dragoman.surfaces.cli.commands.verify import no_progress_bars, summarize_counts, verify_all
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.data_directory import CliWiring, DataDirectory
 from dragoman.surfaces.cli.render import Screen
-from dragoman.surfaces.cli.task_view import load_task
 from dragoman.system.clock import ManualClock
 
 _START = parse_rfc3339("2026-02-09T09:00:00Z")
@@ -62,12 +61,7 @@ def demo(
     context: CommandContext,
     keep: Annotated[
         Path | None,
-        typer.Option(
-            "--keep",
-            metavar="DIR",
-            show_default=False,
-            help="Leave the data directory of the demo there, to look at.",
-        ),
+        option("--keep", "DIR", "Leave the data directory of the demo there, to look at."),
     ] = None,
 ) -> CommandResult:
     """Play a story in AOF/1: a handoff, crashes, a review.

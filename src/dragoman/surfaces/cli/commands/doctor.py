@@ -22,9 +22,8 @@ from dragoman.core.timestamps import format_rough_duration, to_rfc3339
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.command import CliCommand
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
-from dragoman.surfaces.cli.data_directory import DataDirectory
+from dragoman.surfaces.cli.data_directory import DataDirectory, sqlite_path
 from dragoman.surfaces.cli.render import Screen, pluralize
-from dragoman.surfaces.cli.store_setting import sqlite_path
 from dragoman.system.durable_files import file_remedy
 from dragoman.text.error_messages import describe_exception
 

@@ -4,15 +4,13 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Annotated
 
-import typer
-
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.streams import all_entries, stream_entries
 from dragoman.engine.queries.tasks import find_task_stream
 from dragoman.ledger.entry import Entry
-from dragoman.surfaces.cli.command import CliCommand
+from dragoman.surfaces.cli.command import CliCommand, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
 from dragoman.surfaces.cli.event_text import entry_to_dict, print_entry
 from dragoman.surfaces.cli.live_entries import follow_entries, resolve_start
@@ -33,37 +31,31 @@ def parse_event_type(text: str) -> str:
 def events(
     context: CommandContext,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Keep printing new entries until Ctrl-C.")
+        bool, option("--follow -f", "", "Keep printing new entries until Ctrl-C.")
     ] = False,
     task: Annotated[
         str,
-        typer.Option(
-            "--task",
-            metavar="ID",
-            show_default=False,
-            help="Only its own history, without entries of other streams about it.",
-        ),
+        option("--task", "ID", "Only its own history, without entries of other streams about it."),
     ] = "",
     type: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--type",
-            metavar="NAME",
+            "NAME",
+            "Only of this type, e.g. task.claimed, or of a family, e.g. command.",
             parser=parse_event_type,
-            show_default=False,
-            help="Only of this type, e.g. task.claimed, or of a family, e.g. command.",
         ),
     ] = None,
     after: Annotated[
         int,
-        typer.Option(
-            "--after", metavar="POSITION", help="Begin after this position; -10: with the last ten."
+        option(
+            "--after",
+            "POSITION",
+            "Begin after this position; -10: with the last ten.",
+            show_default=True,
         ),
     ] = 0,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", metavar="N", min=1, show_default=False, help="How many at most."),
-    ] = None,
+    limit: Annotated[int | None, option("--limit", "N", "How many at most.", min=1)] = None,
 ) -> CommandResult | None:
     """Print the ledger: what happened, when, and by whom.
 

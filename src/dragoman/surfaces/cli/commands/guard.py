@@ -19,7 +19,7 @@ from dragoman.surfaces.cli.context import (
     describe_error,
     raise_usage_error,
 )
-from dragoman.surfaces.cli.local_user import make_actor
+from dragoman.surfaces.cli.data_directory import make_actor
 from dragoman.surfaces.cli.render import Screen
 
 if TYPE_CHECKING:

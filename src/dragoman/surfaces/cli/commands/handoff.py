@@ -7,14 +7,16 @@ more and no less than every other surface.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
-import typer
-
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.handoff.state import HandoffStatus, RejectReason
-from dragoman.surfaces.cli.command import CliCommand, text_option
-from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.command import CliCommand, argument, option
+from dragoman.surfaces.cli.context import (
+    CommandContext,
+    CommandResult,
+    raise_usage_error,
+    read_source,
+)
 from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.surfaces.cli.input_files import read_source
 from dragoman.surfaces.cli.render import Screen
 
 if TYPE_CHECKING:
@@ -25,9 +27,7 @@ if TYPE_CHECKING:
 
 HANDOFF_OPERATION = "acp_handoff"
 
-HandoffArgument = Annotated[
-    str, typer.Argument(metavar="ID", show_default=False, help="The handoff's id.")
-]
+HandoffArgument = Annotated[str, argument("ID", "The handoff's id.")]
 
 
 def load_handoff(context: CommandContext, directory: DataDirectory, id: str) -> "Handoff":
@@ -159,49 +159,39 @@ WorkStatus = Literal["not_started", "in_progress", "blocked", "review"]
 def initiate(
     context: CommandContext,
     source: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|-",
-            show_default=False,
-            help="The input of `acp_handoff`, as JSON; options override it.",
-        ),
+        str, argument("FILE|-", "The input of `acp_handoff`, as JSON; options override it.")
     ] = "",
     *,
-    to: Annotated[str, text_option("to", "NAME", "The recipient.")] = "",
-    task: Annotated[str, text_option("task", "ID", "The task; an unknown one is made.")] = "",
-    title: Annotated[str, text_option("title", "TEXT", "Its title; else the task's.")] = "",
-    objective: Annotated[
-        str, text_option("objective", "TEXT", "Its objective; else its title.")
-    ] = "",
+    to: Annotated[str, option("--to", "NAME", "The recipient.")] = "",
+    task: Annotated[str, option("--task", "ID", "The task; an unknown one is made.")] = "",
+    title: Annotated[str, option("--title", "TEXT", "Its title; else the task's.")] = "",
+    objective: Annotated[str, option("--objective", "TEXT", "Its objective; else its title.")] = "",
     criterion: Annotated[
-        list[str] | None, text_option("criterion", "TEXT", "A criterion of success; repeatable.")
+        list[str] | None, option("--criterion", "TEXT", "A criterion of success; repeatable.")
     ] = None,
-    summary: Annotated[str, text_option("summary", "TEXT", "A summary of the present state.")] = "",
-    next_step: Annotated[str, text_option("next-step", "TEXT", "What to do first.")] = "",
+    summary: Annotated[str, option("--summary", "TEXT", "A summary of the present state.")] = "",
+    next_step: Annotated[str, option("--next-step", "TEXT", "What to do first.")] = "",
     state: Annotated[
-        WorkStatus | None,
-        typer.Option("--state", help="How far the work is; else not_started."),
+        WorkStatus | None, option("--state", "", "How far the work is; else not_started.")
     ] = None,
     priority: Annotated[
-        HandoffPriority | None, typer.Option("--priority", help="Its priority; else normal.")
+        HandoffPriority | None, option("--priority", "", "Its priority; else normal.")
     ] = None,
     artifact: Annotated[
         list[str] | None,
-        text_option("artifact", "PATH", "An artifact, beneath an artifact root; repeatable."),
+        option("--artifact", "PATH", "An artifact, beneath an artifact root; repeatable."),
     ] = None,
-    deadline: Annotated[str, text_option("deadline", "RFC3339", "By when it is to be done.")] = "",
+    deadline: Annotated[str, option("--deadline", "RFC3339", "By when it is to be done.")] = "",
     approval: Annotated[
-        bool, typer.Option("--needs-approval", help="A person has to approve it first.")
+        bool, option("--needs-approval", "", "A person has to approve it first.")
     ] = False,
     supersedes: Annotated[
-        str, text_option("supersedes", "ID", "The handoff that this one supersedes.")
+        str, option("--supersedes", "ID", "The handoff that this one supersedes.")
     ] = "",
-    reason: Annotated[str, text_option("reason", "TEXT", "Why it is handed over.")] = "",
-    teamspace: Annotated[str, text_option("teamspace", "NAME", "Its teamspace.")] = "",
-    thread: Annotated[str, text_option("thread", "ID", "The thread that it belongs to.")] = "",
-    id: Annotated[
-        str, text_option("id", "ID", "An id of your own; else the hub gives it one.")
-    ] = "",
+    reason: Annotated[str, option("--reason", "TEXT", "Why it is handed over.")] = "",
+    teamspace: Annotated[str, option("--teamspace", "NAME", "Its teamspace.")] = "",
+    thread: Annotated[str, option("--thread", "ID", "The thread that it belongs to.")] = "",
+    id: Annotated[str, option("--id", "ID", "An id of your own; else the hub gives it one.")] = "",
 ) -> CommandResult:
     """Offer work that you own to another agent.
 
@@ -328,23 +318,11 @@ def draft(
     context: CommandContext,
     source: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE|-",
-            show_default=False,
-            help="Parts of the input of `acp_handoff`, as JSON; options override them.",
-        ),
+        argument("FILE|-", "Parts of the input of `acp_handoff`, as JSON; options override them."),
     ] = "",
     *,
-    id: Annotated[
-        str,
-        typer.Option(
-            "--id", metavar="ID", show_default=False, help="The draft; else a new one begins."
-        ),
-    ] = "",
-    to: Annotated[
-        str,
-        typer.Option("--to", metavar="NAME", show_default=False, help="The recipient."),
-    ] = "",
+    id: Annotated[str, option("--id", "ID", "The draft; else a new one begins.")] = "",
+    to: Annotated[str, option("--to", "NAME", "The recipient.")] = "",
 ) -> CommandResult:
     """Begin a draft that only you see, or replace parts of it.
 
@@ -401,13 +379,12 @@ def discard(context: CommandContext, id: HandoffArgument) -> CommandResult:
 
 # --- accept, reject, activate, complete, close, withdraw, extend, reassign, approve, deny -----
 
-NotesOption = Annotated[str, text_option("notes", "TEXT", "Notes, recorded with it.")]
+NotesOption = Annotated[str, option("--notes", "TEXT", "Notes, recorded with it.")]
 
-NoteOption = Annotated[str, text_option("note", "TEXT", "The reason, recorded with it.")]
+NoteOption = Annotated[str, option("--note", "TEXT", "The reason, recorded with it.")]
 
 HashOption = Annotated[
-    str,
-    text_option("hash", "SHA256", "The package_hash that you have checked; else the present one."),
+    str, option("--hash", "SHA256", "The package_hash that you have checked; else the present one.")
 ]
 
 
@@ -416,8 +393,7 @@ def accept(
     id: HandoffArgument,
     notes: NotesOption = "",
     leave_out: Annotated[
-        list[str] | None,
-        text_option("leave-out", "ARTIFACT", "An artifact to leave out; repeatable."),
+        list[str] | None, option("--leave-out", "ARTIFACT", "An artifact to leave out; repeatable.")
     ] = None,
 ) -> CommandResult:
     """Accept a handoff to you, if it passes every check.
@@ -437,9 +413,9 @@ def reject(
     context: CommandContext,
     id: HandoffArgument,
     *,
-    reason: Annotated[RejectReason, typer.Option("--reason", help="The code of the reason.")],
-    detail: Annotated[str, text_option("detail", "TEXT", "What is wrong, in words.")],
-    fix: Annotated[str, text_option("fix", "TEXT", "What would help.")] = "",
+    reason: Annotated[RejectReason, option("--reason", "", "The code of the reason.")],
+    detail: Annotated[str, option("--detail", "TEXT", "What is wrong, in words.")],
+    fix: Annotated[str, option("--fix", "TEXT", "What would help.")] = "",
 ) -> CommandResult:
     """Reject a handoff to you, even after its work has begun.
 
@@ -459,10 +435,10 @@ def activate(
     id: HandoffArgument,
     *,
     work_state: Annotated[
-        str, text_option("work-state", "JSON", "Changes of the work's state, as a JSON object.")
+        str, option("--work-state", "JSON", "Changes of the work's state, as a JSON object.")
     ] = "",
     session: Annotated[
-        str, text_option("session", "NAME", "The session in which you work; else one of its own.")
+        str, option("--session", "NAME", "The session in which you work; else one of its own.")
     ] = "",
 ) -> CommandResult:
     """Begin the accepted work: from here on the task is yours.
@@ -487,11 +463,7 @@ def complete(
     notes: NotesOption = "",
     artifact: Annotated[
         list[str] | None,
-        text_option(
-            "artifact",
-            "PATH",
-            "A result of the work, beneath an artifact root; repeatable.",
-        ),
+        option("--artifact", "PATH", "A result of the work, beneath an artifact root; repeatable."),
     ] = None,
 ) -> CommandResult:
     """Report that the work of a handoff is done.
@@ -531,10 +503,9 @@ def extend(
     context: CommandContext,
     id: HandoffArgument,
     *,
-    by: Annotated[str, text_option("by", "TIME", "How much longer: 30m, 2h.")],
+    by: Annotated[str, option("--by", "TIME", "How much longer: 30m, 2h.")],
     stage: Annotated[
-        HandoffStatus | None,
-        typer.Option("--stage", show_default=False, help="Only if it is in this state."),
+        HandoffStatus | None, option("--stage", "", "Only if it is in this state.")
     ] = None,
 ) -> CommandResult:
     """Give the present state of a handoff more time; for coordinators.
@@ -550,7 +521,7 @@ def reassign(
     context: CommandContext,
     id: HandoffArgument,
     *,
-    to: Annotated[str, text_option("to", "NAME", "The new recipient.")],
+    to: Annotated[str, option("--to", "NAME", "The new recipient.")],
     notes: NotesOption = "",
 ) -> CommandResult:
     """Offer the same package to somebody else; for coordinators.

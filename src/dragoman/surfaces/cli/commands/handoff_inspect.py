@@ -4,18 +4,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
 from msgspec import to_builtins
 
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.handoff.state import HandoffStatus
 from dragoman.core.ids import handoff_stream
 from dragoman.core.timestamps import format_hours, to_rfc3339
-from dragoman.surfaces.cli.command import CliCommand, LimitOption
+from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option
 from dragoman.surfaces.cli.commands.handoff import HandoffArgument, closed_teamspaces, load_handoff
-from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.context import (
+    CommandContext,
+    CommandResult,
+    open_source,
+    raise_usage_error,
+)
 from dragoman.surfaces.cli.event_text import history_result
-from dragoman.surfaces.cli.input_files import open_source
 from dragoman.surfaces.cli.render import Column, Screen, format_pairs, truncate
 
 if TYPE_CHECKING:
@@ -30,34 +33,15 @@ if TYPE_CHECKING:
 def list_handoffs(
     context: CommandContext,
     *,
-    status: Annotated[
-        HandoffStatus | None,
-        typer.Option("--status", show_default=False, help="Only in this state."),
-    ] = None,
-    task: Annotated[
-        str,
-        typer.Option(
-            "--task", metavar="TASK", show_default=False, help="Only of this task, by any name."
-        ),
-    ] = "",
-    sender: Annotated[
-        str, typer.Option("--from", metavar="NAME", show_default=False, help="Only from this one.")
-    ] = "",
-    recipient: Annotated[
-        str, typer.Option("--to", metavar="NAME", show_default=False, help="Only to this one.")
-    ] = "",
-    teamspace: Annotated[
-        str,
-        typer.Option("--teamspace", metavar="NAME", show_default=False, help="Only of this one."),
-    ] = "",
+    status: Annotated[HandoffStatus | None, option("--status", "", "Only in this state.")] = None,
+    task: Annotated[str, option("--task", "TASK", "Only of this task, by any name.")] = "",
+    sender: Annotated[str, option("--from", "NAME", "Only from this one.")] = "",
+    recipient: Annotated[str, option("--to", "NAME", "Only to this one.")] = "",
+    teamspace: Annotated[str, option("--teamspace", "NAME", "Only of this one.")] = "",
     before: Annotated[
         int | None,
-        typer.Option(
-            "--before",
-            metavar="CURSOR",
-            min=0,
-            show_default=False,
-            help="Go on with the next page, from where the last one says.",
+        option(
+            "--before", "CURSOR", "Go on with the next page, from where the last one says.", min=0
         ),
     ] = None,
     limit: LimitOption = 50,
@@ -130,7 +114,7 @@ def timeline(
     id: HandoffArgument,
     after: Annotated[
         int,
-        typer.Option("--after", metavar="N", min=0, help="Begin after the handoff's N-th entry."),
+        option("--after", "N", "Begin after the handoff's N-th entry.", min=0, show_default=True),
     ] = 0,
     limit: LimitOption = 200,
 ) -> CommandResult:
@@ -164,16 +148,11 @@ _TORN_LINE = (
 
 def verify(
     context: CommandContext,
-    id: Annotated[
-        str, typer.Argument(metavar="ID", show_default=False, help="The handoff's id.")
-    ] = "",
+    id: Annotated[str, argument("ID", "The handoff's id.")] = "",
     replay: Annotated[
         Path | None,
-        typer.Option(
-            "--replay",
-            metavar="FILE",
-            show_default=False,
-            help="Replay a handoffs.jsonl and compare what it tells with the ledger.",
+        option(
+            "--replay", "FILE", "Replay a handoffs.jsonl and compare what it tells with the ledger."
         ),
     ] = None,
 ) -> CommandResult:

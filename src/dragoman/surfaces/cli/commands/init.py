@@ -4,13 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from dragoman.surfaces.cli.command import CliCommand
+from dragoman.surfaces.cli.command import CliCommand, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
-from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.surfaces.cli.render import Screen
-from dragoman.surfaces.cli.store_setting import (
+from dragoman.surfaces.cli.data_directory import (
+    DataDirectory,
     check_same_store,
     default_url,
     is_saved,
@@ -18,15 +15,17 @@ from dragoman.surfaces.cli.store_setting import (
     mask_password,
     save_url,
 )
+from dragoman.surfaces.cli.render import Screen
 
 
 def init(
     context: CommandContext,
     new_keys: Annotated[
         bool,
-        typer.Option(
+        option(
             "--new-keys",
-            help="Continue the store with the keys that are here, because its own are lost.",
+            "",
+            "Continue the store with the keys that are here, because its own are lost.",
         ),
     ] = False,
 ) -> CommandResult:

@@ -3,13 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-
 from dragoman.core.intent.governance import GOVERNANCE_RULES
 from dragoman.core.intent.request_workflow import NO_FEEDBACK_REASONS
-from dragoman.core.timestamps import format_duration, to_rfc3339
-from dragoman.surfaces.cli.arguments import parse_timestamp
-from dragoman.surfaces.cli.command import CliCommand, LimitOption
+from dragoman.core.timestamps import format_duration, parse_rfc3339, to_rfc3339
+from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option
 from dragoman.surfaces.cli.context import (
     CommandContext,
     CommandResult,
@@ -26,20 +23,14 @@ from dragoman.surfaces.cli.render import (
     truncate,
 )
 
-IntentArgument = Annotated[
-    str, typer.Argument(metavar="INTENT", show_default=False, help="The intent's id.")
-]
-
-
-def _text_option(name: str, metavar: str, text: str) -> Any:
-    return typer.Option(name, metavar=metavar, show_default=False, help=text)
+IntentArgument = Annotated[str, argument("INTENT", "The intent's id.")]
 
 
 AgentFilterOption = Annotated[
-    str, _text_option("--agent", "NAME", "Only what was assigned to this agent.")
+    str, option("--agent", "NAME", "Only what was assigned to this agent.")
 ]
 
-PlanFilterOption = Annotated[str, _text_option("--plan", "ID", "Only of this plan.")]
+PlanFilterOption = Annotated[str, option("--plan", "ID", "Only of this plan.")]
 
 
 def show(context: CommandContext, intent: IntentArgument) -> CommandResult:
@@ -60,12 +51,10 @@ def list_intents(
     *,
     agent: AgentFilterOption = "",
     plan: PlanFilterOption = "",
-    follows: Annotated[
-        str, _text_option("--follows", "INTENT", "Only follow-ups of this intent.")
-    ] = "",
-    is_open: Annotated[bool, typer.Option("--open", help="Only open intents.")] = False,
+    follows: Annotated[str, option("--follows", "INTENT", "Only follow-ups of this intent.")] = "",
+    is_open: Annotated[bool, option("--open", "", "Only open intents.")] = False,
     after: Annotated[
-        int, typer.Option("--after", metavar="N", min=0, help="`next` of the page before.")
+        int, option("--after", "N", "`next` of the page before.", min=0, show_default=True)
     ] = 0,
     limit: LimitOption = 50,
 ) -> CommandResult:
@@ -97,37 +86,21 @@ def list_intents(
 
 def actions(
     context: CommandContext,
-    intent: Annotated[str, _text_option("--intent", "ID", "Only of this intent.")] = "",
+    intent: Annotated[str, option("--intent", "ID", "Only of this intent.")] = "",
     *,
     plan: PlanFilterOption = "",
-    agent: Annotated[str, _text_option("--agent", "NAME", "Only about this agent.")] = "",
-    kind: Annotated[
-        str, _text_option("--type", "TYPE", "Only of this type, e.g. TaskCompleted.")
-    ] = "",
+    agent: Annotated[str, option("--agent", "NAME", "Only about this agent.")] = "",
+    kind: Annotated[str, option("--type", "TYPE", "Only of this type, e.g. TaskCompleted.")] = "",
     parent: Annotated[
-        str, _text_option("--parent", "ACTION", "Only Actions that this one has caused.")
+        str, option("--parent", "ACTION", "Only Actions that this one has caused.")
     ] = "",
     since: Annotated[
-        int | None,
-        typer.Option(
-            "--since",
-            metavar="RFC3339",
-            parser=parse_timestamp,
-            show_default=False,
-            help="From this moment on.",
-        ),
+        int | None, option("--since", "RFC3339", "From this moment on.", parser=parse_rfc3339)
     ] = None,
     until: Annotated[
-        int | None,
-        typer.Option(
-            "--until",
-            metavar="RFC3339",
-            parser=parse_timestamp,
-            show_default=False,
-            help="Before this moment.",
-        ),
+        int | None, option("--until", "RFC3339", "Before this moment.", parser=parse_rfc3339)
     ] = None,
-    cursor: Annotated[str, _text_option("--after", "CURSOR", "`cursor` of the page before.")] = "",
+    cursor: Annotated[str, option("--after", "CURSOR", "`cursor` of the page before.")] = "",
     limit: LimitOption = 100,
 ) -> CommandResult:
     """List Actions of the causal chain, by any of their fields.
@@ -164,7 +137,7 @@ def actions(
 def cancel(
     context: CommandContext,
     intent: IntentArgument,
-    reason: Annotated[str, _text_option("--reason", "TEXT", "Why.")] = "",
+    reason: Annotated[str, option("--reason", "TEXT", "Why.")] = "",
 ) -> CommandResult:
     """Cancel an intent; it does not count as a failure of its agent.
 

@@ -5,9 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.surfaces.cli.command import CliCommand
-from dragoman.surfaces.cli.context import CommandContext, UsageError, raise_usage_error
-from dragoman.surfaces.cli.input_files import STANDARD_INPUT, open_source, read_source
+from dragoman.surfaces.cli.command import CliCommand, argument, option
+from dragoman.surfaces.cli.context import (
+    STANDARD_INPUT,
+    CommandContext,
+    UsageError,
+    open_source,
+    raise_usage_error,
+    read_source,
+)
 
 if TYPE_CHECKING:
     from dragoman.engine.operation import Dialect, LintResult
@@ -19,34 +25,17 @@ _MAX_LENIENT_BYTES = 16 * 1024 * 1024
 def lint(
     context: CommandContext,
     sources: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE|-",
-            show_default=False,
-            help="The files; `-` or nothing: standard input.",
-        ),
+        list[str] | None, argument("FILE|-", "The files; `-` or nothing: standard input.")
     ] = None,
     dialect: Annotated[
-        str,
-        typer.Option(
-            "--dialect",
-            metavar="D",
-            show_default=False,
-            help="Which dialect, e.g. aof; must be given.",
-        ),
+        str, option("--dialect", "D", "Which dialect, e.g. aof; must be given.")
     ] = "",
-    kind: Annotated[
-        str,
-        typer.Option(
-            "--kind", metavar="K", show_default=False, help="The type that it must have, if one."
-        ),
-    ] = "",
+    kind: Annotated[str, option("--kind", "K", "The type that it must have, if one.")] = "",
     strict: Annotated[
-        bool, typer.Option("--strict", help="Report also what the hub would let pass.")
+        bool, option("--strict", "", "Report also what the hub would let pass.")
     ] = False,
     jsonl: Annotated[
-        bool,
-        typer.Option("--jsonl", help="One JSON value a line; one answer a line, in their order."),
+        bool, option("--jsonl", "", "One JSON value a line; one answer a line, in their order.")
     ] = False,
 ) -> None:
     """Check messages without sending them.
@@ -135,12 +124,7 @@ def _print_linted(context: CommandContext, linted: "LintResult", file: str) -> N
 
 def schema(
     context: CommandContext,
-    dialect: Annotated[
-        str,
-        typer.Argument(
-            metavar="DIALECT", show_default=False, help="Which dialect, e.g. acp; must be given."
-        ),
-    ] = "",
+    dialect: Annotated[str, argument("DIALECT", "Which dialect, e.g. acp; must be given.")] = "",
 ) -> None:
     """Print the JSON Schema of what a dialect sends.
 

@@ -5,26 +5,26 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-import typer
 from msgspec import Struct
 
 from dragoman.core.errors import Refused
 from dragoman.core.limits import MAX_PAGE
+from dragoman.core.timestamps import parse_duration
 from dragoman.engine.ports import Gap
 from dragoman.protocols.agentmail import Checks, Draft, MessageType, Rendered, compose
 from dragoman.protocols.agentmail.grammar import NO_BEAD_NEEDED
 from dragoman.protocols.agentmail.parse import is_reply, parse_subject
-from dragoman.surfaces.cli.arguments import parse_text, parse_time_span
-from dragoman.surfaces.cli.command import CliCommand, LimitOption, text_option
+from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option, parse_text
 from dragoman.surfaces.cli.context import (
+    STANDARD_INPUT,
     CommandContext,
     CommandResult,
     call_operation,
     query_operation,
     raise_usage_error,
+    read_source,
 )
 from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.surfaces.cli.input_files import STANDARD_INPUT, read_source
 from dragoman.surfaces.cli.live_entries import gap_warning, resolve_start, retry_while_unavailable
 from dragoman.surfaces.cli.render import Column, Screen, StyledText, truncate
 
@@ -36,18 +36,14 @@ Letter = Mapping[str, Any]
 
 LetterArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="ID",
-        show_default=False,
-        help="The letter's id, or enough of its beginning: at least 4 characters; 13, such as "
+    argument(
+        "ID",
+        "The letter's id, or enough of its beginning: at least 4 characters; 13, such as "
         "019c4b3e-7a10, where several came within a minute.",
     ),
 ]
 
-ThreadArgument = Annotated[
-    str,
-    typer.Argument(metavar="THREAD", show_default=False, help="The thread: a bead's id, usually."),
-]
+ThreadArgument = Annotated[str, argument("THREAD", "The thread: a bead's id, usually.")]
 
 
 # --- send -------------------------------------------------------------------------------------
@@ -55,49 +51,36 @@ ThreadArgument = Annotated[
 
 def send(
     context: CommandContext,
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|-", show_default=False, help="A letter as a JSON object; `-`: stdin."
-        ),
-    ] = "",
+    source: Annotated[str, argument("FILE|-", "A letter as a JSON object; `-`: stdin.")] = "",
     *,
-    to: Annotated[list[str] | None, text_option("to", "NAME", "The recipient; repeatable.")] = None,
-    cc: Annotated[
-        list[str] | None, text_option("cc", "NAME", "Who gets a copy; repeatable.")
-    ] = None,
-    subject: Annotated[str, text_option("subject", "TEXT", "What it is about.")] = "",
-    body: Annotated[str, text_option("body", "TEXT|-", "Its text; `-`: standard input.")] = "",
-    type: Annotated[str, text_option("type", "TYPE", "A letter of this type, e.g. PROGRESS.")] = "",
-    bead: Annotated[str, text_option("bead", "ID", "The bead that it is about.")] = "",
+    to: Annotated[list[str] | None, option("--to", "NAME", "The recipient; repeatable.")] = None,
+    cc: Annotated[list[str] | None, option("--cc", "NAME", "Who gets a copy; repeatable.")] = None,
+    subject: Annotated[str, option("--subject", "TEXT", "What it is about.")] = "",
+    body: Annotated[str, option("--body", "TEXT|-", "Its text; `-`: standard input.")] = "",
+    type: Annotated[str, option("--type", "TYPE", "A letter of this type, e.g. PROGRESS.")] = "",
+    bead: Annotated[str, option("--bead", "ID", "The bead that it is about.")] = "",
     field: Annotated[
-        list[str] | None, text_option("field", "NAME=VALUE", "A field of its type; repeatable.")
+        list[str] | None, option("--field", "NAME=VALUE", "A field of its type; repeatable.")
     ] = None,
-    thread: Annotated[str, text_option("thread", "ID", "Its thread; else the bead's.")] = "",
-    reply_to: Annotated[str, text_option("reply-to", "ID", "The letter that it replies to.")] = "",
+    thread: Annotated[str, option("--thread", "ID", "Its thread; else the bead's.")] = "",
+    reply_to: Annotated[str, option("--reply-to", "ID", "The letter that it replies to.")] = "",
     importance: Annotated[
         Literal["low", "normal", "high", "urgent"],
-        typer.Option("--importance", help="How important it is."),
+        option("--importance", "", "How important it is.", show_default=True),
     ] = "normal",
-    ack: Annotated[
-        bool | None,
-        typer.Option("--ack/--no-ack", show_default=False, help="Whether an ack is wanted."),
-    ] = None,
+    ack: Annotated[bool | None, option("--ack/--no-ack", "", "Whether an ack is wanted.")] = None,
     ack_within: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--ack-within",
-            metavar="TIME",
-            parser=parse_time_span,
-            show_default=False,
-            help="How long an ack may take, e.g. 10m; asks for one.",
+            "TIME",
+            "How long an ack may take, e.g. 10m; asks for one.",
+            parser=parse_duration,
         ),
     ] = None,
-    attach: Annotated[
-        list[str] | None, text_option("attach", "PATH", "A file, by reference.")
-    ] = None,
+    attach: Annotated[list[str] | None, option("--attach", "PATH", "A file, by reference.")] = None,
     id: Annotated[
-        str, text_option("id", "ID", "An id of your own, by which a repeated letter is recognized.")
+        str, option("--id", "ID", "An id of your own, by which a repeated letter is recognized.")
     ] = "",
 ) -> CommandResult:
     """Send a letter.
@@ -219,35 +202,31 @@ _RECEIVED = "in"
 """Box of received letters, which their owner may have read."""
 
 
-def _flag_option(name: str, help_text: str) -> Any:
-    return typer.Option(f"--{name}", help=help_text)
-
-
 def inbox(
     context: CommandContext,
     *,
-    agent: Annotated[str, text_option("agent", "NAME", "Whose box; else your own.")] = "",
-    unread: Annotated[bool, _flag_option("unread", "Only unread ones.")] = False,
-    pending: Annotated[bool, _flag_option("pending", "Only those still to be acked.")] = False,
-    sent: Annotated[bool, _flag_option("sent", "Those that were sent, not received.")] = False,
-    overdue: Annotated[bool, _flag_option("overdue", "All whose ack or answer is late.")] = False,
+    agent: Annotated[str, option("--agent", "NAME", "Whose box; else your own.")] = "",
+    unread: Annotated[bool, option("--unread", "", "Only unread ones.")] = False,
+    pending: Annotated[bool, option("--pending", "", "Only those still to be acked.")] = False,
+    sent: Annotated[bool, option("--sent", "", "Those that were sent, not received.")] = False,
+    overdue: Annotated[bool, option("--overdue", "", "All whose ack or answer is late.")] = False,
     waiting: Annotated[
-        bool, _flag_option("waiting", "All to recipients who are not registered yet.")
+        bool, option("--waiting", "", "All to recipients who are not registered yet.")
     ] = False,
-    type: Annotated[str, text_option("type", "TYPE", "Only of this type, e.g. HELP_REQUEST.")] = "",
-    bead: Annotated[str, text_option("bead", "ID", "Only about this bead.")] = "",
-    thread: Annotated[str, text_option("thread", "ID", "Only of this thread.")] = "",
-    sender: Annotated[str, text_option("from", "NAME", "Only from this sender.")] = "",
-    completions: Annotated[bool, _flag_option("completions", "Only those that end work.")] = False,
-    successes: Annotated[bool, _flag_option("successes", "Only those that end it well.")] = False,
-    checked: Annotated[bool, _flag_option("checked", "Successes whose checks all pass.")] = False,
+    type: Annotated[str, option("--type", "TYPE", "Only of this type, e.g. HELP_REQUEST.")] = "",
+    bead: Annotated[str, option("--bead", "ID", "Only about this bead.")] = "",
+    thread: Annotated[str, option("--thread", "ID", "Only of this thread.")] = "",
+    sender: Annotated[str, option("--from", "NAME", "Only from this sender.")] = "",
+    completions: Annotated[bool, option("--completions", "", "Only those that end work.")] = False,
+    successes: Annotated[bool, option("--successes", "", "Only those that end it well.")] = False,
+    checked: Annotated[bool, option("--checked", "", "Successes whose checks all pass.")] = False,
     after: Annotated[
-        int, typer.Option("--after", metavar="N", min=0, help="`cursor` of the page before.")
+        int, option("--after", "N", "`cursor` of the page before.", min=0, show_default=True)
     ] = 0,
-    newest: Annotated[bool, _flag_option("newest", "The newest first.")] = False,
+    newest: Annotated[bool, option("--newest", "", "The newest first.")] = False,
     limit: LimitOption = 50,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Keep printing new letters until Ctrl-C.")
+        bool, option("--watch -w", "", "Keep printing new letters until Ctrl-C.")
     ] = False,
 ) -> CommandResult | None:
     """List the letters of a box, the oldest first.
@@ -371,7 +350,7 @@ def _print_new_letter(row: Letter, context: CommandContext, *, is_box: bool) -> 
 def show(
     context: CommandContext,
     id: LetterArgument,
-    peek: Annotated[bool, typer.Option("--peek", help="Do not mark it as read.")] = False,
+    peek: Annotated[bool, option("--peek", "", "Do not mark it as read.")] = False,
 ) -> CommandResult:
     """Show a letter as a whole; one in your box is marked as read.
 
@@ -427,17 +406,10 @@ def search(
     context: CommandContext,
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="WORDS",
-            show_default=False,
-            help='All of them: auth, dep*, -draft, "a phrase", OR between alternatives.',
-        ),
+        argument("WORDS", 'All of them: auth, dep*, -draft, "a phrase", OR between alternatives.'),
     ],
     before: Annotated[
-        int | None,
-        typer.Option(
-            "--before", metavar="N", min=1, show_default=False, help="`cursor` of the page before."
-        ),
+        int | None, option("--before", "N", "`cursor` of the page before.", min=1)
     ] = None,
     limit: LimitOption = 50,
 ) -> CommandResult:
@@ -469,9 +441,7 @@ def summarize(
     thread: ThreadArgument,
     model: Annotated[
         bool,
-        typer.Option(
-            "--model", help="Add a summary by the program of [agentmail] summarize_command."
-        ),
+        option("--model", "", "Add a summary by the program of [agentmail] summarize_command."),
     ] = False,
 ) -> CommandResult:
     """Summarize a thread.
@@ -512,12 +482,7 @@ def _print_summary(summary: dict[str, Any], screen: Screen) -> None:
 
 # --- ack, read --------------------------------------------------------------------------------
 
-LettersArgument = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="ID", show_default=False, help="Their ids, or enough of the beginnings."
-    ),
-]
+LettersArgument = Annotated[list[str], argument("ID", "Their ids, or enough of the beginnings.")]
 
 
 def ack(context: CommandContext, ids: LettersArgument) -> CommandResult:

@@ -5,13 +5,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 import dragoman
 from dragoman.config import environment
 from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal, Refused, SettingsError
-from dragoman.surfaces.cli.command import CliCommand
+from dragoman.surfaces.cli.command import CliCommand, option
 from dragoman.surfaces.cli.context import CommandContext, raise_usage_error
 from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.text.error_messages import describe_exception
@@ -27,11 +25,8 @@ def mcp(
     context: CommandContext,
     profile: Annotated[
         str,
-        typer.Option(
-            "--profile",
-            metavar="NAME",
-            show_default=False,
-            help="Show the tools of [profiles.NAME]; else all that fit the agent.",
+        option(
+            "--profile", "NAME", "Show the tools of [profiles.NAME]; else all that fit the agent."
         ),
     ] = "",
 ) -> None:

@@ -5,16 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote, urlsplit
 
 import msgspec
-import typer
 from msgspec import Struct
 
 import dragoman
 from dragoman.config import environment
 from dragoman.core.errors import DragomanError
-from dragoman.surfaces.cli.command import CliCommand, TaskArgument
-from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
-from dragoman.surfaces.cli.input_files import make_endpoint
-from dragoman.surfaces.cli.task_view import load_task
+from dragoman.surfaces.cli.command import CliCommand, TaskArgument, option
+from dragoman.surfaces.cli.commands.task import load_task
+from dragoman.surfaces.cli.context import (
+    CommandContext,
+    CommandResult,
+    make_endpoint,
+    raise_usage_error,
+)
 
 if TYPE_CHECKING:
     from dragoman.system.http_client import SafeHttpClient
@@ -32,12 +35,7 @@ def otlp(
     task: TaskArgument,
     to: Annotated[
         str,
-        typer.Option(
-            "--to",
-            metavar="URL",
-            show_default=False,
-            help="Send it to this collector, e.g. http://localhost:4318/v1/traces.",
-        ),
+        option("--to", "URL", "Send it to this collector, e.g. http://localhost:4318/v1/traces."),
     ] = "",
 ) -> CommandResult | None:
     """Export a task's turns and events to OpenTelemetry.

@@ -4,9 +4,8 @@ import codecs
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from dragoman.surfaces.cli.command import CliCommand
-from dragoman.surfaces.cli.context import CommandContext
-from dragoman.surfaces.cli.input_files import STANDARD_INPUT, SourceArgument, open_source
+from dragoman.surfaces.cli.command import CliCommand, SourceArgument
+from dragoman.surfaces.cli.context import STANDARD_INPUT, CommandContext, open_source
 
 if TYPE_CHECKING:
     from io import BufferedReader

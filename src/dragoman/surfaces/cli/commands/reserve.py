@@ -3,28 +3,22 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import typer
-
-from dragoman.surfaces.cli.arguments import parse_time_span
-from dragoman.surfaces.cli.command import CliCommand, ReasonOption
+from dragoman.core.timestamps import parse_duration
+from dragoman.surfaces.cli.command import CliCommand, ReasonOption, argument, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
 from dragoman.surfaces.cli.render import Column, Screen
 
 _TtlOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--ttl",
-        metavar="TIME",
-        parser=parse_time_span,
-        show_default=False,
-        help="For how long: seconds, or 90s, 5m, 2h; else an hour.",
+        "TIME",
+        "For how long: seconds, or 90s, 5m, 2h; else an hour.",
+        parser=parse_duration,
     ),
 ]
 _NamesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="ID|PATTERN", show_default=False, help="Which ones; none: all of your own."
-    ),
+    list[str] | None, argument("ID|PATTERN", "Which ones; none: all of your own.")
 ]
 _ReplyText = Callable[[dict[str, Any]], str]
 """Formats a reply as one line."""
@@ -35,23 +29,18 @@ def take(
     context: CommandContext,
     patterns: Annotated[
         list[str],
-        typer.Argument(
-            metavar="PATTERN",
-            show_default=False,
-            help="Paths and globs from the root of the repository; `src/`: all that is in it.",
+        argument(
+            "PATTERN", "Paths and globs from the root of the repository; `src/`: all that is in it."
         ),
     ],
     ttl: _TtlOption = None,
     shared: Annotated[
-        bool, typer.Option("--shared", help="Others may reserve them too, but not exclusively.")
+        bool, option("--shared", "", "Others may reserve them too, but not exclusively.")
     ] = False,
     task: Annotated[
         str,
-        typer.Option(
-            "--task",
-            metavar="ID",
-            show_default=False,
-            help="For this task: it also ends when nobody works on the task any more.",
+        option(
+            "--task", "ID", "For this task: it also ends when nobody works on the task any more."
         ),
     ] = "",
     reason: ReasonOption = "",
@@ -116,10 +105,7 @@ def release(context: CommandContext, names: _NamesArgument = None) -> CommandRes
 def list_reservations(
     context: CommandContext,
     patterns: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATTERN", show_default=False, help="Only what collides with these."
-        ),
+        list[str] | None, argument("PATTERN", "Only what collides with these.")
     ] = None,
 ) -> CommandResult:
     """List who has reserved which files, and until when.

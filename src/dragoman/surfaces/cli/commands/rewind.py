@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from msgspec import Struct
 
 from dragoman.config import environment
@@ -13,7 +12,7 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.core.task_state import FINAL_STATUSES, RewindTask
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.queries.tasks import RewindPreview, find_task, preview_rewind
-from dragoman.surfaces.cli.command import CliCommand, ReasonOption, TaskArgument
+from dragoman.surfaces.cli.command import CliCommand, ReasonOption, TaskArgument, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.surfaces.cli.render import Screen
@@ -27,37 +26,26 @@ def rewind(
     *,
     to: Annotated[
         str,
-        typer.Option(
+        option(
             "--to",
-            metavar="TRANSITION",
-            show_default=False,
-            help="The id of its TASK_TRANSITION event, or its position in the ledger.",
+            "TRANSITION",
+            "The id of its TASK_TRANSITION event, or its position in the ledger.",
         ),
     ] = "",
     apply: Annotated[
-        bool, typer.Option("--apply", help="Apply the change; else it is only shown.")
+        bool, option("--apply", "", "Apply the change; else it is only shown.")
     ] = False,
     repository: Annotated[
         Path | None,
-        typer.Option(
-            "--repository",
-            metavar="DIR",
-            show_default=False,
-            help="The git repository; else what [git] repository says.",
-        ),
+        option("--repository", "DIR", "The git repository; else what [git] repository says."),
     ] = None,
     worktree: Annotated[
         Path | None,
-        typer.Option(
-            "--worktree",
-            metavar="DIR",
-            show_default=False,
-            help="Check the files of that moment out into this new folder, too.",
+        option(
+            "--worktree", "DIR", "Check the files of that moment out into this new folder, too."
         ),
     ] = None,
-    task_only: Annotated[
-        bool, typer.Option("--task-only", help="Leave the repository alone.")
-    ] = False,
+    task_only: Annotated[bool, option("--task-only", "", "Leave the repository alone.")] = False,
     reason: ReasonOption = "",
 ) -> CommandResult:
     """Take a task back to an earlier transition.

@@ -14,9 +14,8 @@ from dragoman.core.ids import handoff_stream
 from dragoman.core.mail import PostMail
 from dragoman.core.task_state import CLAIMABLE_STATUSES, UpdateTask
 from dragoman.core.timestamps import to_rfc3339
-from dragoman.surfaces.cli.command import CliCommand
-from dragoman.surfaces.cli.context import CommandContext, CommandResult
-from dragoman.surfaces.cli.input_files import STANDARD_INPUT, SourceArgument, read_source
+from dragoman.surfaces.cli.command import CliCommand, SourceArgument, argument, option
+from dragoman.surfaces.cli.context import STANDARD_INPUT, CommandContext, CommandResult, read_source
 from dragoman.surfaces.cli.render import Screen
 
 if TYPE_CHECKING:
@@ -98,15 +97,8 @@ def send(context: CommandContext, source: SourceArgument = STANDARD_INPUT) -> Co
 
 def call(
     context: CommandContext,
-    operation: Annotated[
-        str, typer.Argument(metavar="OPERATION", show_default=False, help="Its name.")
-    ],
-    arguments: Annotated[
-        str,
-        typer.Argument(
-            metavar="JSON|-", show_default=False, help="Its arguments; `-`: standard input."
-        ),
-    ] = "{}",
+    operation: Annotated[str, argument("OPERATION", "Its name.")],
+    arguments: Annotated[str, argument("JSON|-", "Its arguments; `-`: standard input.")] = "{}",
 ) -> None:
     """Call an operation or tool of any dialect.
 
@@ -143,13 +135,7 @@ def call(
 def session_end(
     context: CommandContext,
     session: Annotated[
-        str,
-        typer.Option(
-            "--session",
-            metavar="NAME",
-            show_default=False,
-            help="Whose attempts end; else all that have reported.",
-        ),
+        str, option("--session", "NAME", "Whose attempts end; else all that have reported.")
     ] = "",
 ) -> CommandResult:
     """End a session: what its agent has reported moves its tasks.

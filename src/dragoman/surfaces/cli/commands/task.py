@@ -4,18 +4,35 @@ from codecs import getincrementaldecoder
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease
+from dragoman.core.attempt_state import Checkpoint, Lease, Report
 from dragoman.core.base import LinkKind, Priority, Status
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.limits import MAX_BODY
-from dragoman.core.task_state import AliasTask, CreateTask, LinkTask, MoveTask, NoteTask
+from dragoman.core.task_state import (
+    ActiveHandoff,
+    AliasTask,
+    CreateTask,
+    Delegation,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    Task,
+)
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store
-from dragoman.engine.queries.tasks import TaskFilter, find_task_stream, page_of_tasks, tasks_as_of
+from dragoman.engine.queries.tasks import (
+    TaskFilter,
+    find_task,
+    find_task_stream,
+    page_of_tasks,
+    task_as_of,
+    tasks_as_of,
+)
+from dragoman.engine.schemas.tasks import task_detail, task_summary
 from dragoman.surfaces.cli.command import (
     AgentOption,
     AsOfOption,
@@ -25,21 +42,180 @@ from dragoman.surfaces.cli.command import (
     ReasonOption,
     TaskArgument,
     TtlOption,
+    argument,
+    option,
 )
-from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.context import (
+    CommandContext,
+    CommandResult,
+    raise_usage_error,
+    read_source,
+)
 from dragoman.surfaces.cli.data_directory import StoreSource
 from dragoman.surfaces.cli.event_text import history_result
-from dragoman.surfaces.cli.input_files import read_source
-from dragoman.surfaces.cli.render import Screen
-from dragoman.surfaces.cli.task_view import (
-    TASK_COLUMNS,
-    TaskDisplay,
-    load_task,
-    print_task,
-    task_row,
-    task_to_dict,
-    task_to_summary,
+from dragoman.surfaces.cli.render import TASK_STATUS_STYLES, Column, Screen, pluralize
+
+# --- a task as it is shown ---------------------------------------------------------------------
+
+
+class TaskDisplay(Struct, frozen=True):
+    """A task with its lease, if that is known, and the time of reading."""
+
+    task: Task
+    lease: Lease | None
+    now: int
+
+
+def load_task(source: StoreSource, name: str, as_of: int | None = None) -> TaskDisplay:
+    """Load a task by any of its names, now or at a past position (which knows no leases)."""
+    now = source.clock.now()
+    if as_of is not None:
+        past = task_as_of(source.store, name, as_of)
+        if isinstance(past, Refusal):
+            raise Refused(past)
+        return TaskDisplay(past, None, now)
+    view = find_task(source.store, name)
+    if isinstance(view, Refusal):
+        raise Refused(view)
+    return TaskDisplay(view.task, view.lease, now)
+
+
+def task_to_summary(shown: TaskDisplay) -> dict[str, object]:
+    """JSON object of a task without its body, which may be long."""
+    return to_builtins(task_summary(shown.task, shown.lease, shown.now))
+
+
+def task_to_dict(shown: TaskDisplay) -> dict[str, object]:
+    """JSON object of a task."""
+    return to_builtins(task_detail(shown.task, shown.lease, shown.now))
+
+
+TASK_COLUMNS = (
+    Column("ID", style="bold"),
+    Column("STATUS", styles=TASK_STATUS_STYLES),
+    Column("PRIORITY"),
+    Column("ASSIGNEE"),
+    Column("UPDATED", style="dim"),
+    Column("TITLE"),
 )
+
+
+def task_row(task: Task) -> tuple[str, ...]:
+    """Cells of TASK_COLUMNS."""
+    to_the_minute = to_rfc3339(task.updated_at)[:16] + "Z"
+    return (task.id, task.status, task.priority, task.assignee, to_the_minute, task.title)
+
+
+def print_task(shown: TaskDisplay, screen: Screen) -> None:
+    """Print all of a task; empty fields are left out."""
+    task = shown.task
+    screen.line((task.id, "bold"), "  ", task.title)
+    for label, text in _task_facts(shown):
+        if text:
+            style = TASK_STATUS_STYLES[task.status] if label == "status" else ""
+            screen.line(f"  {label:<11} ", (text, style) if style else text)
+    texts = (
+        ("obstacle", task.obstacle),
+        ("body", task.body),
+        ("notes", task.reported.notes if task.reported else ""),
+        ("next steps", task.checkpoint.next_steps if task.checkpoint else ""),
+    )
+    for label, text in texts:
+        if text:
+            screen.line(f"  {label}")
+            screen.block(text, "    | ")
+
+
+def _task_facts(shown: TaskDisplay) -> tuple[tuple[str, str], ...]:
+    task = shown.task
+    return (
+        ("status", f"{task.status} since {to_rfc3339(task.moved_at)}"),
+        ("assignee", task.assignee),
+        ("reserved", f"for {task.reserved_for}" if task.reserved_for else ""),
+        ("priority", task.priority),
+        ("review", "required" if task.review_required else "not required"),
+        ("aof id", task.aof_id if task.aof_id != task.id else ""),
+        ("also called", ", ".join(task.aliases)),
+        ("origin", task.origin),
+        ("waits for", ", ".join(task.open_blockers)),
+        ("waited for", ", ".join(one for one in task.blocked_by if one not in task.open_blockers)),
+        ("blocks", ", ".join(task.blocks)),
+        ("part of", task.parent),
+        ("parts", ", ".join(task.children)),
+        ("found doing", task.discovered_from),
+        ("led to", ", ".join(task.discovered)),
+        ("attempts", _format_attempts(task)),
+        ("not before", to_rfc3339(task.not_before) if task.not_before else ""),
+        ("lease", _format_lease(shown.lease, shown.now)),
+        ("report", _format_report(task.reported)),
+        ("delegation", _format_delegation(task.delegation)),
+        ("handoff", _format_handoff(task.handoff)),
+        ("owners", " → ".join(task.chain)),
+        ("checkpoint", _format_checkpoint(task.checkpoint)),
+        ("created", to_rfc3339(task.created_at)),
+        ("updated", to_rfc3339(task.updated_at)),
+    )
+
+
+def _format_attempts(task: Task) -> str:
+    if not task.attempts:
+        return ""
+    return (
+        f"{task.attempts} (fence {task.fence}); {task.failures} of at most {task.max_attempts} "
+        "failures in a row"
+    )
+
+
+def _format_lease(lease: Lease | None, now: int) -> str:
+    if lease is None:
+        return ""
+    session = f", session {lease.session}" if lease.session else ""
+    until = to_rfc3339(lease.expires_at)
+    state = f"live until {until}" if lease.is_valid(now) else f"ended at {until}, awaits `tick`"
+    beats = pluralize(lease.heartbeats, "beat")
+    return f"{lease.holder}, fence {lease.fence}{session}, {beats}, {state}"
+
+
+def _format_handoff(handoff: ActiveHandoff | None) -> str:
+    if handoff is None:
+        return ""
+    relation = "taken over by" if handoff.is_taken else f"from {handoff.owner} to"
+    return f"{relation} {handoff.recipient}, handoff {handoff.id}"
+
+
+def _format_delegation(delegation: Delegation | None) -> str:
+    if delegation is None:
+        return ""
+    late = ", overdue" if delegation.escalated else ""
+    return (
+        f"{delegation.from_agent} to {delegation.to_agent}, {delegation.state}, "
+        f"due by {to_rfc3339(delegation.due_by)}{late}"
+    )
+
+
+def _format_checkpoint(checkpoint: Checkpoint | None) -> str:
+    if checkpoint is None:
+        return ""
+    details = filter(
+        None,
+        (
+            checkpoint.by and f"by {checkpoint.by}",
+            checkpoint.commit and f"commit {checkpoint.commit}",
+        ),
+    )
+    return ", ".join((f"{checkpoint.reason} at {to_rfc3339(checkpoint.at)}", *details))
+
+
+def _format_report(report: Report | None) -> str:
+    if report is None:
+        return ""
+    blockers = f"; blocked by {', '.join(report.blockers)}" if report.blockers else ""
+    at = to_rfc3339(report.at)
+    instead = f" by the {report.by}, not" if report.by else ""
+    return (
+        f"{report.outcome}{instead} by {report.agent} (attempt {report.attempt}) at {at}{blockers}"
+    )
+
 
 # --- create, move, link -----------------------------------------------------------------------
 
@@ -48,95 +224,48 @@ _MAX_BODY_BYTES = 4 * (MAX_BODY + 1)
 
 BlockedByOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--blocked-by",
-        metavar="ID",
-        show_default=False,
-        help="Not claimable before that task has ended; repeatable.",
-    ),
+    option("--blocked-by", "ID", "Not claimable before that task has ended; repeatable."),
 ]
 
-ParentOption = Annotated[
-    str,
-    typer.Option(
-        "--parent", metavar="ID", show_default=False, help="The task that it is a part of."
-    ),
-]
+ParentOption = Annotated[str, option("--parent", "ID", "The task that it is a part of.")]
 
 DiscoveredFromOption = Annotated[
-    str,
-    typer.Option(
-        "--discovered-from",
-        metavar="ID",
-        show_default=False,
-        help="The task during which it was found.",
-    ),
+    str, option("--discovered-from", "ID", "The task during which it was found.")
 ]
 
 AliasOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--alias",
-        metavar="KIND:NAME",
-        show_default=False,
-        help="One more name, e.g. bead:ol-527.1; repeatable.",
-    ),
+    option("--alias", "KIND:NAME", "One more name, e.g. bead:ol-527.1; repeatable."),
 ]
 
 
 def create(
     context: CommandContext,
     *,
-    title: Annotated[str, typer.Argument(metavar="TITLE", show_default=False, help="What to do.")],
-    id: Annotated[
-        str,
-        typer.Option(
-            "--id", metavar="ID", show_default=False, help="Its id; else the day's next AOF id."
-        ),
-    ] = "",
-    ready: Annotated[
-        bool, typer.Option("--ready", help="Claimable at once, not in the backlog.")
-    ] = False,
-    assignee: Annotated[
-        str,
-        typer.Option(
-            "--assignee",
-            metavar="NAME",
-            show_default=False,
-            help="Only this agent may take it.",
-        ),
-    ] = "",
+    title: Annotated[str, argument("TITLE", "What to do.")],
+    id: Annotated[str, option("--id", "ID", "Its id; else the day's next AOF id.")] = "",
+    ready: Annotated[bool, option("--ready", "", "Claimable at once, not in the backlog.")] = False,
+    assignee: Annotated[str, option("--assignee", "NAME", "Only this agent may take it.")] = "",
     parent: ParentOption = "",
     no_review: Annotated[
-        bool, typer.Option("--no-review", help="A report of done ends it, without a review.")
+        bool, option("--no-review", "", "A report of done ends it, without a review.")
     ] = False,
     priority: Annotated[
-        Priority, typer.Option("--priority", help="Tasks of a higher priority are claimed first.")
-    ] = "normal",
-    body: Annotated[
-        str,
-        typer.Option("--body", metavar="TEXT", show_default=False, help="The whole description."),
-    ] = "",
-    body_file: Annotated[
-        str,
-        typer.Option(
-            "--body-file",
-            metavar="FILE",
-            show_default=False,
-            help="The description from a file; - reads standard input.",
+        Priority,
+        option(
+            "--priority", "", "Tasks of a higher priority are claimed first.", show_default=True
         ),
+    ] = "normal",
+    body: Annotated[str, option("--body", "TEXT", "The whole description.")] = "",
+    body_file: Annotated[
+        str, option("--body-file", "FILE", "The description from a file; - reads standard input.")
     ] = "",
     blocked_by: BlockedByOption = None,
     discovered_from: DiscoveredFromOption = "",
     alias: AliasOption = None,
     key: Annotated[
         str,
-        typer.Option(
-            "--key",
-            metavar="KEY",
-            show_default=False,
-            help="The same key again makes no second task, and answers as before.",
-        ),
+        option("--key", "KEY", "The same key again makes no second task, and answers as before."),
     ] = "",
 ) -> CommandResult:
     """Make a task, and print its id.
@@ -178,9 +307,7 @@ def create(
 def move(
     context: CommandContext,
     task: TaskArgument,
-    status: Annotated[
-        Status, typer.Argument(metavar="STATUS", show_default=False, help="Where to.")
-    ],
+    status: Annotated[Status, argument("STATUS", "Where to.")],
     reason: ReasonOption = "",
     fence: FenceOption = None,
 ) -> CommandResult:
@@ -280,25 +407,16 @@ def past_page(source: StoreSource, filters: TaskFilter, position: int) -> TaskPa
 def list_tasks(
     context: CommandContext,
     *,
-    status: Annotated[
-        Status | None, typer.Option("--status", show_default=False, help="Only in this status.")
-    ] = None,
-    assignee: Annotated[
-        str,
-        typer.Option("--assignee", metavar="NAME", show_default=False, help="Only this agent's."),
-    ] = "",
+    status: Annotated[Status | None, option("--status", "", "Only in this status.")] = None,
+    assignee: Annotated[str, option("--assignee", "NAME", "Only this agent's.")] = "",
     ready: Annotated[
-        bool, typer.Option("--ready", help="Only what can be claimed now: ready, due, not waiting.")
+        bool, option("--ready", "", "Only what can be claimed now: ready, due, not waiting.")
     ] = False,
     limit: LimitOption = 50,
     before: Annotated[
         int | None,
-        typer.Option(
-            "--before",
-            metavar="CURSOR",
-            min=0,
-            show_default=False,
-            help="Go on with the next page, from where the last one says.",
+        option(
+            "--before", "CURSOR", "Go on with the next page, from where the last one says.", min=0
         ),
     ] = None,
     as_of: AsOfOption = None,
@@ -348,12 +466,9 @@ def _note_ledger_end(context: CommandContext, store: Store, as_of: int | None) -
 def log(
     context: CommandContext,
     task: TaskArgument,
-    text: Annotated[
-        str | None,
-        typer.Argument(metavar="TEXT", show_default=False, help="A line for the work log."),
-    ] = None,
+    text: Annotated[str | None, argument("TEXT", "A line for the work log.")] = None,
     after: Annotated[
-        int, typer.Option("--after", metavar="N", min=0, help="Begin after the task's N-th entry.")
+        int, option("--after", "N", "Begin after the task's N-th entry.", min=0, show_default=True)
     ] = 0,
     limit: LimitOption = 200,
     fence: FenceOption = None,
@@ -409,22 +524,9 @@ def _print_tasks(page: TaskPage, screen: Screen) -> None:
 
 def claim(
     context: CommandContext,
-    task: Annotated[
-        str,
-        typer.Argument(
-            metavar="ID", show_default=False, help="The task; else the next that is ready."
-        ),
-    ] = "",
+    task: Annotated[str, argument("ID", "The task; else the next that is ready.")] = "",
     agent: AgentOption = "",
-    session: Annotated[
-        str,
-        typer.Option(
-            "--session",
-            metavar="NAME",
-            show_default=False,
-            help="The agent's session, by name.",
-        ),
-    ] = "",
+    session: Annotated[str, option("--session", "NAME", "The agent's session, by name.")] = "",
     ttl: TtlOption = None,
 ) -> CommandResult:
     """Take a task for an agent, under a lease.

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-import typer
-
-from dragoman.surfaces.cli.command import CliCommand
+from dragoman.surfaces.cli.command import CliCommand, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, describe_error
 from dragoman.surfaces.cli.data_directory import DataDirectory, ServiceOutcome
 from dragoman.surfaces.cli.render import Screen
@@ -43,8 +41,7 @@ _COUNT_TEXT = {
 """Service -> what its count means, in the singular and the plural."""
 
 WatchOption = Annotated[
-    bool,
-    typer.Option("--watch", help="Go on until Ctrl-C, as the only hub of the data directory."),
+    bool, option("--watch", "", "Go on until Ctrl-C, as the only hub of the data directory.")
 ]
 
 

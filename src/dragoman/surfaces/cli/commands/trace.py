@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal
 
-import typer
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -19,10 +18,14 @@ from dragoman.engine.ports import Store
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.queries.traces import TurnView, attempts_with_turns, trace_page, turn_page
 from dragoman.engine.request import Committed
-from dragoman.surfaces.cli.command import CliCommand
-from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.command import CliCommand, argument, option
+from dragoman.surfaces.cli.context import (
+    CommandContext,
+    CommandResult,
+    open_source,
+    raise_usage_error,
+)
 from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.surfaces.cli.input_files import open_source, read_document, read_lines
 from dragoman.surfaces.cli.render import Screen
 
 if TYPE_CHECKING:
@@ -218,42 +221,30 @@ _MAX_LINES_SHOWN = 5
 
 def trace(
     context: CommandContext,
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", show_default=False, help="The session file, or spans."),
-    ],
+    file: Annotated[Path, argument("FILE", "The session file, or spans.")],
     *,
-    task: Annotated[
-        str,
-        typer.Option("--task", metavar="ID", show_default=False, help="The task that it is of."),
-    ] = "",
+    task: Annotated[str, option("--task", "ID", "The task that it is of.")] = "",
     role: Annotated[
         Literal["researcher", "architect", "developer", "reviewer"] | None,
-        typer.Option(
-            "--role",
-            show_default=False,
-            help="The SAOP role of the agent; else that of --as, else developer.",
-        ),
+        option("--role", "", "The SAOP role of the agent; else that of --as, else developer."),
     ] = None,
     session: Annotated[
         str,
-        typer.Option(
+        option(
             "--session",
-            metavar="NAME",
-            show_default=False,
-            help="The agent's session; else that of its attempt, else the one in the file.",
+            "NAME",
+            "The agent's session; else that of its attempt, else the one in the file.",
         ),
     ] = "",
     kind: Annotated[
         Literal["claude-code", "codex", "otlp"] | None,
-        typer.Option("--format", show_default=False, help="What the file is; else by its lines."),
+        option("--format", "", "What the file is; else by its lines."),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on as the file grows; Ctrl-C ends it.")
+        bool, option("--follow -f", "", "Go on as the file grows; Ctrl-C ends it.")
     ] = False,
     close: Annotated[
-        bool,
-        typer.Option("--close", help="Take the last turn too, though it does not look finished."),
+        bool, option("--close", "", "Take the last turn too, though it does not look finished.")
     ] = False,
 ) -> CommandResult | None:
     """Import the record of a coding agent's work.
@@ -448,6 +439,46 @@ def _result_renderer(
             screen.line(f"refused: {len(tally.refused)}; the rest is imported")
 
     return show
+
+
+# --- growing files ----------------------------------------------------------------------------
+
+_BLOCK_BYTES = 1 << 20
+
+_MAX_DOCUMENT_BYTES = 256 << 20
+
+
+def read_lines(
+    file: BinaryIO, path: Path, wait: Callable[[], bool] | None
+) -> Iterator[bytes | None]:
+    """Lines of an open file and, with `wait`, those that are appended until it returns False.
+
+    A line counts when it has ended, so that a line being written is not taken for a whole one.
+    Without `wait` unterminated text at the end is a line too; with it, None means that all present
+    lines were read.
+    """
+    unfinished = b""
+    while True:
+        block = file.read(_BLOCK_BYTES)
+        if block:
+            *lines, unfinished = (unfinished + block).split(b"\n")
+            yield from lines
+        elif wait is None:
+            if unfinished:
+                yield unfinished
+            return
+        elif path.stat().st_size < file.tell():
+            raise_usage_error(f"{path} has become shorter while it was read: begin anew")
+        else:
+            yield None
+            if not wait():
+                return
+
+
+def read_document(path: Path) -> bytes:
+    """Read a file that is one document over many lines; of a very long one the beginning."""
+    with path.open("rb") as file:
+        return file.read(_MAX_DOCUMENT_BYTES)
 
 
 COMMANDS = (CliCommand("trace", trace),)

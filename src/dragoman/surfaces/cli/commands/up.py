@@ -5,15 +5,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import dragoman
 from dragoman.core.timestamps import format_duration
-from dragoman.surfaces.cli.command import CliCommand
+from dragoman.surfaces.cli.command import CliCommand, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
-from dragoman.surfaces.cli.data_directory import DataDirectory
+from dragoman.surfaces.cli.data_directory import DataDirectory, default_url, mask_password
 from dragoman.surfaces.cli.render import OutputClosed, OutputError, Screen, StyledText
-from dragoman.surfaces.cli.store_setting import default_url, mask_password
 
 _SECOND_SIGNAL_HINT = "Ctrl-C again does not wait"
 
@@ -21,33 +18,21 @@ _SECOND_SIGNAL_HINT = "Ctrl-C again does not wait"
 def up(
     context: CommandContext,
     host: Annotated[
-        str,
-        typer.Option(
-            "--host",
-            metavar="ADDRESS",
-            show_default=False,
-            help="Where to listen; else http.host of the settings.",
-        ),
+        str, option("--host", "ADDRESS", "Where to listen; else http.host of the settings.")
     ] = "",
     port: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--port",
-            metavar="N",
+            "N",
+            "Which port; else http.port of the settings; 0: any that is free.",
             min=0,
             max=65_535,
-            show_default=False,
-            help="Which port; else http.port of the settings; 0: any that is free.",
         ),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            show_default=False,
-            help="Settings; else dragoman.toml in the data directory.",
-        ),
+        option("--config", "FILE", "Settings; else dragoman.toml in the data directory."),
     ] = None,
 ) -> None:
     """Start the hub: HTTP, streams, MCP, services, agents.

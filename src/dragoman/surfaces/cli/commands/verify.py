@@ -5,13 +5,16 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from msgspec import Struct
 
-from dragoman.surfaces.cli.command import CliCommand
-from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.command import CliCommand, option
+from dragoman.surfaces.cli.context import (
+    CommandContext,
+    CommandResult,
+    open_file,
+    raise_usage_error,
+)
 from dragoman.surfaces.cli.data_directory import DataDirectory, Evidence
-from dragoman.surfaces.cli.input_files import open_file
 from dragoman.surfaces.cli.render import UNSIGNED_WARNING, Progress, ProgressBars, Screen, pluralize
 
 if TYPE_CHECKING:
@@ -126,31 +129,20 @@ class _Subject(Struct, frozen=True):
 def verify(
     context: CommandContext,
     hashes: Annotated[
-        bool, typer.Option("--hashes", help="Only hashes and checkpoints: neither views nor files.")
+        bool, option("--hashes", "", "Only hashes and checkpoints: neither views nor files.")
     ] = False,
     chain: Annotated[
         Path | None,
-        typer.Option(
-            "--chain",
-            metavar="FILE",
-            show_default=False,
-            help="Only this file of `why --export`; no data directory is needed.",
-        ),
+        option("--chain", "FILE", "Only this file of `why --export`; no data directory is needed."),
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option(
-            "--key",
-            metavar="FILE",
-            show_default=False,
-            help="With --chain: the hub's keys/ledger.pub, by which it must be signed.",
+        option(
+            "--key", "FILE", "With --chain: the hub's keys/ledger.pub, by which it must be signed."
         ),
     ] = None,
     allow_tail: Annotated[
-        bool,
-        typer.Option(
-            "--allow-tail", help="With --key: entries may follow those that it has signed."
-        ),
+        bool, option("--allow-tail", "", "With --key: entries may follow those that it has signed.")
     ] = False,
 ) -> CommandResult:
     """Prove that nothing was lost or changed.

@@ -8,7 +8,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
-import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -17,7 +16,7 @@ from dragoman.core.base import Status
 from dragoman.core.event_table import EVENT_NAMES, STATUS_CHANGE_NAMES
 from dragoman.core.timestamps import parse_nearest_rfc3339, parse_rfc3339
 from dragoman.core.trace import TurnRecorded
-from dragoman.surfaces.cli.command import CliCommand, TaskArgument
+from dragoman.surfaces.cli.command import CliCommand, TaskArgument, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
 from dragoman.surfaces.cli.event_text import EVENT_TEXT, TRANSITION_REQUEST
 from dragoman.surfaces.cli.render import TASK_STATUS_STYLES, truncate
@@ -39,12 +38,11 @@ def watch(
     task: TaskArgument,
     after: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--after",
-            metavar="POSITION",
+            "POSITION",
+            "Begin after this one; else with the last attempt (of a hub: at the beginning).",
             min=0,
-            show_default=False,
-            help="Begin after this one; else with the last attempt (of a hub: at the beginning).",
         ),
     ] = None,
 ) -> None:
@@ -88,8 +86,8 @@ def _open_watched_task(
     context: CommandContext, task: str, after: int | None
 ) -> Generator[_WatchedTask]:
     """Watch by the store of the data directory or, where there is none, by a remote hub."""
+    from dragoman.surfaces.cli.commands.task import load_task
     from dragoman.surfaces.cli.live_entries import follow_entries, warn_of_gap
-    from dragoman.surfaces.cli.task_view import load_task
 
     is_remote = context.shared.data is None and not context.data.is_dir()
     if is_remote and environment().get("DRAGOMAN_URL"):

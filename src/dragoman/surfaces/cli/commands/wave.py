@@ -5,16 +5,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-
-from dragoman.surfaces.cli.command import CliCommand
+from dragoman.surfaces.cli.command import CliCommand, argument, option
 from dragoman.surfaces.cli.context import (
     CommandContext,
     CommandResult,
     call_operation,
     raise_usage_error,
+    read_source,
 )
-from dragoman.surfaces.cli.input_files import read_source
 from dragoman.surfaces.cli.live_entries import retry_while_unavailable
 from dragoman.surfaces.cli.render import Column, Screen
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 _RETRY = re.compile(r"([^=]+)=([0-9]{1,4})", re.ASCII)
 
-_WaveArgument = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The wave.")]
+_WaveArgument = Annotated[str, argument("ID", "The wave.")]
 
 _WAVE_COLUMNS = (Column("WAVE", "bold"), Column("STARTED"), Column("STATUS"))
 
@@ -40,49 +38,30 @@ def start(
     context: CommandContext,
     beads: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="BEAD",
-            show_default=False,
-            help="Beads, in the order in which they go; BEAD=GLOB,GLOB with the files it writes.",
+        argument(
+            "BEAD", "Beads, in the order in which they go; BEAD=GLOB,GLOB with the files it writes."
         ),
     ] = None,
     *,
-    parallel: Annotated[
-        int | None,
-        typer.Option(
-            "--parallel", metavar="N", min=1, show_default=False, help="How many at a time."
-        ),
-    ] = None,
+    parallel: Annotated[int | None, option("--parallel", "N", "How many at a time.", min=1)] = None,
     file: Annotated[
         str,
-        typer.Option(
-            "--file",
-            metavar="FILE|-",
-            show_default=False,
-            help='More beads, as a JSON list of ids or {"id", "title", "files"}.',
+        option(
+            "--file", "FILE|-", 'More beads, as a JSON list of ids or {"id", "title", "files"}.'
         ),
     ] = "",
-    wave: Annotated[
-        str, typer.Option("--id", metavar="ID", show_default=False, help="What to call the wave.")
-    ] = "",
+    wave: Annotated[str, option("--id", "ID", "What to call the wave.")] = "",
     retry: Annotated[
         list[Any] | None,
-        typer.Option(
+        option(
             "--retry",
-            metavar="TYPE=N",
+            "TYPE=N",
+            "Try a bead again N times after failures of this type, then block it.",
             parser=parse_retry,
-            show_default=False,
-            help="Try a bead again N times after failures of this type, then block it.",
         ),
     ] = None,
     orchestrator: Annotated[
-        str,
-        typer.Option(
-            "--orchestrator",
-            metavar="NAME",
-            show_default=False,
-            help="Who gets the closing report; else you.",
-        ),
+        str, option("--orchestrator", "NAME", "Who gets the closing report; else you.")
     ] = "",
 ) -> CommandResult:
     """Start a wave: beads that are run together.
@@ -165,7 +144,7 @@ def watch(context: CommandContext, wave: _WaveArgument) -> CommandResult | None:
 def list_waves(
     context: CommandContext,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, max=200, help="How many at most.")
+        int, option("--limit", "N", "How many at most.", min=1, max=200, show_default=True)
     ] = 20,
 ) -> CommandResult:
     """List the newest waves.
