@@ -12,8 +12,7 @@ import apsw
 
 from dragoman.bootstrap import open_directory
 from dragoman.core.actor import Actor
-from dragoman.engine.verify import check_ledger, check_stored_states
-from dragoman.engine.verify_slice import Finding
+from dragoman.engine.verify import Finding, check_ledger, check_stored_states
 from dragoman.ledger.checkpoint import Checkpoint, read_checkpoint_lines
 from dragoman.surfaces.cli.data_directory import DataDirectory
 from tests.forked import fork

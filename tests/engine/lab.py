@@ -20,8 +20,7 @@ from dragoman.engine.ports import Transaction
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Committed, Outcome, Request
 from dragoman.engine.subscribe import CommitHints
-from dragoman.engine.verify import check_ledger, check_stored_states
-from dragoman.engine.verify_slice import Finding
+from dragoman.engine.verify import Finding, check_ledger, check_stored_states
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import read_line
 from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root

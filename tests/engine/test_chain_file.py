@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dragoman.core.task_state import CreateTask, NoteTask, Task
-from dragoman.engine.chain_file import check_chain_file, write_chain
+from dragoman.engine.verify import check_chain_file, write_chain
 from dragoman.ledger.checkpoint import key_id, make_checkpoint, sign_checkpoint
 from dragoman.ledger.entry import GENESIS, link_hash
 from dragoman.ledger.tree import EMPTY_TREE, extend_tree

@@ -1,6 +1,7 @@
 """Verification finds every way of tampering with a ledger of some forty entries."""
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -11,8 +12,13 @@ from dragoman.core.attempt_state import Lease
 from dragoman.core.task_state import CreateTask, NoteTask, Task
 from dragoman.engine import verify
 from dragoman.engine.ports import StreamRow
-from dragoman.engine.verify import CheckpointRoots, check_ledger, check_stored_states, check_tail
-from dragoman.engine.verify_slice import CheckedSlice, Finding, SliceSpan, check_slice, slice_spans
+from dragoman.engine.verify import (
+    CheckpointRoots,
+    Finding,
+    check_ledger,
+    check_stored_states,
+    check_tail,
+)
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import GENESIS, Entry, line_prefix, link_hash
 from dragoman.ledger.indexes import IndexRow
@@ -369,7 +375,7 @@ def test_page_size_does_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -
 @proves("VERIFY-HASHES", "VERIFY-REMOVED")
 @pytest.mark.parametrize("size", [1, 2, 16, 64])
 @POSITIONS
-def test_slices_of_any_size_have_the_same_findings(position: int, size: int) -> None:
+def test_pages_of_any_size_have_the_same_findings(position: int, size: int) -> None:
     gone = [entry for entry in ENTRIES if entry.position != position]
     swapped = list(ENTRIES)
     swapped[position - 1 : position + 1] = reversed(swapped[position - 1 : position + 1])
@@ -381,8 +387,10 @@ def test_slices_of_any_size_have_the_same_findings(position: int, size: int) -> 
         copy_ledger().cut(renumber(swapped)),
         copy_ledger().cut(gone),
     ):
-        sliced = check_ledger(store, EVERY_SIZE, no_progress, size=size)
-        assert set(sliced) == set(check_ledger(store, EVERY_SIZE, no_progress))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(verify, "_ENTRY_PAGE", size)
+            paged = list(check_ledger(store, EVERY_SIZE, no_progress))
+        assert set(paged) == set(check_ledger(store, EVERY_SIZE, no_progress))
 
 
 @proves("VERIFY-REMOVED")
@@ -420,36 +428,19 @@ def test_line_with_a_valid_prefix_and_forged_rest_is_found(forged: bytes) -> Non
 
 @proves("VERIFY-REMOVED")
 @pytest.mark.parametrize("size", [1, 5, 64])
-def test_tree_grows_by_leaves_as_by_slices(size: int) -> None:
+def test_tree_grows_by_parts_of_any_size(size: int) -> None:
     def found(leaves: Sequence[bytes]) -> list[int]:
         roots = CheckpointRoots(HONEST.ledger_id(), EVERY_SIZE)
-        parts = (leaves[at : at + size] for at in range(0, len(leaves), size))
-        findings = [one for part in parts for one in roots.append(part)]
+        parts = [leaves[at : at + size] for at in range(0, len(leaves), size)]
+        ends = accumulate(map(len, parts))
+        found = [roots.append(part, end) for part, end in zip(parts, ends, strict=True)]
+        findings = [one for part in found for one in part]
         return [one.position for one in (*findings, *roots.finish(len(leaves)))]
 
     leaves = [entry.hash for entry in ENTRIES]
     assert found(leaves) == []
     assert found([*leaves[:7], bytes(32), *leaves[8:]]) == list(range(8, HEAD + 1))
     assert found(leaves[:7]) == [8]
-
-
-@proves("VERIFY-HASHES")
-def test_slices_may_be_checked_elsewhere() -> None:
-    checked: list[int] = []
-
-    def elsewhere(spans: Sequence[SliceSpan]) -> list[CheckedSlice]:
-        return [check_slice(HONEST, span) for span in reversed(spans)][::-1]
-
-    assert list(check_ledger(HONEST, EVERY_SIZE, checked.append, elsewhere, 16)) == []
-    assert checked == [16] * (HEAD // 16) + [HEAD % 16] * bool(HEAD % 16)
-
-
-@proves("VERIFY-HASHES")
-def test_trees_are_built_only_up_to_signed_sizes() -> None:
-    parts = slice_spans(HEAD, (7, 20), 16)
-    assert [part.sizes for part in parts[:3]] == [(7, 16), (20,), ()]
-    assert [list(check_slice(HONEST, part).trees) for part in parts[:3]] == [[7, 16], [20], []]
-    assert not any(part.sizes for part in slice_spans(HEAD, (), 16))
 
 
 STREAM = "task:once"

@@ -8,8 +8,7 @@ from msgspec.structs import astuple
 
 from dragoman.core.errors import StoreCorrupt
 from dragoman.engine.ports import EntryColumns, StreamHead, StreamRow
-from dragoman.engine.verify import check_ledger, check_stored_states, check_tail
-from dragoman.engine.verify_slice import Finding
+from dragoman.engine.verify import Finding, check_ledger, check_stored_states, check_tail
 from dragoman.ledger.stream_state import FOLD_VERSION
 from tests.engine.lab import OpenStore, checkpoint
 from tests.engine.test_verify import HEAD, HONEST, SIGNED, STREAM, copy_ledger, no_progress

@@ -9,7 +9,7 @@ from dragoman.core.errors import ActiveHandoffConflict, Refusal, StoreConflict, 
 from dragoman.core.handoff.state import DraftHandoff, RejectHandoff
 from dragoman.core.task_state import CreateTask
 from dragoman.engine import verify
-from dragoman.engine.verify_slice import Finding
+from dragoman.engine.verify import Finding
 from dragoman.ledger.indexes import HandoffRow
 from tests.core.handoffs import offer
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, findings

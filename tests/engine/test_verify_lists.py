@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.engine import verify
 from dragoman.engine.ports import StreamRow
-from dragoman.engine.verify_slice import Finding
+from dragoman.engine.verify import Finding
 from tests.engine.lab import OpenStore, findings
 from tests.engine.letters import post, read
 from tests.requirements import proves

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.ledger.tree import EMPTY_TREE, Tree, extend_tree, join_trees, tree_root
+from dragoman.ledger.tree import EMPTY_TREE, Tree, extend_tree, tree_root
 from tests.requirements import proves
 
 pytestmark = proves("LEDGER-TREE")
@@ -86,20 +86,6 @@ def test_tree_continues_from_its_peaks_alone(before: list[bytes], after: list[by
     assert extend_tree(Tree(reached.size, reached.peaks), iter(after)) == extend_tree(
         EMPTY_TREE, before + after
     )
-
-
-@given(LEAVES, st.integers(0, 5))
-def test_joined_subtrees_equal_the_whole_tree(leaves: list[bytes], height: int) -> None:
-    tree, size = EMPTY_TREE, 1 << height
-    for start in range(0, len(leaves), size):
-        tree = join_trees(tree, extend_tree(EMPTY_TREE, leaves[start : start + size]))
-    assert tree == extend_tree(EMPTY_TREE, leaves)
-
-
-def test_misaligned_subtree_is_refused() -> None:
-    three, two = extend_tree(EMPTY_TREE, [b"a", b"b", b"c"]), extend_tree(EMPTY_TREE, [b"d", b"e"])
-    with pytest.raises(ValueError, match="of 2 leaves cannot follow 3"):
-        join_trees(three, two)
 
 
 @given(st.lists(st.binary(max_size=4), min_size=2, max_size=40, unique=True), st.data())

@@ -1,8 +1,7 @@
 """Stores of earlier versions, and made-up migrations of a coming one."""
 
 from dragoman.engine.ports import DurableStore, Store
-from dragoman.engine.verify import check_ledger, check_stored_states
-from dragoman.engine.verify_slice import Finding
+from dragoman.engine.verify import Finding, check_ledger, check_stored_states
 from dragoman.files.archives.ledger_loader import LedgerLoader
 from tests.ledger.released import START, golden_entries
 

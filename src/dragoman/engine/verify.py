@@ -1,39 +1,25 @@
 """Verification of the ledger and the store: hashes, order, checkpoints, and derived rows.
 
 Stored states, index rows, aliases, lists, and the tables of handoffs and agent logs are compared
-with a fresh replay.
+with a fresh replay. One stream can also be written into a file that proves itself.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
-from itertools import chain
-from typing import Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
-from msgspec import Struct
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from msgspec import Meta, Raw, Struct
 
 from dragoman.core.errors import LedgerError, StoreCorrupt
-from dragoman.core.event_table import EVENT_NAMES
+from dragoman.core.event_table import EVENT_NAMES, AnyEvent
 from dragoman.core.ids import handoff_stream
 from dragoman.core.task_state import Task
-from dragoman.engine.ports import Store, StreamHead, StreamRow
+from dragoman.engine.ports import EntryColumns, Store, StreamHead, StreamRow
 from dragoman.engine.queries.streams import all_entries, stream_entries
-from dragoman.engine.verify_slice import (
-    CHAIN_START,
-    SLICE_SIZE,
-    ChainHead,
-    CheckedSlice,
-    Finding,
-    SliceChecker,
-    SliceSpan,
-    check_slice,
-    decode_entry,
-    discontinuities,
-    has_types,
-    slice_spans,
-)
-from dragoman.ledger.checkpoint import Checkpoint
-from dragoman.ledger.entry import CODEC, Entry, link_hash, read_line
+from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint, read_checkpoint
+from dragoman.ledger.entry import CODEC, GENESIS, Entry, Line, line_prefix, link_hash, read_line
 from dragoman.ledger.indexes import (
     LOG_ROWS,
     HandoffRow,
@@ -45,14 +31,30 @@ from dragoman.ledger.indexes import (
     log_row,
 )
 from dragoman.ledger.stream_state import FOLD_VERSION, State, encode_state, fold, is_same_state
-from dragoman.ledger.tree import EMPTY_TREE, Tree, extend_tree, join_trees, tree_root
-
-# --- ledger and checkpoints -------------------------------------------------------------------
+from dragoman.ledger.tree import (
+    EMPTY_TREE,
+    Tree,
+    extend_tree,
+    inclusion_path,
+    root_from_path,
+    tree_root,
+)
+from dragoman.text.error_messages import shape_fault
 
 _PAGE = 1_000
 
-_HEAD_COLUMN_TYPES = (int, str, int, bytes)
-"""Types of the columns of a stream head."""
+_ENTRY_PAGE = 512
+
+_ENTRY_COLUMN_TYPES: Final = (int, str, int, str, bytes, bytes, bytes)
+
+_HEAD_COLUMN_TYPES: Final = (int, str, int, bytes)
+
+_DISAGREE: Final = "the columns of the entry disagree with its line"
+
+_ChainHead = tuple[int, bytes]
+"""Version and hash of a stream's last entry."""
+
+_CHAIN_START: Final[_ChainHead] = (0, GENESIS)
 
 Cursor = TypeVar("Cursor")
 
@@ -62,34 +64,40 @@ Progress = Callable[[int], None]
 """Called with the number of entries (or streams) that were checked since the last call."""
 
 
+class Finding(Struct, frozen=True):
+    """Something that differs from what was written."""
+
+    problem: str
+    position: int = 0
+    """The position in the ledger; 0 when it is about a derived row and not an entry."""
+    stream: str = ""
+
+
+# --- ledger and checkpoints -------------------------------------------------------------------
+
+
 def check_ledger(
-    store: Store,
-    checkpoints: Sequence[Checkpoint],
-    progress: Progress,
-    check: SliceChecker | None = None,
-    size: int = SLICE_SIZE,
+    store: Store, checkpoints: Sequence[Checkpoint], progress: Progress
 ) -> Generator[Finding, None, int]:
     """Check every hash, version and position, and the roots that checkpoints have signed.
 
     Whether lines can be decoded is left to the replay. Returns the number of streams; 0 if their
     rows cannot be read.
     """
-    heads: dict[str, ChainHead] = {}
     roots = CheckpointRoots(store.ledger_id(), checkpoints)
     head = store.head()
-    parts = slice_spans(head, (checkpoint.size for checkpoint in checkpoints), size)
-    for part in check(parts) if check else map(partial(check_slice, store), parts):
-        yield from _slice_findings(part, heads)
-        if not part.is_readable:
+    scan = _EntryScan(store)
+    for page in scan.pages(0, head):
+        yield from page.findings
+        if not page.is_readable:
             with suppress(StoreCorrupt):
                 return sum(1 for _ in _all_stream_heads(store))
             return 0
-        heads.update(part.heads)
-        yield from roots.add_slice(part)
-        progress(part.span.until - part.span.after)
+        yield from roots.append(page.hashes, page.until)
+        progress(page.until - page.after)
     yield from roots.finish(head)
     try:
-        return (yield from _check_stream_rows(store, heads, head + 1))
+        return (yield from _check_stream_rows(store, scan.heads, head + 1))
     except StoreCorrupt as error:
         yield Finding(error.detail)
         return 0
@@ -102,29 +110,20 @@ def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
         yield _foreign_checkpoint(checkpoint)
     elif head < checkpoint.size:
         yield _cut_tail(head, checkpoint.size)
-    tail = check_slice(store, SliceSpan(checkpoint.size, max(head, checkpoint.size)))
-    heads: dict[str, ChainHead] = {}
-    for stream, (_, follows) in tail.stream_starts.items():
-        for entry in store.history(stream, follows.version - 1, 1) if follows.version > 0 else ():
-            heads[stream] = ChainHead(entry.version, entry.hash)
-    yield from _slice_findings(tail, heads)
-    if not tail.is_readable:
-        return
+
+    def find_before(stream: str, version: int) -> _ChainHead:
+        before = store.history(stream, version - 2, 1) if version > 1 else ()
+        return next(((entry.version, entry.hash) for entry in before), _CHAIN_START)
+
+    for page in _EntryScan(store, find_before).pages(checkpoint.size, head):
+        yield from page.findings
+        if not page.is_readable:
+            return
     for entry in all_entries(store, checkpoint.size, until=head):
         try:
-            decode_entry(entry)
+            _decode_entry(entry)
         except LedgerError as error:
             yield Finding(error.detail, entry.position, entry.stream)
-
-
-def _slice_findings(part: CheckedSlice, heads: Mapping[str, ChainHead]) -> list[Finding]:
-    """The findings of a slice, and where it does not continue what came before it."""
-    seams = (
-        discontinuities(position, stream, before, follows)
-        for stream, (position, follows) in part.stream_starts.items()
-        if (before := heads.get(stream, CHAIN_START)) != follows
-    )
-    return sorted((*part.findings, *chain.from_iterable(seams)), key=lambda one: one.position)
 
 
 class CheckpointRoots:
@@ -134,26 +133,26 @@ class CheckpointRoots:
         self._ledger = ledger
         self._remaining = sorted(checkpoints, key=lambda checkpoint: checkpoint.size, reverse=True)
         self._tree: Tree | None = EMPTY_TREE
-        """None after a slice that lacks an entry."""
+        """None after a missing entry."""
+        self._size = 0
 
-    def append(self, leaves: Sequence[bytes]) -> Iterator[Finding]:
-        """Add the hashes of the next entries, of which none is missing."""
-        tree = self._tree or EMPTY_TREE
-        at = tree.size
-        for checkpoint in self._reached(at + len(leaves)):
-            tree = extend_tree(tree, leaves[tree.size - at : checkpoint.size - at])
-            yield from self._compare(checkpoint, tree)
-        self._tree = extend_tree(tree, leaves[tree.size - at :])
-
-    def add_slice(self, part: CheckedSlice) -> Iterator[Finding]:
-        """Add the next slice."""
-        for checkpoint in self._reached(part.span.until):
-            yield from self._compare(checkpoint, self._joined_tree(part, checkpoint.size))
-        self._tree = self._joined_tree(part, part.span.until)
-
-    def _reached(self, size: int) -> Iterator[Checkpoint]:
+    def append(self, hashes: Sequence[bytes], size: int) -> Iterator[Finding]:
+        """Add the hashes of the entries up to this size of the ledger; fewer when one is
+        missing."""
         while self._remaining and self._remaining[-1].size <= size:
-            yield self._remaining.pop()
+            checkpoint = self._remaining.pop()
+            self._grow(hashes, checkpoint.size)
+            yield from self._compare(checkpoint)
+        if self._remaining:
+            self._grow(hashes, size)
+        self._size = size
+
+    def _grow(self, hashes: Sequence[bytes], size: int) -> None:
+        if self._tree is None or self._size + len(hashes) < size:
+            self._tree = None
+        else:
+            added = hashes[self._tree.size - self._size : size - self._size]
+            self._tree = extend_tree(self._tree, added)
 
     def finish(self, head: int) -> Iterator[Finding]:
         """Report checkpoints beyond the end."""
@@ -161,14 +160,10 @@ class CheckpointRoots:
             is_ours = checkpoint.ledger == self._ledger
             yield _cut_tail(head, checkpoint.size) if is_ours else _foreign_checkpoint(checkpoint)
 
-    def _joined_tree(self, part: CheckedSlice, size: int) -> Tree | None:
-        inside = part.trees.get(size)
-        return None if self._tree is None or inside is None else join_trees(self._tree, inside)
-
-    def _compare(self, checkpoint: Checkpoint, tree: Tree | None) -> Iterator[Finding]:
+    def _compare(self, checkpoint: Checkpoint) -> Iterator[Finding]:
         if checkpoint.ledger != self._ledger:
             yield _foreign_checkpoint(checkpoint)
-        elif tree is None or checkpoint.root != tree_root(tree).hex():
+        elif self._tree is None or checkpoint.root != tree_root(self._tree).hex():
             yield Finding(
                 "the entries up to here are not those that the checkpoint signed: "
                 "one was changed, swapped or replaced",
@@ -192,21 +187,21 @@ def _cut_tail(head: int, size: int) -> Finding:
 
 
 def _check_stream_rows(
-    store: Store, heads: dict[str, ChainHead], end: int
+    store: Store, heads: dict[str, _ChainHead], end: int
 ) -> Generator[Finding, None, int]:
     """Compare the heads in the streams' own rows, which reveal a truncated stream."""
     streams = 0
     for row in _all_stream_heads(store):
         streams += 1
         _, stream, version, link = row
-        head, row_head = heads.pop(stream, CHAIN_START), ChainHead(version, link)
-        if row_head != head and not has_types(row, _HEAD_COLUMN_TYPES):
+        head, row_head = heads.pop(stream, _CHAIN_START), (version, link)
+        if row_head != head and not _has_types(row, _HEAD_COLUMN_TYPES):
             yield Finding(f"the row of a stream is damaged: it holds {row}")
             return 0
         if row_head != head and not _has_grown(store, stream, row_head, head, end):
             yield Finding(
-                f"the stream is at version {version}, its entries end at {head.version}",
-                end if version > head.version else 0,
+                f"the stream is at version {version}, its entries end at {head[0]}",
+                end if version > head[0] else 0,
                 stream,
             )
     for stream in heads:
@@ -214,15 +209,195 @@ def _check_stream_rows(
     return streams
 
 
-def _has_grown(store: Store, stream: str, row_head: ChainHead, head: ChainHead, end: int) -> bool:
+def _has_grown(store: Store, stream: str, row_head: _ChainHead, head: _ChainHead, end: int) -> bool:
     """True if a row is ahead only by entries that were appended during the check."""
-    for entry in store.history(stream, head.version, _PAGE):
-        if entry.position < end or entry.previous != head.hash:
+    for entry in store.history(stream, head[0], _PAGE):
+        if entry.position < end or entry.previous != head[1]:
             return False
-        head = ChainHead(entry.version, entry.hash)
-        if head.version == row_head.version:
-            return head.hash == row_head.hash == link_hash(entry.previous, entry.line)
+        head = entry.version, entry.hash
+        if entry.version == row_head[0]:
+            return head == row_head and entry.hash == link_hash(entry.previous, entry.line)
     return False
+
+
+# --- entries in order -------------------------------------------------------------------------
+
+
+class _CheckedPage(Struct):
+    """The result of checking the entries after a position, up to another."""
+
+    after: int
+    until: int
+    findings: list[Finding] = []
+    hashes: list[bytes] = []
+    """Hashes of the entries, up to the first that is missing."""
+    is_readable: bool = True
+    """False if part of it could not be read; then nothing is known after the last finding."""
+
+
+class _EntryScan:
+    """Checks entries in order, and remembers the head of each stream."""
+
+    def __init__(
+        self,
+        store: Store,
+        find_before: Callable[[str, int], _ChainHead] = lambda _stream, _version: _CHAIN_START,
+    ) -> None:
+        """`find_before` finds the head before the first entry of a stream in the scan."""
+        self.heads: dict[str, _ChainHead] = {}
+        self._store = store
+        self._find_before = find_before
+
+    def pages(self, after: int, until: int) -> Iterator[_CheckedPage]:
+        """Check the entries page by page; nothing follows a page that is not readable."""
+        for start in range(after, until, _ENTRY_PAGE):
+            page = _CheckedPage(start, min(start + _ENTRY_PAGE, until))
+            try:
+                is_sound = self._check_sound_page(page)
+            except (StoreCorrupt, TypeError):
+                # A page of the database is damaged: it cannot be read, or returns what was never
+                # written.
+                is_sound = False
+            if not is_sound:
+                self._examine_page(page)
+            yield page
+            if not page.is_readable:
+                return
+
+    def _check_sound_page(self, page: _CheckedPage) -> bool:
+        """Check a page as a whole; False as soon as there may be a finding.
+
+        That is the case for nearly all pages. Each is dropped before the next one is read, so that
+        little memory is touched, which dominates the run time.
+        """
+        after, until = page.after, page.until
+        rows = self._store.entry_columns(after, until, until - after)
+        hashes = [columns[-1] for columns in rows]
+        if (
+            [columns[0] for columns in rows] != list(range(after + 1, until + 1))
+            or hashes != _expected_hashes(rows)
+            or (heads := self._continue_streams(rows)) is None
+        ):
+            return False
+        self.heads.update(heads)
+        page.hashes = hashes
+        return True
+
+    def _continue_streams(self, rows: Sequence[EntryColumns]) -> dict[str, _ChainHead] | None:
+        """The new heads if each entry is the next one of its stream and agrees with its line."""
+        heads: dict[str, _ChainHead] = {}
+        in_page, known = heads.get, self.heads.get
+        for _, stream, version, event, line, previous, link in rows:
+            if not line.startswith(line_prefix(stream, version, event)):
+                return None
+            before = in_page(stream) or known(stream) or self._find_before(stream, version)
+            if before != (version - 1, previous):
+                return None
+            heads[stream] = version, link
+        return heads
+
+    def _examine_page(self, page: _CheckedPage) -> None:
+        """Check the same entry by entry, with the findings of each."""
+        found, at = page.findings, page.after
+        for entry in _readable_entries(self._store, page):
+            stream = entry.stream
+            if entry.position != at + 1:
+                found.append(_missing_entry(at + 1))
+            at = entry.position
+            if at == page.after + len(page.hashes) + 1:
+                page.hashes.append(entry.hash)
+            expected = line_prefix(stream, entry.version, entry.event)
+            if not (entry.line.startswith(expected) or _is_readable_line(entry, found)):
+                continue
+            before = self.heads.get(stream) or self._find_before(stream, entry.version)
+            found += _discontinuities(entry, before)
+            if entry.hash != link_hash(entry.previous, entry.line):
+                found.append(Finding("the hash does not match the line", at, stream))
+            self.heads[stream] = entry.version, entry.hash
+        if at < page.until and page.is_readable:
+            found.append(_missing_entry(at + 1))
+
+
+def _expected_hashes(page: Sequence[EntryColumns]) -> list[bytes]:
+    """The hashes as they have to be."""
+    # Nothing else is done in this loop: combined with other work it is slower.
+    return [link_hash(previous, line) for _, _, _, _, line, previous, _ in page]
+
+
+def _readable_entries(store: Store, page: _CheckedPage) -> Iterator[Entry]:
+    """The entries of a page, up to the first that the database cannot return as it was written."""
+    at, page_size = page.after, page.until - page.after
+    while True:
+        try:
+            rows = store.entry_columns(at, page.until, page_size)
+        except StoreCorrupt as error:
+            if page_size > 1:
+                page_size = 1
+                continue
+            _mark_unreadable(page, at + 1, f"the entry cannot be read: {error.detail}")
+            return
+        if not rows:
+            return
+        for columns in rows:
+            at = columns[0]
+            if not _has_types(columns, _ENTRY_COLUMN_TYPES):
+                _mark_unreadable(
+                    page, at, "the entry is damaged: a column holds a value of a wrong type"
+                )
+                return
+            yield Entry(*columns)
+
+
+def _mark_unreadable(page: _CheckedPage, position: int, problem: str) -> None:
+    page.findings.append(Finding(problem, position))
+    page.is_readable = False
+
+
+def _has_types(columns: tuple[Any, ...], kinds: tuple[type, ...]) -> bool:
+    """True if each column has its type: a damaged database returns anything."""
+    return all(map(isinstance, columns, kinds))
+
+
+def _is_readable_line(entry: Entry, found: list[Finding]) -> bool:
+    """True if a line that does not begin as expected is an entry at all; adds a finding."""
+    try:
+        line = read_line(entry.line)
+    except LedgerError as error:
+        found.append(Finding(error.detail, entry.position, entry.stream))
+        return False
+    if _disagrees(line, entry):
+        found.append(Finding(_DISAGREE, entry.position, entry.stream))
+    return True
+
+
+def _decode_entry(entry: Entry) -> tuple[AnyEvent, int]:
+    """The event of an entry and its time; LedgerError if it is unreadable or contradicts its
+    columns.
+
+    A line may begin as it should and still name another stream later: the last value counts.
+    """
+    line = read_line(entry.line)
+    if _disagrees(line, entry):
+        raise LedgerError(_DISAGREE)
+    return CODEC.decode(line.event, line.v, line.body), line.at
+
+
+def _disagrees(line: Line[Raw], entry: Entry) -> bool:
+    return (line.stream, line.version, line.event) != (entry.stream, entry.version, entry.event)
+
+
+def _discontinuities(entry: Entry, before: _ChainHead) -> Iterator[Finding]:
+    """Findings if an entry does not follow the head before it."""
+    if before[0] + 1 != entry.version:
+        problem = f"version {entry.version} follows version {before[0]} of its stream"
+        yield Finding(problem, entry.position, entry.stream)
+    if before[1] != entry.previous:
+        problem = "the previous hash is not the hash of the entry before it"
+        yield Finding(problem, entry.position, entry.stream)
+
+
+def _missing_entry(position: int) -> Finding:
+    return Finding(f"entry {position} is missing", position)
 
 
 # --- stored states against a replay -----------------------------------------------------------
@@ -299,7 +474,7 @@ def _replay(store: Store, stream: str) -> _Replayed:
         for entry in stream_entries(store, stream):
             at = entry.position
             replayed.first = replayed.first or at
-            event, when = decode_entry(entry)
+            event, when = _decode_entry(entry)
             replayed.state = fold(replayed.state, event, when)
             replayed.names.update(aliases_bound_by(event))
     except LedgerError as error:
@@ -450,3 +625,227 @@ def _all_list_items(store: Store) -> Iterator[tuple[str, int, str]]:
 
 def _all_handoff_rows(store: Store) -> Iterator[HandoffRow]:
     return _paged("handoffs", store.handoffs, "", lambda record: record.id)
+
+
+# --- one stream in a file that proves itself --------------------------------------------------
+#
+# The file is JSON lines: a header, the stream's entries as they are stored, and an anchor: the
+# newest signed checkpoint that covers one of them, with the path that leads from that entry to its
+# root. Each entry's hash covers all before it in its stream, so one path proves the chain up to
+# there.
+
+CHAIN_FORMAT: Final = "dragoman-chain-1"
+
+HexHash = Annotated[
+    str,
+    Meta(pattern=r"\A[0-9a-f]{64}\Z", extra={"reason": "64 lower-case hexadecimal digits"}),
+]
+
+
+class _ChainLine(Struct, frozen=True, tag_field="part", forbid_unknown_fields=True):
+    """A line of the file. It has no field that the proof does not cover."""
+
+
+class ChainHeader(_ChainLine, frozen=True, tag="head"):
+    """The first line: format, ledger, stream and number of entries."""
+
+    format: str
+    ledger: str
+    stream: str
+    entries: int
+
+
+class ChainEntry(_ChainLine, frozen=True, tag="entry"):
+    """One entry: its line is what was hashed, after the hash before it.
+
+    Its position in the ledger is left out: the path proves only that of the anchored entry.
+    """
+
+    hash: HexHash
+    line: str
+
+
+class ChainAnchor(_ChainLine, frozen=True, tag="anchor"):
+    """The link between the chain and a checkpoint that the hub has signed."""
+
+    entry: int
+    """The number of the anchored entry, from 1; all before it are covered too."""
+    position: int
+    """Its position in the ledger."""
+    path: tuple[HexHash, ...]
+    checkpoint: str
+    """The signed line, as it stands in checkpoints.jsonl."""
+    key: HexHash
+    """The public half of the key that it is signed with."""
+
+
+_ChainPart = ChainHeader | ChainEntry | ChainAnchor
+_decode_part = msgspec.json.Decoder(_ChainPart).decode
+_encode_part = msgspec.json.Encoder().encode
+
+
+class ChainProof(Struct, frozen=True):
+    """The result of checking such a file."""
+
+    stream: str
+    ledger: str
+    entries: int
+    """Number of entries that were read."""
+    anchored: int
+    """Number of entries that a signed checkpoint covers."""
+    key: str
+    """The key id of the checkpoint's signature; empty: there is none."""
+    signed_at: str
+    problems: tuple[str, ...]
+    """Problems; empty: the proof holds."""
+    state: State | None = None
+    """The state that the entries fold into."""
+
+
+def write_chain(
+    store: Store, stream: str, signed: Sequence[bytes], public: Ed25519PublicKey
+) -> Iterator[bytes]:
+    """Write the lines of a stream's file; `signed` are the hub's signed checkpoints."""
+    found = list(stream_entries(store, stream))
+    yield _encode_part(ChainHeader(CHAIN_FORMAT, store.ledger_id(), stream, len(found)))
+    for entry in found:
+        yield _encode_part(ChainEntry(entry.hash.hex(), entry.line.decode()))
+    anchored = _last_covered(found, signed, public)
+    if anchored is not None:
+        entry, checkpoint, line = anchored
+        leaves = [one.hash for one in all_entries(store, until=checkpoint.size)]
+        path = inclusion_path(leaves, entry.position - 1)
+        raw = public.public_bytes_raw().hex()
+        hashes = tuple(node.hex() for node in path)
+        yield _encode_part(ChainAnchor(entry.version, entry.position, hashes, line.decode(), raw))
+
+
+def _last_covered(
+    found: Sequence[Entry], signed: Sequence[bytes], public: Ed25519PublicKey
+) -> tuple[Entry, Checkpoint, bytes] | None:
+    """The last entry that a checkpoint covers, and the newest one that does."""
+    for line in reversed(signed):
+        checkpoint = read_checkpoint(line, public)
+        covered = [entry for entry in found if entry.position <= checkpoint.size]
+        if covered:
+            return covered[-1], checkpoint, line
+    return None
+
+
+def check_chain_file(
+    data: bytes, trusted: Ed25519PublicKey | None = None, *, allow_tail: bool = False
+) -> ChainProof:
+    """Check a file under a trusted key, or else under the one that it names.
+
+    Under a trusted key each entry has to be covered by what that key has signed; with `allow_tail`
+    the last ones, which came after the signature, need not.
+    """
+    try:
+        parts: list[Any] = [_decode_part(line) for line in data.splitlines() if line.strip()]
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _not_a_chain_file(str(shape_fault(error, _ChainPart)))
+    head = parts[0] if parts else None
+    if not isinstance(head, ChainHeader) or head.format != CHAIN_FORMAT:
+        return _not_a_chain_file(f"it does not begin with {CHAIN_FORMAT}")
+    anchor = parts[-1] if isinstance(parts[-1], ChainAnchor) else None
+    links = parts[1:] if anchor is None else parts[1:-1]
+    if not all(isinstance(part, ChainEntry) for part in links):
+        return _not_a_chain_file("it needs a head, entries, and at most one anchor")
+    proof = _ChainChecker(head, links).proof(anchor, trusted)
+    return (
+        proof
+        if trusted is None or proof.problems
+        else _require_coverage(proof, allow_tail=allow_tail)
+    )
+
+
+def _require_coverage(proof: ChainProof, *, allow_tail: bool) -> ChainProof:
+    """Add a problem if entries are not covered: without a signature anybody could have written
+    them."""
+    if proof.anchored == proof.entries or (proof.anchored and allow_tail):
+        return proof
+    uncovered = proof.entries - proof.anchored
+    why = f"no checkpoint of the key covers {uncovered} of {proof.entries} entries"
+    return msgspec.structs.replace(proof, problems=(why,))
+
+
+def _not_a_chain_file(why: str) -> ChainProof:
+    return ChainProof("", "", 0, 0, "", "", (f"it is not a chain file: {why}",))
+
+
+class _ChainChecker:
+    """Checks the chain from its beginning."""
+
+    def __init__(self, head: ChainHeader, links: Sequence[ChainEntry]) -> None:
+        self._head = head
+        self._problems: list[str] = []
+        self._state: State | None = None
+        self._hashes = self._check_entries(links)
+
+    def proof(self, anchor: ChainAnchor | None, trusted: Ed25519PublicKey | None) -> ChainProof:
+        """The complete result."""
+        count = len(self._hashes)
+        if count != self._head.entries:
+            self._problems.append(
+                f"its head names {self._head.entries} entries, but it has {count}"
+            )
+        signed = None if anchor is None else self._check_anchor(anchor, trusted)
+        return ChainProof(
+            self._head.stream,
+            self._head.ledger,
+            count,
+            anchor.entry if anchor and signed else 0,
+            signed.key if signed else "",
+            signed.at if signed else "",
+            tuple(self._problems),
+            self._state,
+        )
+
+    def _check_entries(self, links: Sequence[ChainEntry]) -> list[bytes]:
+        """Check the entries: their hashes as they have to be."""
+        found: list[bytes] = []
+        previous = GENESIS
+        for version, link in enumerate(links, start=1):
+            data = link.line.encode()
+            expected = link_hash(previous, data)
+            try:
+                line = read_line(data)
+                event = CODEC.decode(line.event, line.v, line.body)
+                self._state = fold(self._state, event, line.at)
+            except LedgerError as error:
+                self._problems.append(f"entry {version}: {error.detail}")
+                break
+            if expected.hex() != link.hash:
+                self._problems.append(f"entry {version}: its hash does not match its line")
+            if (line.stream, line.version) != (self._head.stream, version):
+                self._problems.append(
+                    f"entry {version}: it is entry {line.version} of {line.stream[:80]!a}"
+                )
+            found.append(expected)
+            previous = expected
+        return found
+
+    def _check_anchor(
+        self, anchor: ChainAnchor, trusted: Ed25519PublicKey | None
+    ) -> Checkpoint | None:
+        """The checkpoint, if it is valid and its path leads to an entry of the chain."""
+        public = trusted or Ed25519PublicKey.from_public_bytes(bytes.fromhex(anchor.key))
+        try:
+            checkpoint = read_checkpoint(anchor.checkpoint.encode(), public)
+        except BadCheckpoint as error:
+            self._problems.append(f"the checkpoint is invalid: {error.detail}")
+            return None
+        if checkpoint.ledger != self._head.ledger:
+            self._problems.append(f"the checkpoint is of another ledger, {checkpoint.ledger}")
+            return None
+        is_here = 0 < anchor.entry <= len(self._hashes)
+        leaf = self._hashes[anchor.entry - 1] if is_here else b""
+        path = [bytes.fromhex(node) for node in anchor.path]
+        root = root_from_path(leaf, anchor.position - 1, checkpoint.size, path)
+        if root is None or root.hex() != checkpoint.root:
+            self._problems.append(
+                "the chain does not match the signed checkpoint: an entry was changed, or is of "
+                "another ledger"
+            )
+            return None
+        return checkpoint

@@ -67,31 +67,6 @@ def _hash_each(tag: bytes, parts: Iterable[bytes]) -> list[bytes]:
     return hashes
 
 
-def join_trees(left: Tree, right: Tree) -> Tree:
-    """The tree of both, the right one's leaves after the left one's.
-
-    The left one's size must be a multiple of the right one's largest complete subtree.
-    """
-    peaks = list(left.peaks)
-    size = left.size
-    heights = [height for height in range(right.size.bit_length()) if right.size >> height & 1]
-    for height, peak in zip(reversed(heights), right.peaks, strict=True):
-        if size % (1 << height):
-            raise ValueError(f"A subtree of {1 << height} leaves cannot follow {size}.")
-        _add_subtree(peaks, size >> height, peak)
-        size += 1 << height
-    return Tree(size, tuple(peaks))
-
-
-def _add_subtree(peaks: list[bytes], size: int, node: bytes) -> None:
-    """Append a subtree after as many others of its height as there are."""
-    # Each trailing one-bit of the size is a complete subtree that the new one completes.
-    while size & 1:
-        node = sha256(_NODE + peaks.pop() + node).digest()
-        size >>= 1
-    peaks.append(node)
-
-
 def tree_root(tree: Tree) -> bytes:
     """The hash that fixes every leaf and its index; the empty tree has the hash of nothing."""
     if not tree.peaks:

@@ -26,8 +26,7 @@ from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Rejected
 from dragoman.engine.router import Router
-from dragoman.engine.verify import check_ledger, check_stored_states
-from dragoman.engine.verify_slice import Finding
+from dragoman.engine.verify import Finding, check_ledger, check_stored_states
 from dragoman.ledger.entry import Line, read_line
 from dragoman.protocols import ccos
 from dragoman.services.timers import time_driven_services

@@ -17,8 +17,7 @@ from msgspec import Struct
 from dragoman.core.errors import LedgerError
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import DurableStore, StoreSnapshot
-from dragoman.engine.verify import CheckpointRoots
-from dragoman.engine.verify_slice import Finding
+from dragoman.engine.verify import CheckpointRoots, Finding
 from dragoman.files.archives.archive_format import (
     ANSWERS,
     BACKUP_FILES,
@@ -219,7 +218,8 @@ class _CheckpointObserver(ArchiveObserver):
             self.kept[name.removeprefix(FILES)] = content
 
     def on_entries(self, name: str, stored: Sequence[StoredEntry]) -> None:
-        _raise_finding(self._tree().append([bytes.fromhex(entry.hash) for entry in stored]), name)
+        hashes = [bytes.fromhex(entry.hash) for entry in stored]
+        _raise_finding(self._tree().append(hashes, stored[-1].position), name)
 
     def end(self, head: int) -> None:
         _raise_finding(self._tree().finish(head), ENTRIES)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from dragoman.engine.router import Router
     from dragoman.engine.schemas.tasks import TaskDetail
     from dragoman.engine.subscribe import CommitHints
-    from dragoman.engine.verify_slice import SliceChecker
     from dragoman.files.archives.archive_format import Manifest
     from dragoman.files.handoff_verification import HandoffCheck
     from dragoman.files.projector import Projector
@@ -101,8 +100,6 @@ class Evidence(Struct, frozen=True):
 
     store: "Store"
     checkpoints: Checkpoints
-    slices: "SliceChecker"
-    """Verifies the ledger in slices."""
 
 
 # --- the open directory -----------------------------------------------------------------------
@@ -129,8 +126,6 @@ class DataDirectory(Struct, frozen=True):
     """Writes the data directory into an archive."""
     backup: "Callable[[Path, ProgressBars], Manifest]"
     """Writes everything that a hub needs to continue elsewhere into one file."""
-    slices: "SliceChecker"
-    """Verifies the ledger in slices."""
     audit: "Callable[[Handoff], Iterator[HandoffCheck]]"
     """Checks one handoff against its entries, artifacts and audit lines."""
     service_groups: "tuple[ServiceGroup, ...]"

@@ -20,9 +20,8 @@ from dragoman.surfaces.cli.render import UNSIGNED_WARNING, Progress, ProgressBar
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    from dragoman.engine.chain_file import ChainProof
     from dragoman.engine.ports import Store
-    from dragoman.engine.verify_slice import Finding
+    from dragoman.engine.verify import ChainProof, Finding
     from dragoman.files.projector import StaleFiles
     from dragoman.ledger.checkpoint import Checkpoint
 
@@ -203,7 +202,7 @@ def _check_ledger(
 ) -> "Iterator[Finding]":
     from dragoman.engine.verify import check_ledger
 
-    report.streams = yield from check_ledger(evidence.store, signed, progress, evidence.slices)
+    report.streams = yield from check_ledger(evidence.store, signed, progress)
 
 
 def verify_all(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
@@ -211,7 +210,7 @@ def verify_all(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
     from dragoman.engine.verify import check_stored_states
 
     store = directory.hub.store
-    report = verify_ledger(Evidence(store, directory.checkpoints, directory.slices), bars)
+    report = verify_ledger(Evidence(store, directory.checkpoints), bars)
     with bars("database", 1) as progress:
         earlier_count = report.finding_count
         report.add_findings(_find_damage(store))
@@ -248,14 +247,14 @@ def _files_behind_warning(files: "StaleFiles") -> str:
 
 
 def _find_damage(store: "Store") -> "Iterator[Finding]":
-    from dragoman.engine.verify_slice import Finding
+    from dragoman.engine.verify import Finding
 
     for problem in store.inspect().damage:
         yield Finding(f"the database says: {problem}")
 
 
 def _find_file_differences(directory: DataDirectory, progress: Progress) -> "Iterator[Finding]":
-    from dragoman.engine.verify_slice import Finding
+    from dragoman.engine.verify import Finding
 
     for difference in directory.projector.compare(progress):
         yield Finding(f"{difference.path} is {difference.problem}")
@@ -263,7 +262,7 @@ def _find_file_differences(directory: DataDirectory, progress: Progress) -> "Ite
 
 def _read_checkpoints(evidence: Evidence, report: VerifyReport) -> "list[Checkpoint]":
     """Checkpoints that are valid."""
-    from dragoman.engine.verify_slice import Finding
+    from dragoman.engine.verify import Finding
     from dragoman.ledger.checkpoint import read_checkpoint_lines
 
     signed, invalid = read_checkpoint_lines(
@@ -414,7 +413,7 @@ def _print_findings(report: VerifyReport, subject: _Subject, screen: Screen) -> 
 
 def write_chain_file(directory: DataDirectory, stream: str, target: Path) -> int:
     """Write the entries of a stream with their proof to a file; returns its number of lines."""
-    from dragoman.engine.chain_file import write_chain
+    from dragoman.engine.verify import write_chain
     from dragoman.system.durable_files import write_atomically
 
     lines = list(
@@ -434,7 +433,7 @@ def write_chain_file(directory: DataDirectory, stream: str, target: Path) -> int
 
 def verify_chain_file(path: Path, key: Path | None, *, allow_tail: bool = False) -> CommandResult:
     """Check the chain file of a stream by itself, without a hub."""
-    from dragoman.engine.chain_file import check_chain_file
+    from dragoman.engine.verify import check_chain_file
 
     with open_file(path) as file:
         data = file.read()
