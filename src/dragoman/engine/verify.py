@@ -249,7 +249,7 @@ class _EntryScan:
         self._find_before = find_before
 
     def pages(self, after: int, until: int) -> Iterator[_CheckedPage]:
-        """Check the entries page by page; nothing follows a page that is not readable."""
+        """Check the entries page by page."""
         for start in range(after, until, _ENTRY_PAGE):
             page = _CheckedPage(start, min(start + _ENTRY_PAGE, until))
             try:
@@ -261,8 +261,6 @@ class _EntryScan:
             if not is_sound:
                 self._examine_page(page)
             yield page
-            if not page.is_readable:
-                return
 
     def _check_sound_page(self, page: _CheckedPage) -> bool:
         """Check a page as a whole; False as soon as there may be a finding.
