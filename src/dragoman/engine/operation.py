@@ -318,8 +318,6 @@ class HandoffFindings(Struct, frozen=True):
     """Problems of its next step: missing parts of a draft, missing files."""
     risks: tuple[str, ...] = ()
     """Problems to be expected later, if nothing changes: files that a draft names."""
-    items_in_place: Mapping[str, bool] = {}
-    """Item that an external work queue answers for -> True if it is where the work is."""
 
 
 class Dialect(Struct, frozen=True):
@@ -354,8 +352,7 @@ class Dialect(Struct, frozen=True):
     """Criteria by which its messages are recognised, in a few words, for the sender of one that no
     dialect takes."""
     diagnose: Callable[[Handoff, Facts], HandoffFindings] = lambda _, __: HandoffFindings()
-    """Findings about a handoff from outside of the ledger, for its diagnosis: files are read and
-    external queues are asked."""
+    """Findings about a handoff from outside of the ledger, for its diagnosis: files are read."""
 
 
 # --- lookups ----------------------------------------------------------------------------------

@@ -399,7 +399,6 @@ class Router:
         return HandoffFindings(
             tuple(one for finding in findings for one in finding.obstacles),
             tuple(one for seen in findings for one in seen.risks),
-            {item: is_there for seen in findings for item, is_there in seen.items_in_place.items()},
         )
 
     def call(self, name: str, arguments: MessageInput, actor: Actor, *, key: str = "") -> Reply:

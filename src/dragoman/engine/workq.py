@@ -4,7 +4,7 @@ Items go to the recipient when the work begins, and back when it is rejected. Un
 record the handoff stands on a list, so that a crash in between loses nothing.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final, Literal, Protocol, cast
 
 from msgspec import Struct
@@ -106,36 +106,9 @@ def protocol_status(outcome: str) -> str:
     return {"returned": "transferred", "not_returned": "degraded"}.get(outcome, outcome)
 
 
-def describe_failed_items(handoff: Handoff, except_items: Collection[str] = ()) -> tuple[str, ...]:
-    """Sentences about items whose transfer failed, from the last note; except for these."""
-    return _describe_failures(
-        {item: one for item, one in _noted_transfers(handoff).items() if item not in except_items}
-    )
-
-
-def items_in_place(store: Store, handoff: Handoff) -> frozenset[str]:
-    """The items that are where the work is by now, whoever has moved them, by our own queue."""
-    owner = handoff.recipient if handoff.rejection is None else handoff.sender
-    return frozenset(item for item in _noted_transfers(handoff) if _is_owned_by(store, item, owner))
-
-
-def items_in_place_outside(workq: WorkQueue, handoff: Handoff) -> Mapping[str, bool]:
-    """True or false for each item that an external queue answers for: is it where the work is? A
-    queue that does not answer is not asked again."""
-    owner = handoff.recipient if handoff.rejection is None else handoff.sender
-    answers = dict[str, bool]()
-    for item, one in _noted_transfers(handoff).items():
-        if one["outcome"] != "transferred":
-            state = workq.item_status(item)
-            if state is None and workq.item_exists(item) is None:
-                break
-            answers[item] = state is not None and state.owner == owner
-    return answers
-
-
-def _is_owned_by(store: Store, item: str, owner: str) -> bool:
-    found = find_work_item(store, item)
-    return not isinstance(found, Refusal) and found.owner == owner
+def describe_failed_items(handoff: Handoff) -> tuple[str, ...]:
+    """Sentences about items whose transfer failed, from the last note."""
+    return _describe_failures(_noted_transfers(handoff))
 
 
 def _noted_transfers(handoff: Handoff) -> _Items:

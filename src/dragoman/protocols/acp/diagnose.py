@@ -28,7 +28,6 @@ from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.queries.handoffs import find_handoff, load_handoff
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
-from dragoman.engine.workq import items_in_place_outside
 from dragoman.protocols.acp.errors import REFUSAL_CODES
 from dragoman.protocols.acp.gate_checks import (
     check_verified_copies,
@@ -41,7 +40,6 @@ from dragoman.protocols.acp.render import Reply, add_metadata, as_failure
 from dragoman.protocols.acp.settings import Choices
 from dragoman.protocols.acp.translate import draft_faults, draft_offer, initiate_commands, is_hidden
 from dragoman.protocols.acp.wire import Initiate
-from dragoman.protocols.acp.workq import external_workq
 
 # --- validate a draft -------------------------------------------------------------------------
 
@@ -114,14 +112,11 @@ def _check_offer_hash(
 
 
 def diagnose(handoff: Handoff, facts: Facts, choices: Choices) -> HandoffFindings:
-    """Diagnose a handoff: missing files, parts that a draft lacks, where items of an external queue
-    are.
-    """
-    find_obstacles, external = _OBSTACLE_FINDERS.get(handoff.status), external_workq(choices)
+    """Diagnose a handoff: missing files, and parts that a draft lacks."""
+    find_obstacles = _OBSTACLE_FINDERS.get(handoff.status)
     return HandoffFindings(
         () if find_obstacles is None else tuple(find_obstacles(handoff, facts, choices)),
         tuple(_artifact_obstacles(handoff, facts, choices)) if handoff.status == "draft" else (),
-        {} if external is None else items_in_place_outside(external, handoff),
     )
 
 
