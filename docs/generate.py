@@ -17,6 +17,7 @@ from dragoman.core.base import Role
 from dragoman.core.errors import FAULTS, REFUSALS
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.handoff.state import DEFAULT_SLA_MS, HANDOFF_TRANSITIONS, LEGAL_ACTIONS
+from dragoman.core.reactions import REACTION_ORDER, REACTIONS, UNFOLLOWED
 from dragoman.core.task_state import FINAL_STATUSES, TASK_TRANSITIONS
 from dragoman.core.timestamps import format_hours
 from dragoman.protocols.saop import TYPES
@@ -55,6 +56,28 @@ def transition_table() -> str:
         (f"`{a}`", ", ".join(f"`{b}`" for b in t) or "final") for a, t in TASK_TRANSITIONS.items()
     )
     return _table(("from", "to"), rows)
+
+
+def reactions() -> str:
+    """The concepts that follow an event of a task, in order, and the events that each may add."""
+    unfollowed = sorted(EVENT_NAMES[event] for event in UNFOLLOWED)
+    followed = (
+        *(
+            (f"`{EVENT_NAMES[event]}`", " → ".join(one.concept for one in reactions))
+            for event, reactions in REACTIONS.items()
+        ),
+        (", ".join(f"`{name}`" for name in unfollowed), "nobody"),
+    )
+    added = (
+        (
+            one.concept,
+            ", ".join(f"`{name}`" for name in sorted(EVENT_NAMES[new] for new in one.emits)),
+        )
+        for one in REACTION_ORDER
+    )
+    return (
+        f"{_table(('event', 'followed by'), followed)}\n\n{_table(('concept', 'may add'), added)}"
+    )
 
 
 def authority() -> str:
@@ -249,6 +272,7 @@ def redaction_programs() -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "transitions": transitions,
     "transition-table": transition_table,
+    "reactions": reactions,
     "authority": authority,
     "fields": fields,
     "roles": roles,

@@ -416,6 +416,12 @@ _MANIFEST: tuple[Requirement, ...] = (
     ),
     # --- commands
     Requirement(
+        "CORE-REACTIONS",
+        "Core",
+        "One table lists the concepts that follow each event of a task, in order; every event of "
+        "a task is in it or listed as followed by none, and no reaction follows a later one.",
+    ),
+    Requirement(
         "CORE-PURE",
         "Core",
         "decide(command, read, now) is a pure function over frozen values: the same input gives "

@@ -25,6 +25,7 @@ from dragoman.core.backoff import Backoff, backoff_delay
 from dragoman.core.base import DEFAULT_LEASE_MS, Outcome, Status, TaskCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, check_session, task_stream
+from dragoman.core.intent.state import intent_of_task
 from dragoman.core.limits import (
     LEASE_RANGE_MS,
     MAX_QUEUES,
@@ -44,6 +45,7 @@ from dragoman.core.task_state import (
     STALE_HEARTBEAT_PREFIX,
     UNREPORTED_PREFIX,
     Task,
+    TaskEdited,
 )
 from dragoman.core.task_state import (
     TaskTransitioned as Transitioned,
@@ -322,15 +324,15 @@ def decide_checkpoint_task(command: CheckpointTask, read: Read, now: int) -> Dec
             if command.replaces_earlier
             else _complete_from_known(task, checkpointed_by_actor),
         )
+    events: StreamEvents = ((task_stream(task.id), checkpointed),)
+    if task.handoff and task.handoff.is_taken and intent_of_task(task, read.intent) is None:
+        # Its recipient leaves it to any successor; a task of an intent is requested again.
+        events += ((task_stream(task.id), TaskEdited(reserved_for="")),)
     if command.reason in FORCED_CHECKPOINT_REASONS and not command.commit:
         ended = _requeue(task, f"checkpoint: {command.reason}", command.backoff, now)
-        return replace(ended, events=((task_stream(task.id), checkpointed), *ended.events))
+        return replace(ended, events=(*events, *ended.events))
     released = transition_events(task, "ready", f"checkpoint: {command.reason}", read)
-    return Decision(
-        task_receipt(task, "ready"),
-        ((task_stream(task.id), checkpointed), *released),
-        LeaseChange(task.id, None),
-    )
+    return Decision(task_receipt(task, "ready"), (*events, *released), LeaseChange(task.id, None))
 
 
 def _complete_from_known(task: Task, checkpointed: TaskCheckpointed) -> TaskCheckpointed:

@@ -55,7 +55,6 @@ from dragoman.core.errors import REFUSALS, Refusal
 from dragoman.core.handoff import activate, complete, draft, gate, propose, reject, sla
 from dragoman.core.handoff.common import repeat_decision
 from dragoman.core.handoff.duplicates import find_applied
-from dragoman.core.handoff.sla import STAGE_ENDING_EVENTS, record_sla_breaches
 from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
@@ -74,8 +73,7 @@ from dragoman.core.handoff.state import (
     WithdrawHandoff,
 )
 from dragoman.core.handoff.suggestions import suggest_actions
-from dragoman.core.handoff.task_sync import sync_handoff
-from dragoman.core.intent import delegate, results, task_sync
+from dragoman.core.intent import delegate, results
 from dragoman.core.intent.state import (
     CancelIntent,
     DelegateIntent,
@@ -85,6 +83,7 @@ from dragoman.core.intent.state import (
 )
 from dragoman.core.limits import MAX_REASON, check_text
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
+from dragoman.core.reactions import react
 from dragoman.core.read import Decision, LeaseChange, Read
 from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
 from dragoman.core.task import (
@@ -107,7 +106,6 @@ from dragoman.core.task_state import (
     MoveTask,
     NoteTask,
     RewindTask,
-    Task,
     UpdateTask,
     WarnTask,
 )
@@ -210,11 +208,6 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     RewindTask: decide_rewind_task,
 }
 
-_INTENT_COMMANDS: frozenset[type[AnyCommand]] = frozenset(
-    {DelegateIntent, ReceiveResult, UpdateIntent, ExpireRequest}
-)
-"""Commands that update their intent themselves, without the sync."""
-
 
 def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     """Decide a command; a refusal about a handoff suggests what its caller can do instead."""
@@ -237,45 +230,13 @@ def _decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     decision = repeated or DECIDERS[kind](command, read, now)
     if isinstance(decision, Refusal):
         return decision
-    event_types = {type(event) for _, event in decision.events}
-    if not event_types.isdisjoint(wave.ATTEMPT_FAILURE_EVENTS):
-        decision = wave.block_beads_over_retry_limit(decision, read, now)
-    is_followed = not event_types.isdisjoint(task_sync.SYNCED_EVENTS) and _may_have_followers(
-        decision, read
-    )
-    if is_followed:
-        own = decision.receipt.task if kind in _INTENT_COMMANDS else ""
-        decision = task_sync.sync_intents(
-            decision, read, now, own, is_assignment=_assigns_task(command)
-        )
-        if isinstance(decision, Refusal):
-            return decision
-        if decision.refusal or not (is_of_handoff or kind is ProposeHandoff):
-            decision = sync_handoff(command, decision, read, now)
-    if is_followed or not event_types.isdisjoint(STAGE_ENDING_EVENTS):
-        decision = record_sla_breaches(decision, read, now)
+    decision = react(command, decision, read, now)
+    if isinstance(decision, Refusal):
+        return decision
     if decision.refusal is not None or decision.lease is not None:
         return decision
     lease = renewal_by_activity(command, read, now)
     return decision if lease is None else replace(decision, lease=lease)
-
-
-def _assigns_task(command: AnyCommand) -> bool:
-    """True if the command says who gets the task."""
-    if isinstance(command, EditTask):
-        return command.assignee is not None
-    return isinstance(command, ClaimTask)
-
-
-def _may_have_followers(decision: Decision, read: Read) -> bool:
-    """True if a task that it moves may have an intent or a handoff; most have neither."""
-    for stream, event in decision.events:
-        task = (
-            read.task(stream.partition(":")[2]) if type(event) in task_sync.SYNCED_EVENTS else None
-        )
-        if isinstance(task, Task) and (task.aliases or task.handoff):
-            return True
-    return False
 
 
 def _known_repeat(command: HandoffCommand, read: Read, now: int) -> Decision | None:

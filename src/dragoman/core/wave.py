@@ -14,12 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core import mail, not_found
-from dragoman.core.attempt_state import TaskCheckpointed, TaskClaimed, TaskReported, TaskRequeued
 from dragoman.core.authority import MAY_DELEGATE
 from dragoman.core.base import DEFAULT_MAX_ATTEMPTS, Command, Event, Status
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_agent, check_id, task_stream, wave_stream
-from dragoman.core.intent.request_workflow import fold_task_events
+from dragoman.core.ids import check_agent, check_id, wave_stream
 from dragoman.core.limits import (
     MAX_ATTEMPTS,
     MAX_BEADS,
@@ -30,7 +28,7 @@ from dragoman.core.limits import (
     check_range,
 )
 from dragoman.core.mail import PostMail
-from dragoman.core.read import Decision, Read, Receipt, StreamEvents, TimedEvent
+from dragoman.core.read import Decision, Read, Receipt, StreamEvents
 from dragoman.core.reservation import (
     FindTask,
     Reservation,
@@ -44,7 +42,7 @@ from dragoman.core.reservation import (
     reservation_events,
 )
 from dragoman.core.task import transition_events
-from dragoman.core.task_state import AdoptTask, Task, TaskRewound, TaskTransitioned
+from dragoman.core.task_state import AdoptTask, Task
 from dragoman.core.timestamps import format_duration, to_rfc3339
 from dragoman.text.safe_text import safe_text
 
@@ -390,11 +388,6 @@ ADOPTED_BEAD_KIND: Final = "bead"
 WAVE_COMPLETE_KIND: Final = "WAVE_COMPLETE"
 """Type of the letter that is the closing report."""
 
-ATTEMPT_FAILURE_EVENTS: "Final[frozenset[type[AnyEvent]]]" = frozenset(
-    {TaskRequeued, TaskCheckpointed}
-)
-"""Events that end an attempt as a failure."""
-
 _FAILURE_TYPE_RE = re.compile(r"[A-Z][A-Z0-9_]{0,63}", re.ASCII)
 
 
@@ -597,83 +590,3 @@ def _close_wave(wave: Wave, stuck: Mapping[str, str], read: Read, now: int) -> D
 
 def _wave_decision(id: str, *events: "tuple[str, AnyEvent]") -> Decision:
     return Decision(Receipt("", None, stream=wave_stream(id)), events)
-
-
-# --- retry limits -----------------------------------------------------------------------------
-
-
-def block_beads_over_retry_limit(decision: Decision, read: Read, now: int) -> Decision:
-    """Block a bead that has failed too often in one way, in the same transaction.
-
-    Later would be too late: a fast agent claims it while it is ready.
-    """
-    failed_streams = (
-        stream for stream, event in decision.events if type(event) in ATTEMPT_FAILURE_EVENTS
-    )
-    for stream in dict.fromkeys(failed_streams):
-        before = read.task(stream.partition(":")[2])
-        assert isinstance(before, Task), "an attempt on it has ended"
-        task = fold_task_events(before, decision.events, now)
-        reason = _retry_limit_reason(task, decision, read, now) if task.status == "ready" else ""
-        if reason:
-            blocked, receipt = TaskTransitioned("ready", "blocked", reason), decision.receipt
-            decision = replace(
-                decision,
-                receipt=replace(receipt, status="blocked") if receipt.task == task.id else receipt,
-                events=(*decision.events, (stream, blocked)),
-            )
-    return decision
-
-
-def _retry_limit_reason(task: Task, decision: Decision, read: Read, now: int) -> str:
-    waves = [
-        wave
-        for wave in read.open_waves()
-        if wave.retries and any(bead.task == task.id for bead in wave.beads)
-    ]
-    if not waves:
-        return ""
-    stream = task_stream(task.id)
-    new_events = ((event, now) for name, event in decision.events if name == stream)
-    history = (*read.history(stream), *new_events)
-    return next(filter(None, (exceeded_retry_limit(wave, history) for wave in waves)), "")
-
-
-def exceeded_retry_limit(wave: Wave, history: Iterable[TimedEvent]) -> str:
-    """Reason why a task with this history is not retried in a wave; empty: it may be."""
-    for type, count in _count_failures(history, wave.started_at).items():
-        allowed = wave.retries.get(type)
-        if allowed is not None and count > allowed:
-            retries = "1 retry" if allowed == 1 else f"{allowed} retries"
-            often = "once" if count == 1 else f"{count} times"
-            return f"failed {often} with {type}; wave {wave.id} allows {retries}"
-    return ""
-
-
-def _count_failures(history: Iterable[TimedEvent], since: int) -> Counter[str]:
-    """Count failed attempts on a task since a time, by type of failure.
-
-    An attempt that ended in a checkpoint counts by the reason of that.
-    """
-    failures: dict[int, str] = {}
-    attempt: int | None = None
-    for event, at in history:
-        if isinstance(event, TaskClaimed):
-            attempt = event.attempt
-        if isinstance(event, TaskTransitioned | TaskRequeued | TaskRewound):
-            # A checkpoint that is set while nobody works on the task belongs to no attempt.
-            attempt = None
-        if isinstance(event, TaskTransitioned | TaskRewound) and event.from_ in STUCK_STATUSES:
-            # Somebody gave it another chance: the count starts again.
-            failures.clear()
-        if at < since:
-            continue
-        if isinstance(event, TaskCheckpointed) and attempt is not None:
-            failures[attempt] = event.reason
-        if isinstance(event, TaskReported):
-            # A later report of the same attempt replaces the earlier one.
-            failures.pop(event.attempt, None)
-            type = event.details.get("failure_type")
-            if event.outcome == "failed" and isinstance(type, str):
-                failures[event.attempt] = type
-    return Counter(failures.values())

@@ -26,7 +26,6 @@ from dragoman.core.handoff.state import (
     HandoffEscalated,
     HandoffExtended,
     HandoffStatus,
-    HandoffTransitioned,
 )
 from dragoman.core.ids import handoff_stream
 from dragoman.core.mail import MailPosted
@@ -34,14 +33,9 @@ from dragoman.core.read import Decision, Read
 from dragoman.core.timestamps import clamp_timestamp
 
 if TYPE_CHECKING:
-    from dragoman.core.event_table import AnyEvent
+    pass
 
 # --- SLA breaches on record -------------------------------------------------------------------
-
-STAGE_ENDING_EVENTS: "Final[frozenset[type[AnyEvent]]]" = frozenset(
-    {HandoffTransitioned, HandoffExtended}
-)
-"""Events that end a stage of a handoff or extend it."""
 
 
 def sla_breach(handoff: Handoff, now: int, to: str, recommended: str = "") -> HandoffEscalated:
@@ -55,26 +49,6 @@ def sla_breach(handoff: Handoff, now: int, to: str, recommended: str = "") -> Ha
         recommended=recommended,
         task=handoff.task,
     )
-
-
-def record_sla_breaches(decision: Decision, read: Read, now: int) -> Decision:
-    """Add an escalation before each event that ends, or extends, a stage that is overdue.
-
-    That happens if no hub was running when the SLA was breached. Nobody is notified, because
-    nothing is left to be done about it.
-    """
-    streams = dict.fromkeys(
-        stream for stream, event in decision.events if type(event) in STAGE_ENDING_EVENTS
-    )
-    handoffs = filter(
-        None, (read.handoff(name.removeprefix(handoff_stream(""))) for name in streams)
-    )
-    breaches = [
-        (handoff_stream(handoff.id), sla_breach(handoff, now, to=""))
-        for handoff in handoffs
-        if handoff.is_overdue(now)
-    ]
-    return replace(decision, events=(*breaches, *decision.events)) if breaches else decision
 
 
 # --- escalate and extend ----------------------------------------------------------------------

@@ -805,7 +805,8 @@ def _fold_escalated(handoff: Handoff, event: HandoffEscalated, at: int) -> Hando
     escalation = HandoffEscalation(
         event.trigger, event.stage, event.sla_ms, event.elapsed_ms, event.to, at
     )
-    is_late = handoff.is_escalated or event.trigger == "timeout"
+    # One that names no recipient is about a stage that has ended.
+    is_late = handoff.is_escalated or (event.trigger == "timeout" and bool(event.to))
     escalations = (*handoff.escalations, escalation)[-MAX_NOTES:]
     return replace(handoff, escalations=escalations, is_escalated=is_late)
 
