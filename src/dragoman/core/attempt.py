@@ -25,7 +25,6 @@ from dragoman.core.backoff import Backoff, backoff_delay
 from dragoman.core.base import DEFAULT_LEASE_MS, Outcome, Status, TaskCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, check_session, task_stream
-from dragoman.core.intent.state import intent_of_task
 from dragoman.core.limits import (
     LEASE_RANGE_MS,
     MAX_QUEUES,
@@ -325,7 +324,7 @@ def decide_checkpoint_task(command: CheckpointTask, read: Read, now: int) -> Dec
             else _complete_from_known(task, checkpointed_by_actor),
         )
     events: StreamEvents = ((task_stream(task.id), checkpointed),)
-    if task.handoff and task.handoff.is_taken and intent_of_task(task, read.intent) is None:
+    if task.handoff and task.handoff.is_taken and not task.names_intent:
         # Its recipient leaves it to any successor; a task of an intent is requested again.
         events += ((task_stream(task.id), TaskEdited(reserved_for="")),)
     if command.reason in FORCED_CHECKPOINT_REASONS and not command.commit:

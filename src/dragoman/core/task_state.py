@@ -516,6 +516,11 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
         return bare_name(next(beads, self.id))
 
     @property
+    def names_intent(self) -> bool:
+        """True if one of its names is that of an intent."""
+        return any(alias.startswith(f"{INTENT_ALIAS_KIND}:") for alias in self.aliases)
+
+    @property
     def is_final(self) -> bool:
         """True if the task has ended for good."""
         return self.status in FINAL_STATUSES
