@@ -352,14 +352,22 @@ def recall(redactor: Redactor, cases: Iterable[SecretCase]) -> float:
 
 
 def _is_removed(case: SecretCase, text: str) -> bool:
-    """Check that no eight characters in a row remain of a secret, except its public prefix."""
-    text = _PLACEHOLDER.sub("", text)
-    secret = case.secret[len(_PUBLIC_PREFIXES.get(case.kind, "")) :]
+    return is_removed(secret_part(case), text)
+
+
+def secret_part(case: SecretCase) -> str:
+    """The secret of a case without its public prefix."""
+    return case.secret[len(PUBLIC_PREFIXES.get(case.kind, "")) :]
+
+
+def is_removed(secret: str, text: str) -> bool:
+    """Check that no eight characters in a row remain of a secret."""
+    text = PLACEHOLDER.sub("", text)
     return not any(secret[at : at + 8] in text for at in range(max(1, len(secret) - 7)))
 
 
-_PLACEHOLDER = re.compile(r"\[REDACTED:[^\]]*\]")
-_PUBLIC_PREFIXES = {
+PLACEHOLDER = re.compile(r"\[REDACTED:[^\]]*\]")
+PUBLIC_PREFIXES = {
     "azure_storage_key": "AccountKey=",
     "slack_webhook": "hooks.slack.com/services/",
     "discord_webhook": "discord.com/api/webhooks/",
