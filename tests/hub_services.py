@@ -40,11 +40,7 @@ class CarryOverInMemory(saop.MemoryCarryOver):
         """Carry-over that no chunk has followed for minutes."""
         old = self._now() - STALE_SECONDS * 1_000
         keys = [key for key in self._tails if self._stored_at[key] < old]
-        texts = [(key, self.get(key, is_recorded)) for key in keys]
-        for key, text in texts:
-            if not text:
-                self.drop(key)
-        return [(key, text) for key, text in texts if text]
+        return [(key, self.get(key, is_recorded)) for key in keys]
 
     def drop(self, key: str) -> None:
         """Drop a carry-over that has been recorded."""

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.core.trace import RecordTrace
 from dragoman.protocols import saop
 from dragoman.services.stale_stream_closer import StaleStreamCloser
 from dragoman.system.redaction_carry_over_file import STALE_SECONDS, CarryOverFile
@@ -108,26 +107,6 @@ def test_stream_may_continue_after_it_was_closed(tmp_path: Path) -> None:
     streams.run()
     assert streams.hub.event(2, thought("ght", final=True))["ok"]
     assert "".join(one["chunk"] for one in streams.thoughts()) == "half a thought"
-
-
-def test_chunk_that_arrives_while_closing_is_neither_lost_nor_duplicated(
-    tmp_path: Path,
-) -> None:
-    streams = ThoughtStreams(tmp_path)
-    streams.hub.event(1, thought("half a thou"))
-    streams.pass_deadline()
-
-    def end(key: str, carry_over: str) -> RecordTrace | None:
-        streams.hub.event(2, thought("ght, and more of i"))
-        return saop.final_chunk(key, carry_over, streams.choices)
-
-    assert StaleStreamCloser(streams.hub.hub, streams.tails, end).run_once(0) == 1
-    assert streams.hub.event(3, thought("t", final=True))["ok"]
-    assert streams.thoughts()[-1]["chunk"] == "it"
-    # The carry-over is recorded at the position that the service had reached, and only there.
-    text = "".join(one["chunk"] for one in streams.thoughts())
-    assert sorted(text) == sorted("half a thought, and more of it")
-    assert list(streams.folder.iterdir()) == []
 
 
 def test_state_of_an_unfinished_key_in_a_terminal_is_dropped(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ class Engine:
             changes = unit.changes()
             session.write(changes)
             self._failpoint("written")
-            return _BatchResult(outcomes, unit, changes.entries, session, carry_overs)
+            return _BatchResult(outcomes, unit, changes.entries, session)
 
         try:
             result = self.store.transact(work)
@@ -217,7 +217,6 @@ class Engine:
             self._cache.clear()
             raise
         self._failpoint("committed")
-        result.carry_overs.settle()
         self._cache.trim()
         unit, first = result.unit, result.transaction.first_position
         if result.entries:
@@ -236,7 +235,6 @@ class _BatchResult(Struct, frozen=True):
     unit: Unit
     entries: Sequence[NewEntry]
     transaction: Transaction
-    carry_overs: BatchCarryOvers
 
 
 def _execute_request(

@@ -34,6 +34,10 @@ class StoredCarryOver(Struct, frozen=True):
     """The carry-over that is valid until then."""
     after: str
 
+    def resolve(self, is_recorded: IsRecorded) -> str:
+        """The carry-over that is valid, depending on whether its event is recorded."""
+        return self.after if is_recorded(self.event) else self.before
+
 
 class CarryOverStore(Protocol):
     """Durable storage of carry-overs; called by one thread at a time."""
@@ -44,10 +48,6 @@ class CarryOverStore(Protocol):
 
     def put(self, updates: Sequence[StoredCarryOver]) -> None:
         """Store these durably, each for when its event is recorded; raises CarryOverNotStored."""
-        ...
-
-    def settle(self, updates: Sequence[StoredCarryOver]) -> None:
-        """Confirm that the events of these are recorded."""
         ...
 
 
@@ -125,8 +125,3 @@ class BatchCarryOvers:
         """Store them durably, before the batch is recorded."""
         for tracker, stored in self._stored.items():
             tracker.store.put(tuple(stored.values()))
-
-    def settle(self) -> None:
-        """Confirm that the batch is recorded."""
-        for tracker, stored in self._stored.items():
-            tracker.store.settle(tuple(stored.values()))

@@ -20,15 +20,14 @@ class StaleCarryOver(Protocol):
     """Port: carry-over whose stream ended."""
 
     def find_stale(self, is_recorded: Callable[[str], bool]) -> Iterable[tuple[str, str]]:
-        """Key and text of each carry-over without a chunk for minutes, or without a stream to go
-        on.
+        """Key and text of each carry-over without a chunk for minutes; empty: nothing is left.
 
-        Repeated until it is dropped. `is_recorded` says of an event whether it is in the ledger.
+        `is_recorded` says of an event whether it is in the ledger.
         """
         ...
 
     def drop(self, key: str) -> None:
-        """Drop the stale text; text of a later chunk stays."""
+        """Drop a stale carry-over; that of a later chunk stays."""
         ...
 
 
@@ -53,7 +52,7 @@ class StaleStreamCloser:
         del now
         closed = 0
         for key, text in self._carry_over.find_stale(partial(is_event_recorded, self._hub.store)):
-            last_chunk = self._close_stream(key, text)
+            last_chunk = self._close_stream(key, text) if text else None
             try:
                 if last_chunk is not None:
                     self._hub.submit(HUB_ACTOR, last_chunk)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.redaction_carry_over import BatchCarryOvers
+from dragoman.engine.batch_reads import StreamCache
 from dragoman.engine.request import Accepted, Rejected
 from dragoman.protocols import saop
 from dragoman.system.redaction_carry_over_file import CarryOverFile
@@ -34,7 +34,7 @@ def kill_after_commit(monkeypatch: pytest.MonkeyPatch, send: Callable[[], Any]) 
         raise HubKilled
 
     with monkeypatch.context() as patch:
-        patch.setattr(BatchCarryOvers, "settle", killed)
+        patch.setattr(StreamCache, "trim", killed)
         with pytest.raises(HubKilled):
             send()
 
@@ -163,18 +163,23 @@ def test_concurrent_chunks_share_one_transaction_and_their_carry_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     streams = ThoughtStreams(tmp_path)
-    heads, synced = record_transactions(streams.hub, monkeypatch), list[int]()
+    heads, written = record_transactions(streams.hub, monkeypatch), list[object]()
+    put = CarryOverFile.put
+
+    def counted_put(tails: CarryOverFile, updates: Any) -> None:
+        written.append(updates)
+        put(tails, updates)
+
     whole = f"it is {SECRET} and more of it, and an end"
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
-    monkeypatch.setattr("os.fdatasync", synced.append)
+    monkeypatch.setattr(CarryOverFile, "put", counted_put)
     answers = send_concurrently(
         streams.hub, [thought(one, final=n == len(pieces) - 1) for n, one in enumerate(pieces)]
     )
     assert all(isinstance(one, Accepted) for one in answers)
     assert recorded_thought(streams.hub).startswith("it is [REDACTED:github_token:")
     assert recorded_thought(streams.hub).endswith("] and more of it, and an end")
-    assert (len(heads), len(synced)) == (1, 1)
-    assert list(streams.folder.iterdir()) == []
+    assert (len(heads), len(written)) == (1, 1)
 
 
 def test_chunk_after_a_refused_or_repeated_one_continues_the_carry_over(tmp_path: Path) -> None:

@@ -25,9 +25,7 @@ class MemoryCarryOver:
     def get(self, key: str, is_recorded: IsRecorded) -> str:
         """Return the carry-over of the last recorded chunk."""
         left = self._tails.get(key)
-        if left is None:
-            return ""
-        return left.after if is_recorded(left.event) else left.before
+        return left.resolve(is_recorded) if left else ""
 
     def put(self, updates: Sequence[StoredCarryOver]) -> None:
         """Store carry-over for the next chunks; the oldest entries are dropped."""
@@ -36,12 +34,6 @@ class MemoryCarryOver:
             self._tails[one.key] = one
         while len(self._tails) > self._most:
             del self._tails[next(iter(self._tails))]
-
-    def settle(self, updates: Sequence[StoredCarryOver]) -> None:
-        """Drop entries without carry-over, once their events are recorded."""
-        for one in updates:
-            if not one.after:
-                self._tails.pop(one.key, None)
 
 
 def no_repository() -> str:

@@ -164,9 +164,7 @@ class TraceSender:
         carry_overs = BatchCarryOvers(self._is_recorded)
         commands = [self._build_command(one, carry_overs) for one in prepared]
         carry_overs.save()
-        done = self._directory.hub.submit(self._actor, *commands)
-        carry_overs.settle()
-        return done
+        return self._directory.hub.submit(self._actor, *commands)
 
     def _build_command(
         self, prepared: "_PreparedEvent", carry_overs: "BatchCarryOvers"
