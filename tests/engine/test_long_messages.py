@@ -24,6 +24,7 @@ from dragoman.engine.operation import (
     MessageLimits,
     Operation,
     ParsedMessage,
+    Plan,
     max_message_bytes,
     validate_shape,
 )
@@ -37,7 +38,7 @@ from dragoman.engine.raw_message import (
     stored_text,
     truncated_text,
 )
-from dragoman.engine.request import Accepted, Commands, Committed, Rejected
+from dragoman.engine.request import Accepted, Committed, Rejected
 from dragoman.engine.router import Router
 from dragoman.ledger.entry import read_line
 from dragoman.text.strict_cbor import encode_cbor
@@ -60,21 +61,20 @@ def read(value: Any) -> LongNote | Fault:
     return validate_shape(value, LongNote)
 
 
-def reply_from_store(
-    _: LongNote, __: Actor, facts: Facts, accepted: Committed
-) -> tuple[Commands, Any]:
-    """Build the reply from the store."""
-    return (), {"exists": facts.task_exists(accepted.receipts[0].task)}
+def plan_note(note: LongNote, _: Actor, facts: Facts) -> Plan:
+    """Plan a note whose reply is built from the store."""
+
+    def reply_from_store(accepted: Committed) -> Any:
+        return {"exists": facts.task_exists(accepted.receipts[0].task)}
+
+    return Plan((NoteTask("one", note.text[:10]),), follow_up=reply_from_store)
 
 
 SAY = Operation(
     name="say",
-    input_type=LongNote,
-    validate=read,
-    commands=lambda word: (NoteTask("one", word.text[:10]),),
-    reply=lambda _, __, accepted: accepted,
-    follow_up=reply_from_store,
+    input=LongNote,
     roles=WRITERS,
+    plan=plan_note,
     limits=MessageLimits(4 * MAX_BYTES),
 )
 

@@ -27,11 +27,14 @@ from dragoman.engine.operation import (
     MessageLimits,
     Operation,
     ParsedMessage,
+    Plan,
+    QueryOperation,
+    always,
     validate_shape,
 )
 from dragoman.engine.raw_message import RawMessage
 from dragoman.engine.request import Accepted, Commands, Committed, Rejected, Reply
-from dragoman.engine.router import Router
+from dragoman.engine.router import Router, needs_io
 from dragoman.ledger.entry import read_line
 from dragoman.text.strict_json import MAX_BYTES, StrictJsonError
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
@@ -58,38 +61,30 @@ def read_shout(value: Any) -> Shout | Fault:
     return Fault("invalid_field", "too quiet", "words")
 
 
-def shout_commands(shout: Shout) -> Commands:
-    return (NoteTask(shout.task, shout.words),)
-
-
 def shout_reply(shout: Shout, commands: Commands, accepted: Committed) -> Any:
     return {"heard": shout.words, "commands": len(commands), "status": accepted.receipts[0].status}
 
 
-def shout_identity(shout: Shout, speaker: str) -> Fault | None:
-    if shout.by in ("", speaker):
-        return None
-    return Fault("identity_mismatch", f"{speaker} is not {shout.by}", "by")
-
-
-def shout_facts(shout: Shout, actor: Actor, facts: Facts) -> Commands | Fault:
+def plan_shout(shout: Shout, actor: Actor, facts: Facts) -> Plan | Fault:
+    if shout.by not in ("", actor.name):
+        return Fault("identity_mismatch", f"{actor.name} is not {shout.by}", "by")
     if shout.words == "FORBIDDEN":
         return Fault("not_authorized", f"{actor.name} may not say so", "words")
+    note = NoteTask(shout.task, shout.words)
     if facts.file_exists(shout.task, "megaphone") or not facts.is_in_progress(shout.task):
-        return ()
-    return (WarnTask(shout.task, "no_megaphone", "there is no megaphone"),)
+        return Plan((note,))
+    return Plan((note, WarnTask(shout.task, "no_megaphone", "there is no megaphone")))
 
 
 SHOUT = Operation(
     name="shout",
-    input_type=Shout,
-    validate=read_shout,
-    commands=shout_commands,
-    reply=shout_reply,
+    input=Shout,
+    parse=read_shout,
     roles=WRITERS,
-    task_of=lambda shout: shout.task,
-    check_identity=shout_identity,
-    gather=shout_facts,
+    plan=plan_shout,
+    needs_io=always,
+    reply=shout_reply,
+    target=lambda shout: shout.task,
 )
 
 
@@ -97,11 +92,13 @@ class NoArguments(Struct, frozen=True):
     """Arguments of an operation that needs no command."""
 
 
-def no_op_reply(_arguments: NoArguments, _commands: Commands, _accepted: Committed) -> str:
-    return "rested"
-
-
-NO_OP = Operation("rest", NoArguments, lambda _: NoArguments(), lambda _: (), no_op_reply, WRITERS)
+NO_OP = Operation(
+    name="rest",
+    input=NoArguments,
+    roles=WRITERS,
+    plan=lambda _, __, ___: Plan(),
+    reply=lambda _, __, ___: "rested",
+)
 
 
 def parse_message(incoming: RawMessage) -> ParsedMessage | None:
@@ -305,8 +302,9 @@ def test_named_sender_acts_in_its_registered_role(world: RouterWorld) -> None:
     assert world.events()[-1] == ("orchestrator:boss", "command.refused")
 
 
-def test_missing_task_is_reported_before_identity_mismatch(world: RouterWorld) -> None:
-    answer = world.send(SHOUT_MESSAGE | {"task": "nope"}, BOB)
+def test_missing_task_is_reported_before_missing_rights(world: RouterWorld) -> None:
+    observer = Actor("observer", "olga")
+    answer = world.send(SHOUT_MESSAGE | {"task": "nope"}, observer)
     assert isinstance(answer, Rejected)
     assert answer.code == "TASK_NOT_FOUND"
 
@@ -420,9 +418,7 @@ def test_bad_arguments_are_refused_and_recorded(
 
 @proves("HUB-CLI")
 @pytest.mark.parametrize("soon", [False, True])
-def test_hub_only_operation_is_forwarded_while_a_hub_runs(
-    world: RouterWorld, *, soon: bool
-) -> None:
+def test_operation_is_forwarded_while_a_hub_runs(world: RouterWorld, *, soon: bool) -> None:
     answers: list[Reply | None] = [FORWARDED_REPLY, FORWARDED_REPLY, None]
     forwarded: list[ForwardedOperation] = []
 
@@ -431,26 +427,29 @@ def test_hub_only_operation_is_forwarded_while_a_hub_runs(
         return answers.pop(0)
 
     facts = StoreFacts(world.lab.store, lambda _task, _ref: True)
-    secret = replace(SHOUT, name="whisper", hub_only=True)
-    world.router = Router(
-        world.lab.hub, (replace(SHOUT_DIALECT, operations=(secret, NO_OP)),), facts, forward=forward
+    status = QueryOperation(
+        name="status", input=NoArguments, roles=WRITERS, plan=lambda _, __, ___: "loud"
     )
-    assert world.call("whisper", ARGUMENTS, key="k", soon=soon) is FORWARDED_REPLY
-    assert world.call("whisper", json.dumps(ARGUMENTS), soon=soon) is FORWARDED_REPLY
-    arguments = msgspec.json.encode(ARGUMENTS)
-    assert [(one.actor, one.operation, one.key) for one in forwarded] == [
-        (ALICE, "whisper", "k"),
-        (ALICE, "whisper", ""),
+    world.router = Router(
+        world.lab.hub,
+        (replace(SHOUT_DIALECT, operations=(SHOUT, status)),),
+        facts,
+        forward=forward,
+    )
+    assert world.call("shout", ARGUMENTS, key="k", soon=soon) is FORWARDED_REPLY
+    assert world.send(SHOUT_MESSAGE, soon=soon) is FORWARDED_REPLY
+    assert [(one.actor.name, one.operation, one.key) for one in forwarded] == [
+        ("alice", "shout", "k"),
+        ("alice", "shout", ""),
     ]
-    assert all(json.loads(one.words) == json.loads(arguments) for one in forwarded)
+    assert [json.loads(one.words) for one in forwarded] == [ARGUMENTS, SHOUT_MESSAGE]
     before = world.lab.store.head()
     # The hub has stopped: the operation runs here.
-    assert isinstance(world.call("whisper", ARGUMENTS, soon=soon), Accepted)
+    assert isinstance(world.call("shout", ARGUMENTS, soon=soon), Accepted)
     assert world.lab.store.head() > before
-    # Faulty arguments, and operations that need no hub, are never forwarded.
-    assert isinstance(world.call("whisper", {"words": "quiet", "task": "T"}, soon=soon), Rejected)
-    assert isinstance(world.call("rest", {}, soon=soon), Accepted)
-    assert isinstance(world.send(SHOUT_MESSAGE, soon=soon), Accepted)
+    # Faulty arguments and queries are never forwarded.
+    assert isinstance(world.call("shout", {"words": "quiet", "task": "T"}, soon=soon), Rejected)
+    assert isinstance(world.call("status", {}, soon=soon), Accepted)
     assert len(forwarded) == 3
 
 
@@ -481,12 +480,12 @@ def test_message_is_parsed_first_and_answered_later(world: RouterWorld) -> None:
     routed = world.router.parse(SHOUT_MESSAGE, dialect="shouting")
     assert routed is not None
     assert (routed.dialect.name, routed.ordering_key) == ("shouting", "T")
-    assert world.router.needs_lookup(routed, ALICE), "whether there is a megaphone"
+    assert needs_io(routed.parsed, ALICE), "whether there is a megaphone"
     quiet = world.router.parse(SHOUT_MESSAGE | {"shout": "hello"}, dialect="shouting")
     assert quiet is not None
-    assert not world.router.needs_lookup(quiet, ALICE), "what is refused as it is"
+    assert not needs_io(quiet.parsed, ALICE), "what is refused as it is"
     before = world.events()
-    answer = asyncio.run(world.router.answer_async(routed, ALICE, key="k"))
+    answer = asyncio.run(world.router.route_async(routed, ALICE, key="k"))
     assert isinstance(answer, Accepted)
     assert world.events() == [*before, ("agent:alice", "task.noted")]
 

@@ -291,9 +291,7 @@ def _odd_messages(server: HubServer) -> Iterator[tuple[Dialect, Operation, Any]]
     for dialect in server.deps.router.dialects:
         for operation in dialect.operations:
             # Where there are several shapes, the action chooses one.
-            shapes = (
-                ACTION_SHAPES if operation.name == "acp_handoff" else {"": operation.input_type}
-            )
+            shapes = ACTION_SHAPES if operation.name == "acp_handoff" else {"": operation.input}
             for action, shape in shapes.items():
                 for value in _with_odd_field(shape):
                     yield dialect, operation, {"action": action, **value} if action else value
@@ -301,7 +299,7 @@ def _odd_messages(server: HubServer) -> Iterator[tuple[Dialect, Operation, Any]]
 
 def _dialect_refusals(server: HubServer) -> Iterator[str]:
     for _, operation, value in _odd_messages(server):
-        read = operation.validate(value)
+        read = operation.read(value)
         if isinstance(read, Fault):
             yield read.detail
 

@@ -159,103 +159,114 @@ class Facts(Protocol):
 # --- operations -------------------------------------------------------------------------------
 
 
-def no_task(_message: Any) -> str:
-    """The task of an operation that is about no task."""
-    return ""
-
-
-def no_identity_check(_message: Any, _speaker: str) -> Fault | None:
-    """The identity check of an operation that names nobody."""
-    return None
-
-
-def _always(*_: Any) -> bool:
-    return True
-
-
-def _never(*_: Any) -> bool:
-    return False
-
-
 class MessageLimits(Struct, frozen=True):
     """Limits of a message that differ from the usual ones (S-LIMIT)."""
 
     max_bytes: int = MAX_BYTES
     allow_big_integers: bool = False
     """Accept integers beyond what every JSON reader keeps; the input type limits them."""
+    stores_arguments: bool = True
+    """False: of arguments the ledger keeps only what the plan says, and nothing if there is none.
+    """
 
 
 DEFAULT_LIMITS = MessageLimits()
 
 
-class Operation(Struct, frozen=True):
-    """One operation of a dialect: input type, commands and reply in one place."""
+def always(*_: Any) -> bool:
+    """True, for every message."""
+    return True
 
-    name: str
-    input_type: Any
-    """The msgspec type of its input, for surfaces that publish a JSON Schema."""
-    validate: Callable[[Any], Any]
-    """Validate a parsed JSON value: the input, or its first Fault."""
-    commands: Callable[[Any], Commands]
-    """The commands for the core, all or none; pure."""
-    reply: Callable[[Any, Commands, Committed], Any]
-    """The reply to the caller, in the dialect's own form."""
-    roles: frozenset[Role]
-    task_of: Callable[[Any], str] = no_task
-    """The task that the message names; its existence is checked before authorization (S-AOF-2)."""
-    check_identity: Callable[[Any, str], Fault | None] = no_identity_check
-    """Fault if the message speaks for somebody other than this sender (S-ROLE)."""
-    gather: Callable[[Any, Actor, Facts], Commands | Fault] | None = None
-    """Further commands that follow from facts outside of the transaction."""
-    effect: Callable[[Any, Actor, Facts], Commands] | None = None
+
+def never(*_: Any) -> bool:
+    """False, for every message."""
+    return False
+
+
+class Answer(Struct, frozen=True):
+    """A reply in the dialect's own form, with more than that for the router."""
+
+    body: Any
+    warnings: Iterable[str] = ()
+    refusal: Refusal | None = None
+    """The refusal inside the body: the request was recorded, but not granted."""
+    commands: Commands = ()
+    """Commands that record what a follow-up has done."""
+
+
+class Plan(Struct, frozen=True):
+    """Everything that the hub shall do for a message: one value that the dialect builds."""
+
+    commands: Commands = ()
+    """All or none."""
+    effect: Commands = ()
     """Commands to run if they are allowed: if they are refused, the others stand, and the reply
     says so."""
-    effect_satisfied: Callable[[Any, str], bool] = _never
-    """True if an effect that was refused with this code has nothing left to do, so that no warning
-    is needed."""
-    query: Callable[[Any, Actor, Facts], Any] | None = None
-    """For an operation that only reads: the result, or the Fault; no commands."""
-    maybe_query: Callable[[Any, Actor, Facts], Any] | None = None
-    """For an operation that mostly writes: the result of a message that only reads, or the Fault;
-    None if the message writes."""
-    follow_up: Callable[[Any, Actor, Facts, Any], tuple[Commands, Any]] | None = None
+    effect_satisfied_by: tuple[str, ...] = ()
+    """Refusal codes of the effect after which nothing is left to do, so that no warning is needed.
+    """
+    follow_up: Callable[[Any], Any] | None = None
     """Work after the commit, outside of the transaction, which never undoes it: given the reply so
-    far, it returns commands that record it, and the reply."""
-    redaction_warnings: Callable[[Any], Sequence[str]] = lambda _: ()
-    """Warnings for the sender about secrets that `gather` has masked."""
-    carry_over: Callable[[Any], CarryOver | None] = lambda _: None
-    """The carry-over that `gather` holds back, if the message is a chunk of a text."""
-    warnings: Callable[[Any], Iterable[str]] = lambda _: ()
-    """Warnings about an accepted message, from the reply to it."""
+    far, it returns the reply, or an Answer."""
+    follow_up_blocks: Callable[[Any], bool] = always
+    """True if `follow_up` blocks for this reply."""
+    carry_over: CarryOver | None = None
+    """The text that is held back, if the message is a chunk of a longer one."""
+    warnings: Sequence[str] = ()
+    """Warnings for the sender about secrets that were masked already."""
+    stored_text: msgspec.Raw | msgspec.UnsetType | None = None
+    """The text that the ledger keeps; UNSET: none; None: the message as it was received."""
     field_names: Mapping[str, str] = {}
     """The field that a refusal of the core is about -> its name in the message."""
-    needs_lookup: Callable[[Any], bool] = _always
-    """True if `gather`, `effect` or `maybe_query` look something up for this message, so that the
-    event loop should not wait for them."""
-    hub_only: bool = False
-    """True if only the running hub may redact it, which knows all secrets; other processes forward
-    it."""
-    blocking_after: Callable[[Any, Any], bool] = _always
-    """True if `follow_up` blocks for this message and reply."""
-    refusal_in_reply: Callable[[Any], Refusal | None] = lambda _: None
-    """The refusal inside a reply: the request was recorded, but not granted."""
-    is_empty_reply: Callable[[Any], bool] | None = None
-    """True for a query result that is still empty, so that a caller may want to wait."""
-    wakes_on: str = ""
-    """The family of events after which the result may no longer be empty; empty: any."""
-    limits: MessageLimits = DEFAULT_LIMITS
-    stores_text: bool = True
-    """False if the ledger keeps only the resulting entries, without the original text."""
-    stored_text: "Callable[[RawMessage], msgspec.Raw] | None" = None
-    """The text that the ledger keeps of a call; None: all of it (`stored_text`)."""
-    summary: str = ""
-    """Advice on when to use it, for tools of agents; empty: not offered as a tool."""
 
     def field_in_message(self, path: str) -> str:
         """The message's name of the field that a refusal of the core is about; empty: none."""
         name, bracket, index = path.partition("[")
         field_name = self.field_names.get(name, "")
         return field_name and f"{field_name}{bracket}{index}"
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """Something that a caller can do in a dialect; HTTP, MCP, `call` and OpenAPI serve it."""
+
+    name: str
+    input: Any
+    """The msgspec type of its input, published as JSON Schema."""
+    roles: frozenset[Role]
+    plan: Callable[[Any, Actor, Facts], Any]
+    """Plans a valid input of an admitted sender: a Plan, or a Fault. Any other value is the result
+    of a query, which submits nothing."""
+    reply: Callable[[Any, Commands, Committed], Any] = lambda _, __, committed: committed
+    """The reply to the caller in the dialect's own form, or an Answer."""
+    parse: Callable[[Any], Any] | None = None
+    """Parses a JSON value to the input, or its first Fault; None: the shape of the input says all.
+    """
+    target: Callable[[Any], str] = lambda _: ""
+    """The task that an input names; its existence is checked before authorization (S-AOF-2)."""
+    needs_io: Callable[[Any, Actor], bool] = never
+    """True if `plan` reads the store or files for this input: the event loop does not wait for it.
+    """
+    limits: MessageLimits = DEFAULT_LIMITS
+    summary: str = ""
+    """Advice on when to use it, for tools of agents; empty: not offered as a tool."""
+
+    def read(self, value: Any) -> Any:
+        """Parse a JSON value to the input, or return its first Fault."""
+        return validate_shape(value, self.input) if self.parse is None else self.parse(value)
+
+
+class LongPoll(Struct, frozen=True):
+    """Waiting for a query whose result is still empty."""
+
+    is_empty: Callable[[Any], bool]
+    event_family: str = ""
+    """The family of events after which the result may no longer be empty; empty: any."""
+
+
+class QueryOperation(Operation, frozen=True, kw_only=True):
+    """An operation that only reads: nothing of it is recorded, not even a refusal."""
+
+    wait: LongPoll | None = None
 
 
 def same_field_names(shape: type[Struct]) -> dict[str, str]:
@@ -271,7 +282,7 @@ class ParsedMessage(Struct, frozen=True):
 
     kind: str
     """The type of the message, as it states it."""
-    original_text: msgspec.Raw
+    original_text: msgspec.Raw | msgspec.UnsetType
     sender: str = ""
     """The sender, as the message states it; empty: none that is valid."""
     target: str = ""

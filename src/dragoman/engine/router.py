@@ -1,7 +1,8 @@
 """The router: a message of any dialect is parsed, planned, submitted, and answered in its dialect.
 
 `send` recognises the dialect of a message; `call` takes the name of an operation and its arguments.
-Each has an async twin, whose commands share a commit with those of other callers.
+Each has an async twin, whose commands share a commit with those of other callers; both pass the
+same stages, each once.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, get_args
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from dragoman.core import not_found
@@ -23,22 +24,23 @@ from dragoman.engine.blocking_lookups import BlockingLookups
 from dragoman.engine.forwarding import ForwardedOperation
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import (
+    Answer,
     Dialect,
     Facts,
     Fault,
     HandoffFindings,
     Operation,
     ParsedMessage,
+    Plan,
+    QueryOperation,
     fault_from_json_error,
     fault_from_refusal,
     find_operation,
 )
 from dragoman.engine.raw_message import RawMessage, stored_text
-from dragoman.engine.redaction_carry_over import CarryOver
 from dragoman.engine.request import (
     MAX_KIND_SHOWN,
     Accepted,
-    Commands,
     Committed,
     Outcome,
     Rejected,
@@ -47,17 +49,17 @@ from dragoman.engine.request import (
 )
 from dragoman.text.strict_json import MAX_BYTES, StrictJsonError
 
-# --- parse ------------------------------------------------------------------------------------
-
 MessageInput = bytes | str | Mapping[str, Any]
 """Bytes, text, or an object that was parsed elsewhere."""
 
 ForwardToHub = Callable[[ForwardedOperation], Reply | None]
 """Has the hub that runs in another process reply; None: it runs no longer."""
 
+# --- parse: which dialect, which operation, which shape ---------------------------------------
+
 
 class RoutedMessage(Struct, frozen=True):
-    """A message that a dialect has recognised; nothing was looked up for it yet."""
+    """A message whose dialect is known; nothing was looked up for it yet."""
 
     dialect: Dialect
     parsed: ParsedMessage
@@ -75,221 +77,141 @@ def _is_long(message: MessageInput) -> bool:
 
 def _parse_arguments(operation: Operation, raw: RawMessage) -> ParsedMessage:
     """Parse the arguments of a call as a message of that operation."""
-    value, original_text = raw.value, (operation.stored_text or stored_text)(raw)
+    value = raw.value
+    original_text = stored_text(raw) if operation.limits.stores_arguments else UNSET
     if isinstance(value, StrictJsonError):
         return ParsedMessage(operation.name, original_text, fault=fault_from_json_error(value))
-    read = operation.validate(value)
+    read = operation.read(value)
     if isinstance(read, Fault):
         return ParsedMessage(operation.name, original_text, fault=read)
-    task = operation.task_of(read)
     return ParsedMessage(
-        operation.name, original_text, target=task, operation=operation, message=read
+        operation.name,
+        original_text,
+        target=operation.target(read),
+        operation=operation,
+        message=read,
     )
 
 
-# --- plan -------------------------------------------------------------------------------------
+# --- plan: authorize, translate, collect facts ------------------------------------------------
 
 
-class Plan(Struct, frozen=True):
-    """The request that a message leads to, and how its outcome becomes a reply."""
+class PlannedMessage(Struct, frozen=True):
+    """A message, its sender, and what is planned for it."""
 
-    dialect: Dialect
-    kind: str
+    routed: RoutedMessage
     actor: Actor
-    commands: Commands
-    original_text: Raw | UnsetType = UNSET
-    content: bytes = b""
-    sent_at: int | None = None
-    target: str = ""
+    planned: Any
+    """A Plan, a Fault, or the result of a query."""
     key: str = ""
-    operation: Operation | None = None
-    message: Any = None
-    path: str = ""
-    effect: Commands = ()
-    carry_over: CarryOver | None = None
-    query_result: Any = None
-    """The result of a query, which submits nothing."""
+
+    @property
+    def kind(self) -> str:
+        """The type of the message, as far as it is shown."""
+        return self.routed.parsed.kind[:MAX_KIND_SHOWN]
 
     def make_request(self, hub: Hub) -> Request | None:
-        """Make the request; None: there are no commands.
+        """Make the request; None: nothing is submitted. A fault is refused by the hub, on record.
 
         The caller's own key takes precedence over one made of the content.
         """
-        if not self.commands:
+        parsed, planned = self.routed.parsed, self.planned
+        if isinstance(planned, Fault):
+            target = safe_name(parsed.target)
+            rejection = RejectMessage(planned.code, planned.detail, target, self.kind)
+            return hub.make_request(self.actor, rejection, original_text=parsed.original_text)
+        if not isinstance(planned, Plan) or not planned.commands:
             return None
-        receipt_event = MessageReceived(self.dialect.name, self.kind, self.target)
-        by_content = bool(self.content) and not self.key
+        content = parsed.dedup_content
+        by_content = bool(content) and not self.key
+        receipt_event = (
+            MessageReceived(self.routed.dialect.name, self.kind, safe_name(parsed.target))
+            if content
+            else None
+        )
+        text = planned.stored_text
         return hub.make_request(
             self.actor,
-            *self.commands,
-            key=hub.content_key(self.content) if by_content else self.key,
+            *planned.commands,
+            key=hub.content_key(content) if by_content else self.key,
             per_attempt=by_content,
-            sent_at=self.sent_at if by_content else None,
-            original_text=self.original_text,
-            receipt_event=receipt_event if self.content else None,
-            effect=self.effect,
-            carry_over=self.carry_over,
-        )
-
-    def blocks_after(self, reply: Reply) -> bool:
-        """True if finishing the reply blocks: a lookup, or a call to somebody."""
-        if isinstance(reply, Rejected):
-            return self.dialect.format_error is not None
-        operation = self.operation
-        assert operation is not None, "a message without an operation was refused"
-        has_after = operation.follow_up is not None and self.query_result is None
-        return has_after and operation.blocking_after(self.message, reply.reply)
-
-    def make_reply(self, outcome: Outcome, redaction_warnings: tuple[str, ...] = ()) -> Reply:
-        """The reply that an outcome stands for."""
-        if isinstance(outcome, Refusal):
-            return self.rejected(outcome)
-        return self._accepted(outcome, redaction_warnings)
-
-    def _accepted(self, accepted: Committed, redaction_warnings: tuple[str, ...]) -> Accepted:
-        assert self.operation is not None, "a message without an operation was refused"
-        if self.query_result is not None:
-            return Accepted(self.dialect.name, self.kind, self.actor.name, (), self.query_result)
-        own = self.operation.redaction_warnings(self.message)
-        warnings, redaction_warnings = (
-            [*accepted.warnings],
-            (*redaction_warnings, *own, *accepted.redaction_warnings),
-        )
-        if redaction_warnings:
-            warnings += redaction_warnings
-            accepted = replace(accepted, redaction_warnings=redaction_warnings)
-        declined = accepted.declined
-        if declined is not None and not self.operation.effect_satisfied(
-            self.message, declined.code
-        ):
-            code = self.dialect.refusal_codes[declined.code]
-            warnings.append(f"it changed no task: {declined.detail} ({code})")
-        reply = self.operation.reply(self.message, self.commands, accepted)
-        return Accepted(
-            dialect=self.dialect.name,
-            kind=self.kind,
-            actor=self.actor.name,
-            receipts=accepted.receipts,
-            reply=reply,
-            warnings=(*self.operation.warnings(reply), *warnings),
-            repeated=accepted.repeated,
-            commands=self.commands if declined else self.commands + self.effect,
-        )
-
-    def rejected(self, refusal: Refusal) -> Rejected:
-        """The rejection that a refusal stands for, with the dialect's code."""
-        code = self.dialect.refusal_codes[refusal.code]
-        field = "" if self.operation is None else self.operation.field_in_message(refusal.path)
-        return Rejected(
-            dialect=self.dialect.name,
-            kind=self.kind,
-            code=code,
-            detail=refusal.detail,
-            path=self.path or field,
-            actor=self.actor.name,
-            ours=refusal.code,
+            sent_at=parsed.sent_at if by_content else None,
+            original_text=parsed.original_text if text is None else text,
+            receipt_event=receipt_event,
+            effect=planned.effect,
+            carry_over=planned.carry_over,
         )
 
 
-def make_plan(
-    dialect: Dialect, parsed: ParsedMessage, actor: Actor, facts: Facts, key: str = ""
-) -> Plan:
-    """Make the plan of a message; a faulty message is refused by the hub, on record."""
-    query_result = _maybe_query(parsed, actor, facts)
-    commands = (
-        query_result
-        if isinstance(query_result, Fault)
-        else ()
-        if query_result
-        else _plan_commands(parsed, actor, facts)
-    )
-    fault = commands if isinstance(commands, Fault) else None
-    kind, target = parsed.kind[:MAX_KIND_SHOWN], safe_name(parsed.target)
-    if isinstance(commands, Fault):
-        commands = (RejectMessage(commands.code, commands.detail, target, kind),)
-    return Plan(
-        dialect=dialect,
-        kind=kind,
-        actor=actor,
-        commands=commands,
-        original_text=parsed.original_text if fault or _stores_text(parsed) else UNSET,
-        content=b"" if fault else parsed.dedup_content,
-        sent_at=parsed.sent_at,
-        target=target,
-        key="" if fault else key,
-        operation=parsed.operation,
-        message=parsed.message,
-        path=fault.path if fault else "",
-        effect=() if fault or query_result else _effect_commands(parsed, actor, facts),
-        carry_over=None if fault or query_result else _carry_over(parsed),
-        query_result=None if fault else query_result,
-    )
-
-
-def needs_lookup(parsed: ParsedMessage, actor: Actor) -> bool:
-    """True if this message needs a lookup before it is submitted."""
+def needs_io(parsed: ParsedMessage, actor: Actor) -> bool:
+    """True if planning this message reads the store or files."""
     operation = parsed.operation
     if parsed.fault is not None or operation is None:
         return False
-    if operation.gather or operation.effect or operation.maybe_query:
-        return operation.needs_lookup(parsed.message)
-    return check_authorized(operation, parsed.message, actor) is not None
+    if actor.role not in operation.roles:
+        return bool(parsed.target)
+    return operation.needs_io(parsed.message, actor)
 
 
-def check_authorized(operation: Operation, message: Any, actor: Actor) -> Fault | None:
-    """Check the sender's identity and role for an operation."""
-    fault = operation.check_identity(message, actor.name)
-    if fault is None and actor.role not in operation.roles:
-        return Fault("not_authorized", f"{actor.label} may not send {operation.name}")
-    return fault
-
-
-def _stores_text(parsed: ParsedMessage) -> bool:
-    return parsed.operation is None or parsed.operation.stores_text
-
-
-def _maybe_query(parsed: ParsedMessage, actor: Actor, facts: Facts) -> Any:
-    """The result of a query, or its Fault; None: the message writes."""
+def make_plan(parsed: ParsedMessage, actor: Actor, facts: Facts) -> Any:
+    """The Plan of a message, the Fault of one that is refused, or the result of a query."""
     operation = parsed.operation
-    if parsed.fault is not None or operation is None or operation.maybe_query is None:
-        return None
-    if check_authorized(operation, parsed.message, actor) is not None:
-        return None
-    return operation.maybe_query(parsed.message, actor, facts)
-
-
-def _effect_commands(parsed: ParsedMessage, actor: Actor, facts: Facts) -> Commands:
-    operation = parsed.operation
-    if operation is None or operation.effect is None:
-        return ()
-    return operation.effect(parsed.message, actor, facts)
-
-
-def _carry_over(parsed: ParsedMessage) -> CarryOver | None:
-    operation = parsed.operation
-    return None if operation is None else operation.carry_over(parsed.message)
-
-
-def _plan_commands(parsed: ParsedMessage, actor: Actor, facts: Facts) -> Commands | Fault:
-    operation, message = parsed.operation, parsed.message
     if parsed.fault is not None:
         return parsed.fault
     assert operation is not None, "a message without a fault has an operation"
-    fault = check_authorized(operation, message, actor)
-    if fault is not None:
-        # Existence of the task comes first (S-AOF-2): an unauthorized sender learns no more than
-        # that.
-        if parsed.target and not facts.task_exists(parsed.target):
-            return fault_from_refusal(not_found.task(parsed.target))
-        return fault
-    commands = operation.commands(message)
-    if operation.gather is None:
-        return commands
-    gathered = operation.gather(message, actor, facts)
-    return gathered if isinstance(gathered, Fault) else commands + gathered
+    if actor.role in operation.roles:
+        return operation.plan(parsed.message, actor, facts)
+    # Existence of the task comes first (S-AOF-2): an unauthorized sender learns no more than that.
+    if parsed.target and not facts.task_exists(parsed.target):
+        return fault_from_refusal(not_found.task(parsed.target))
+    return Fault("not_authorized", f"{actor.label} may not send {operation.name}")
 
 
-# --- submit and reply -------------------------------------------------------------------------
+# --- reply: the outcome in the dialect of the message -----------------------------------------
+
+
+def _accepted(message: PlannedMessage, plan: Plan, done: Committed, masked: Sequence[str]) -> Any:
+    """The answer of a dialect to a committed plan, with all its warnings; no follow-up yet."""
+    operation, dialect = message.routed.parsed.operation, message.routed.dialect
+    assert operation is not None, "a message without an operation was refused"
+    warnings, redaction_warnings = (
+        done.warnings,
+        (*masked, *plan.warnings, *done.redaction_warnings),
+    )
+    if redaction_warnings:
+        warnings += redaction_warnings
+        done = replace(done, redaction_warnings=redaction_warnings)
+    declined = done.declined
+    if declined is not None and declined.code not in plan.effect_satisfied_by:
+        code = dialect.refusal_codes[declined.code]
+        warnings = (*warnings, f"it changed no task: {declined.detail} ({code})")
+    answer = operation.reply(message.routed.parsed.message, plan.commands, done)
+    body, own = (answer.body, answer.warnings) if isinstance(answer, Answer) else (answer, ())
+    return Accepted(
+        dialect=dialect.name,
+        kind=message.kind,
+        actor=message.actor.name,
+        receipts=done.receipts,
+        reply=body,
+        warnings=(*own, *warnings),
+        repeated=done.repeated,
+        commands=plan.commands if declined else plan.commands + plan.effect,
+    )
+
+
+def _finished(accepted: Accepted, answer: Any) -> Reply:
+    """The reply with the last word of the dialect, which may be a refusal."""
+    if not isinstance(answer, Answer):
+        return replace(accepted, reply=answer)
+    if answer.refusal is None:
+        return replace(accepted, reply=answer.body)
+    code, detail = answer.refusal.code, answer.refusal.detail
+    return Rejected(
+        accepted.dialect, accepted.kind, code, detail, actor=accepted.actor, reply=answer.body
+    )
+
+
+# --- the router -------------------------------------------------------------------------------
 
 _NO_COMMANDS = Committed(())
 
@@ -298,11 +220,6 @@ _NO_SENDER: Final = Fault(
     "the message names no valid sender: name the agent in the message, or put it into the folder "
     "of that agent, inbox/NAME/",
 )
-
-
-def _redaction_warnings(request: Request | None) -> tuple[str, ...]:
-    """The redaction warnings of a request."""
-    return () if request is None else request.redaction_warnings
 
 
 class Router:
@@ -320,7 +237,7 @@ class Router:
     ) -> None:
         """`admitted_roles`: the roles that may use this surface.
 
-        `forward`: takes operations that only the hub may run, if it runs elsewhere.
+        `forward`: takes valid operations to the hub, if it runs elsewhere.
         """
         self.dialects = dialects
         self._hub = hub
@@ -329,6 +246,8 @@ class Router:
         self._admitted_roles = admitted_roles
         self._forward = forward
         self._lookups = BlockingLookups()
+
+    # Messages and calls
 
     def send(
         self,
@@ -344,30 +263,78 @@ class Router:
         message that names nobody is from `default_actor`, whom the surface knows, or else is
         refused.
         """
-        parsed = self._parse_with_sender(message, speaker, via, default_actor)
-        return None if parsed is None else self._answer(*parsed, message)
+        routed = self.parse(message)
+        if routed is None:
+            return None
+        sent, actor = self._identify_sender(routed, speaker, via, default_actor)
+        return self._forward_to_hub(sent, actor, message) or self._route(sent, actor)
 
     async def send_async(
         self, message: MessageInput, *, speaker: Actor | None = None, via: str = ""
     ) -> Reply | None:
         """Like `send`, committed together with requests of other callers."""
-        if speaker is None:
-            # The sender is looked up, too.
-            sent = await asyncio.to_thread(self._parse_with_sender, message, speaker, via)
-            return None if sent is None else await self._answer_async(*sent, message)
         routed = await self.parse_async(message)
         if routed is None:
             return None
-        parsed = self._check_role_admitted(routed.parsed, speaker)
-        return await self._answer_async(routed.dialect, parsed, speaker, message)
+        if speaker is None:
+            identify = partial(self._identify_sender, routed, speaker, via, None)
+            sent, actor = await asyncio.to_thread(identify)
+        else:
+            sent, actor = self._identify_sender(routed, speaker, via, None)
+        return await self._forward_or_route_async(sent, actor, message)
 
-    async def parse_async(
-        self, message: MessageInput, *, dialect: str = ""
-    ) -> RoutedMessage | None:
-        """Like `parse`; the event loop is not blocked while a long message is parsed."""
-        if _is_long(message):
-            return await asyncio.to_thread(self.parse, message, dialect=dialect)
-        return self.parse(message, dialect=dialect)
+    def call(self, name: str, arguments: MessageInput, actor: Actor, *, key: str = "") -> Reply:
+        """Call an operation of any dialect by its name."""
+        found = find_operation(self.dialects, name)
+        if found is None:
+            return self._unknown_operation(name)
+        if isinstance(found[1], QueryOperation):
+            return self._run_query(*found, arguments, actor)
+        routed = self._parse_call(*found, arguments)
+        return self._forward_to_hub(routed, actor, arguments, key) or self._route(
+            routed, actor, key
+        )
+
+    async def call_async(
+        self, name: str, arguments: MessageInput, actor: Actor, *, key: str = ""
+    ) -> Reply:
+        """Like `call`, committed together with requests of other callers."""
+        found = find_operation(self.dialects, name)
+        if found is None:
+            return self._unknown_operation(name)
+        if isinstance(found[1], QueryOperation):
+            # It may read a lot, and a store may be far away.
+            return await asyncio.to_thread(self._run_query, *found, arguments, actor)
+        if _is_long(arguments):
+            routed = await asyncio.to_thread(self._parse_call, *found, arguments)
+        else:
+            routed = self._parse_call(*found, arguments)
+        return await self._forward_or_route_async(routed, actor, arguments, key)
+
+    def _route(self, routed: RoutedMessage, actor: Actor, key: str = "") -> Reply:
+        """Plan, submit, and reply."""
+        planned = make_plan(routed.parsed, actor, self._facts)
+        message = PlannedMessage(routed, actor, planned, key)
+        request = message.make_request(self._hub)
+        outcome = self._hub.engine.handle_now(request) if request else _NO_COMMANDS
+        return self._follow_up(message, outcome, self._reply(message, outcome, request))
+
+    async def route_async(self, routed: RoutedMessage, actor: Actor, *, key: str = "") -> Reply:
+        """Plan, submit, and reply, without blocking the event loop for a store or a disk.
+
+        A given key takes precedence over one made of the content.
+        """
+        plan = partial(make_plan, routed.parsed, actor, self._facts)
+        planned = await self._lookups.run(plan) if needs_io(routed.parsed, actor) else plan()
+        message = PlannedMessage(routed, actor, planned, key)
+        request = message.make_request(self._hub)
+        outcome = await self._hub.engine.handle(request) if request else _NO_COMMANDS
+        answer = self._reply(message, outcome, request)
+        if self._blocks_after(message, answer):
+            return await asyncio.to_thread(self._follow_up, message, outcome, answer)
+        return self._follow_up(message, outcome, answer)
+
+    # Parse
 
     def parse(self, message: MessageInput, *, dialect: str = "") -> RoutedMessage | None:
         """Find the dialect of a message, among all or by name; None: no dialect recognises it."""
@@ -383,15 +350,91 @@ class Router:
                 return RoutedMessage(one, parsed)
         return None
 
-    def needs_lookup(self, routed: RoutedMessage, speaker: Actor) -> bool:
-        """True if planning this message needs a lookup."""
-        return needs_lookup(routed.parsed, speaker)
+    async def parse_async(
+        self, message: MessageInput, *, dialect: str = ""
+    ) -> RoutedMessage | None:
+        """Like `parse`; the event loop is not blocked while a long message is parsed."""
+        if _is_long(message):
+            return await asyncio.to_thread(self.parse, message, dialect=dialect)
+        return self.parse(message, dialect=dialect)
 
-    async def answer_async(self, routed: RoutedMessage, speaker: Actor, *, key: str = "") -> Reply:
-        """Submit a parsed message; a given key takes precedence over one made of its content."""
-        return await self._submit_async(
-            await self._plan_async(routed.dialect, routed.parsed, speaker, key)
+    def _parse_call(
+        self, dialect: Dialect, operation: Operation, arguments: MessageInput
+    ) -> RoutedMessage:
+        """Parse the arguments of a call, or a whole message of that operation."""
+        raw = self._raw_message(operation, arguments)
+        parsed = dialect.parse(raw)
+        if parsed is None or parsed.operation is not operation:
+            parsed = _parse_arguments(operation, raw)
+        return RoutedMessage(dialect, parsed)
+
+    def _raw_message(self, operation: Operation, arguments: MessageInput) -> RawMessage:
+        limits = operation.limits
+        max_bytes = max(self._max_bytes, limits.max_bytes)
+        return RawMessage(arguments, max_bytes, allow_big_integers=limits.allow_big_integers)
+
+    def _unknown_operation(self, name: str) -> Rejected:
+        known = ", ".join(op.name for dialect in self.dialects for op in dialect.operations)
+        detail = f"there is no operation {name[:MAX_KIND_SHOWN]!a}; known: {known}"
+        return Rejected("", name[:MAX_KIND_SHOWN], "unknown_type", detail)
+
+    # Sender
+
+    def _identify_sender(
+        self, routed: RoutedMessage, speaker: Actor | None, via: str, default_actor: Actor | None
+    ) -> tuple[RoutedMessage, Actor]:
+        """The message and its sender; a fault if this surface does not admit it."""
+        parsed, actor = routed.parsed, speaker or default_actor
+        fault = parsed.fault
+        if speaker is None and parsed.sender:
+            actor = self._facts.resolve_actor(parsed.sender, via)
+        if actor is None:
+            actor, fault = Actor("agent", UNKNOWN_SENDER, via), fault or _NO_SENDER
+        if fault is None and actor.role not in self._admitted_roles:
+            fault = Fault(
+                "not_authorized",
+                f"{actor.label} cannot send through the {actor.via}, where a name proves nothing: "
+                "send it another way, with a credential",
+            )
+        if fault is parsed.fault:
+            return routed, actor
+        return RoutedMessage(routed.dialect, replace(parsed, fault=fault)), actor
+
+    # Forward
+
+    def _forward_to_hub(
+        self, routed: RoutedMessage, actor: Actor, message: MessageInput, key: str = ""
+    ) -> Reply | None:
+        """The reply of the hub that runs elsewhere; None: this process has to handle it."""
+        operation = routed.parsed.operation
+        if self._forward is None or routed.parsed.fault is not None or operation is None:
+            return None
+        text = RawMessage(message).text
+        return self._forward(ForwardedOperation(actor, operation.name, text, key))
+
+    async def _forward_or_route_async(
+        self, routed: RoutedMessage, actor: Actor, message: MessageInput, key: str = ""
+    ) -> Reply:
+        if self._forward is not None:
+            forward = partial(self._forward_to_hub, routed, actor, message, key)
+            forwarded = await asyncio.to_thread(forward)
+            if forwarded is not None:
+                return forwarded
+        return await self.route_async(routed, actor, key=key)
+
+    # Queries
+
+    def _run_query(
+        self, dialect: Dialect, operation: Operation, arguments: MessageInput, actor: Actor
+    ) -> Reply:
+        """Run an operation that only reads; nothing is recorded, not even a refusal."""
+        parsed = _parse_arguments(operation, self._raw_message(operation, arguments))
+        message = PlannedMessage(
+            RoutedMessage(dialect, parsed), actor, make_plan(parsed, actor, self._facts)
         )
+        fault = message.planned
+        outcome = Refusal(fault.code, fault.detail) if isinstance(fault, Fault) else _NO_COMMANDS
+        return self._follow_up(message, outcome, self._reply(message, outcome, None))
 
     def diagnose_handoff(self, handoff: Handoff) -> HandoffFindings:
         """The findings of all dialects about a handoff, from outside of the ledger."""
@@ -401,209 +444,61 @@ class Router:
             tuple(one for seen in findings for one in seen.risks),
         )
 
-    def call(self, name: str, arguments: MessageInput, actor: Actor, *, key: str = "") -> Reply:
-        """Call an operation of any dialect by its name."""
-        found = find_operation(self.dialects, name)
-        if found is None:
-            return self._unknown_operation(name)
-        if found[1].query is not None:
-            return self._run_query(*found, arguments, actor)
-        dialect, operation = found
-        parsed = self._parse_call(dialect, operation, arguments)
-        return self._answer(dialect, parsed, actor, arguments, key)
+    # Reply
 
-    async def call_async(
-        self, name: str, arguments: MessageInput, actor: Actor, *, key: str = ""
-    ) -> Reply:
-        """Like `call`, committed together with requests of other callers."""
-        found = find_operation(self.dialects, name)
-        if found is None:
-            return self._unknown_operation(name)
-        if found[1].query is not None:
-            # It may read a lot, and a store may be far away.
-            return await asyncio.to_thread(self._run_query, *found, arguments, actor)
-        dialect, operation = found
-        if _is_long(arguments):
-            parsed = await asyncio.to_thread(self._parse_call, dialect, operation, arguments)
-        else:
-            parsed = self._parse_call(dialect, operation, arguments)
-        return await self._answer_async(dialect, parsed, actor, arguments, key)
-
-    def _answer(
-        self,
-        dialect: Dialect,
-        parsed: ParsedMessage,
-        actor: Actor,
-        message: MessageInput,
-        key: str = "",
-    ) -> Reply:
-        forwarded = self._forward_to_hub(parsed, actor, message, key)
-        return forwarded or self._submit(make_plan(dialect, parsed, actor, self._facts, key))
-
-    async def _answer_async(
-        self,
-        dialect: Dialect,
-        parsed: ParsedMessage,
-        actor: Actor,
-        message: MessageInput,
-        key: str = "",
-    ) -> Reply:
-        if self._forward is not None:
-            forwarded = await asyncio.to_thread(self._forward_to_hub, parsed, actor, message, key)
-            if forwarded is not None:
-                return forwarded
-        return await self._submit_async(await self._plan_async(dialect, parsed, actor, key))
-
-    def _forward_to_hub(
-        self, parsed: ParsedMessage, actor: Actor, message: MessageInput, key: str
-    ) -> Reply | None:
-        """The reply of the hub that runs elsewhere; None: this process has to handle it."""
-        operation = parsed.operation
-        if self._forward is None or parsed.fault is not None or operation is None:
-            return None
-        if not operation.hub_only:
-            return None
-        return self._forward(
-            ForwardedOperation(actor, operation.name, RawMessage(message).text, key)
-        )
-
-    def _submit(self, plan: Plan) -> Reply:
-        request = plan.make_request(self._hub)
-        outcome = self._hub.engine.handle_now(request) if request else _NO_COMMANDS
-        return self._finish_reply(
-            plan, outcome, plan.make_reply(outcome, _redaction_warnings(request))
-        )
-
-    async def _submit_async(self, plan: Plan) -> Reply:
-        request = plan.make_request(self._hub)
-        outcome = await self._hub.engine.handle(request) if request else _NO_COMMANDS
-        answer = plan.make_reply(outcome, _redaction_warnings(request))
-        if plan.blocks_after(answer):
-            return await asyncio.to_thread(self._finish_reply, plan, outcome, answer)
-        return self._finish_reply(plan, outcome, answer)
-
-    def _finish_reply(self, plan: Plan, outcome: Outcome, answer: Reply) -> Reply:
-        """The reply after its follow-up; a rejection in the dialect's own form."""
-        if isinstance(answer, Rejected):
-            assert isinstance(outcome, Refusal), "only a refusal is rejected"
-            return self._format_in_dialect(plan.dialect, plan.message, plan.actor, outcome, answer)
-        operation = plan.operation
-        assert operation is not None, "a message without an operation was refused"
-        if operation.follow_up is not None and plan.query_result is None:
-            commands, reply = operation.follow_up(
-                plan.message, plan.actor, self._facts, answer.reply
+    def _reply(self, message: PlannedMessage, outcome: Outcome, request: Request | None) -> Reply:
+        """The reply that an outcome stands for, before its follow-up."""
+        dialect, planned = message.routed.dialect, message.planned
+        if isinstance(outcome, Refusal):
+            path = planned.path if isinstance(planned, Fault) else ""
+            if isinstance(planned, Plan):
+                path = planned.field_in_message(outcome.path)
+            return Rejected(
+                dialect=dialect.name,
+                kind=message.kind,
+                code=dialect.refusal_codes[outcome.code],
+                detail=outcome.detail,
+                path=path,
+                actor=message.actor.name,
+                ours=outcome.code,
             )
-            if commands:
-                # The request is done, whatever becomes of this; a service looks after it.
-                with suppress(StoreError):
-                    self._hub.engine.handle_now(self._hub.make_request(HUB_ACTOR, *commands))
-            answer = replace(answer, reply=reply)
-        refusal = operation.refusal_in_reply(answer.reply)
-        if refusal is None:
-            return answer
-        rejected = Rejected(
-            answer.dialect, answer.kind, refusal.code, refusal.detail, actor=answer.actor
+        if isinstance(planned, Plan):
+            masked = () if request is None else request.redaction_warnings
+            return _accepted(message, planned, outcome, masked)
+        return Accepted(dialect.name, message.kind, message.actor.name, (), planned)
+
+    def _blocks_after(self, message: PlannedMessage, reply: Reply) -> bool:
+        """True if finishing the reply blocks: a lookup, or a call to somebody."""
+        if isinstance(reply, Rejected):
+            return message.routed.dialect.format_error is not None
+        plan = message.planned
+        return (
+            isinstance(plan, Plan) and bool(plan.follow_up) and plan.follow_up_blocks(reply.reply)
         )
-        return replace(rejected, reply=answer.reply)
+
+    def _follow_up(self, message: PlannedMessage, outcome: Outcome, reply: Reply) -> Reply:
+        """The reply after its follow-up; a rejection in the dialect's own form."""
+        plan, dialect = message.planned, message.routed.dialect
+        if isinstance(reply, Rejected):
+            if dialect.format_error is None:
+                return reply
+            assert isinstance(outcome, Refusal), "only a refusal is rejected"
+            body = dialect.format_error(
+                message.routed.parsed.message, outcome, message.actor, self._facts
+            )
+            return replace(reply, reply=body)
+        if not isinstance(plan, Plan):
+            return _finished(reply, plan)
+        if plan.follow_up is None:
+            return reply
+        answer = plan.follow_up(reply.reply)
+        if isinstance(answer, Answer) and answer.commands:
+            # The request is done, whatever becomes of this; a service looks after it.
+            with suppress(StoreError):
+                self._hub.engine.handle_now(self._hub.make_request(HUB_ACTOR, *answer.commands))
+        return _finished(reply, answer)
 
     def format_error(self, dialect: Dialect, refusal: Refusal) -> Any:
         """A refusal in the dialect's own error form, for a message that was not parsed."""
         assert dialect.format_error is not None, "this dialect has no error form"
         return dialect.format_error(None, refusal, Actor("agent", UNKNOWN_SENDER), self._facts)
-
-    def _format_in_dialect(
-        self, dialect: Dialect, message: Any, actor: Actor, refusal: Refusal, rejected: Rejected
-    ) -> Rejected:
-        if dialect.format_error is None:
-            return rejected
-        return replace(rejected, reply=dialect.format_error(message, refusal, actor, self._facts))
-
-    def _parse_with_sender(
-        self,
-        message: MessageInput,
-        speaker: Actor | None,
-        via: str,
-        default_actor: Actor | None = None,
-    ) -> tuple[Dialect, ParsedMessage, Actor] | None:
-        """Parse a message and find its sender; None: no dialect recognises it."""
-        routed = self.parse(message)
-        if routed is None:
-            return None
-        parsed, actor = routed.parsed, speaker
-        if actor is None:
-            parsed, actor = self._identify_sender(parsed, via, default_actor)
-        return routed.dialect, self._check_role_admitted(parsed, actor), actor
-
-    def _identify_sender(
-        self, parsed: ParsedMessage, via: str, default_actor: Actor | None
-    ) -> tuple[ParsedMessage, Actor]:
-        """The message and its sender; a message without a known sender gets a fault."""
-        if parsed.sender:
-            return parsed, self._facts.resolve_actor(parsed.sender, via)
-        if default_actor is not None:
-            return parsed, default_actor
-        return replace(parsed, fault=parsed.fault or _NO_SENDER), Actor(
-            "agent", UNKNOWN_SENDER, via
-        )
-
-    def _check_role_admitted(self, parsed: ParsedMessage, actor: Actor) -> ParsedMessage:
-        """The message, with a fault if its sender's role is not admitted at this surface."""
-        if parsed.fault is not None or actor.role in self._admitted_roles:
-            return parsed
-        detail = (
-            f"{actor.label} cannot send through the {actor.via}, where a name proves nothing: "
-            "send it another way, with a credential"
-        )
-        return replace(parsed, fault=Fault("not_authorized", detail))
-
-    def _unknown_operation(self, name: str) -> Rejected:
-        known = ", ".join(op.name for dialect in self.dialects for op in dialect.operations)
-        detail = f"there is no operation {name[:MAX_KIND_SHOWN]!a}; known: {known}"
-        return Rejected("", name[:MAX_KIND_SHOWN], "unknown_type", detail)
-
-    def _run_query(
-        self, dialect: Dialect, operation: Operation, arguments: MessageInput, actor: Actor
-    ) -> Reply:
-        """Run an operation that only reads; nothing is recorded, not even a refusal."""
-        parsed = _parse_arguments(operation, self._raw_message(operation, arguments))
-        answer: Any = parsed.fault or check_authorized(operation, parsed.message, actor)
-        if answer is None:
-            assert operation.query is not None, "an operation without a query needs a plan"
-            answer = operation.query(parsed.message, actor, self._facts)
-        if isinstance(answer, Fault):
-            code = dialect.refusal_codes[answer.code]
-            rejected = Rejected(
-                dialect=dialect.name,
-                kind=operation.name,
-                code=code,
-                detail=answer.detail,
-                path=answer.path,
-                actor=actor.name,
-                ours=answer.code,
-            )
-            refusal = Refusal(answer.code, answer.detail)
-            return self._format_in_dialect(dialect, parsed.message, actor, refusal, rejected)
-        return Accepted(dialect.name, operation.name, actor.name, (), answer)
-
-    def _parse_call(
-        self, dialect: Dialect, operation: Operation, arguments: MessageInput
-    ) -> ParsedMessage:
-        """Parse the arguments of a call, or a whole message of that operation."""
-        raw = self._raw_message(operation, arguments)
-        parsed = dialect.parse(raw)
-        if parsed is None or parsed.operation is not operation:
-            return _parse_arguments(operation, raw)
-        return parsed
-
-    def _raw_message(self, operation: Operation, arguments: MessageInput) -> RawMessage:
-        limits = operation.limits
-        max_bytes = max(self._max_bytes, limits.max_bytes)
-        return RawMessage(arguments, max_bytes, allow_big_integers=limits.allow_big_integers)
-
-    async def _plan_async(
-        self, dialect: Dialect, parsed: ParsedMessage, actor: Actor, key: str = ""
-    ) -> Plan:
-        """Make the plan of a message; the event loop is not blocked by a store or a disk."""
-        if not needs_lookup(parsed, actor):
-            return make_plan(dialect, parsed, actor, self._facts, key)
-        return await self._lookups.run(partial(make_plan, dialect, parsed, actor, self._facts, key))

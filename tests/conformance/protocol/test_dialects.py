@@ -42,7 +42,7 @@ def test_operation_names_are_unique() -> None:
 @each_dialect
 def test_every_shape_has_a_json_schema(dialect: Dialect) -> None:
     for operation in dialect.operations:
-        schema = msgspec.json.schema(operation.input_type)
+        schema = msgspec.json.schema(operation.input)
         assert "$defs" in schema or schema["type"] == "object", operation.name
 
 

@@ -720,7 +720,7 @@ def test_verify_finds_log_rows_that_disagree(damage: str) -> None:
 @proves("SAOP-TURNS")
 def test_published_event_shape_matches_the_accepted_one() -> None:
     operations = {one.name: one for one in saop.dialect().operations}
-    _, parts = msgspec.json.schema_components([operations["saop.event"].input_type])
+    _, parts = msgspec.json.schema_components([operations["saop.event"].input])
     described = msgspec.json.encode(parts).decode()
     assert all(f'"{name}"' in described for name in saop.TYPES.by_name)
     assert '"Payload"' not in described

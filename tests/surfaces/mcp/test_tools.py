@@ -507,7 +507,7 @@ def test_operations_with_a_summary_are_tools_with_schema() -> None:
         assert tools[name].description == operation.summary
         assert tools[name].schema["type"] == "object"
         assert set(tools[name].schema.get("required", ())) <= {
-            field.encode_name for field in msgspec.structs.fields(operation.input_type)
+            field.encode_name for field in msgspec.structs.fields(operation.input)
         }
 
 

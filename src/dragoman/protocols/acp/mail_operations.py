@@ -19,7 +19,16 @@ from dragoman.core.handoff.common import COORDINATOR
 from dragoman.core.ids import check_agent, quote_name
 from dragoman.core.mail import Mail, PostMail
 from dragoman.core.timestamps import to_rfc3339
-from dragoman.engine.operation import Facts, Fault, Operation, fault_from_refusal
+from dragoman.engine.operation import (
+    Facts,
+    Fault,
+    LongPoll,
+    Operation,
+    Plan,
+    QueryOperation,
+    always,
+    fault_from_refusal,
+)
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.queries.handoffs import find_coordinators, find_handoff, hidden_teamspaces
@@ -54,19 +63,23 @@ def mail_operations(choices: Choices) -> Iterator[Operation]:
             args, actor, facts, mail_visible_to(actor, choices.teamspaces, facts.store)
         )
 
+    def plan(sent: Send, actor: Actor, facts: Facts) -> Plan | Fault:
+        commands = _check_sender(sent, actor) or _post_commands(sent, actor, facts.store, choices)
+        if isinstance(commands, Fault):
+            return commands
+        return Plan(
+            commands,
+            follow_up=lambda reply: _add_recipient_warnings(sent, actor, facts.store, reply),
+        )
+
     yield Operation(
         name="acp_send",
-        input_type=Send,
-        validate=parse_send,
-        commands=lambda _: (),
-        gather=lambda sent, actor, facts: _post_commands(sent, actor, facts.store, choices),
-        reply=_send_reply,
-        follow_up=lambda sent, actor, facts, reply: (
-            (),
-            _add_recipient_warnings(sent, actor, facts.store, reply),
-        ),
+        input=Send,
+        parse=parse_send,
         roles=MAY_WRITE,
-        check_identity=_check_sender,
+        plan=plan,
+        needs_io=always,
+        reply=_send_reply,
         summary="ACP: send a typed message (status.*, knowledge.*, system.*) to agents.",
     )
     yield _query_operation("acp_inbox", Inbox, _query_inbox, "ACP: messages to you, oldest first.")
@@ -75,25 +88,23 @@ def mail_operations(choices: Choices) -> Iterator[Operation]:
     )
 
 
-def _query_operation(name: str, shape: Any, ask: Any, summary: str) -> Operation:
-    return Operation(
+def _query_operation(name: str, shape: Any, query: Any, summary: str) -> Operation:
+    return QueryOperation(
         name=name,
-        input_type=shape,
-        validate=lambda value: parse_shape(value, shape),
-        commands=lambda _: (),
-        reply=lambda _, __, ___: None,
+        input=shape,
+        parse=lambda value: parse_shape(value, shape),
         roles=ALL_ROLES,
-        query=ask,
-        is_empty_reply=is_empty_page,
-        wakes_on="mail",
+        plan=query,
+        wait=LongPoll(is_empty_page, "mail"),
         summary=summary,
     )
 
 
-def _check_sender(sent: Send, speaker: str) -> Fault | None:
-    if sent.from_ in ("", speaker):
+def _check_sender(sent: Send, actor: Actor) -> Fault | None:
+    if sent.from_ in ("", actor.name):
         return None
-    return Fault("identity_mismatch", f"{speaker} cannot send for {quote_name(sent.from_)}", "from")
+    detail = f"{actor.name} cannot send for {quote_name(sent.from_)}"
+    return Fault("identity_mismatch", detail, "from")
 
 
 def _post_commands(sent: Send, actor: Actor, store: Store, choices: Choices) -> Commands | Fault:

@@ -5,6 +5,7 @@ The work queue never holds up a handoff: ACP owns the protocol, a work queue is 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +15,15 @@ from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import Handoff, work_items_of
 from dragoman.core.ids import quote_name
-from dragoman.engine.operation import Dialect, Facts, Fault, Operation, fault_from_refusal
+from dragoman.engine.operation import (
+    Answer,
+    Dialect,
+    Facts,
+    Fault,
+    Operation,
+    Plan,
+    fault_from_refusal,
+)
 from dragoman.engine.queries.handoffs import (
     HandoffFilter,
     find_handoff,
@@ -79,32 +88,46 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
 
 
 def _handoff_operation(choices: Choices) -> Operation:
-    def after(call: ActionCall, actor: Actor, facts: Facts, reply: Any) -> Any:
-        return follow_up(call, actor, facts, reply, choices)
-
     return Operation(
         name=HANDOFF,
-        input_type=HandoffCall,
-        validate=parse_action,
-        commands=lambda _: (),
-        gather=lambda message, actor, facts: translate.action_commands(
-            message, actor, facts, choices
-        ),
-        maybe_query=lambda message, actor, facts: answer_query(message, actor, facts, choices),
-        reply=success_reply,
-        follow_up=after,
-        needs_lookup=lambda message: (
-            message.action in _LOOKUP_ACTIONS or translate.needs_handoff(message, choices)
-        ),
-        blocking_after=lambda message, reply: has_follow_up(message, reply, choices),
-        refusal_in_reply=refusal_in_reply,
+        input=HandoffCall,
+        parse=parse_action,
         roles=mail_operations.ALL_ROLES,
-        check_identity=_check_sender,
+        plan=partial(_plan_action, choices),
+        needs_io=lambda call, _: (
+            call.action in _LOOKUP_ACTIONS or translate.needs_handoff(call, choices)
+        ),
+        reply=success_reply,
         summary=(
             "ACP: hand a task over with proof. Sender: initiate, withdraw, close. Recipient: "
             "accept (checks the package), then activate, complete; or reject. query looks handoffs "
             "up. The answer has success, status and, if it failed, error."
         ),
+    )
+
+
+def _plan_action(choices: Choices, call: ActionCall, actor: Actor, facts: Facts) -> Any:
+    """Plan an action; one that only reads is answered at once."""
+    fault = _check_sender(call, actor.name)
+    if fault is not None:
+        return fault
+    result = answer_query(call, actor, facts, choices)
+    if isinstance(result, Fault):
+        return result
+    if result:
+        return Answer(result, refusal=refusal_in_reply(result))
+    commands = translate.action_commands(call, actor, facts, choices)
+    if isinstance(commands, Fault):
+        return commands
+
+    def after(reply: Reply) -> Answer:
+        recorded, complete = follow_up(call, facts, reply, choices)
+        return Answer(complete, refusal=refusal_in_reply(complete), commands=recorded)
+
+    return Plan(
+        commands,
+        follow_up=after,
+        follow_up_blocks=lambda reply: has_follow_up(call, reply, choices),
     )
 
 
@@ -189,7 +212,7 @@ def has_follow_up(call: ActionCall, reply: Reply, choices: Choices) -> bool:
 
 
 def follow_up(
-    call: ActionCall, _: Actor, facts: Facts, reply: Reply, choices: Choices
+    call: ActionCall, facts: Facts, reply: Reply, choices: Choices
 ) -> tuple[Commands, Any]:
     """Follow up an action: commands that record what was done, and the complete reply."""
     if call.action in _APPROVING_ACTIONS:

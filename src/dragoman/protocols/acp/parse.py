@@ -160,7 +160,7 @@ def _parsed_message(
     operation: Operation, value: Mapping[str, Any], original_text: Raw
 ) -> ParsedMessage:
     sender = _text_field(value, "from_agent" if operation.name == HANDOFF else "from")
-    read = operation.validate(value)
+    read = operation.read(value)
     is_faulty = isinstance(read, Fault)
     return ParsedMessage(
         kind=operation.name,

@@ -6,7 +6,6 @@ to be transferred; the copy counts only while the queue does not answer.
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -21,7 +20,17 @@ from dragoman.core.handoff.state import strip_item_prefix
 from dragoman.core.ids import check_agent, check_id
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem, ReleaseWorkItem, WorkItem
-from dragoman.engine.operation import Facts, Fault, Operation, fault_from_refusal, require_id
+from dragoman.engine.operation import (
+    Facts,
+    Fault,
+    Operation,
+    Plan,
+    QueryOperation,
+    always,
+    fault_from_refusal,
+    never,
+    require_id,
+)
 from dragoman.engine.request import Commands, Committed
 from dragoman.engine.workq import ItemState, WorkQueue, find_work_item
 from dragoman.protocols.acp.mail_operations import ALL_ROLES
@@ -79,14 +88,12 @@ def workq_operations(choices: Choices) -> Iterator[Operation]:
         lambda message: ReleaseWorkItem(strip_item_prefix(message.item_id)),
         "Own an item no more.",
     )
-    yield Operation(
+    yield QueryOperation(
         name="workq.get",
-        input_type=OneItem,
-        validate=lambda value: parse_shape(value, OneItem),
-        commands=lambda _: (),
-        reply=lambda _, __, ___: None,
+        input=OneItem,
+        parse=lambda value: parse_shape(value, OneItem),
         roles=ALL_ROLES,
-        query=lambda message, _, facts: _query_item(message, facts, choices),
+        plan=lambda message, _, facts: _query_item(message, facts, choices),
         summary="How an item of the work queue stands, and whose it is.",
     )
 
@@ -100,15 +107,23 @@ def _write_operation(
     read: Callable[[Any], Any] | None = None,
 ) -> Operation:
     external = external_workq(choices)
+
+    def plan(message: Any, actor: Actor, facts: Facts) -> Any:
+        """Ask the external queue, if there is one; None: it does not answer."""
+        result = external and EXTERNAL_OPERATIONS[name](external, message, actor, facts)
+        return result or Plan(
+            (command(message),),
+            follow_up=lambda reply: _add_item_state(facts, reply, choices),
+        )
+
     return Operation(
         name=name,
-        input_type=shape,
-        validate=read or (lambda value: parse_shape(value, shape)),
-        commands=lambda message: (command(message),),
-        maybe_query=None if external is None else partial(EXTERNAL_OPERATIONS[name], external),
-        reply=_item_reply,
-        follow_up=lambda _, __, facts, reply: ((), _add_item_state(facts, reply, choices)),
+        input=shape,
+        parse=read or (lambda value: parse_shape(value, shape)),
         roles=MAY_WRITE,
+        plan=plan,
+        needs_io=never if external is None else always,
+        reply=_item_reply,
         summary=summary,
     )
 

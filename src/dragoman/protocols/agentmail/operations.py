@@ -1,6 +1,7 @@
 """The Agent Mail dialect: its table of operations, and those that send or mark letters."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final, cast
 
 import msgspec
@@ -13,11 +14,13 @@ from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, quote_name
 from dragoman.core.mail import AckMail, PostMail, ReadMail
 from dragoman.engine.operation import (
+    Answer,
     Dialect,
     Facts,
     Fault,
     Operation,
     ParsedMessage,
+    Plan,
     fault_from_refusal,
     require_id,
     same_field_names,
@@ -35,7 +38,6 @@ from dragoman.protocols.agentmail.parse import (
     rejection_reason,
     unwrap_letter,
 )
-from dragoman.protocols.agentmail.queries import argument_parser
 from dragoman.protocols.agentmail.render import RENDERERS
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.translate import APPLIED_IF_UNCHANGED
@@ -197,70 +199,75 @@ def _attachment_path(attachment: Any) -> Any:
 
 
 def _write_operations(choices: Choices) -> Iterator[Operation]:
-    def needs_lookup(message: LetterRef) -> bool:
-        """Tell whether the store must be read, to find the letter or to check its visibility."""
-        return bool(choices.teamspaces) or _may_be_id_prefix(message.id)
-
-    def mark_letter(command: type[AckMail | ReadMail]) -> Callable[..., Commands | Fault]:
-        """Build the command for a letter given by its id, or by the beginning of it."""
-
-        def gather(message: LetterRef, actor: Actor, facts: Facts) -> Commands | Fault:
-            if not needs_lookup(message):
-                return (command(message.id),)
-            is_shown = mail_visible_to(actor, choices.teamspaces, facts.store)
-            found = find_letter(facts.store, message.id, is_shown)
-            return (
-                fault_from_refusal(found, "id")
-                if isinstance(found, Refusal)
-                else (command(found.id),)
-            )
-
-        return gather
-
     yield Operation(
         name="mail.send",
-        input_type=SendMail,
-        validate=_parse_letter,
-        commands=lambda _: (),
-        gather=lambda letter, actor, facts: translate.post_commands(
-            letter, actor, facts.store, choices
-        ),
-        effect=lambda letter, actor, facts: translate.effect_commands(
-            letter, actor, facts.store, choices
-        ),
-        effect_satisfied=_is_effect_satisfied,
-        needs_lookup=translate.needs_lookup,
-        reply=_send_reply,
-        warnings=_reply_warnings,
+        input=SendMail,
+        parse=_parse_letter,
         roles=MAY_WRITE,
-        field_names=_FIELD_NAMES,
-        check_identity=_check_sender,
+        plan=partial(_plan_letter, choices),
+        needs_io=lambda letter, _: translate.needs_lookup(letter),
+        reply=_send_reply,
         summary=(
             "Send a letter. A subject such as PROGRESS, HELP_REQUEST, OFFERING_READY or FAILED "
             "with a body in that form also moves the bead's task."
         ),
     )
-    yield Operation(
-        name="mail.ack",
-        input_type=LetterRef,
-        validate=argument_parser(LetterRef),
-        commands=lambda _: (),
-        gather=mark_letter(AckMail),
-        needs_lookup=needs_lookup,
-        reply=lambda _, commands, __: {"id": _marked_letter_id(commands), "acknowledged": True},
-        roles=MAY_WRITE,
-        summary="Acknowledge a letter to you.",
+    yield _mark_operation(
+        "mail.ack", AckMail, "acknowledged", "Acknowledge a letter to you.", choices
     )
-    yield Operation(
-        name="mail.read",
-        input_type=LetterRef,
-        validate=argument_parser(LetterRef),
-        commands=lambda _: (),
-        gather=mark_letter(ReadMail),
-        needs_lookup=needs_lookup,
-        reply=lambda _, commands, __: {"id": _marked_letter_id(commands), "read": True},
+    yield _mark_operation("mail.read", ReadMail, "read", "Mark a letter to you as read.", choices)
+
+
+def _plan_letter(
+    choices: Choices, letter: OutgoingLetter, actor: Actor, facts: Facts
+) -> Plan | Fault:
+    """Plan a letter: it is posted, and moves the task that it is about if it may."""
+    sender = letter.row.from_
+    if sender not in ("", actor.name):
+        detail = f"{actor.name} cannot send letters from {quote_name(sender)}"
+        return Fault("identity_mismatch", detail, "from")
+    commands = translate.post_commands(letter, actor, facts.store, choices)
+    if isinstance(commands, Fault):
+        return commands
+    return Plan(
+        commands,
+        effect=translate.effect_commands(letter, actor, facts.store, choices),
+        effect_satisfied_by=_satisfied_by(letter),
+        field_names=_FIELD_NAMES,
+    )
+
+
+def _mark_operation(
+    name: str, command: type[AckMail | ReadMail], mark: str, summary: str, choices: Choices
+) -> Operation:
+    """Build the operation that marks a letter given by its id, or by the beginning of it."""
+
+    def needs_lookup(message: LetterRef) -> bool:
+        """Tell whether the store must be read, to find the letter or to check its visibility."""
+        return bool(choices.teamspaces) or _may_be_id_prefix(message.id)
+
+    def plan(message: LetterRef, actor: Actor, facts: Facts) -> Plan | Fault:
+        if not needs_lookup(message):
+            return Plan((command(message.id),))
+        is_shown = mail_visible_to(actor, choices.teamspaces, facts.store)
+        found = find_letter(facts.store, message.id, is_shown)
+        if isinstance(found, Refusal):
+            return fault_from_refusal(found, "id")
+        return Plan((command(found.id),))
+
+    def reply(_: LetterRef, commands: Commands, __: Committed) -> Any:
+        (marked,) = commands
+        assert isinstance(marked, AckMail | ReadMail), "the only command marks a letter"
+        return {"id": marked.mail, mark: True}
+
+    return Operation(
+        name=name,
+        input=LetterRef,
         roles=MAY_WRITE,
-        summary="Mark a letter to you as read.",
+        plan=plan,
+        needs_io=lambda message, _: needs_lookup(message),
+        reply=reply,
+        summary=summary,
     )
 
 
@@ -272,22 +279,7 @@ def _may_be_id_prefix(id: str) -> bool:
     return len(id) < _FULL_ID_CHARS or not id.islower()
 
 
-def _marked_letter_id(commands: Commands) -> str:
-    marked = commands[0]
-    assert isinstance(marked, AckMail | ReadMail), "the first command marks a letter"
-    return marked.mail
-
-
-def _check_sender(letter: OutgoingLetter, speaker: str) -> Fault | None:
-    sender = letter.row.from_
-    if sender in ("", speaker):
-        return None
-    return Fault(
-        "identity_mismatch", f"{speaker} cannot send letters from {quote_name(sender)}", "from"
-    )
-
-
-def _send_reply(letter: OutgoingLetter, commands: Commands, accepted: Committed) -> Any:
+def _send_reply(letter: OutgoingLetter, commands: Commands, accepted: Committed) -> Answer:
     posted = commands[0]
     assert isinstance(posted, PostMail), "the first command posts the letter"
     receipt = accepted.receipts[0]
@@ -299,7 +291,8 @@ def _send_reply(letter: OutgoingLetter, commands: Commands, accepted: Committed)
         "effect": _effect_reply(letter, commands, accepted, posted),
     }
     problems = _reported_problems(letter.message, posted.kind)
-    return {**reply, "problems": problems} if problems else reply
+    body = {**reply, "problems": problems} if problems else reply
+    return Answer(body, tuple(_reply_warnings(body)))
 
 
 def _reply_warnings(reply: Mapping[str, Any]) -> Iterator[str]:
@@ -330,14 +323,14 @@ def _effect_reply(
         applied = len(commands) > 1 or len(accepted.receipts) > len(commands)
         detail = "" if applied else _no_effect_detail(type, posted.kind)
         return {"applied": applied, **({"detail": detail} if detail else {})}
-    if _is_effect_satisfied(letter, declined.code):
+    if declined.code in _satisfied_by(letter):
         return {"applied": True}
     return {"applied": False, "code": declined.code, "detail": declined.detail}
 
 
-def _is_effect_satisfied(letter: OutgoingLetter, code: str) -> bool:
-    """Tell whether a refused effect found the task already as requested."""
-    return code == _NO_CHANGE and letter.message.type in APPLIED_IF_UNCHANGED
+def _satisfied_by(letter: OutgoingLetter) -> tuple[str, ...]:
+    """Return the refusals of an effect that found the task already as requested."""
+    return (_NO_CHANGE,) if letter.message.type in APPLIED_IF_UNCHANGED else ()
 
 
 def _no_effect_detail(type: MessageType, kind: str) -> str:

@@ -18,7 +18,14 @@ from dragoman.core.ids import check_agent, mail_stream
 from dragoman.core.mail import LATE_KIND, Mail
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.core.wave import WAVE_COMPLETE_KIND
-from dragoman.engine.operation import Facts, Fault, Operation, fault_from_refusal, validate_shape
+from dragoman.engine.operation import (
+    Facts,
+    Fault,
+    LongPoll,
+    Operation,
+    QueryOperation,
+    fault_from_refusal,
+)
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.queries.mail import (
@@ -63,11 +70,6 @@ from dragoman.text.ascii_case import ascii_upper
 ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
 
 
-def argument_parser(shape: Any) -> Callable[[Any], Any]:
-    """Return a parser of arguments in this shape."""
-    return lambda value: validate_shape(value, shape)
-
-
 def query_operation(
     name: str,
     shape: Any,
@@ -78,16 +80,12 @@ def query_operation(
     event_family: str = "",
 ) -> Operation:
     """Build a read-only operation that every role may call."""
-    return Operation(
+    return QueryOperation(
         name=name,
-        input_type=shape,
-        validate=argument_parser(shape),
-        commands=lambda _: (),
-        reply=lambda _, __, ___: None,
+        input=shape,
         roles=ALL_ROLES,
-        query=query,
-        is_empty_reply=is_empty,
-        wakes_on=event_family,
+        plan=query,
+        wait=is_empty and LongPoll(is_empty, event_family),
         summary=summary,
     )
 

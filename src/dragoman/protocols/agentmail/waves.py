@@ -1,12 +1,13 @@
 """Operations of waves and file reservations (S-MAIL-10)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DELEGATE, MAY_WRITE
+from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_task_id, is_task_name
 from dragoman.core.reservation import (
@@ -25,6 +26,8 @@ from dragoman.engine.operation import (
     Facts,
     Fault,
     Operation,
+    Plan,
+    always,
     fault_from_refusal,
     require_id,
     same_field_names,
@@ -41,7 +44,7 @@ from dragoman.engine.queries.waves import (
 )
 from dragoman.engine.request import Commands, Committed
 from dragoman.engine.schemas.waves import reservation_resources, wave_resource, wave_summary
-from dragoman.protocols.agentmail.queries import argument_parser, query_operation
+from dragoman.protocols.agentmail.queries import query_operation
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.wire import CHECKPOINT_REASONS, FAILURE_TYPES
 
@@ -136,13 +139,12 @@ def operations(choices: Choices = DEFAULTS) -> tuple[Operation, ...]:
 def _wave_operations(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="wave.start",
-        input_type=WaveStart,
-        validate=lambda value: require_id(validate_shape(value, WaveStart), "wave_id", "wave id"),
-        commands=lambda _: (),
-        gather=lambda message, _, facts: _start_wave(message, facts, choices),
-        reply=lambda _, __, accepted: {"wave_id": accepted.subject_id},
+        input=WaveStart,
+        parse=lambda value: require_id(validate_shape(value, WaveStart), "wave_id", "wave id"),
         roles=MAY_DELEGATE,
-        field_names=_WAVE_FIELD_NAMES,
+        plan=lambda message, _, facts: _start_wave(message, facts, choices),
+        needs_io=always,
+        reply=lambda _, __, accepted: {"wave_id": accepted.subject_id},
         summary="Run beads as a wave: at most so many in parallel, never two on the same files.",
     )
     yield query_operation(
@@ -152,39 +154,28 @@ def _wave_operations(choices: Choices) -> Iterator[Operation]:
 
 
 def _reservation_operations() -> Iterator[Operation]:
-    yield Operation(
-        name="reserve.take",
-        input_type=ReservationRequest,
-        validate=argument_parser(ReservationRequest),
-        commands=lambda message: (
-            ReserveFiles(
-                message.patterns, message.ttl_ms, message.exclusive, message.task, message.reason
-            ),
+    yield _reservation_operation(
+        "reserve.take",
+        ReservationRequest,
+        lambda message: ReserveFiles(
+            message.patterns, message.ttl_ms, message.exclusive, message.task, message.reason
         ),
-        reply=_reservation_reply,
-        roles=MAY_WRITE,
-        field_names=same_field_names(ReservationRequest),
-        summary="Reserve files before you edit them.",
+        _reservation_reply,
+        "Reserve files before you edit them.",
     )
-    yield Operation(
-        name="reserve.renew",
-        input_type=ReservationRenewal,
-        validate=argument_parser(ReservationRenewal),
-        commands=lambda message: (RenewReservations(message.names, message.ttl_ms),),
-        reply=lambda _, __, accepted: {"until": to_rfc3339(accepted.receipts[0].expires_at)},
-        roles=MAY_WRITE,
-        field_names=same_field_names(ReservationRenewal),
-        summary="Renew reservations, counted from now; none gets shorter.",
+    yield _reservation_operation(
+        "reserve.renew",
+        ReservationRenewal,
+        lambda message: RenewReservations(message.names, message.ttl_ms),
+        lambda _, __, accepted: {"until": to_rfc3339(accepted.receipts[0].expires_at)},
+        "Renew reservations, counted from now; none gets shorter.",
     )
-    yield Operation(
-        name="reserve.release",
-        input_type=ReservationRelease,
-        validate=argument_parser(ReservationRelease),
-        commands=lambda message: (ReleaseReservations(message.names),),
-        reply=_release_reply,
-        roles=MAY_WRITE,
-        field_names=same_field_names(ReservationRelease),
-        summary="Release reserved files.",
+    yield _reservation_operation(
+        "reserve.release",
+        ReservationRelease,
+        lambda message: ReleaseReservations(message.names),
+        _release_reply,
+        "Release reserved files.",
     )
     yield query_operation(
         "reserve.list",
@@ -194,7 +185,25 @@ def _reservation_operations() -> Iterator[Operation]:
     )
 
 
-def _start_wave(arguments: WaveStart, facts: Facts, choices: Choices) -> Commands | Fault:
+def _reservation_operation(
+    name: str,
+    shape: type[Struct],
+    command: Callable[[Any], AnyCommand],
+    reply: Callable[[Any, Commands, Committed], Any],
+    summary: str,
+) -> Operation:
+    field_names = same_field_names(shape)
+    return Operation(
+        name=name,
+        input=shape,
+        roles=MAY_WRITE,
+        plan=lambda message, _, __: Plan((command(message),), field_names=field_names),
+        reply=reply,
+        summary=summary,
+    )
+
+
+def _start_wave(arguments: WaveStart, facts: Facts, choices: Choices) -> Plan | Fault:
     unknown = next((type for type in arguments.retries if type not in _RETRY_REASONS), None)
     if unknown is not None:
         known = ", ".join(_RETRY_REASONS)
@@ -214,13 +223,15 @@ def _start_wave(arguments: WaveStart, facts: Facts, choices: Choices) -> Command
         tuple(open_wave_ids(facts.store)),
     )
     if wave.id and not isinstance(find_wave(facts.store, wave.id), Refusal):
-        return (wave,)  # a repeated or refused start changes no beads
-    return wave_start_commands(
+        # A repeated or refused start changes no beads.
+        return Plan((wave,), field_names=_WAVE_FIELD_NAMES)
+    commands = wave_start_commands(
         wave,
         {bead.id: bead.title for bead in beads},
         review_required=choices.review_required,
         max_attempts=choices.max_attempts,
     )
+    return Plan(commands, field_names=_WAVE_FIELD_NAMES)
 
 
 def _query_wave(arguments: WaveRef, _: Actor, facts: Facts) -> Any:

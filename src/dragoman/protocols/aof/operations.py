@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import Raw
 
+from dragoman.core import not_found
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE
 from dragoman.core.ids import check_agent
@@ -15,7 +16,10 @@ from dragoman.engine.operation import (
     Fault,
     Operation,
     ParsedMessage,
+    Plan,
+    always,
     fault_from_json_error,
+    fault_from_refusal,
 )
 from dragoman.engine.raw_message import RawMessage
 from dragoman.engine.request import Commands, Committed
@@ -36,6 +40,7 @@ from dragoman.protocols.aof.wire import (
     MESSAGES,
     UNREADABLE_KIND,
     CompleteTaskArguments,
+    ReportFields,
     SessionEndArguments,
     UpdateTaskArguments,
     type_of,
@@ -131,62 +136,89 @@ def _message_operations(*, apply_immediately: bool) -> Iterator[Operation]:
         "handoff.accepted": translate.accept,
         "handoff.rejected": translate.reject,
     }
-    gather: Mapping[str, Callable[[Any, Actor, Facts], Commands | Fault]] = {
-        "completion.report": lambda m, _, facts: translate.missing_file_warnings(
-            m.task_id, m.payload, facts
-        )
-    }
     for kind, shape in MESSAGES.items():
-        yield Operation(
-            name=kind,
-            input_type=shape,
-            validate=_argument_parser(shape, validation.message_faults),
-            commands=commands[kind],
-            reply=_task_reply,
-            roles=MAY_WRITE,
-            task_of=_task_of,
-            check_identity=validation.check_identity,
-            gather=gather.get(kind),
-            field_names=_FIELD_NAMES.get(kind, {}),
+        yield _task_operation(
+            kind,
+            shape,
+            validation.message_faults,
+            commands[kind],
+            report=(lambda m: m.payload) if kind == "completion.report" else None,
         )
 
 
 def _tool_operations(*, apply_immediately: bool) -> Iterator[Operation]:
-    yield Operation(
-        name="aof_task_complete",
-        input_type=CompleteTaskArguments,
-        validate=_argument_parser(CompleteTaskArguments, validation.completion_faults),
-        commands=lambda tool: translate.report(
-            tool.task_id, tool, apply_immediately=apply_immediately
-        ),
-        reply=_task_reply,
-        roles=MAY_WRITE,
-        task_of=_task_of,
-        check_identity=validation.check_tool_identity,
-        gather=lambda tool, _, facts: translate.missing_file_warnings(tool.task_id, tool, facts),
+    yield _task_operation(
+        "aof_task_complete",
+        CompleteTaskArguments,
+        validation.completion_faults,
+        lambda tool: translate.report(tool.task_id, tool, apply_immediately=apply_immediately),
+        report=lambda tool: tool,
         summary="AOF/1: report how your work on a task ended.",
     )
-    yield Operation(
-        name="aof_task_update",
-        input_type=UpdateTaskArguments,
-        validate=_argument_parser(UpdateTaskArguments, validation.update_faults),
-        commands=lambda tool: translate.update(tool.task_id, tool),
-        reply=_task_reply,
-        roles=MAY_WRITE,
-        task_of=_task_of,
-        check_identity=validation.check_tool_identity,
+    yield _task_operation(
+        "aof_task_update",
+        UpdateTaskArguments,
+        validation.update_faults,
+        lambda tool: translate.update(tool.task_id, tool),
         summary="AOF/1: say how your work on a task goes, or move it to another status.",
     )
     yield Operation(
         name="session_end",
-        input_type=SessionEndArguments,
-        validate=_argument_parser(SessionEndArguments, validation.session_faults),
-        commands=lambda _: (),
-        reply=_session_reply,
+        input=SessionEndArguments,
+        parse=_argument_parser(SessionEndArguments, validation.session_faults),
         roles=MAY_WRITE,
-        gather=_end_session,
+        plan=_end_session,
+        needs_io=always,
+        reply=_session_reply,
         summary="AOF/1: end a session: the reports of its attempts take effect.",
     )
+
+
+def _task_operation(
+    name: str,
+    shape: type[Any],
+    faults: Callable[[Any], list[Fault]],
+    commands: Callable[[Any], Commands],
+    *,
+    report: Callable[[Any], ReportFields] | None = None,
+    summary: str = "",
+) -> Operation:
+    """Build an operation about a task; `report`: the report in it, whose files are looked for."""
+
+    def plan(message: Any, actor: Actor, facts: Facts) -> Plan | Fault:
+        fault = _check_identity(message, actor.name)
+        if fault is not None:
+            # Existence of the task comes first (S-AOF-2).
+            is_known = facts.task_exists(message.task_id)
+            return fault if is_known else fault_from_refusal(not_found.task(message.task_id))
+        warnings = (
+            ()
+            if report is None
+            else translate.missing_file_warnings(message.task_id, report(message), facts)
+        )
+        return Plan(commands(message) + warnings, field_names=_FIELD_NAMES.get(name, {}))
+
+    return Operation(
+        name=name,
+        input=shape,
+        parse=_argument_parser(shape, faults),
+        roles=MAY_WRITE,
+        plan=plan,
+        needs_io=(
+            (lambda message, actor: _check_identity(message, actor.name) is not None)
+            if report is None
+            else always
+        ),
+        reply=_task_reply,
+        target=lambda message: message.task_id,
+        summary=summary,
+    )
+
+
+def _check_identity(message: Any, speaker: str) -> Fault | None:
+    if isinstance(message, CompleteTaskArguments | UpdateTaskArguments):
+        return validation.check_tool_identity(message, speaker)
+    return validation.check_identity(message, speaker)
 
 
 def _argument_parser(
@@ -199,7 +231,7 @@ def _argument_parser(
     return parse
 
 
-def _end_session(arguments: SessionEndArguments, actor: Actor, facts: Facts) -> Commands | Fault:
+def _end_session(arguments: SessionEndArguments, actor: Actor, facts: Facts) -> Plan | Fault:
     if not arguments.session_id and actor.role not in MAY_DISPATCH:
         return Fault(
             "not_authorized",
@@ -208,11 +240,7 @@ def _end_session(arguments: SessionEndArguments, actor: Actor, facts: Facts) -> 
         )
     # A result that was never reported is set aside before the session's results apply (S-AOF-8).
     facts.scan_run_files()
-    return translate.end_session(arguments, actor, facts)
-
-
-def _task_of(message: Any) -> str:
-    return message.task_id
+    return Plan(translate.end_session(arguments, actor, facts))
 
 
 def _task_reply(message: Any, commands: Commands, accepted: Committed) -> Any:

@@ -17,9 +17,13 @@ from dragoman.engine.operation import (
     Dialect,
     Facts,
     Fault,
+    LongPoll,
     MessageLimits,
     Operation,
     ParsedMessage,
+    Plan,
+    QueryOperation,
+    always,
     fault_from_refusal,
     require_id,
 )
@@ -149,30 +153,30 @@ def _content_key(message: Any) -> bytes:
 
 
 def _message_operations(choices: Choices) -> Iterator[Operation]:
-    stored_text = partial(stored_text_of_call, max_output_bytes=choices.max_output_bytes)
     yield Operation(
         name="ccos.request",
-        input_type=TaskRequest,
-        field_names=_GOAL_FIELDS,
-        validate=lambda value: parse_shape(value, TaskRequest, "invalid_envelope"),
-        commands=lambda _: (),
-        gather=lambda message, _, facts: translate.request_commands(message, facts, choices),
-        reply=_pass_through,
-        follow_up=partial(_delegation_reply, choices),
+        input=TaskRequest,
+        parse=lambda value: parse_shape(value, TaskRequest, "invalid_envelope"),
         roles=MAY_DELEGATE,
+        plan=lambda message, _, facts: _plan(
+            translate.request_commands(message, facts, choices),
+            partial(_delegation_reply, choices, message, facts),
+            _GOAL_FIELDS,
+        ),
+        needs_io=always,
     )
     yield Operation(
         name="ccos.result",
-        input_type=TaskResult,
-        validate=parse_result,
-        commands=lambda _: (),
-        gather=lambda message, _, facts: translate.result_commands(message, facts, choices),
-        reply=_pass_through,
-        follow_up=_result_reply,
+        input=TaskResult,
+        parse=parse_result,
         roles=MAY_WRITE,
-        task_of=_intent_alias,
-        limits=MessageLimits(MAX_RESULT_BYTES),
-        stored_text=stored_text,
+        plan=lambda message, _, facts: _plan(
+            translate.result_commands(message, facts, choices),
+            partial(_result_reply, message, facts),
+        ),
+        needs_io=always,
+        target=_intent_alias,
+        limits=MessageLimits(MAX_RESULT_BYTES, stores_arguments=False),
         summary=(
             "Hand in the result of a request that you were given: success with output, or failure "
             "with error. It ends the request."
@@ -180,30 +184,37 @@ def _message_operations(choices: Choices) -> Iterator[Operation]:
     )
     yield Operation(
         name="ccos.update",
-        input_type=TaskUpdate,
-        validate=lambda value: parse_shape(value, TaskUpdate, "invalid_envelope"),
-        commands=lambda _: (),
-        gather=lambda message, _, facts: translate.update_commands(message, facts, choices),
-        reply=lambda message, _, __: {"intent_id": message.intent_id, "noted": True},
+        input=TaskUpdate,
+        parse=lambda value: parse_shape(value, TaskUpdate, "invalid_envelope"),
         roles=MAY_WRITE,
-        task_of=_intent_alias,
-        stored_text=stored_text,
+        plan=lambda message, _, facts: Plan(
+            translate.update_commands(message, facts, choices),
+            stored_text=stored_text(as_value(message), choices.max_output_bytes),
+        ),
+        needs_io=always,
+        reply=lambda message, _, __: {"intent_id": message.intent_id, "noted": True},
+        target=_intent_alias,
+        limits=MessageLimits(stores_arguments=False),
         summary="Say how far you are with a request: progress in percent, a message.",
     )
 
 
-def _pass_through(_: Any, __: Commands, accepted: Committed) -> Committed:
-    """Reply of an operation whose answer is read after the commit."""
-    return accepted
+def _plan(
+    commands: Commands | Fault,
+    reply: Callable[[Committed], Any],
+    field_names: Mapping[str, str] = {},
+) -> Plan | Fault:
+    """Plan commands whose reply is read after the commit."""
+    if isinstance(commands, Fault):
+        return commands
+    return Plan(commands, follow_up=reply, field_names=field_names)
 
 
 def _intent_alias(message: TaskResult | TaskUpdate | InvalidResult) -> str:
     return f"{INTENT_ALIAS_KIND}:{message.intent_id}"
 
 
-def _delegation_reply(
-    choices: Choices, args: Any, _: Actor, facts: Facts, accepted: Committed
-) -> tuple[Commands, Any]:
+def _delegation_reply(choices: Choices, args: Any, facts: Facts, accepted: Committed) -> Any:
     """Reply with the state of the intent, its open request, and whether the request reaches
     anybody.
     """
@@ -213,7 +224,7 @@ def _delegation_reply(
     if "request" in reply:
         remarks.append(ranking.reachability_warning(reply["request"]["agent_id"], facts, choices))
     remark = "; ".join(filter(None, remarks))
-    return (), reply | ({"remark": remark} if remark else {})
+    return reply | ({"remark": remark} if remark else {})
 
 
 def _ignored_time_remark(args: Any, facts: Facts, accepted: Committed) -> str:
@@ -226,15 +237,13 @@ def _ignored_time_remark(args: Any, facts: Facts, accepted: Committed) -> str:
     return f"{before}: within_ms counts for nothing"
 
 
-def _result_reply(
-    message: TaskResult, _: Actor, facts: Facts, accepted: Committed
-) -> tuple[Commands, Any]:
+def _result_reply(message: Any, facts: Facts, accepted: Committed) -> Any:
     """Reply with the state of the intent; for a task without an intent, its status."""
     found = _intent_reply(accepted, facts)
     last = accepted.receipts[-1]
     state = {"status": last.status} if isinstance(found, Refusal) else {"state": found["state"]}
     again = {"repeated": True} if accepted.repeated else {}
-    return (), {"intent_id": message.intent_id, "agent_id": message.agent_id, **state, **again}
+    return {"intent_id": message.intent_id, "agent_id": message.agent_id, **state, **again}
 
 
 def _intent_reply(accepted: Committed, facts: Facts) -> dict[str, Any] | Refusal:
@@ -267,14 +276,15 @@ _parse_goal: Final = argument_parser(wire.Delegate)
 def _write_operations(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.delegate",
-        input_type=wire.Delegate,
-        field_names=_GOAL_FIELDS,
-        validate=lambda value: require_id(_parse_goal(value), "intent_id", "intent id"),
-        commands=lambda _: (),
-        gather=lambda message, _, facts: translate.delegate_commands(message, facts, choices),
-        reply=_pass_through,
-        follow_up=partial(_delegation_reply, choices),
+        input=wire.Delegate,
+        parse=lambda value: require_id(_parse_goal(value), "intent_id", "intent id"),
         roles=MAY_WRITE,
+        plan=lambda message, _, facts: _plan(
+            translate.delegate_commands(message, facts, choices),
+            partial(_delegation_reply, choices, message, facts),
+            _GOAL_FIELDS,
+        ),
+        needs_io=always,
         summary=(
             "Give a goal to the agent that is most likely to reach it. Say what is to be done in "
             "words that name the skills it takes."
@@ -282,42 +292,47 @@ def _write_operations(choices: Choices) -> Iterator[Operation]:
     )
     yield Operation(
         name="ccos.register",
-        input_type=wire.Register,
-        field_names=_AGENT_FIELDS,
-        validate=argument_parser(wire.Register),
-        commands=lambda _: (),
-        gather=lambda message, _, facts: translate.register_commands(message, facts),
-        reply=_pass_through,
-        follow_up=partial(_registration_reply, choices),
+        input=wire.Register,
+        parse=argument_parser(wire.Register),
         roles=MAY_WRITE,
+        plan=lambda message, _, facts: _plan(
+            translate.register_commands(message, facts),
+            partial(_registration_reply, choices, facts),
+            _AGENT_FIELDS,
+        ),
+        needs_io=always,
         summary="Say what you can do, so that goals are given to you.",
     )
     yield Operation(
         name="ccos.discover",
-        input_type=wire.Discover,
-        field_names=_TERM_FIELDS,
-        validate=argument_parser(wire.Discover),
-        commands=lambda _: (),
-        gather=lambda message, _, facts: translate.discover_commands(message, facts),
-        reply=_pass_through,
-        follow_up=partial(_discovery_reply, choices),
+        input=wire.Discover,
+        parse=argument_parser(wire.Discover),
         roles=MAY_DELEGATE,
+        plan=lambda message, _, facts: _plan(
+            translate.discover_commands(message, facts),
+            partial(_discovery_reply, choices, message, facts),
+            _TERM_FIELDS,
+        ),
+        needs_io=always,
     )
     yield Operation(
         name="ccos.cancel",
-        input_type=wire.Cancel,
-        validate=argument_parser(wire.Cancel),
-        commands=lambda _: (),
-        gather=translate.cancel_commands,
-        reply=lambda message, _, __: {"intent_id": message.intent_id, "cancelled": True},
+        input=wire.Cancel,
+        parse=argument_parser(wire.Cancel),
         roles=MAY_WRITE,
+        plan=_plan_cancel,
+        needs_io=always,
+        reply=lambda message, _, __: {"intent_id": message.intent_id, "cancelled": True},
         summary="Take back an intent that you wanted; nothing is held against its agent.",
     )
 
 
-def _registration_reply(
-    choices: Choices, _: Any, __: Actor, facts: Facts, accepted: Committed
-) -> tuple[Commands, Any]:
+def _plan_cancel(message: wire.Cancel, actor: Actor, facts: Facts) -> Plan | Fault:
+    commands = translate.cancel_commands(message, actor, facts)
+    return commands if isinstance(commands, Fault) else Plan(commands)
+
+
+def _registration_reply(choices: Choices, facts: Facts, accepted: Committed) -> Any:
     """Reply with the terms that count: an agent cannot loosen what others vouch for."""
     name = accepted.subject_id
     reputation, record = find_reputation(facts.store, name), find_agent(facts.store, name)
@@ -327,17 +342,17 @@ def _registration_reply(
     terms = {**ranking.agent_terms(descriptor), "speaks": list(record.speaks)}
     reply = {"agent_id": name, **terms, "registered": True}
     remark = ranking.reachability_warning(name, facts, choices)
-    return (), reply | ({"remark": remark} if remark else {})
+    return reply | ({"remark": remark} if remark else {})
 
 
 def _discovery_reply(
-    choices: Choices, args: wire.Discover, actor: Actor, facts: Facts, accepted: Committed
-) -> tuple[Commands, Any]:
+    choices: Choices, args: wire.Discover, facts: Facts, accepted: Committed
+) -> Any:
     """The same, with the skills of the card that do not count."""
-    more, reply = _registration_reply(choices, args, actor, facts, accepted)
+    reply = _registration_reply(choices, facts, accepted)
     remarks = (*translate.parse_card_argument(args).skipped_skills(), reply.get("remark"))
     remark = "; ".join(filter(None, remarks))
-    return more, reply | ({"remark": remark} if remark else {})
+    return reply | ({"remark": remark} if remark else {})
 
 
 # Operations that only read
@@ -397,16 +412,13 @@ def _query_operation(
     wakes: str = "",
 ) -> Operation:
     """A read-only operation for all roles; without a summary it is not offered as a tool."""
-    return Operation(
+    return QueryOperation(
         name=name,
-        input_type=shape,
-        validate=argument_parser(shape),
-        commands=lambda _: (),
-        reply=_pass_through,
+        input=shape,
+        parse=argument_parser(shape),
         roles=ALL_ROLES,
-        query=query,
-        is_empty_reply=is_empty,
-        wakes_on=wakes,
+        plan=query,
+        wait=is_empty and LongPoll(is_empty, wakes),
         summary=summary,
     )
 

@@ -1,10 +1,11 @@
 """The SAOP dialect: operations that record turns and events, and those that query them."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated, Any, Final, get_args
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct
 from msgspec.structs import asdict
 
 from dragoman.core.actor import Actor
@@ -18,11 +19,14 @@ from dragoman.engine.operation import (
     Dialect,
     Facts,
     Fault,
+    LongPoll,
     MessageLimits,
     Operation,
     ParsedMessage,
+    Plan,
+    QueryOperation,
+    always,
     fault_from_refusal,
-    validate_shape,
 )
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.queries.traces import (
@@ -146,7 +150,7 @@ def _parse_with(text: bytes, value: Any, operation: Operation) -> ParsedMessage:
         return ParsedMessage(
             operation.name, truncated_text(text), fault=Fault("message_too_large", reason)
         )
-    sent = operation.validate(value)
+    sent = operation.read(value)
     if isinstance(sent, Fault):
         return ParsedMessage(operation.name, truncated_text(text), fault=sent)
     return ParsedMessage(
@@ -177,39 +181,38 @@ def _sender(sent: SentTurn | SentEvent) -> str:
 
 def _operations(choices: Choices) -> Iterator[Operation]:
     carry_overs = CarryOverTracker(choices.tails)
+
+    def plan_event(sent: SentEvent, actor: Actor, _: Facts) -> Plan:
+        commands = translate.event_commands(sent, actor.name, choices, carry_overs)
+        return Plan(
+            commands,
+            effect=translate.transition_commands(sent, choices),
+            carry_over=sent.carry_overs[0] if sent.carry_overs else None,
+            warnings=sent.masking_notes,
+            stored_text=UNSET,
+        )
+
     yield Operation(
         name="saop.turn",
-        input_type=TurnEnvelope,
-        validate=_argument_parser(choices.turns.safe_parse, SentTurn),
-        commands=lambda _: (),
-        # A turn may have megabytes: masking it must not block the event loop.
-        gather=lambda sent, _actor, _facts: translate.turn_commands(sent, choices),
-        hub_only=True,
-        redaction_warnings=lambda sent: sent.masking_notes,
-        reply=_recorded_reply,
+        input=TurnEnvelope,
+        parse=_argument_parser(choices.turns.safe_parse, SentTurn),
         roles=MAY_WRITE,
-        check_identity=_check_role,
+        plan=partial(_plan_turn, choices),
+        # A turn may have megabytes: masking it must not block the event loop.
+        needs_io=always,
+        reply=_recorded_reply,
         limits=MessageLimits(choices.max_turn_bytes, allow_big_integers=True),
-        stores_text=False,
         summary="Send a turn of your work on a task: thought, action, observation, confidence.",
     )
     yield Operation(
         name="saop.event",
-        input_type=choices.types.event.shape,
-        validate=_argument_parser(choices.types.event.safe_parse, SentEvent),
-        commands=lambda _: (),
-        gather=lambda sent, actor, _facts: translate.event_commands(
-            sent, actor.name, choices, carry_overs
-        ),
-        hub_only=True,
-        redaction_warnings=lambda sent: sent.masking_notes,
-        carry_over=lambda sent: sent.carry_overs[0] if sent.carry_overs else None,
-        effect=lambda sent, _actor, _facts: translate.transition_commands(sent, choices),
-        needs_lookup=_is_large,
-        reply=_event_reply,
+        input=choices.types.event.shape,
+        parse=_argument_parser(choices.types.event.safe_parse, SentEvent),
         roles=MAY_WRITE,
+        plan=plan_event,
+        needs_io=_is_large,
+        reply=_event_reply,
         limits=MessageLimits(allow_big_integers=True),
-        stores_text=False,
         summary=(
             "Send an event of your work: THOUGHT_STREAM, TOOL_LIFECYCLE_INVOKED and "
             "_COMPLETED, SANDBOX_PULSE, TASK_TRANSITION."
@@ -246,19 +249,20 @@ def _to_fault(parsed: Parsed[Any]) -> Fault:
     return Fault("invalid_envelope", f"{first.reason}{''.join(more)}{suffix}", first.path)
 
 
-def _check_role(sent: SentTurn, speaker: str) -> Fault | None:
-    """Check that agent_id and role agree; both are the sender's registered SAOP role (S-ROLE)."""
+def _plan_turn(choices: Choices, sent: SentTurn, actor: Actor, _: Facts) -> Plan | Fault:
+    """Plan a turn; agent_id and role agree, and are the sender's registered SAOP role (S-ROLE)."""
     turn = sent.turn
-    if turn.role == turn.agent_id:
-        return None
-    detail = (
-        f"agent_id is {turn.agent_id} and role is {turn.role}: both must be the part that "
-        f"{speaker} plays"
-    )
-    return Fault("identity_mismatch", detail, "role")
+    if turn.role != turn.agent_id:
+        detail = (
+            f"agent_id is {turn.agent_id} and role is {turn.role}: both must be the part that "
+            f"{actor.name} plays"
+        )
+        return Fault("identity_mismatch", detail, "role")
+    commands = translate.turn_commands(sent, choices)
+    return Plan(commands, warnings=sent.masking_notes, stored_text=UNSET)
 
 
-def _is_large(sent: SentEvent) -> bool:
+def _is_large(sent: SentEvent, _: Actor) -> bool:
     """Tell whether masking would block the event loop for too long."""
     return len(msgspec.json.encode(sent.event.payload)) > _MAX_INLINE_BYTES
 
@@ -308,15 +312,12 @@ def _query_operation(
     summary: str,
     is_empty: Callable[[Any], bool] | None = None,
 ) -> Operation:
-    return Operation(
+    return QueryOperation(
         name=name,
-        input_type=shape,
-        validate=lambda value: validate_shape(value, shape),
-        commands=lambda _: (),
-        reply=lambda _, __, ___: None,
+        input=shape,
         roles=_ALL_ROLES,
-        query=query,
-        is_empty_reply=is_empty,
+        plan=query,
+        wait=is_empty and LongPoll(is_empty),
         summary=summary,
     )
 

@@ -16,7 +16,7 @@ from dragoman.core.mail import Mail
 from dragoman.core.read import Receipt
 from dragoman.core.task_state import UpdateTask
 from dragoman.core.timestamps import to_rfc3339
-from dragoman.engine.operation import Dialect, Operation
+from dragoman.engine.operation import Dialect, Operation, QueryOperation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries import handoffs
 from dragoman.engine.queries.mail import Letter, mail_page
@@ -465,14 +465,14 @@ def dialect_tools(dialects: Sequence[Dialect]) -> Iterator[Tool]:
 
 
 def _operation_tool(dialect: Dialect, operation: Operation) -> Tool:
-    reads = operation.query is not None
+    reads = isinstance(operation, QueryOperation)
 
     async def run(call: ToolCall) -> Any:
         return await run_handler(
             call, lambda context: _call_operation(context, operation.name, call), reads=reads
         )
 
-    schema = argument_schema(operation.input_type)
+    schema = argument_schema(operation.input)
     # Some clients accept only letters, digits, _ and - in the name of a tool.
     name = operation.name.replace(".", "_")
     return Tool(name, operation.summary, schema, run, dialect.name, reads)

@@ -30,7 +30,7 @@ from dragoman.surfaces.cli.render import Screen
 
 if TYPE_CHECKING:
     from dragoman.core.actor import Actor
-    from dragoman.core.command_table import AnyCommand
+    from dragoman.engine.operation import Plan
     from dragoman.engine.redaction_carry_over import BatchCarryOvers
     from dragoman.protocols.saop.capture.transcript import (
         CapturedMessage,
@@ -170,7 +170,7 @@ class TraceSender:
         self, prepared: "_PreparedEvent", carry_overs: "BatchCarryOvers"
     ) -> RecordTrace:
         """Command that records the event under this task, which its session need not hold."""
-        command, carry_over = prepared.command, self._event_operation.carry_over(prepared.message)
+        (command,), carry_over = prepared.plan.commands, prepared.plan.carry_over
         if carry_over is not None:
             carry_over = carry_overs.reconcile(carry_over)
             (command,) = carry_over.commands
@@ -183,24 +183,18 @@ class TraceSender:
         return self._directory.hub.store.trace_event(event) is not None
 
     def _prepare_event(self, captured: "CapturedMessage") -> "_PreparedEvent":
-        sent, gather = (
-            self._event_operation.validate(captured.message),
-            self._event_operation.gather,
-        )
-        assert gather is not None, "an event is looked through for its sender"
         facts = StoreFacts(self._directory.hub.store, lambda _task, _ref: False)
-        commands = gather(sent, self._actor, facts)
-        assert isinstance(commands, tuple), "an event that was captured has its shape"
-        (command,) = commands
-        return _PreparedEvent(_describe_event(captured), sent, command)
+        sent = self._event_operation.read(captured.message)
+        return _PreparedEvent(
+            _describe_event(captured), self._event_operation.plan(sent, self._actor, facts)
+        )
 
 
 class _PreparedEvent(Struct, frozen=True):
-    """A parsed event with its command."""
+    """A parsed event, and the plan that records it."""
 
     name: str
-    message: Any
-    command: "AnyCommand"
+    plan: "Plan"
 
 
 def _describe_event(captured: "CapturedMessage") -> str:

@@ -17,9 +17,9 @@ from starlette.types import Receive, Scope, Send
 from dragoman.core.base import Status
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.engine.auth import Principal
-from dragoman.engine.operation import Dialect, Operation
+from dragoman.engine.operation import Dialect, LongPoll, Operation, QueryOperation
 from dragoman.engine.request import Accepted, Rejected, Reply
-from dragoman.engine.router import RoutedMessage, Router
+from dragoman.engine.router import RoutedMessage, Router, needs_io
 from dragoman.engine.signed_requests import Signature
 from dragoman.engine.unrecognized import explain_unrecognized
 from dragoman.surfaces.http.context import MAX_WAIT_MS, AppContext, Call, open_waiter
@@ -140,7 +140,7 @@ class MessagesApp:
             raise HttpProblem(unrecognized_problem(self._context, dialect, body))
         actor = scope["principal"].actor
         with self._context.track_write_failures():
-            answer = await self._router.answer_async(routed, actor, key=key)
+            answer = await self._router.route_async(routed, actor, key=key)
         count_message(self._context, answer)
         if isinstance(answer, Rejected):
             raise HttpProblem(problem_from_refusal(answer))
@@ -208,7 +208,7 @@ class _MessageBatch:
     async def _submit_line(self, number: int, line: bytes) -> None:
         routed = await self._router.parse_async(line, dialect=self._dialect)
         target = routed.ordering_key if routed is not None else ""
-        needs_lookup = routed is None or self._router.needs_lookup(routed, self._principal.actor)
+        needs_lookup = routed is None or needs_io(routed.parsed, self._principal.actor)
         await self._wait_for_target(target, needs_lookup=needs_lookup)
         task = asyncio.create_task(self._answer_line(number, line, routed))
         self._in_flight.append((target, task))
@@ -251,7 +251,7 @@ class _MessageBatch:
         key = _line_key(line, self._key) if self._key else ""
         try:
             with self._context.track_write_failures():
-                answer = await self._router.answer_async(routed, self._principal.actor, key=key)
+                answer = await self._router.route_async(routed, self._principal.actor, key=key)
         except DragomanError as error:
             _log.error("line %d of a batch: %s", number, error)
             return problem_from_error(error)
@@ -325,23 +325,22 @@ def _reply_or_raise(answer: Reply) -> Any:
     return answer.reply
 
 
-async def _call_and_wait(operation: Operation, call: Call) -> Any:
+async def _call_and_wait(operation: Operation, long_poll: LongPoll, call: Call) -> Any:
     """Call an operation, and wait while its reply is empty."""
-    assert operation.is_empty_reply is not None, "the operation has no empty reply to wait on"
     query: WaitQuery = call.query
     reply = await _call_operation(operation, call)
-    if not query.wait or not operation.is_empty_reply(reply):
+    if not query.wait or not long_poll.is_empty(reply):
         return reply
     feed, monotonic = call.context.feed, call.context.deps.monotonic
     end = monotonic() + query.wait / 1_000
     async with open_waiter(call.context, call.request) as waiter:
         while True:
             # With an open waiter, every entry from here on notifies.
-            seen_position = feed.last_position(operation.wakes_on)
+            seen_position = feed.last_position(long_poll.event_family)
             reply = _reply_or_raise(await _submit_operation(operation, call))
-            if not operation.is_empty_reply(reply):
+            if not long_poll.is_empty(reply):
                 return reply
-            while feed.last_position(operation.wakes_on) == seen_position:
+            while feed.last_position(long_poll.event_family) == seen_position:
                 remaining = end - monotonic()
                 if remaining <= 0 or waiter.is_closed:
                     return reply
@@ -383,15 +382,17 @@ def _path_prefix(dialect: Dialect) -> str:
 
 
 def _operation_endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
-    can_wait = operation.is_empty_reply is not None
+    long_poll = operation.wait if isinstance(operation, QueryOperation) else None
     return Endpoint(
         "POST",
         _path_prefix(dialect) + operation.name,
         _summary(dialect, operation),
-        partial(_call_and_wait if can_wait else _call_operation, operation),
+        partial(_call_and_wait, operation, long_poll)
+        if long_poll
+        else partial(_call_operation, operation),
         Any,
-        query=WaitQuery if can_wait else Query,
-        body=operation.input_type,
+        query=WaitQuery if long_poll else Query,
+        body=operation.input,
         accepts=(JSON, CBOR),
         supports_cbor=True,
         parses_body=False,
@@ -401,7 +402,7 @@ def _operation_endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
 
 def _summary(dialect: Dialect, operation: Operation) -> str:
     """Return the summary of an operation: its own, or else the first line of its shape."""
-    shape = operation.input_type.__doc__.partition("\n")[0]
+    shape = operation.input.__doc__.partition("\n")[0]
     return operation.summary or f"{dialect.name}: {shape}"
 
 
@@ -430,7 +431,7 @@ async def send_signed(call: Call) -> AcceptedMessage:
     content = routed.parsed.dedup_content
     key = opened.idempotency_key(context.hub.content_key(content) if content else "")
     with context.track_write_failures():
-        answer = await context.deps.router.answer_async(routed, actor, key=key)
+        answer = await context.deps.router.route_async(routed, actor, key=key)
     count_message(context, answer)
     if isinstance(answer, Rejected):
         problem = problem_from_refusal(answer)
