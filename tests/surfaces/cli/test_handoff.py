@@ -216,7 +216,7 @@ def test_work_state_and_notes_of_a_step_are_shown(
     update = '{"percent_complete": 60, "next_step": "write the docs", "completed_steps": ["tests"]}'
     step(dragoman, "activate", "bob", "--work-state", update, "--session", "s-1")
     prefix = "work_state_update: percent_complete: 60, next_step: write the docs, "
-    assert f'{prefix}completed_steps: ["tests"]' in dragoman("handoff", "timeline", "h1").out
+    assert f"{prefix}completed_steps: tests" in dragoman("handoff", "timeline", "h1").out
     page = dragoman("handoff", "show", "h1").out
     assert "    | write the docs\n" in page
     assert "not_started, 60 %" in page

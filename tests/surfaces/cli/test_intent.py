@@ -278,7 +278,7 @@ def test_reassignment_and_new_request_differ(console: Console) -> None:
     console("task", "move", "i-1", "ready", "--now", NOON)
     explained = console("why", "i-1", "--now", NOON).out
     assert "RequestSuperseded  i-1.1: ada is asked anew  " in explained
-    assert "i-1.1 of ada is void: it is asked anew" in console("events", "--now", NOON).out
+    assert "i-1.1 of ada is void: ada is asked now" in console("events", "--now", NOON).out
     [card] = (console.data / "tasks/ready").glob("*.md")
     card.write_text(card.read_text().replace("assignee: ada", "assignee: bob"))
     console("tick", "--now", NOON)

@@ -229,9 +229,12 @@ def test_durations_are_readable(duration_ms: int, expected: str) -> None:
         (thought("", is_final=True), "has thought"),
         (thought(""), "thinks"),
         (entry("task.noted", text="half"), "agent:ada  noted: half"),
-        (entry("task.noted", words="of a newer release"), "task.noted"),
-        (entry("task.sung"), "task.sung"),
-        (event("NEW"), "trace.recorded"),
+        (
+            entry("task.noted", words="of a newer release"),
+            "agent:ada  task.noted words: of a newer release",
+        ),
+        (entry("task.sung", tune="high"), "agent:ada  task.sung tune: high"),
+        (event("NEW"), "agent:ada  NEW about T"),
     ],
 )
 def test_each_event_has_a_line(watched: WatchedEvent, expected: str) -> None:

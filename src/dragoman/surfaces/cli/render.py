@@ -5,12 +5,14 @@ for a terminal, because it takes longer to load than most commands run.
 """
 
 import json
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from msgspec import Struct
 
+from dragoman.core.timestamps import format_duration, format_hours, to_rfc3339
 from dragoman.text.safe_text import safe_text
 
 if TYPE_CHECKING:
@@ -205,17 +207,74 @@ def truncate(text: str, max_length: int = _MAX_LINE) -> str:
 
 def format_pairs(values: Mapping[str, Any]) -> str:
     """Format names and values on one line."""
-    formatted = (f"{name}: {_format_value(value)}" for name, value in values.items())
+    formatted = (f"{name}: {format_value(value)}" for name, value in values.items())
     return truncate(", ".join(formatted))
 
 
-def _format_value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def format_value(value: Any) -> str:
+    """Format a value of a reply on one line."""
+    if isinstance(value, str | int | float):
+        return str(value).lower() if isinstance(value, bool) else f"{value}"
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        if not any(isinstance(item, dict | list) for item in items):
+            return ", ".join(map(format_value, items))
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def pluralize(number: int, singular: str, plural: str = "") -> str:
     """Format a count: 1 success, 2 successes."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+# --- sentences as data ------------------------------------------------------------------------
+
+_FIELD = re.compile(r"\{([?!]?)([\w.]+)(?:=([^}]*))?(?::(\w+))?\}")
+
+_FORMATS: dict[str, Callable[[Any], str]] = {
+    "time": to_rfc3339,
+    "duration": format_duration,
+    "hours": format_hours,
+    "percent": lambda share: f"{share:.0%}",
+    "count": lambda listed: str(len(listed)),
+    "list": lambda listed: "; ".join(map(str, listed)),
+    "chain": lambda listed: " → ".join(map(str, listed)),
+    "words": lambda listed: " ".join(map(str, listed)),
+    "pairs": format_pairs,
+}
+
+
+def fill(template: str, values: Mapping[str, Any]) -> str:
+    """Fill a template, whose parts stand between bars; a part with an empty field is left out.
+
+    `{name:format}` is a field, also `{outer.inner}`. `{?name}` and `{!name}` are conditions of a
+    part: the field is not empty, or is; `{?name=a,b}`: it has one of these values.
+    """
+    return "".join(_fill_part(part, values) for part in template.split("|"))
+
+
+def _fill_part(part: str, values: Mapping[str, Any]) -> str:
+    for field in _FIELD.finditer(part):
+        value, choices = _look_up(values, field[2]), field[3]
+        holds = value not in (None, "", [], {})
+        if field[1]:
+            holds = bool(value) if choices is None else str(value) in choices.split(",")
+        if holds is (field[1] == "!"):
+            return ""
+    return _FIELD.sub(lambda field: "" if field[1] else _format_field(field, values), part)
+
+
+def _look_up(values: Any, path: str) -> Any:
+    for name in path.split("."):
+        values = cast(Mapping[str, Any], values).get(name) if isinstance(values, Mapping) else None
+    return values
+
+
+def _format_field(field: re.Match[str], values: Mapping[str, Any]) -> str:
+    value, style = _look_up(values, field[2]), field[4]
+    if style is None:
+        return format_value(value)
+    return _FORMATS[style](value) if style in _FORMATS else str(value)[: int(style)]
 
 
 # --- styles -----------------------------------------------------------------------------------

@@ -12,8 +12,12 @@ from dragoman.engine.queries.tasks import find_task_stream
 from dragoman.ledger.entry import Entry
 from dragoman.surfaces.cli.command import CliCommand, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
-from dragoman.surfaces.cli.event_text import entry_to_dict, print_entry
-from dragoman.surfaces.cli.live_entries import follow_entries, resolve_start
+from dragoman.surfaces.cli.event_text import (
+    entry_to_dict,
+    follow_entries,
+    print_entry,
+    resolve_start,
+)
 
 _EVENT_NAMES = tuple(EVENT_NAMES.values())
 _EVENT_FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in _EVENT_NAMES))
@@ -103,9 +107,8 @@ def _entry_filter(stream: str, type_: str) -> Callable[[Entry], bool]:
 
 
 def _print_now(entry: Entry, context: CommandContext) -> None:
-    context.print_result(
-        CommandResult(entry_to_dict(entry), lambda screen: print_entry(entry, screen))
-    )
+    shown = entry_to_dict(entry)
+    context.print_result(CommandResult(shown, lambda screen: print_entry(shown, screen)))
     # A follower needs each line when it happens, not when a buffer is full.
     context.out.flush()
 

@@ -25,7 +25,7 @@ from dragoman.surfaces.cli.context import (
     read_source,
 )
 from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.surfaces.cli.live_entries import gap_warning, resolve_start, retry_while_unavailable
+from dragoman.surfaces.cli.event_text import gap_warning, resolve_start, retry_while_unavailable
 from dragoman.surfaces.cli.render import Column, Screen, StyledText, truncate
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -18,7 +17,7 @@ from dragoman.core.timestamps import parse_nearest_rfc3339, parse_rfc3339
 from dragoman.core.trace import TurnRecorded
 from dragoman.surfaces.cli.command import CliCommand, TaskArgument, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
-from dragoman.surfaces.cli.event_text import EVENT_TEXT, TRANSITION_REQUEST
+from dragoman.surfaces.cli.event_text import TRANSITION_REQUEST, describe_event
 from dragoman.surfaces.cli.render import TASK_STATUS_STYLES, truncate
 from dragoman.text.safe_text import safe_text
 
@@ -87,7 +86,7 @@ def _open_watched_task(
 ) -> Generator[_WatchedTask]:
     """Watch by the store of the data directory or, where there is none, by a remote hub."""
     from dragoman.surfaces.cli.commands.task import load_task
-    from dragoman.surfaces.cli.live_entries import follow_entries, warn_of_gap
+    from dragoman.surfaces.cli.event_text import follow_entries, warn_of_gap
 
     is_remote = context.shared.data is None and not context.data.is_dir()
     if is_remote and environment().get("DRAGOMAN_URL"):
@@ -493,17 +492,8 @@ def _event_type(event: WatchedEvent) -> str:
 
 
 def _describe_other(event: WatchedEvent) -> str:
-    """Text as `events` prints it; an event that this release cannot decode has only its name."""
-    shape = _EVENT_CLASSES.get(event.type)
-    if shape is None:
-        return event.type
-    try:
-        return truncate(f"{event.actor}  {EVENT_TEXT[shape](msgspec.convert(event.body, shape))}")
-    except msgspec.ValidationError:
-        return event.type
-
-
-_EVENT_CLASSES: Final = {name: shape for shape, name in EVENT_NAMES.items()}
+    """Text as `events` prints it."""
+    return truncate(f"{event.actor}  {describe_event(event.type, event.body)}")
 
 
 def _describe_turn(event: WatchedEvent, authors: TurnAuthors) -> str:

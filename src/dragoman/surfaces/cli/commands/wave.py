@@ -13,7 +13,7 @@ from dragoman.surfaces.cli.context import (
     raise_usage_error,
     read_source,
 )
-from dragoman.surfaces.cli.live_entries import retry_while_unavailable
+from dragoman.surfaces.cli.event_text import retry_while_unavailable
 from dragoman.surfaces.cli.render import Column, Screen
 
 if TYPE_CHECKING:
