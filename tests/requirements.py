@@ -1972,8 +1972,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ACP-CONTEXT",
         "ACP §2.3",
-        "A handoff leaves draft only with a summary, a next step and at least one success "
-        "criterion; a draft is overwritten as often as its sender likes, and by no other caller.",
+        "A package is offered only with a summary, a next step and at least one success criterion; "
+        "the id of a handoff is used once.",
     ),
     Requirement(
         "ACP-PACKAGE-HASH",
@@ -2109,12 +2109,6 @@ _MANIFEST: tuple[Requirement, ...] = (
         "again: a new attempt under a new fencing token, in the same state.",
     ),
     Requirement(
-        "ACP-DRAFT-PARTS",
-        "S-ACP-1",
-        "Parts of a draft that are written concurrently are all kept, and a draft that has "
-        "changed since it was read is not offered.",
-    ),
-    Requirement(
         "ACP-DELEGATED",
         "S-OWN",
         "A task in a handoff cannot be delegated, and a task delegated to another agent cannot "
@@ -2148,7 +2142,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "ACP-READ",
         "S-ACP-7",
         "Handoffs are listed newest first by state, task, sender, recipient and teamspace, in "
-        "bounded pages, and shown with their full history; a draft is shown to its sender only.",
+        "bounded pages, and shown with their full history.",
     ),
     Requirement(
         "ACP-BLOCK",
@@ -2193,12 +2187,6 @@ _MANIFEST: tuple[Requirement, ...] = (
         "accept.",
         divergence="Unknown keys are refused: a misspelt requires_human_approval must not be "
         "ignored.",
-    ),
-    Requirement(
-        "ACP-DRAFT",
-        "S-ACP-1",
-        "A draft is made step by step, checked, and offered; only its sender sees it, and "
-        "without summary, next step and a criterion it stays a draft.",
     ),
     Requirement(
         "ACP-RESPONSE",
@@ -2397,12 +2385,6 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-NULLS",
         "S-CCOS-1, S-CCOS-2",
         "An optional field of an envelope that is null is absent; a required one is missing.",
-    ),
-    Requirement(
-        "ACP-LATE",
-        "acp 5.1, S-ACP-10",
-        "A caller that validates or offers an ACP package is warned of a deadline that has "
-        "passed; that is no reason to refuse it: its recipient may.",
     ),
     Requirement(
         "AOF-PREFIX-LINT",
@@ -2892,19 +2874,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "The model, the implementation and the replay agree for any sequence of requests about "
         "tasks, letters and reservations together, on every store.",
     ),
-    # --- handoffs and traces: copies, drafts, program output, stale thoughts
-    Requirement(
-        "ACP-DISCARD",
-        "S-ACP-1",
-        "A draft is listed, shown, checked, offered and discarded by its sender, on every "
-        "surface; of a discarded one only its id remains.",
-    ),
-    Requirement(
-        "ACP-FORESEEN",
-        "S-ACP-8",
-        "An offer of files that the gate would reject is answered with that warning at once, "
-        "without reading them; the gate decides when the offer is accepted.",
-    ),
+    # --- handoffs and traces: copies, program output, stale thoughts
     Requirement(
         "ACP-COPIES",
         "S-ACP-8",

@@ -11,7 +11,6 @@ from dragoman.core.handoff.state import (
     ActivateHandoff,
     CloseHandoff,
     CompleteHandoff,
-    DraftHandoff,
     Handoff,
     HandoffStatus,
     ProposeHandoff,
@@ -81,10 +80,6 @@ def activated(**fields: Any) -> World:
 
 def at(state: HandoffStatus) -> World:
     """World in which the handoff H, from alice to bob, is in this state."""
-    if state == "draft":
-        world = held()
-        world.do(ALICE, DraftHandoff(package(), "H", "bob"))
-        return world
     world = _BUILDERS[state]()
     for actor, command in _FURTHER_STEPS.get(state, ()):
         world.do(actor, command)

@@ -32,8 +32,6 @@ from dragoman.core.delegation import RequestDelegation
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
     CompleteHandoff,
-    DiscardDraft,
-    DraftHandoff,
     HandoffCommand,
     RejectHandoff,
     WithdrawHandoff,
@@ -276,45 +274,6 @@ def test_repeat_of_command_that_ended_the_attempt_is_answered(
     assert world.do(current, last).events == ()
     assert world.code(current, other) == "lease_lost"
     assert world.code(replace(current, fence=1), last) == "lease_lost"
-
-
-def draft_about(name: object) -> DraftHandoff:
-    """Draft D of a handoff of this task."""
-    return DraftHandoff({"task": {"task_id": name}}, "D", "bob")
-
-
-@proves("ACP-DRAFT")
-def test_attempt_may_draft_handoff_of_its_own_task() -> None:
-    world = held_by_alice()
-    assert world.code(OWN, draft_about("U")) == "not_authorized"
-    world.do(OWN, draft_about("T"))
-    world.do(OWN, DraftHandoff({"context": {"summary": "half done"}}, "D"))
-    assert world.code(OWN, draft_about("U")) == "not_authorized"
-    world.do(OWN, DiscardDraft("D"))
-    world.do(OWN, DiscardDraft("D"))  # a repeat
-    world.do(OWN, draft_about("T"))
-    world.do(OWN, offer(id="D"))
-
-
-@proves("ACP-DRAFT")
-@pytest.mark.parametrize("name", ["U", "V", "", None, 7])
-def test_attempt_may_not_touch_draft_of_another_task(name: object) -> None:
-    world = held_by_alice()
-    world.do(Actor("agent", "alice"), draft_about(name))
-    for command in (draft_about("T"), DraftHandoff({}, "D"), DiscardDraft("D"), offer(id="D")):
-        answer = world.decide(OWN, command)
-        assert isinstance(answer, Refusal)
-        assert answer.code == "not_authorized"
-        assert "name T in task.task_id" in answer.detail
-    assert world.code(OWN, DraftHandoff({"context": {"summary": "of what?"}})) == "not_authorized"
-
-
-@proves("ACP-DRAFT")
-def test_attempt_does_not_see_drafts_of_others() -> None:
-    world = held_by_alice()
-    world.do(Actor("agent", "bob"), draft_about("U"))
-    assert world.code(OWN, DiscardDraft("D")) == "handoff_not_found"
-    assert world.code(OWN, DiscardDraft("E")) == "handoff_not_found"
 
 
 def test_attempt_may_not_adopt_tasks() -> None:

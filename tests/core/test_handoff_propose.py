@@ -1,4 +1,4 @@
-"""Drafts and proposals: required context, package hash, ownership chain, one active handoff."""
+"""Proposals: required context, package hash, ownership chain, one active handoff."""
 
 from typing import Any
 
@@ -11,12 +11,10 @@ from dragoman.core.attempt import ClaimTask
 from dragoman.core.base import Status
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff.package import compute_package_hash, draft_fingerprint
+from dragoman.core.handoff.package import compute_package_hash
 from dragoman.core.handoff.state import (
     ActivateHandoff,
     ApproveHandoff,
-    DiscardDraft,
-    DraftHandoff,
     HandoffProposed,
     ReassignHandoff,
     RejectHandoff,
@@ -63,107 +61,9 @@ def refusal_of(world: World, command: Any, actor: Any = ALICE) -> Refusal:
     return answer
 
 
-@proves("ACP-DISCARD")
-def test_draft_is_discarded_once_and_only_by_sender() -> None:
-    world = at("draft")
-    assert refusal_of(world, DiscardDraft("H"), BOB).code == "handoff_not_found"
-    assert refusal_of(world, DiscardDraft("none")).code == "handoff_not_found"
-    assert refusal_of(world, DiscardDraft("H"), OBSERVER).code == "not_authorized"
-    discarded = world.do(ALICE, DiscardDraft("H"))
-    assert (discarded.receipt.state, len(discarded.events)) == ("discarded", 1)
-    assert handoff(world).package == {}
-    repeated = again(world, ALICE, DiscardDraft("H"), "cause-2")
-    assert (repeated.receipt.state, repeated.events) == ("discarded", ())
-    assert refusal_of(world, DiscardDraft("H"), BOB).code == "handoff_not_found"
-    assert refusal_of(world, WithdrawHandoff("H")).code == "handoff_not_found"
-
-
-@proves("ACP-DISCARD")
-def test_proposed_handoff_is_not_discarded() -> None:
+@proves("ACP-CONTEXT")
+def test_id_of_a_handoff_is_not_used_again() -> None:
     world = offered()
-    refusal = refusal_of(world, DiscardDraft("H"))
-    assert (refusal.code, "withdraw" in refusal.detail) == ("invalid_transition", True)
-
-
-@proves("ACP-DISCARD")
-def test_discarded_id_is_reusable_by_its_sender_only() -> None:
-    world = at("draft")
-    world.do(ALICE, DiscardDraft("H"))
-    assert refusal_of(world, DraftHandoff({}, "H"), BOB).code == "not_authorized"
-    later = NOW + 1_000
-    redrafted = world.do(ALICE, DraftHandoff({}, "H"), later)
-    assert len(redrafted.events) == 1
-    assert (handoff(world).recipient, handoff(world).created_at) == ("", later)
-    again(world, ALICE, DiscardDraft("H"), "cause-2")
-    world.cause = "cause-3"
-    world.do(ALICE, offer(), later)
-    assert (handoff(world).status, handoff(world).created_at) == ("proposed", later)
-
-
-@proves("ACP-CONTEXT")
-def test_draft_is_overwritten_only_by_sender() -> None:
-    world = World()
-    world.do(ALICE, DraftHandoff({"context": {}}, recipient="bob"))
-    id = "cause-1"
-    assert (handoff(world, id).status, handoff(world, id).recipient) == ("draft", "bob")
-    again(world, ALICE, DraftHandoff({"context": {"summary": "x"}}, id), "cause-2", NOW + 5)
-    assert handoff(world, id).package == {"context": {"summary": "x"}}
-    assert handoff(world, id).recipient == "bob"
-    assert (handoff(world, id).created_at, handoff(world, id).escalation_due_at) == (NOW, None)
-    assert world.code(BOB, DraftHandoff({}, id)) == "not_authorized"
-    assert world.code(OBSERVER, DraftHandoff({})) == "not_authorized"
-
-
-@proves("ACP-DRAFT-PARTS")
-def test_draft_parts_are_merged() -> None:
-    world = World()
-    world.do(ALICE, DraftHandoff({"reason": "r"}, "H", "bob", "red"))
-    world.do(ALICE, DraftHandoff({"context": {"summary": "x"}}, "H"))
-    world.do(ALICE, DraftHandoff({"work_state": {"next_step": "y"}}, "H", "carol"))
-    known = handoff(world)
-    assert set(known.package) == {"reason", "context", "work_state"}
-    assert (known.recipient, known.teamspace) == ("carol", "red")
-    world.do(ALICE, DraftHandoff({}, "H", teamspace="blue"))
-    assert handoff(world).teamspace == "blue"
-    assert handoff(at("draft")).teamspace == "default"
-
-
-@proves("ACP-DRAFT-PARTS")
-def test_draft_changed_since_read_is_not_proposed() -> None:
-    world = at("draft")
-    mark = draft_fingerprint(handoff(world))
-    world.do(ALICE, DraftHandoff({"context": {"summary": "better"}}, "H"))
-    answer = refusal_of(world, offer(drafted=mark))
-    assert (answer.code, "propose it again" in answer.detail) == ("conflict_retry", True)
-    assert world.code(ALICE, offer(drafted=draft_fingerprint(handoff(world)))) == ""
-    assert held().code(ALICE, offer(drafted=mark)) == ""
-
-
-@proves("ACP-REPEAT")
-def test_repeated_draft_is_a_no_op() -> None:
-    world = at("draft")
-    assert events_of(world.do(ALICE, DraftHandoff(package(), "H", "bob"))) == []
-    assert events_of(world.do(ALICE, DraftHandoff(package(), "H", "carol"))) != []
-
-
-@proves("ACP-CONTEXT")
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        ({"id": "../x"}, "invalid_id"),
-        ({"recipient": "no one"}, "invalid_id"),
-        ({"teamspace": "a/b"}, "invalid_id"),
-        ({"package": {"deep": 2**53}}, "invalid_field"),
-    ],
-)
-def test_invalid_draft_is_refused(fields: dict[str, Any], code: str) -> None:
-    assert refusal_of(World(), replace(DraftHandoff({}), **fields)).code == code
-
-
-@proves("ACP-CONTEXT")
-def test_proposed_handoff_is_not_drafted_again() -> None:
-    world = offered()
-    assert world.code(ALICE, DraftHandoff({}, "H")) == "already_exists"
     assert world.code(ALICE, offer("carol", package=package(extra=1))) == "already_exists"
     assert world.code(BOB, offer("carol")) == "not_authorized"
 
@@ -355,8 +255,7 @@ def test_only_handoff_of_same_task_can_be_superseded() -> None:
     world.put(task("U", "ready", "alice"))
     other = replace(offer("bob", "H2", supersedes="H"), task="U")
     assert refusal_of(world, other).code == "invalid_field"
-    drafted = at("draft")
-    assert refusal_of(drafted, offer("bob", "H2", supersedes="H")).code == "handoff_not_found"
+    assert refusal_of(held(), offer("bob", "H2", supersedes="H")).code == "handoff_not_found"
 
 
 @proves("ACP-COUNTER-OFFER")

@@ -16,7 +16,6 @@ from dragoman.core.handoff.state import (
     ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
-    DiscardDraft,
     ExtendHandoff,
     ReassignHandoff,
     RejectHandoff,
@@ -211,16 +210,6 @@ def test_suggested_actions_are_exactly_the_allowed_ones(state: str, actor: Actor
     assert {action for action, allowed in is_allowed.items() if allowed} == set(expected)
     assert suggestions, "something is not for this state"
     assert {frozenset(actions) for actions in suggestions} == {frozenset(expected)}
-
-
-def test_refusal_about_draft_suggests_draft_actions() -> None:
-    world = at("draft")
-    answer = world.decide(ALICE, CloseHandoff("H"))
-    assert isinstance(answer, Refusal)
-    assert suggested(answer, ALICE) == ("draft", "propose", "discard")
-    answer = at("proposed").decide(ALICE, DiscardDraft("H"))
-    assert isinstance(answer, Refusal)
-    assert answer.detail == "H is proposed: discard is for draft; what alice can do now is withdraw"
 
 
 def test_extension_is_suggested_by_its_name_on_each_surface() -> None:

@@ -39,7 +39,7 @@ from dragoman.core.delegation import (
     RequestDelegation,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff.state import DiscardDraft, DraftHandoff, HandoffCommand, ProposeHandoff
+from dragoman.core.handoff.state import HandoffCommand, ProposeHandoff
 from dragoman.core.intent.state import (
     CancelIntent,
     DelegateIntent,
@@ -149,7 +149,7 @@ def test_cases_cover_every_task_command() -> None:
     others |= {PostMail, ReadMail, AckMail, AnswerMail, EscalateMail}
     others |= {StartWave, AdvanceWave, ReserveFiles, RenewReservations, ReleaseReservations}
     # Handoffs and the work queue are for owners and recipients, and have tests of their own.
-    others |= {DraftHandoff, DiscardDraft, ProposeHandoff}
+    others |= {ProposeHandoff}
     others |= {AddWorkItem, ClaimWorkItem, ReleaseWorkItem}
     others |= {c for c in get_args(AnyCommand) if issubclass(c, HandoffCommand)}
     # Intents have rules of their own: see test_intent_delegate and test_intent_results.

@@ -55,8 +55,6 @@ from dragoman.core.handoff.state import (
     ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
-    DiscardDraft,
-    DraftHandoff,
     EscalateHandoff,
     ExtendHandoff,
     Handoff,
@@ -191,8 +189,6 @@ def commands(name: str) -> tuple[AnyCommand, ...]:
         ReserveFiles(("a",), TTL),
         RenewReservations(("r",), TTL),
         ReleaseReservations(("r",)),
-        DraftHandoff({}),
-        DiscardDraft("draft-1"),
         ProposeHandoff("proposing", "zoe", package()),
         AcceptHandoff("proposed", "", failed=(("other", "no"),)),
         RejectHandoff("proposed", "other", "no"),
@@ -246,7 +242,6 @@ def world(status: Status) -> World:
     built.put(task("proposing", "ready", "ann"))
     for state in ("proposed", "accepted", "activated", "rejected"):
         _add_handoff(built, state)
-    built.handoffs["draft-1"] = Handoff("draft-1", "ann", "dan", "draft", NOW, NOW, {})
     built.work_items["free"] = WorkItem("free", "", "open", NOW)
     built.work_items["taken"] = WorkItem("taken", "", "claimed", NOW, "ann")
     built.put(replace(task("III", "ready", "ann"), reserved_for="ann", aliases=("intent:i",)))
@@ -324,8 +319,6 @@ EXPECTED_ACTORS: dict[str, tuple[str, dict[Status, str]]] = {
     "reservation.take": ("hoscHOadn", {}),
     "reservation.renew": ("a", {}),
     "reservation.release": ("hosca", {}),
-    "handoff.draft": ("hoscHOadn", {}),
-    "handoff.discard": ("a", {}),
     "handoff.propose": ("a", {}),
     "handoff.accept": ("d", {}),
     "handoff.reject": ("hoscd", {}),

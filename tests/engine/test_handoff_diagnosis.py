@@ -13,8 +13,6 @@ from dragoman.core.handoff.state import (
     ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
-    DiscardDraft,
-    DraftHandoff,
     ExtendHandoff,
     ReassignHandoff,
     RejectHandoff,
@@ -213,8 +211,6 @@ COMMANDS: dict[str, Callable[[Lab, str], AnyCommand]] = {
     "reassign": lambda _, id: ReassignHandoff(id, "erin"),
     "reject": lambda _, id: RejectHandoff(id, "other", "no"),
     "withdraw": lambda _, id: WithdrawHandoff(id),
-    "draft": lambda _, id: DraftHandoff({"work_state": {}}, id),
-    "discard": lambda _, id: DiscardDraft(id),
 }
 
 
@@ -296,11 +292,6 @@ def test_suggested_steps_for_an_overdue_handoff_are_accepted(
         run_step(late, "h1", step)
 
 
-def drafted(lab: Lab) -> None:
-    """Draft that alice has begun."""
-    lab.do(ALICE, DraftHandoff({"context": {"summary": "half done"}}, "h1", "bob"))
-
-
 def with_failed_check(lab: Lab) -> None:
     """Handoff whose acceptance waits for a check."""
     offered(lab)
@@ -310,7 +301,6 @@ def with_failed_check(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("build", "says", "actions"),
     [
-        (drafted, "cannot be offered as it stands", ["draft", "discard"]),
         (offered, "alice has to correct it", ["withdraw", "reject"]),
         (
             unapproved,

@@ -12,7 +12,6 @@ from dragoman.core.handoff.state import (
     ActivateHandoff,
     ApproveHandoff,
     CompleteHandoff,
-    DraftHandoff,
     NoteHandoff,
     RejectHandoff,
 )
@@ -49,7 +48,7 @@ from tests.engine.handoffs import (
     package,
     state,
 )
-from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, Lab
+from tests.engine.lab import BOB, CAROL, HUMAN, Lab
 from tests.requirements import proves
 
 APPROVAL_POLICY = {"classification": "internal", "requires_human_approval": True}
@@ -146,31 +145,6 @@ def test_page_scan_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @proves("ACP-READ")
-def test_draft_is_shown_to_its_sender_only() -> None:
-    lab = Lab()
-    lab.do(ALICE, DraftHandoff({"context": {}}, id="d1", recipient="bob"))
-    assert ids(lab) == []
-    assert ids(lab, status="draft", reader="alice") == ["d1"]
-    assert ids(lab, status="draft", sender="alice") == ["d1"]
-    assert ids(lab, status="draft", sender="alice", reader="bob") == []
-    assert isinstance(find_handoff(lab.store, "d1", "bob"), Refusal)
-    assert not isinstance(find_handoff(lab.store, "d1", "alice"), Refusal)
-
-
-@proves("ACP-READ")
-def test_draft_is_shown_with_its_fields() -> None:
-    lab = Lab()
-    lab.do(ALICE, DraftHandoff({"context": {}, "task": {"task_id": 7}}, id="d1", recipient="bob"))
-    bare = handoff_summary(state(lab, "d1"))
-    assert (bare.task_id, bare.title, bare.supersedes) == ("", "", None)
-    more = {"reason": "holiday", "thread_id": "th", "supersedes": "h0"}
-    lab.do(ALICE, DraftHandoff({**package("t9"), **more}, id="d1"))
-    summary = handoff_summary(state(lab, "d1"))
-    assert (summary.task_id, summary.title) == ("t9", "Fix the login")
-    assert (summary.reason, summary.thread_id, summary.supersedes) == ("holiday", "th", "h0")
-
-
-@proves("ACP-READ")
 @pytest.mark.parametrize(("id", "code"), [("nothing", "handoff_not_found"), ("a b", "invalid_id")])
 def test_unknown_handoff_is_refused(id: str, code: str) -> None:
     found = find_handoff(Lab().store, id)
@@ -246,8 +220,6 @@ def test_diagnosis_names_the_next_actor_in_each_state() -> None:
     lab = Lab()
     for name in ("alice", "bob"):
         lab.do(HUMAN, RegisterAgent(name))
-    lab.do(ALICE, DraftHandoff({}, id="h1", recipient="bob"))
-    assert steps(diagnosis(lab)) == [(("alice",), "propose"), (("alice",), "discard")]
     make(lab)
     offer(lab)
     found = diagnosis(lab)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.errors import ActiveHandoffConflict, Refusal, StoreConflict, StoreLost
-from dragoman.core.handoff.state import DraftHandoff, RejectHandoff
+from dragoman.core.handoff.state import RejectHandoff
 from dragoman.core.task_state import CreateTask
 from dragoman.engine import verify
 from dragoman.engine.verify import Finding
@@ -21,13 +21,12 @@ Records = dict[str, HandoffRow]
 
 
 def store_with_handoffs() -> OpenStore:
-    """Make a store with a rejected handoff, an active one, and a draft."""
+    """Make a store with a rejected handoff and an active one."""
     lab = Lab()
     lab.do(HUMAN, CreateTask("T", "T", ready=True))
     lab.do(ALICE, offer())
     lab.do(BOB, RejectHandoff("H", "other", "no"))
     lab.do(ALICE, offer("carol", "H2"))
-    lab.do(ALICE, DraftHandoff({}, "D"))
     return lab.store
 
 
@@ -60,10 +59,6 @@ TAMPERED: dict[str, tuple[Callable[[Records], object], list[Finding]]] = {
     "of an unknown handoff": (
         lambda records: records.update(X=replace(records["H"], id="X")),
         [Finding(UNEXPECTED, stream="handoff:X")],
-    ),
-    "of a draft": (
-        lambda records: records.update(D=replace(records["H"], id="D")),
-        [Finding(UNEXPECTED, stream="handoff:D")],
     ),
 }
 

@@ -17,7 +17,6 @@ from dragoman.core.handoff.state import (
     ActivateHandoff,
     ApproveHandoff,
     CloseHandoff,
-    DraftHandoff,
     ExtendHandoff,
     Handoff,
     NoteHandoff,
@@ -111,7 +110,6 @@ def run_all_kinds_of_handoffs(lab: FilesLab) -> None:
     accept(lab, "h5")
     lab.do(HUMAN, ApproveHandoff("h5", approved=False, note="not outside"))
     make(lab, "t6")
-    lab.do(ALICE, DraftHandoff({"context": {}}, id="h6"))
     offer(lab, "h6", "t6", teamspace="red")
     accept(lab, "h6", failed=(("missing_artifact", "log is not there"),))
     make(lab, "t7")
@@ -245,7 +243,7 @@ def test_seven_line_types_in_one_file_per_teamspace(tmp_path: Path) -> None:
         line["event"] for line in red
     } == LINE_TYPES
     assert {line["handoff_id"] for line in red} == {"h6"}
-    assert red[0]["event"] == "handoff_created", "a draft is nobody's business"
+    assert red[0]["event"] == "handoff_created"
     assert lab.differences() == []
 
 
@@ -887,5 +885,3 @@ def test_handoff_checks_report_each_damage(tmp_path: Path) -> None:
     copy.unlink()
     (tmp_path / LOG).write_bytes(b"")
     assert run_checks(lab) == dict.fromkeys(names, True) | {"artifact": False, "audit": False}
-    lab.do(ALICE, DraftHandoff({"context": {}}, id="d1"))
-    assert run_checks(lab, "d1") == {"entries": True, "state": True}

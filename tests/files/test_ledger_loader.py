@@ -13,7 +13,7 @@ from tests.requirements import proves
 from tests.store.upgrades import problems
 
 BATCH = 3
-LEDGERS = ("tasks", "waves", "handoffs", "traces", "drafts")
+LEDGERS = ("tasks", "waves", "handoffs", "traces")
 """Tasks and their leases, letters, handoffs, agents, intents."""
 
 

@@ -47,8 +47,6 @@ from dragoman.core.handoff.state import (
     ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
-    DiscardDraft,
-    DraftHandoff,
     EscalateHandoff,
     ExtendHandoff,
     Handoff,
@@ -379,11 +377,10 @@ def play_dispatch(store: Store) -> None:
 
 
 def play_handoffs(store: Store) -> None:
-    """Run handoffs with drafts, checks, rejections and escalations, and a work queue."""
+    """Run handoffs with checks, rejections and escalations, and a work queue."""
     ask = Play(store).ask
     first = _offer("T-1", "carol", "H-1", package=handoff_package("T-1"))
     first = replace(first, sla_ms={"accepted": 1_000})
-    ask(ALICE, DraftHandoff({"context": {}}, "H-1"), original_text=b'{"action":"draft"}')
     ask(ALICE, AdoptTask("acp", "T-1", "A thing", ready=True), first)
     ask(BOB, _offer("T-1", "dave", "H-9"))
     looked_at = AcceptHandoff("H-1", _hash(store, "H-1"), ("schema",), waits_for="a disk")
@@ -426,17 +423,6 @@ def play_takings(store: Store) -> None:
     ask(CAROL, AcceptHandoff("H-1", _hash(store, "H-1"), ("schema",)))
     ask(CAROL, ActivateHandoff("H-1"))
     ask(HERA, RewindTask("T-1", 2, reason="a wrong turn"))
-
-
-def play_drafts(store: Store) -> None:
-    """Run drafts that are discarded and begun again under the same id."""
-    ask = Play(store).ask
-    ask(ALICE, DraftHandoff({"context": {"summary": "half"}}, "D-1", "carol"))
-    ask(BOB, DiscardDraft("D-1"))
-    ask(ALICE, DiscardDraft("D-1"))
-    ask(ALICE, DraftHandoff({"reason": "again"}, "D-1"))
-    ask(ALICE, DraftHandoff({"reason": "other"}, "D-2"))
-    ask(ALICE, DiscardDraft("D-2"))
 
 
 def handoff_package(task: str) -> dict[str, Any]:
@@ -552,7 +538,6 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "waves": play_waves,
     "pauses": play_pauses,
     "dispatch": play_dispatch,
-    "drafts": play_drafts,
     "letters": play_letters,
     "traces": play_traces,
     "intents": play_intents,

@@ -33,10 +33,9 @@ def resolution_notes(world: World) -> Any:
     return json.loads(row_of(world).resolution_notes or "null")
 
 
-def test_other_states_and_drafts_have_no_row() -> None:
+def test_other_states_have_no_row() -> None:
     assert handoff_row(None) is None
     assert handoff_row(held().tasks["T"]) is None
-    assert handoff_row(handoff(at("draft"))) is None
 
 
 @pytest.mark.parametrize("state", ["proposed", "validating", "accepted", "activated"])

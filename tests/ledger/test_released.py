@@ -46,13 +46,12 @@ ROOTS = {
     "waves": "2b74b8bd89e9e8f29fe263141933dbd37eb926467c500993298777c975d9f1e1",
     "pauses": "dcc94e4dd5ecbad3c4d1ce991253bd4d2174f2b7e6c4cc5bba9e3892f07292aa",
     "dispatch": "900fb93e6da5999282d597dc0ddedeb208fde12efc38e10091049ad8d5d387b0",
-    "drafts": "96bc7559bd41fb73939f76d238b7624d0c1e8c5f5015378dbe5fc1a61a981fb8",
     "letters": "f59aa767ca87649e01f3078dbb1868bc8e5e455cd71acd21d7d723a26ca7cc94",
     "traces": "fa0f9b517f8d3301def48b4138a4d5ddbe578178156b17bbf8bd2b3b7c40e0de",
     "intents": "4c2b8e7c26ae96bf3c4a703c088019b01a54d920f62567868774b7e8d881dd16",
     "reviews": "e25f9258fa37ee68d3642cd4816885ce685ac0e9940d8c3e5435c306cc6bfac4",
     "takings": "7e1dd758601c987cf3f6670b715396cb4ba1fa778a2bff3fed80ecc03861557b",
-    "handoffs": "31fb89f5846daf38ea1bd42abf9d127d5e0f3cd049b06d243948e538b823b909",
+    "handoffs": "b38fab7ea8b5b924664505cbf9ccf2df882e8dc68c58d08f27ca683f76e50eaa",
 }
 """Merkle root of each golden ledger (RFC 9162)."""
 

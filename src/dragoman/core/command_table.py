@@ -41,8 +41,6 @@ from dragoman.core.handoff.state import (
     ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
-    DiscardDraft,
-    DraftHandoff,
     EscalateHandoff,
     ExtendHandoff,
     NoteHandoff,
@@ -116,11 +114,9 @@ AnyCommand = (
     | AckMail
     | AnswerMail
     | EscalateMail
-    | DraftHandoff
     | ProposeHandoff
     | AcceptHandoff
     | RejectHandoff
-    | DiscardDraft
     | WithdrawHandoff
     | ActivateHandoff
     | CompleteHandoff
@@ -177,7 +173,6 @@ FREE_TEXT_FIELDS: Final[dict[type[Any], tuple[str, ...]]] = {
     PauseAgent: ("reason",),
     RewindTask: ("reason",),
     EscalateEntropy: ("detail",),
-    DraftHandoff: ("package",),
     ProposeHandoff: ("title", "reason"),
     AcceptHandoff: ("notes",),
     RejectHandoff: ("detail", "suggested_fix"),

@@ -20,11 +20,8 @@ from dragoman.core.base import TaskCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.duplicates import find_applied
 from dragoman.core.handoff.state import (
-    DiscardDraft,
-    DraftHandoff,
     HandoffCommand,
     ProposeHandoff,
-    package_section,
 )
 from dragoman.core.intent.state import DelegateIntent, ExpireRequest, ReceiveResult, UpdateIntent
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
@@ -55,8 +52,6 @@ COMMAND_TASKS: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     AckMail: None,
     AnswerMail: None,
     EscalateMail: lambda _: "",
-    DraftHandoff: None,
-    DiscardDraft: None,
     ProposeHandoff: lambda command: command.task,
     HandoffCommand: lambda command: command.handoff,
     AddWorkItem: lambda _: "",
@@ -76,11 +71,9 @@ COMMAND_TASKS: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     RecordTrace: None,
 }
 """Command (or its root) -> the task that must be the credential's, or its handoff; empty: never
-allowed; None: any, because it changes no task. Drafts are checked by `_check_drafts`. A warning
-accompanies a command that is bound itself, and is about that one's task."""
+allowed; None: any, because it changes no task. A warning accompanies a command that is bound
+itself, and is about that one's task."""
 
-_DRAFT_COMMANDS: Final = (DraftHandoff, DiscardDraft, ProposeHandoff)
-"""A proposal replaces the draft with its id."""
 _RESULT_COMMANDS: Final = (ReceiveResult, UpdateIntent)
 """About another intent than the attempt's, or a request that has ended, these are repeats or
 anomalies for their decider to record: it accepts nothing else from a caller bound to another task,
@@ -93,7 +86,7 @@ about the message that ended it."""
 def bind_to_attempt(command: "AnyCommand", read: Read, now: int) -> "AnyCommand | Refusal":
     """Bind the command to the credential's fencing token, or refuse what is outside its scope."""
     actor = read.actor
-    forbidden = _check_bearer(command, read)
+    forbidden = _check_bearer(read)
     if forbidden is not None:
         return forbidden
     kind = next(kind for kind in type(command).__mro__ if kind in COMMAND_TASKS)
@@ -132,40 +125,17 @@ def _is_known_repeat(command: "AnyCommand", read: Read, now: int) -> bool:
     return isinstance(command, HandoffCommand) and find_applied(command, read, now) is not None
 
 
-def _check_bearer(command: "AnyCommand", read: Read) -> Refusal | None:
-    """Refuse a caller that may hold no task, or a draft that is not about its task."""
+def _check_bearer(read: Read) -> Refusal | None:
+    """Refuse a caller that may hold no task."""
     # An agent that was made an observer during an attempt may not act in it any more.
     cannot_hold = holder_objection(read.agent(read.actor.name))
-    if cannot_hold:
-        return Refusal("not_authorized", cannot_hold)
-    return _check_drafts(command, read) if isinstance(command, _DRAFT_COMMANDS) else None
+    return Refusal("not_authorized", cannot_hold) if cannot_hold else None
 
 
-def _check_drafts(
-    command: DraftHandoff | DiscardDraft | ProposeHandoff, read: Read
-) -> Refusal | None:
-    """Refuse a draft to write, replace or discard that is not about the attempt's task.
-
-    A missing draft, or another's, is refused by its decider.
-    """
-    actor, known = read.actor, read.handoff(command.id) if command.id else None
-    is_draft = known is not None and known.status == "draft" and not known.is_discarded
-    drafts = [known.package] if known and is_draft and known.sender == actor.name else []
-    if isinstance(command, DraftHandoff) and ("task" in command.package or not drafts):
-        drafts.append(command.package)
-    names = (package_section(package, "task").get("task_id") for package in drafts)
-    tasks = (read.task(name) if name and isinstance(name, str) else None for name in names)
-    if all(isinstance(task, Task) and task.id == actor.task for task in tasks):
-        return None
-    return _out_of_scope(
-        actor, f": its drafts have to name {actor.task} in task.task_id from the start"
-    )
-
-
-def _out_of_scope(actor: Actor, more: str = "") -> Refusal:
+def _out_of_scope(actor: Actor) -> Refusal:
     """Refusal of a command outside the credential's scope."""
-    speaks_for = f"this credential of {actor.name} is for an attempt on {actor.task} only"
-    return Refusal("not_authorized", speaks_for + more)
+    detail = f"this credential of {actor.name} is for an attempt on {actor.task} only"
+    return Refusal("not_authorized", detail)
 
 
 def _wrong_attempt(actor: Actor, task: Task, named: int | None) -> Refusal:

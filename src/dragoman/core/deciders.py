@@ -52,7 +52,7 @@ from dragoman.core.delegation import (
     RequestDelegation,
 )
 from dragoman.core.errors import REFUSALS, Refusal
-from dragoman.core.handoff import activate, complete, draft, gate, propose, reject, sla
+from dragoman.core.handoff import activate, complete, gate, propose, reject, sla
 from dragoman.core.handoff.common import repeat_decision
 from dragoman.core.handoff.duplicates import find_applied
 from dragoman.core.handoff.state import (
@@ -61,8 +61,6 @@ from dragoman.core.handoff.state import (
     ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
-    DiscardDraft,
-    DraftHandoff,
     EscalateHandoff,
     ExtendHandoff,
     HandoffCommand,
@@ -172,8 +170,6 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     AckMail: mail.decide_ack_mail,
     AnswerMail: mail.decide_answer_mail,
     EscalateMail: mail.decide_escalate_mail,
-    DraftHandoff: draft.decide_draft,
-    DiscardDraft: draft.decide_discard,
     ProposeHandoff: propose.decide_propose,
     AcceptHandoff: gate.decide_accept,
     RejectHandoff: reject.decide_reject,

@@ -25,8 +25,6 @@ from dragoman.core.attempt_state import TaskCheckpointed, TaskClaimed, TaskRepor
 from dragoman.core.base import Event
 from dragoman.core.handoff.state import (
     HandoffApproved,
-    HandoffDiscarded,
-    HandoffDrafted,
     HandoffEscalated,
     HandoffEvent,
     HandoffExtended,
@@ -146,8 +144,6 @@ EVENT_NAMES: dict[type[Event], str] = {
     MailAnswered: "mail.answered",
     MailEscalated: "mail.escalated",
     TaskHandedOver: "task.handoff_changed",
-    HandoffDrafted: "handoff.drafted",
-    HandoffDiscarded: "handoff.discarded",
     HandoffProposed: "handoff.proposed",
     HandoffTransitioned: "handoff.transitioned",
     HandoffVerified: "handoff.verified",

@@ -76,15 +76,6 @@ def work_item(id: str) -> Refusal:
     )
 
 
-def external_work_item(id: str) -> Refusal:
-    """The external work queue has no such item."""
-    return Refusal(
-        "work_item_not_found",
-        f"the external work queue at [workq] url has no item {safe_name(id)}: "
-        "create it there, then `dragoman call workq.get` finds it",
-    )
-
-
 def wave(id: str) -> Refusal:
     return Refusal("wave_not_found", f"there is no wave {safe_name(id)}: see `dragoman wave list`")
 

@@ -109,7 +109,7 @@ _FLAGS: Final = {
     "reassign": " --to NAME",
 }
 
-_SENDER_ACTIONS: Final = frozenset({"draft", "propose", "discard", "withdraw", "close"})
+_SENDER_ACTIONS: Final = frozenset({"withdraw", "close"})
 
 
 def _steps(case: _Case, *actions: str) -> tuple[NextStep, ...]:
@@ -128,8 +128,7 @@ def _steps(case: _Case, *actions: str) -> tuple[NextStep, ...]:
 
 
 def _step(handoff: Handoff, action: str, actors: tuple[str, ...]) -> NextStep:
-    draft = f"draft FILE --id {handoff.id}"
-    words = draft if action == "draft" else f"{action} {handoff.id}{_FLAGS.get(action, '')}"
+    words = f"{action} {handoff.id}{_FLAGS.get(action, '')}"
     return NextStep(actors, action, f"dragoman handoff {words}{_as_flag(actors)}")
 
 
@@ -164,14 +163,6 @@ def _steps_of_others(case: _Case) -> tuple[NextStep, ...]:
 # --- explanations -----------------------------------------------------------------------------
 
 Explanation = tuple[str, tuple[NextStep, ...]]
-
-
-def _explain_draft(case: _Case) -> Explanation:
-    waits = f"{case.handoff.sender} has not offered it yet"
-    if case.outside.obstacles:
-        summary = f"{waits}, and it cannot be offered as it stands"
-        return summary, _steps(case, "draft", "discard")
-    return waits, _steps(case, "propose", "discard")
 
 
 def _explain_offered(case: _Case) -> Explanation:
@@ -243,7 +234,6 @@ def _explain_ended(case: _Case) -> Explanation:
 
 
 _EXPLANATIONS: Final[Mapping[HandoffStatus, Callable[[_Case], Explanation]]] = {
-    "draft": _explain_draft,
     "proposed": _explain_offered,
     "validating": _explain_offered,
     "accepted": _explain_accepted,
@@ -263,7 +253,6 @@ def _findings(case: _Case) -> Iterator[str]:
     if handoff.status in ("completed", "closed"):
         return
     yield from case.outside.obstacles
-    yield from case.outside.risks
     yield from (f"check failed: {failed}" for failed in handoff.failed)
     if handoff.is_active:
         yield from _recipient_findings(case)

@@ -326,9 +326,7 @@ class HandoffFindings(Struct, frozen=True):
     """Findings about a handoff that its entries do not have."""
 
     obstacles: tuple[str, ...] = ()
-    """Problems of its next step: missing parts of a draft, missing files."""
-    risks: tuple[str, ...] = ()
-    """Problems to be expected later, if nothing changes: files that a draft names."""
+    """Problems of its next step: files that are missing or have changed."""
 
 
 class Dialect(Struct, frozen=True):

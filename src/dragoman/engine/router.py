@@ -441,7 +441,6 @@ class Router:
         findings = [dialect.diagnose(handoff, self._facts) for dialect in self.dialects]
         return HandoffFindings(
             tuple(one for finding in findings for one in finding.obstacles),
-            tuple(one for seen in findings for one in seen.risks),
         )
 
     # Reply

@@ -2,7 +2,7 @@
 
 There are seven types of line. A line names what it is about in plain keys; the first line of an
 entry also carries the event itself under `entry`, so that every handoff can be replayed from
-the file alone (`handoff_audit`). Drafts are left out; notes and SLA extensions are in `events/`
+the file alone (`handoff_audit`). Notes and SLA extensions are in `events/`
 only.
 """
 

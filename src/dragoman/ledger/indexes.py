@@ -202,8 +202,8 @@ def handoff_update(handoff: Handoff) -> HandoffUpdate:
 
 
 def handoff_row(state: State | None) -> HandoffRow | None:
-    """The row of a handoff; None for any other state, and for a draft."""
-    if not isinstance(state, Handoff) or state.status == "draft":
+    """The row of a handoff; None for any other state."""
+    if not isinstance(state, Handoff):
         return None
     update = handoff_update(state)
     return HandoffRow(
@@ -218,7 +218,7 @@ def handoff_row(state: State | None) -> HandoffRow | None:
         status=update.status,
         provenance_json=_json(package_section(state.package, "provenance")),
         verification_json=update.verification_json,
-        initiated_at=to_rfc3339(state.initiated_at),
+        initiated_at=to_rfc3339(state.created_at),
         resolved_at=update.resolved_at,
         resolution_notes=update.resolution_notes,
     )

@@ -13,7 +13,6 @@ from dragoman.core.errors import ActiveHandoffConflict, Refusal
 from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
-    DraftHandoff,
     Handoff,
     RejectHandoff,
     WithdrawHandoff,
@@ -97,7 +96,6 @@ def test_task_has_one_active_handoff(store: Store) -> None:
 def test_table_follows_the_ledger(hubs: Hubs) -> None:
     hub = hubs.new()
     create_task(hub)
-    hub.do(ALICE, DraftHandoff({}, "D"))
     hub.do(ALICE, offer(title="a\0title"))
     hub.do(BOB, AcceptHandoff("H", handoff(hub.store).package_hash, ("schema",)))
     hub.do(BOB, ActivateHandoff("H"))

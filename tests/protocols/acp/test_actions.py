@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.core.agent import RegisterAgent
 from dragoman.core.handoff.package import compute_package_hash
-from dragoman.core.task_state import CreateTask, MoveTask
+from dragoman.core.task_state import CreateTask
 from dragoman.engine.request import Rejected
 from dragoman.protocols.acp.wire import CALL_DEFAULTS
 from tests.protocols.acp.hub import (
@@ -240,7 +240,7 @@ def test_deadline_argument_sets_due_at(hub: AcpHub) -> None:
     assert (kept.sla_ms["proposed"], kept.sla_ms["accepted"]) == (60_000, 7_200_000)
 
 
-def test_different_deadlines_are_refused_and_an_unused_sla_is_warned_about(hub: AcpHub) -> None:
+def test_different_deadlines_are_refused(hub: AcpHub) -> None:
     within = {**offer()["task"], "deadline": "2026-02-10T12:00:00Z"}
     twice = {**offer(deadline="2026-02-11T12:00:00Z"), "task": within}
     stated = hub.call(twice, ALICE)
@@ -249,14 +249,8 @@ def test_different_deadlines_are_refused_and_an_unused_sla_is_warned_about(hub: 
         "code": "schema_invalid",
         "detail": "deadline: task.deadline is another one, 2026-02-10T12:00:00Z: state it once",
     }
-    draft = {"action": "draft", "handoff_id": "d-1", "task": within}
-    hub.reply({**draft, "deadline": "2026-02-11T12:00:00Z"}, ALICE)
-    failures = hub.act("validate", "d-1", ALICE)["metadata"]["verification_failed"]
-    assert "deadline: task.deadline is another one" in str(failures)
     same = offer(deadline="2026-02-10T13:00:00+01:00", sla={"activated": "2h"})
-    reply = hub.reply({**same, "task": within}, ALICE)
-    (warning,) = reply["metadata"]["warnings"]
-    assert warning.startswith("sla.activated is not used: the deadline 2026-02-10T12:00:00.000Z is")
+    assert hub.reply({**same, "task": within}, ALICE)["success"]
 
 
 def test_unknown_tasks_are_created_only_when_adopting(tmp_path: Path) -> None:
@@ -332,10 +326,6 @@ def test_published_defaults_count_as_absent(hub: AcpHub) -> None:
     assert [row["handoff_id"] for row in query["handoffs"]] == [offered["handoff_id"]]
     accept = {**CALL_DEFAULTS, "action": "accept", "handoff_id": offered["handoff_id"]}
     assert hub.reply(accept, BOB)["status"] == "accepted"
-    draft = hub.reply(
-        {**CALL_DEFAULTS, "action": "draft", "context": {"summary": "So far."}}, ALICE
-    )
-    assert draft["success"], draft
     other = {
         **CALL_DEFAULTS,
         "action": "activate",
@@ -374,17 +364,6 @@ def test_offer_reply_has_its_hash_and_due_time(hub: AcpHub) -> None:
     assert reassigned["metadata"] == {**expected, "package_hash": new.package_hash}
 
 
-@proves("ACP-TOLD")
-def test_unneeded_approval_is_warned_about(hub: AcpHub) -> None:
-    plain = hub.act("approve", hub.propose(), HUMAN)
-    assert (plain["success"], "nobody has asked" in plain["metadata"]["warnings"][0]) == (
-        True,
-        True,
-    )
-    gated = hub.propose(task="t-2", policy={"requires_human_approval": True})
-    assert "metadata" not in hub.act("approve", gated, HUMAN)
-
-
 @proves("ACP-CHAIN")
 def test_owner_cannot_be_offered_its_own_task(hub: AcpHub) -> None:
     refused = hub.reply(offer(to="alice"), ALICE)["error"]
@@ -405,20 +384,7 @@ def test_offer_to_a_recipient_that_cannot_accept_is_warned_about(hub: AcpHub) ->
     assert warnings("t-3", "obs") == ["obs is registered as observer, and can accept nothing"]
     (warning,) = warnings("t-4", "nobody")
     assert warning == "nobody is registered under the name 'nobody': it waits until somebody is"
-    hub.lab.do(
-        HUMAN,
-        CreateTask("Six", id="t-6", ready=True, assignee="alice"),
-        MoveTask("t-6", "deadletter"),
-    )
-    (warning,) = warnings("t-6", "bob")
-    assert warning == (
-        "t-6 is in the deadletter: nobody can begin before a person, a coordinator or an "
-        "orchestrator has made it ready"
-    )
     hub.lab.do(HUMAN, RegisterAgent("cora", role="coordinator"))
     id = hub.propose(task="t-5")
-    for action in ("propose", "validate"):
-        refused = hub.act(action, id, CAROL)
-        assert (refused["error"]["code"], "status" in refused) == ("not_found", False)
     moved = hub.act("reassign", id, COORDINATOR, to_agent="obs")
     assert moved["metadata"]["warnings"][0].startswith("obs is registered as observer")

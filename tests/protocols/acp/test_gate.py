@@ -376,51 +376,6 @@ def test_package_with_a_secret_is_refused_with_its_path(tmp_path: Path) -> None:
     assert strict.act("accept", id, BOB)["error"]["code"] == "policy_violation"
 
 
-@proves("ACP-FORESEEN")
-def test_offer_warns_about_artifacts_that_the_gate_would_refuse(hub: AcpHub) -> None:
-    hub.write_artifact("there.txt")
-    hub.write_artifact("large.bin", "x" * (MAX_BYTES + 1))
-    files = [
-        artifact("there", "there.txt"),
-        artifact("gone", "gone.txt"),
-        artifact("outside", "/etc/hostname"),
-        artifact("large", "large.bin"),
-        artifact("grown", "there.txt", size_bytes=1),
-        artifact("spare", "spare.txt", required=False),
-    ]
-    reply = hub.reply(offer(artifacts=files), ALICE)
-    assert reply["success"]
-    warnings = [warning.partition(" ")[0::2] for warning in reply["metadata"]["warnings"]]
-    assert [(code, detail.partition(":")[0]) for code, detail in warnings] == [
-        ("missing_artifact:", "gone"),
-        ("missing_artifact:", "outside"),
-        ("policy_violation:", "large"),
-        ("hash_mismatch:", "grown"),
-    ]
-    failed = hub.act("accept", reply["handoff_id"], BOB)["metadata"]["verification_failed"]
-    assert len(failed) == len(warnings)
-
-
-@proves("ACP-FORESEEN")
-def test_artifact_may_be_added_between_offer_and_accept(hub: AcpHub) -> None:
-    draft = {**offer(artifacts=[artifact()]), "action": "draft"}
-    id = hub.reply(draft, ALICE)["handoff_id"]
-    assert "a: there is no file" in hub.act("validate", id, ALICE)["metadata"]["warnings"][0]
-    assert len(hub.act("propose", id, ALICE)["metadata"]["warnings"]) == 1
-    hub.write_artifact()
-    assert hub.act("accept", id, BOB)["status"] == "accepted"
-
-
-@proves("ACP-FORESEEN")
-def test_offer_warns_about_the_total_size_of_artifacts(tmp_path: Path) -> None:
-    hub = AcpHub(tmp_path, max_package_bytes=10)
-    hub.write_artifact("a.txt", "x" * 6)
-    hub.write_artifact("b.txt", "x" * 6)
-    files = [artifact("a", "a.txt"), artifact("b", "b.txt")]
-    (warning,) = hub.reply(offer(artifacts=files), ALICE)["metadata"]["warnings"]
-    assert warning.startswith("policy_violation: all artifacts have 12 bytes")
-
-
 @proves("ACP-FINAL-ARTIFACTS")
 def test_complete_warns_about_invalid_final_artifacts(tmp_path: Path) -> None:
     hub = AcpHub(tmp_path, max_package_bytes=20)

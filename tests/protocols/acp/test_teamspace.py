@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from dragoman.core.actor import Actor
-from dragoman.core.task_state import CreateTask
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.request import Rejected
 from dragoman.engine.router import Router
@@ -37,9 +36,6 @@ def test_only_members_offer_and_receive(team: AcpHub) -> None:
     assert team.code(team_offer(), CAROL) == "not_authorized"
     assert team.code(team_offer(), ALICE) == ""
     assert team.code(offer(task="t-2", to="carol"), ALICE) == ""
-    drafts = {"action": "draft", "teamspace_id": "core"}
-    assert team.code(drafts, CAROL) == "not_authorized"
-    assert team.code(drafts, ALICE) == ""
 
 
 def test_handoff_does_not_exist_for_outsiders(team: AcpHub) -> None:
@@ -50,7 +46,7 @@ def test_handoff_does_not_exist_for_outsiders(team: AcpHub) -> None:
         "reassign": {"to_agent": "otis"},
     }
     actions = ("query", "accept", "reject", "activate", "complete", "close", "withdraw")
-    for action in (*actions, "extend_sla", "reassign", "propose", "validate"):
+    for action in (*actions, "extend_sla", "reassign"):
         for outsider in (CAROL, OTHER):
             there = team.act(action, id, outsider, **more.get(action, {}))
             absent = team.act(action, "absent", outsider, **more.get(action, {}))
@@ -82,17 +78,12 @@ def test_removed_member_can_finish_its_open_handoffs(tmp_path: Path) -> None:
     for id in (active, returned):
         team.act("accept", id, BOB)
         team.act("activate", id, BOB)
-    draft = {"action": "draft", "handoff_id": "d-1", "teamspace_id": "core", "to_agent": "alice"}
-    team.reply(draft, BOB)
     teams["core"] = Teamspace(frozenset({"alice"}))
     assert team.act("query", active, BOB)["handoffs"][0]["status"] == "activated"
     listed = team.reply({"action": "query", "to_agent": "bob"}, BOB)["handoffs"]
     assert {row["handoff_id"] for row in listed} == {active, returned}
     assert team.act("complete", active, BOB)["success"]
     assert team.act("reject", returned, BOB, reason="other", detail="I have left")["success"]
-    assert team.reply({**draft, "reason": "I leave"}, BOB)["success"]
-    assert team.act("propose", "d-1", BOB)["error"]["code"] == "schema_invalid"
-    assert team.act("discard", "d-1", BOB)["success"]
     # Nothing new: neither from it nor to it.
     follow_up = team_offer(task="t-2", supersedes=returned)
     assert team.code(follow_up, ALICE) == "not_authorized"
@@ -112,31 +103,14 @@ def test_teamspace_without_members_is_open_to_all(tmp_path: Path) -> None:
 
 
 def test_used_id_reveals_nothing_about_its_handoff(team: AcpHub) -> None:
-    offered = team.reply(team_offer(handoff_id="h-1"), ALICE)["handoff_id"]
-    drafted = team.reply({"action": "draft", "handoff_id": "d-1"}, ALICE)["handoff_id"]
-    for action in (offer(task="t-9", to="dan"), {"action": "draft"}):
-        for id in (offered, drafted):
-            answer = team.call({**action, "handoff_id": id}, CAROL)
-            assert isinstance(answer, Rejected)
-            assert answer.reply["error"] == {
-                "code": "not_authorized",
-                "detail": f"the id {id} is taken: choose another",
-            }
-            assert "status" not in answer.reply
-
-
-def test_superseding_draft_reveals_nothing_to_outsiders(team: AcpHub) -> None:
-    id = team.reply(team_offer(), ALICE)["handoff_id"]
-    team.lab.do(HUMAN, CreateTask("T", id="t-9", ready=True))
-    arguments = offer("otis", "t-9") | {"action": "draft"}
-
-    def refusal_text(supersedes: str) -> str:
-        draft = team.reply(arguments | {"supersedes": supersedes}, CAROL)["handoff_id"]
-        reply = team.act("validate", draft, CAROL)
-        assert reply["error"]["code"] == "not_found"
-        return str(reply).replace(draft, "draft")
-
-    assert refusal_text(id).replace(id, "absent") == refusal_text("absent")
+    id = team.reply(team_offer(handoff_id="h-1"), ALICE)["handoff_id"]
+    answer = team.call({**offer(task="t-9", to="dan"), "handoff_id": id}, CAROL)
+    assert isinstance(answer, Rejected)
+    assert answer.reply["error"] == {
+        "code": "not_authorized",
+        "detail": f"the id {id} is taken: choose another",
+    }
+    assert "status" not in answer.reply
 
 
 def test_letters_of_a_teamspace_are_visible_to_its_members_only(team: AcpHub) -> None:
@@ -223,9 +197,6 @@ def test_superseding_handoff_stays_in_its_teamspace(team: AcpHub) -> None:
     for action in ("accept", "activate"):
         assert team.act(action, id, BOB)["success"]
     assert team.code(offer(to="otis", supersedes=id), BOB) == "not_authorized"
-    draft = offer(to="otis", supersedes=id) | {"action": "draft", "handoff_id": "d1"}
-    assert team.code(draft, BOB) == ""
-    assert team.act("propose", "d1", BOB)["error"]["code"] == "not_authorized"
     absent = team.reply(offer(to="otis", supersedes="absent"), CAROL)
     there = team.reply(offer(to="otis", supersedes=id), CAROL)
     assert there["error"]["code"] == "not_found"

@@ -176,73 +176,24 @@ def external_hub(path: Path, external: ExternalItems) -> AcpHub:
     return AcpHub(path, workq=external, uses_own_workq=False)
 
 
-def test_operations_use_the_external_queue(tmp_path: Path) -> None:
-    external = ExternalItems(TransferResult("transferred"), ItemState("far-1", "open"))
+def test_items_of_the_external_queue_are_shown_as_it_has_them(tmp_path: Path) -> None:
+    external = ExternalItems(TransferResult("transferred"), ItemState("far-1", "claimed", "dan"))
     hub = external_hub(tmp_path, external)
-    assert get_item(hub, "workq:far-1") == {
-        "success": True,
-        "item_id": "far-1",
-        "status": "open",
-        "owner": None,
-    }
-    claimed = hub.reply({"item_id": "workq:far-1"}, ALICE, "workq.claim")
-    assert (claimed["success"], claimed["owner"]) == (True, "alice")
-    assert external.requests == [("far-1", "alice", "alice")]
-    assert get_item(hub, "far-1")["owner"] == "alice"
-    to_bob = {"item_id": "far-1", "owner": "bob"}
-    assert hub.code(to_bob, CAROL, "workq.claim") == "not_authorized"
-    assert hub.code(to_bob, ALICE, "workq.claim") == ""
-    assert hub.code({**to_bob, "owner": "dan"}, COORDINATOR, "workq.claim") == ""
-    assert external.requests[1:] == [("far-1", "alice", "bob"), ("far-1", "bob", "dan")]
-    for operation, code in (("get", "not_found"), ("claim", "not_found")):
-        assert hub.code({"item_id": "gone"}, ALICE, f"workq.{operation}") == code
-        assert hub.code({"item_id": "a b"}, ALICE, f"workq.{operation}") == "invalid_id"
-    for operation in ("create", "release"):
-        refused = hub.reply({"item_id": "far-1"}, ALICE, f"workq.{operation}")
-        assert refused["error"]["code"] == "policy_violation"
-        assert "[workq] url" in refused["error"]["detail"]
-    assert hub.code({"item_id": "far-1"}, OBSERVER, "workq.claim") == "not_authorized"
-    attempt = Actor("agent", "alice", task="t-1", fence=1)
-    assert hub.code({"item_id": "far-1"}, attempt, "workq.claim") == "not_authorized"
-    assert len(external.requests) == 4, "of which the last was about what there is not"
+    shown = {"success": True, "item_id": "far-1", "status": "claimed", "owner": "dan"}
+    assert get_item(hub, "workq:far-1") == shown
+    for id, code in (("gone", "not_found"), ("a b", "invalid_id")):
+        assert hub.code({"item_id": id}, ALICE, "workq.get") == code
+    external.answers = False
+    assert hub.code({"item_id": "far-1"}, ALICE, "workq.get") == "not_found"
 
 
-def test_refusal_of_the_external_queue_is_reported(tmp_path: Path) -> None:
-    hub = external_hub(
-        tmp_path,
-        ExternalItems(TransferResult("refused", "it is dan's"), ItemState("far-1", "claimed")),
-    )
-    refused = hub.reply({"item_id": "far-1"}, ALICE, "workq.claim")["error"]
-    assert (refused["code"], "it is dan's" in refused["detail"]) == ("already_claimed", True)
-
-
-def test_local_copy_counts_while_the_external_queue_is_unavailable(tmp_path: Path) -> None:
+def test_orphan_of_an_external_queue_is_claimed_here(tmp_path: Path) -> None:
     external = ExternalItems(TransferResult("unavailable", "no answer"), answers=False)
     hub = external_hub(tmp_path, external)
-    for operation in ("get", "claim"):
-        assert hub.code({"item_id": "far-1"}, BOB, f"workq.{operation}") == "conflict_retry"
     activate_offer(hub, offer_with_items("workq:far-1"))
-    orphan = get_item(hub, "far-1")
-    assert (orphan["status"], orphan["metadata"]) == ("orphaned", {"workq_status": "degraded"})
-    claimed = hub.reply({"item_id": "far-1"}, BOB, "workq.claim")
-    assert (claimed["owner"], claimed["metadata"]) == ("bob", {"workq_status": "degraded"})
+    assert get_item(hub, "far-1")["status"] == "orphaned"
+    assert hub.reply({"item_id": "far-1"}, BOB, "workq.claim")["owner"] == "bob"
     assert hub.reply({"item_id": "far-1"}, BOB, "workq.release")["status"] == "open"
-
-
-def test_local_copy_is_ignored_when_the_external_queue_is_back(tmp_path: Path) -> None:
-    external = ExternalItems(TransferResult("unavailable", "no answer"), answers=False)
-    hub = external_hub(tmp_path, external)
-    activate_offer(hub, offer_with_items("workq:far-1"))
-    assert hub.code({"item_id": "far-1"}, BOB, "workq.claim") == ""
-    external.answers, external.moved = True, TransferResult("missing")
-    for operation in ("get", "claim"):
-        refused = hub.reply({"item_id": "far-1"}, BOB, f"workq.{operation}")["error"]
-        assert refused["code"] == "not_found"
-        assert "work queue at [workq] url has no item far-1: create it there" in refused["detail"]
-    assert hub.code({"item_id": "far-1"}, BOB, "workq.release") == "policy_violation"
-    external.items["far-1"] = ItemState("far-1", "claimed", "dan")
-    assert get_item(hub, "far-1")["owner"] == "dan"
-    assert hub.code({"item_id": "far-1"}, BOB, "workq.release") == "policy_violation"
 
 
 def test_status_is_not_applicable_without_a_queue(tmp_path: Path) -> None:

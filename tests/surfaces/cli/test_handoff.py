@@ -34,40 +34,6 @@ def step(dragoman: Console, action: str, by: str, *args: str, id: str = "h1") ->
     return dragoman.ask("handoff", action, id, "--as", by, *args)["status"]
 
 
-@proves("ACP-DISCARD")
-def test_draft_is_validated_proposed_and_discarded(dragoman: Console, tmp_path: Path) -> None:
-    parts = tmp_path / "parts.json"
-    whole = {"task": {"task_id": "t", "title": "T", "objective": "O", "success_criteria": ["c"]}}
-    parts.write_text(json.dumps(whole))
-    as_ada = ("--as", "ada")
-    for id in ("d1", "d2"):
-        made = dragoman.ask("handoff", "draft", str(parts), "--id", id, "--to", "bob", *as_ada)
-        assert made["status"] == "draft"
-    invalid = dragoman("handoff", "validate", "d1", *as_ada)
-    assert (invalid.code, invalid.err) == (1, "schema_invalid: 2 faults\n")
-    assert invalid.out.count("it is missing") == 2
-    assert "failed: context: it is missing" in invalid.out
-    too_early = dragoman("handoff", "propose", "d1", *as_ada)
-    assert too_early.err == ("schema_invalid: context: it is missing; work_state: it is missing\n")
-    parts.write_text(
-        '{"context": {"summary": "s"}, "work_state": {"status": "review", "next_step": "n"}}'
-    )
-    dragoman.ask("handoff", "draft", str(parts), "--id", "d1", *as_ada)
-    listed = dragoman.ask("handoff", "list", "--status", "draft", *as_ada)["handoffs"]
-    assert sorted(one["handoff_id"] for one in listed) == ["d1", "d2"]
-    assert {(one["task_id"], one["title"]) for one in listed} == {("t", "T")}
-    assert dragoman("handoff", "list", "--status", "draft", *as_ada).out.count(" T\n") == 2
-    assert dragoman("handoff", "show", "d2", *as_ada).out.startswith("d2  T\n")
-    assert dragoman.ask("handoff", "show", "d1", *as_ada)["package"]["context"] == {"summary": "s"}
-    assert "passed: schema, policy\n" in dragoman("handoff", "validate", "d1", *as_ada).out
-    offered = dragoman("handoff", "propose", "d1", *as_ada)
-    assert "package " in offered.out
-    assert dragoman("handoff", "discard", "d2", *as_ada).out == "d2 discarded\n"
-    assert dragoman.ask("handoff", "list", "--status", "draft", *as_ada)["handoffs"] == []
-    nothing = dragoman("handoff", "draft", *as_ada)
-    assert (nothing.code, "say what to write" in nothing.err) == (2, True)
-
-
 def test_handoff_goes_from_proposed_to_closed(dragoman: Console) -> None:
     task = dragoman.make("Fix the login", "--ready")
     offered = offer(dragoman, "--priority", "high", task=task)
@@ -451,64 +417,6 @@ def test_diagnosis_finds_missing_and_changed_artifacts(dragoman: Console) -> Non
     assert copy.read_text() == "a log"
 
 
-@proves("ACP-DIAGNOSE")
-def test_diagnosis_names_missing_fields_of_a_draft(dragoman: Console) -> None:
-    dragoman.ask("handoff", "draft", "--id", "d1", "--to", "bob", "--as", "ada")
-    diagnosis = dragoman.ask("handoff", "diagnose", "d1", "--as", "ada")
-    assert (
-        diagnosis["summary"] == "ada has not offered it yet, and it cannot be offered as it stands"
-    )
-    assert [one["action"] for one in diagnosis["steps"]] == ["draft", "discard"]
-    assert "task: it is missing" in diagnosis["findings"]
-
-
-def test_diagnosis_of_a_draft_checks_ownership_of_its_task(
-    dragoman: Console, message_file: MessageFiles
-) -> None:
-    dragoman.make("T", "--id", "t1", "--ready")
-    offer(dragoman, id="h1")
-    parts: dict[str, Any] = {
-        "task": {"task_id": "t1", "title": "T", "objective": "O", "success_criteria": ["c"]},
-        "context": {"summary": "half done"},
-        "work_state": {"status": "in_progress", "next_step": "write the tests"},
-    }
-    dragoman.ask(
-        "handoff", "draft", message_file(parts), "--to", "bob", "--id", "d1", "--as", "eve"
-    )
-    diagnosis = dragoman.ask("handoff", "diagnose", "d1", "--as", "eve")
-    assert (
-        diagnosis["summary"] == "eve has not offered it yet, and it cannot be offered as it stands"
-    )
-    assert diagnosis["findings"][0] == "t1 is being handed over to bob already, by h1"
-    refused = dragoman.ask("handoff", "propose", "d1", "--as", "eve", code=1)
-    assert refused["detail"] == diagnosis["findings"][0]
-    step(dragoman, "withdraw", "ada")
-    ready = dragoman.ask("handoff", "diagnose", "d1", "--as", "eve")
-    assert ready["steps"][0]["action"] == "propose"
-
-
-@proves("ACP-DIAGNOSE")
-def test_diagnosis_of_a_draft_warns_of_missing_files(dragoman: Console, tmp_path: Path) -> None:
-    root = dragoman.data / "teamspaces/default/artifacts"
-    root.mkdir(parents=True)
-    dragoman.ask("agent", "add", "bob")
-    parts = tmp_path / "parts.json"
-    whole = {
-        "task": {"task_id": "t", "title": "T", "objective": "O", "success_criteria": ["c"]},
-        "context": {"summary": "s"},
-        "work_state": {"status": "review", "next_step": "n"},
-        "artifacts": [{"artifact_id": "log", "ref": {"type": "file", "path": "log.txt"}}],
-    }
-    parts.write_text(json.dumps(whole))
-    dragoman.ask("handoff", "draft", str(parts), "--id", "d1", "--to", "bob", "--as", "ada")
-    (warning,) = dragoman.ask("handoff", "validate", "d1", "--as", "ada")["metadata"]["warnings"]
-    diagnosis = dragoman.ask("handoff", "diagnose", "d1", "--as", "ada")
-    assert warning in diagnosis["findings"]
-    assert [one["action"] for one in diagnosis["steps"]] == ["propose", "discard"]
-    (root / "log.txt").write_text("a log")
-    assert dragoman.ask("handoff", "diagnose", "d1", "--as", "ada")["findings"] == []
-
-
 def test_sender_can_withdraw_an_offer(dragoman: Console) -> None:
     offer(dragoman)
     assert step(dragoman, "withdraw", "ada", "--notes", "done myself") == "rejected"
@@ -665,22 +573,6 @@ def test_closed_teamspace_is_hidden_from_others(dragoman: Console) -> None:
     )
     assert dragoman.ask("handoff", "show", "h1", "--as", "bob")["status"] == "proposed"
     assert dragoman.ask("handoff", "show", "h1")["status"] == "proposed"
-
-
-def test_draft_is_visible_to_its_author_only(dragoman: Console) -> None:
-    message = json.dumps({"action": "draft", "to_agent": "bob", "context": {"summary": "x"}})
-    drafted = json.loads(dragoman("call", "acp_handoff", message, "--as", "ada").out)
-    id = drafted["handoff_id"]
-    assert [
-        row["handoff_id"]
-        for row in dragoman.ask("handoff", "list", "--status", "draft", "--as", "ada")["handoffs"]
-    ] == [id]
-    assert dragoman.ask("handoff", "show", id, "--as", "bob", code=1)["code"] == (
-        "handoff_not_found"
-    )
-    assert "has not offered it yet" in dragoman("handoff", "diagnose", id).out
-    refused = dragoman("handoff", "discard", id, "--as", "bob")
-    assert (refused.code, refused.out) == (1, "")
 
 
 @proves("ACP-ROW")

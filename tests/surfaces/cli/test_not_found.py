@@ -24,9 +24,6 @@ HANDOFF_COMMANDS = {
     "reject": ("--reason", "capacity_unavailable", "--detail", "not now"),
     "approve": (),
     "deny": (),
-    "validate": (),
-    "propose": (),
-    "discard": (),
 }
 OTHER_COMMANDS = (
     (("intent", "show", "nope"), not_found.intent("nope")),

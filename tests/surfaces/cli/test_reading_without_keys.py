@@ -37,7 +37,6 @@ READ_COMMANDS = (
     ("handoff", "timeline", "h1"),
     ("handoff", "verify", "h1"),
     ("handoff", "diagnose", "h1"),
-    ("handoff", "validate", "d1", "--as", "ada"),
     ("wave", "list"),
     ("wave", "show", "w1"),
     ("reserve", "list"),
@@ -73,10 +72,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mail = ("--to", "bob", "--body", "At noon?", "--thread", "t-1", "--id", "m1", "--as", "ada")
     dragoman.ask("mail", "send", *mail, "--now", NOON)
     offer(dragoman, "--now", NOON)
-    draft = dragoman.data.parent / "draft.json"
-    draft.write_text('{"context": {"summary": "s"}}')
-    args = (str(draft), "--id", "d1", "--to", "bob", "--as", "ada")
-    dragoman.ask("handoff", "draft", *args, "--now", NOON)
     dragoman.ask("wave", "start", "a=src/x.py", "--parallel", "1", "--id", "w1", "--now", NOON)
     dragoman.ask("tick", "--now", NOON)
     return dragoman.data
@@ -91,7 +86,7 @@ def populated(dragoman: Console, template: Path) -> Console:
 
 def test_read_commands_answer_the_same_without_keys(populated: Console) -> None:
     before = {args: populated(*args, "--json", "--now", NOON) for args in READ_COMMANDS}
-    failed = [w for w, result in before.items() if result.code != (w[1:2] == ("validate",))]
+    failed = [w for w, result in before.items() if result.code != 0]
     assert not failed, before[failed[0]]
     shutil.rmtree(populated.data / "keys")
 

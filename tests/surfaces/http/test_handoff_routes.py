@@ -9,11 +9,10 @@ from msgspec.structs import replace
 from dragoman.config import TeamspaceSettings
 from dragoman.core.actor import Actor
 from dragoman.core.command_table import AnyCommand
-from dragoman.core.handoff.state import DraftHandoff
 from dragoman.engine.ports import Store
 from dragoman.surfaces.http import build_app
 from tests.engine.handoffs import accept, activate, life, make, offer
-from tests.engine.lab import ALICE, CAROL
+from tests.engine.lab import CAROL
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving
 
@@ -33,7 +32,7 @@ class HubBehindServer:
 
 @pytest.fixture
 def server_with_handoffs() -> Generator[HubServer]:
-    """Give three handoffs (closed, activated, offered in another teamspace) and a draft."""
+    """Give three handoffs (closed, activated, offered in another teamspace)."""
     with serving(HubServer()) as server:
         server.add_agent("alice")
         server.add_agent("bob")
@@ -45,7 +44,6 @@ def server_with_handoffs() -> Generator[HubServer]:
         activate(hub, "h2")
         make(hub, "t3")
         offer(hub, "h3", "t3", to="alice", by=CAROL, teamspace="red")
-        hub.do(ALICE, DraftHandoff({"context": {}}, id="d1", recipient="bob"))
         yield server
 
 
@@ -92,32 +90,9 @@ def test_handoff_shows_package_history_and_diagnosis(server_with_handoffs: HubSe
     rest = server_with_handoffs.get(f"/v1/handoffs/h2/events?after={history['next']}")
     assert rest["next"] is None
     assert rest["events"][-1]["body"]["to"] == "activated"
-    draft_diagnosis = server_with_handoffs.get("/v1/handoffs/d1/diagnosis")
-    assert "cannot be offered" in draft_diagnosis["summary"]
     diagnosis = server_with_handoffs.get("/v1/handoffs/h2/diagnosis")
     assert diagnosis["steps"][0]["who"] == ["bob"]
     assert diagnosis["due_by"] == "2026-02-10T20:55:00.000Z"
-
-
-def test_draft_is_visible_to_its_sender_only(server_with_handoffs: HubServer) -> None:
-    listed = server_with_handoffs.get("/v1/handoffs?status=draft", by="alice")
-    assert [one["handoff_id"] for one in listed["handoffs"]] == ["d1"]
-    assert (
-        server_with_handoffs.get("/v1/handoffs?status=draft&from=alice", by="bob")["handoffs"] == []
-    )
-    for path in ("", "/events", "/diagnosis"):
-        assert server_with_handoffs.get(f"/v1/handoffs/d1{path}", by="alice")
-        response = server_with_handoffs.request("GET", f"/v1/handoffs/d1{path}", by="bob")
-        assert (response.status, response.code) == (404, "handoff_not_found")
-
-
-def test_owner_lists_drafts_by_sender(server_with_handoffs: HubServer) -> None:
-    assert server_with_handoffs.get("/v1/handoffs/d1")["status"] == "draft"
-    listed = server_with_handoffs.get("/v1/handoffs?status=draft&from=alice")
-    assert [one["handoff_id"] for one in listed["handoffs"]] == ["d1"]
-    response = server_with_handoffs.request("GET", "/v1/handoffs?status=draft")
-    assert (response.status, response.code) == (422, "invalid_field")
-    assert "listed by sender" in response.json["detail"]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pytest
 from mcp import types
 from mcp.client import Client
 
-from dragoman.core.actor import Actor
-from dragoman.core.handoff.state import DraftHandoff, ProposeHandoff
+from dragoman.core.handoff.state import ProposeHandoff
 from dragoman.core.task_state import AliasTask, CreateTask
 from tests.engine.handoffs import package
 from tests.engine.lab import ALICE
@@ -84,13 +83,7 @@ def test_handoff_is_read_with_its_diagnosis(server: HubServer) -> None:
         assert (resource["status"], resource["to_agent"]) == ("proposed", "bob")
         assert resource["diagnosis"]["steps"][0]["action"] == "accept"
 
-    async def read_draft(client: Client) -> None:
-        resource = json.loads(await _read_text(client, "dragoman://handoffs/d1"))
-        assert "cannot be offered" in resource["diagnosis"]["summary"]
-
     run_with_client(server, "olga", read)
-    server.submit(DraftHandoff({}, "d1", "bob"), actor=Actor("agent", "ada"))
-    run_with_client(server, "ada", read_draft)
     for uri in ("dragoman://handoffs/h2", "dragoman://handoffs/%20"):
         error = protocol_error(server, "ada", lambda client, uri=uri: client.read_resource(uri))
         assert (error.code, error.data) == (types.INVALID_PARAMS, {"uri": uri})

@@ -60,18 +60,12 @@ def wrong_state_refusal(
 
 
 def find_visible_handoff(id: str, read: Read) -> Handoff | Refusal:
-    """Find the handoff with this id for a caller that may act on it.
-
-    A draft exists only for its sender, and a discarded one for nobody.
-    """
+    """Find the handoff with this id for a caller that may act on it."""
     refusal = check_write(read.actor) or check_id(id, "handoff id")
     if refusal:
         return refusal
     handoff = read.handoff(id)
-    if handoff is None or handoff.is_discarded:
-        return not_found.handoff(id)
-    is_others = handoff.status == "draft" and handoff.sender != read.actor.name
-    return not_found.handoff(id) if is_others else handoff
+    return not_found.handoff(id) if handoff is None else handoff
 
 
 def letter_event(

@@ -44,7 +44,7 @@ def find_same_offer(command: ProposeHandoff, task: Task, read: Read) -> Handoff 
     """Find the handoff that an equal proposal has created: the one it names, or the active one."""
     under_way = task.handoff.id if task.handoff else ""
     existing = read.handoff(command.id or under_way) if command.id or under_way else None
-    if existing is None or existing.status == "draft" or existing.sender != read.actor.name:
+    if existing is None or existing.sender != read.actor.name:
         return None
     session = package_section(existing.package, "provenance").get("origin_session", "")
     is_there = command.thread in ("", existing.thread)  # which may have had another name then

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from dragoman.core.handoff.state import Handoff, ProposeHandoff, package_section
+from dragoman.core.handoff.state import ProposeHandoff, package_section
 from dragoman.core.task_state import Task
 from dragoman.text.canonical import canonical_sha256
 
@@ -47,12 +47,6 @@ def seal_package(package: Mapping[str, object]) -> tuple[dict[str, object], str]
     package_hash = compute_package_hash(package)
     verification = {**package_section(package, "verification"), "package_hash": package_hash}
     return {**package, "verification": verification}, package_hash
-
-
-def draft_fingerprint(draft: Handoff) -> str:
-    """Fingerprint of a draft: it changes with every change of the draft."""
-    content = {"package": draft.package, "to": draft.recipient, "teamspace": draft.teamspace}
-    return canonical_sha256(content)
 
 
 def compute_package_hash(package: Mapping[str, object]) -> str:

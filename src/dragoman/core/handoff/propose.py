@@ -20,7 +20,6 @@ from dragoman.core.handoff.common import (
     offer_receipt,
     policy_objection,
 )
-from dragoman.core.handoff.draft import check_draft_writable
 from dragoman.core.handoff.duplicates import find_same_offer
 from dragoman.core.handoff.ownership import (
     check_may_hand_over,
@@ -33,7 +32,6 @@ from dragoman.core.handoff.ownership import (
 from dragoman.core.handoff.package import (
     add_hub_fields,
     compute_package_hash,
-    draft_fingerprint,
     handoff_thread,
     seal_package,
 )
@@ -97,7 +95,6 @@ def decide_propose(command: ProposeHandoff, read: Read, now: int) -> Decision | 
     hint = return_hint(task, chain, command.recipient)
     refusal = (
         _check_id_writable(id, read)
-        or _check_draft_unchanged(command, read)
         or check_superseded(command.supersedes, old, task)
         or check_may_hand_over(task, old, read.actor, read.handoff)
         or check_not_superseded(old, read.handoff)
@@ -290,7 +287,7 @@ def _check_sla_stages(command: ProposeHandoff) -> Refusal | None:
 
 
 def _check_required_content(command: ProposeHandoff) -> Refusal | None:
-    """Check the content without which a package stays a draft (rule 2 of the state machine)."""
+    """Check the content that every package needs (rule 2 of the state machine)."""
     criteria: object = package_section(command.package, "task").get("success_criteria")
     first = cast(list[object], criteria)[:1] if isinstance(criteria, list) else []
     required: dict[str, object] = {
@@ -308,17 +305,16 @@ def _check_required_content(command: ProposeHandoff) -> Refusal | None:
 
 def _check_id_writable(id: str, read: Read) -> Refusal | None:
     existing = read.handoff(id)
-    return check_draft_writable(existing, read.actor) if existing else None
-
-
-def _check_draft_unchanged(command: ProposeHandoff, read: Read) -> Refusal | None:
-    """Check that the draft has not changed since it was read for this proposal."""
-    draft = read.handoff(command.id) if command.drafted else None
-    if draft is None or draft_fingerprint(draft) == command.drafted:
+    if existing is None:
         return None
-    return Refusal(
-        "conflict_retry", f"the draft {draft.id} has changed meanwhile: propose it again"
-    )
+    if existing.sender != read.actor.name:
+        return id_in_use_refusal(id)
+    return Refusal("already_exists", f"there is a handoff {id} already")
+
+
+def id_in_use_refusal(id: str) -> Refusal:
+    """Refusal of an id that somebody else uses; it reveals no more than that."""
+    return Refusal("not_authorized", f"the id {id} is taken: choose another")
 
 
 def finalize_package(
@@ -345,7 +341,7 @@ def check_superseded(supersedes: str, old: Handoff | None, task: Task) -> Refusa
     """Check that the handoff to supersede exists and is about the same task."""
     if not supersedes:
         return None
-    if old is None or old.status == "draft":
+    if old is None:
         return not_found.handoff(supersedes)
     if old.task != task.id:
         return Refusal(

@@ -45,25 +45,8 @@ RejectReason = Literal[
 # --- commands ---------------------------------------------------------------------------------
 
 
-class DraftHandoff(Command, frozen=True, tag="handoff.draft"):
-    """Create a draft, or overwrite parts of one."""
-
-    package: dict[str, object]
-    """Parts to write."""
-    id: str = ""
-    recipient: str = ""
-    teamspace: str = ""
-    """Empty, like the recipient: unchanged, or `default`."""
-
-
-class DiscardDraft(Command, frozen=True, tag="handoff.discard"):
-    """Discard a draft."""
-
-    id: str
-
-
 class ProposeHandoff(Command, frozen=True, tag="handoff.propose"):
-    """Propose a package, or the draft with this id, to its recipient."""
+    """Propose a package to its recipient."""
 
     task: str
     recipient: str
@@ -79,8 +62,6 @@ class ProposeHandoff(Command, frozen=True, tag="handoff.propose"):
     """State -> how long it may last."""
     due_at: int | None = None
     """Deadline of the work; it is escalated when it passes."""
-    drafted: str = ""
-    """Fingerprint of the draft that this was made from, if any."""
 
     @property
     def target_task(self) -> str:
@@ -196,22 +177,6 @@ class NoteHandoff(HandoffCommand, frozen=True, tag="handoff.note"):
 # --- events -----------------------------------------------------------------------------------
 
 
-class HandoffDrafted(Event, frozen=True):
-    """A draft was created or updated; the package replaces the one before."""
-
-    id: str
-    sender: str
-    recipient: str
-    package: dict[str, object]
-    teamspace: str = "default"
-
-
-class HandoffDiscarded(Event, frozen=True):
-    """A draft was discarded; its sender may reuse the id."""
-
-    by: str
-
-
 class HandoffProposed(Event, frozen=True):
     """A package was proposed: from now on it does not change."""
 
@@ -307,9 +272,7 @@ class HandoffNoted(Event, frozen=True):
 
 
 HandoffEvent = (
-    HandoffDrafted
-    | HandoffDiscarded
-    | HandoffProposed
+    HandoffProposed
     | HandoffTransitioned
     | HandoffVerified
     | HandoffRejected
@@ -359,7 +322,7 @@ SLA_STATES: Final = tuple(DEFAULT_SLA_MS)
 """States with an SLA."""
 
 LEGAL_ACTIONS: Final[Mapping[HandoffStatus, tuple[str, ...]]] = {
-    "draft": ("draft", "propose", "discard"),
+    "draft": ("initiate",),
     "proposed": ("accept", "reject", "withdraw", "extend_sla", "reassign"),
     "validating": ("accept", "reject", "withdraw", "extend_sla", "reassign"),
     "accepted": ("activate", "reject", "withdraw", "extend_sla", "reassign"),
@@ -507,7 +470,7 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     """Time at which the present state began."""
     package: dict[str, object]
     task: str = ""
-    """Primary id of the task; empty while the handoff is a draft."""
+    """Primary id of the task."""
     teamspace: str = "default"
     thread: str = ""
     title: str = ""
@@ -541,13 +504,6 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     notes: tuple[HandoffNote, ...] = ()
     workq: str = ""
     resolved_at: int | None = None
-    is_discarded: bool = False
-    """True if it is a discarded draft, of which only the id is left."""
-
-    @property
-    def initiated_at(self) -> int:
-        """Time of the proposal; of a draft, time of its creation."""
-        return self.steps[0].at if self.steps else self.created_at
 
     @property
     def owner(self) -> str:
@@ -695,14 +651,7 @@ def package_section(package: Mapping[str, object], name: str) -> dict[str, Any]:
 
 
 def handoff_list_keys(handoff: Handoff) -> tuple[str, ...]:
-    """Lists that the handoff is on: all, by task, by sender, by recipient, by state.
-
-    A draft is only on its sender's list of drafts, until it is discarded.
-    """
-    if handoff.is_discarded:
-        return ()
-    if handoff.status == "draft":
-        return (f"handoffs.draft:{handoff.sender}",)
+    """Lists that the handoff is on: all, by task, by sender, by recipient, by state."""
     is_due = bool(handoff.pending_items_owner) and bool(work_items_of(handoff.package))
     return (
         *((PENDING_ITEM_TRANSFERS,) if is_due else ()),
@@ -721,35 +670,14 @@ MAX_NOTES: Final = 64
 """Number of notes, and of escalations, that the state keeps; the ledger has all of them."""
 
 
-def _fold_drafted(old: Handoff | None, event: HandoffDrafted, at: int) -> Handoff:
-    """A draft may be overwritten any number of times."""
-    created_at = at if old is None or old.is_discarded else old.created_at
-    return Handoff(
-        id=event.id,
-        sender=event.sender,
-        recipient=event.recipient,
-        status="draft",
-        created_at=created_at,
-        entered_at=created_at,
-        package=event.package,
-        teamspace=event.teamspace,
-    )
-
-
-def _fold_discarded(handoff: Handoff, event: HandoffDiscarded, at: int) -> Handoff:
-    """The sender keeps the id."""
-    del event
-    return Handoff(handoff.id, handoff.sender, "", "draft", at, at, {}, is_discarded=True)
-
-
-def fold_proposed(old: Handoff | None, event: HandoffProposed, at: int) -> Handoff:
+def fold_proposed(_: None, event: HandoffProposed, at: int) -> Handoff:
     """The handoff as it is proposed."""
     return Handoff(
         id=event.id,
         sender=event.sender,
         recipient=event.recipient,
         status="proposed",
-        created_at=at if old is None or old.is_discarded else old.created_at,
+        created_at=at,
         entered_at=at,
         package=event.package,
         task=event.task,
@@ -826,8 +754,6 @@ def _fold_noted(handoff: Handoff, event: HandoffNoted, at: int) -> Handoff:
 
 
 HANDOFF_FOLDS: dict[type[HandoffEvent], Callable[[Any, Any, int], Handoff]] = {
-    HandoffDrafted: _fold_drafted,
-    HandoffDiscarded: _fold_discarded,
     HandoffProposed: fold_proposed,
     HandoffTransitioned: _fold_transitioned,
     HandoffVerified: _fold_verified,

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
-    LEGAL_ACTIONS,
     AcceptHandoff,
     ActivateHandoff,
     ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
-    DiscardDraft,
     ExtendHandoff,
     Handoff,
     HandoffCommand,
@@ -66,11 +64,7 @@ def suggest_actions(
     handoff = _handoff_of(command, read)
     if handoff is None:
         return refusal
-    actions = (
-        LEGAL_ACTIONS["draft"]
-        if handoff.status == "draft"
-        else _possible_actions(handoff, read, try_command)
-    )
+    actions = _possible_actions(handoff, read, try_command)
     name = read.actor.name
     suggestion = f"what {name} can do now is {', '.join(actions)}"
     if not actions:
@@ -82,8 +76,6 @@ def suggest_actions(
 
 
 def _handoff_of(command: "AnyCommand", read: Read) -> Handoff | None:
-    if isinstance(command, DiscardDraft):
-        return read.handoff(command.id)
     return read.handoff(command.handoff) if isinstance(command, HandoffCommand) else None
 
 

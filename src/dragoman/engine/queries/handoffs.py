@@ -1,7 +1,6 @@
 """Handoffs: one by its id, and pages of those that match a filter."""
 
 from collections.abc import Collection, Mapping
-from itertools import takewhile
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -11,15 +10,12 @@ from dragoman.core import not_found
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.errors import Refusal
-from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.handoff.state import (
     ALL_HANDOFFS,
     Handoff,
-    HandoffDrafted,
-    HandoffProposed,
     HandoffStatus,
 )
-from dragoman.core.ids import check_agent, check_id, handoff_stream, is_task_name
+from dragoman.core.ids import check_agent, check_id, is_task_name
 from dragoman.core.task_state import Task
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.agents import names_in_role
@@ -28,7 +24,6 @@ from dragoman.engine.queries.streams import (
     MAX_PAGE_BYTES,
     MAX_SCANNED,
     find_by_id,
-    stream_entries,
     stream_state,
     walk_list,
 )
@@ -83,7 +78,6 @@ def hidden_teamspaces(teams: Mapping[str, Team], actor: Actor) -> frozenset[str]
 
 
 _PAGE: Final = 500
-_DRAFTED, _PROPOSED = EVENT_NAMES[HandoffDrafted], EVENT_NAMES[HandoffProposed]
 
 
 class HandoffFilter(Struct, frozen=True):
@@ -96,8 +90,7 @@ class HandoffFilter(Struct, frozen=True):
     recipient: str = ""
     teamspace: str = ""
     reader: str = ""
-    """The reader: a draft is shown to its sender only. Empty: the owner of the hub, who sees all.
-    """
+    """The reader; empty: the owner of the hub, who sees all."""
     hidden_teamspaces: frozenset[str] = frozenset()
     """Teamspaces that are hidden from the reader."""
     before: int = END_OF_LIST
@@ -106,8 +99,6 @@ class HandoffFilter(Struct, frozen=True):
     @property
     def list_name(self) -> str:
         """The list to read: likely the shortest of those that hold all matches."""
-        if self.status == "draft":
-            return f"handoffs.draft:{self.sender or self.reader}"
         narrow = (
             ("task", self.task),
             ("status", self.status if self.status != "closed" else None),
@@ -120,7 +111,7 @@ class HandoffFilter(Struct, frozen=True):
 
     def matches(self, handoff: Handoff) -> bool:
         """True if the handoff belongs on the page."""
-        if not _can_read(handoff, self.reader, self.hidden_teamspaces):
+        if is_hidden_from(handoff, self.reader, self.hidden_teamspaces):
             return False
         comparisons = (
             (self.status, handoff.status),
@@ -154,13 +145,6 @@ def is_hidden_from(handoff: Handoff, name: str, hidden_teamspaces: Collection[st
     )
 
 
-def _can_read(handoff: Handoff, reader: str, hidden_teamspaces: Collection[str]) -> bool:
-    """True if the reader may see it: a draft is its sender's until it is proposed or discarded."""
-    if is_hidden_from(handoff, reader, hidden_teamspaces) or handoff.is_discarded:
-        return False
-    return handoff.status != "draft" or reader in ("", handoff.sender)
-
-
 def load_handoff(store: Store, id: str) -> Handoff | None:
     """The handoff with this id, whoever may see it; None: there is none."""
     found = find_by_id(store, id, Handoff)
@@ -179,16 +163,8 @@ def find_handoff(
 ) -> Handoff | Refusal:
     """The handoff with this id, as far as `reader` may see it; empty: the owner of the hub."""
     found = find_by_id(store, id, Handoff)
-    if isinstance(found, Refusal) or _can_read(found, reader, hidden_teamspaces):
-        return found
-    return not_found.handoff(id)
-
-
-def was_drafted(store: Store, handoff: Handoff) -> bool:
-    """True if it was a draft until it was proposed."""
-    events = (entry.event for entry in stream_entries(store, handoff_stream(handoff.id)))
-    before = list(takewhile(lambda event: event != _PROPOSED, events))
-    return handoff.status != "draft" and before[-1:] == [_DRAFTED]
+    is_hidden = isinstance(found, Handoff) and is_hidden_from(found, reader, hidden_teamspaces)
+    return not_found.handoff(id) if is_hidden else found
 
 
 def escalation_recipients(
@@ -202,7 +178,7 @@ def escalation_recipients(
 
 def handoff_page(store: Store, filters: HandoffFilter) -> HandoffPage | Refusal:
     """A page of the handoffs that match; an invalid name is refused."""
-    refusal = _check_names(filters) or _check_draft_sender(filters)
+    refusal = _check_names(filters)
     if refusal is not None:
         return refusal
     known = find_task(store, filters.task) if filters.task else None
@@ -235,14 +211,6 @@ def needed_artifact_hashes(store: Store) -> frozenset[str]:
         if isinstance(handoff, Handoff) and handoff.rejection is None
         for sha256 in handoff.artifacts.values()
     )
-
-
-def _check_draft_sender(filters: HandoffFilter) -> Refusal | None:
-    """Refuse if the owner of the hub asks for drafts without a sender: they are on their senders'
-    lists."""
-    if filters.status != "draft" or filters.sender or filters.reader:
-        return None
-    return Refusal("invalid_field", "drafts are listed by sender: name one (from)")
 
 
 def _check_names(filters: HandoffFilter) -> Refusal | None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from dragoman.core.handoff.state import (
     Handoff,
@@ -14,7 +13,6 @@ from dragoman.core.handoff.state import (
     HandoffStatus,
     HandoffStep,
     RejectReason,
-    package_section,
 )
 from dragoman.core.timestamps import format_hours, to_rfc3339
 
@@ -89,7 +87,7 @@ class HandoffSummary(Struct, frozen=True):
     supersedes: str | None
     superseded_by: str | None
     initiated_at: str
-    """Time of the proposal; of a draft, of its creation."""
+    """Time of the proposal."""
     status_since: str
     due_by: str | None
     """The SLA deadline of its present state; null: there is none, or it has passed."""
@@ -117,23 +115,6 @@ class HandoffDetail(HandoffSummary, frozen=True):
     notes: tuple[NoteResource, ...]
 
 
-def with_draft_fields(handoff: Handoff) -> Handoff:
-    """The handoff; of a draft, with the fields that its sender has written so far."""
-    if handoff.status != "draft":
-        return handoff
-    package, task = handoff.package, package_section(handoff.package, "task")
-    written: dict[str, object] = {
-        "task": task.get("task_id"),
-        "title": task.get("title"),
-        "reason": package.get("reason"),
-        "thread": package.get("thread_id"),
-        "supersedes": package.get("supersedes"),
-    }
-    # Anything may stand there: it is validated when the draft is proposed.
-    texts: Any = {name: value for name, value in written.items() if isinstance(value, str)}
-    return replace(handoff, **texts)
-
-
 def handoff_summary(handoff: Handoff) -> HandoffSummary:
     """The resource of a handoff in a list."""
     return HandoffSummary(**_summary_fields(handoff))
@@ -158,7 +139,6 @@ def handoff_detail(handoff: Handoff) -> HandoffDetail:
 
 
 def _summary_fields(handoff: Handoff) -> dict[str, Any]:
-    handoff = with_draft_fields(handoff)
     return {
         "handoff_id": handoff.id,
         "status": handoff.status,
@@ -173,7 +153,7 @@ def _summary_fields(handoff: Handoff) -> dict[str, Any]:
         "handoff_chain": handoff.owners,
         "supersedes": handoff.supersedes or None,
         "superseded_by": handoff.superseded_by or None,
-        "initiated_at": to_rfc3339(handoff.initiated_at),
+        "initiated_at": to_rfc3339(handoff.created_at),
         "status_since": to_rfc3339(handoff.entered_at),
         "due_by": _optional_rfc3339(handoff.escalation_due_at),
         "escalated": handoff.is_escalated,

@@ -12,6 +12,7 @@ from msgspec import Struct
 from dragoman.core.handoff.ownership import check_ownership_cycle
 from dragoman.core.handoff.package import compute_package_hash
 from dragoman.core.handoff.state import GateFailure, Handoff, RejectReason, package_section
+from dragoman.engine.operation import HandoffFindings
 from dragoman.engine.ports import (
     ArtifactMismatch,
     ArtifactProblem,
@@ -128,6 +129,22 @@ def _hash_failures(handoff: Handoff) -> Iterator[GateFailure]:
         yield "hash_mismatch", f"the package is not the one with the hash {handoff.package_hash}"
 
 
+# --- diagnosis --------------------------------------------------------------------------------
+
+
+def diagnose(handoff: Handoff, choices: Choices) -> HandoffFindings:
+    """Verify the files of an offer as the gate would, or their copies after acceptance."""
+    obstacles: list[str] = []
+    if handoff.status in ("proposed", "validating"):
+        artifacts = package_artifacts(handoff)
+        kept = [one for one in artifacts if one.artifact_id not in handoff.left_out]
+        obstacles = verify_files(kept, handoff.teamspace, choices)
+    elif handoff.status == "accepted":
+        failure = check_verified_copies(handoff, choices.artifacts)
+        obstacles = [failure[1]] if failure else []
+    return HandoffFindings(tuple(obstacles))
+
+
 # --- checks of artifacts ----------------------------------------------------------------------
 
 
@@ -135,28 +152,6 @@ def package_artifacts(handoff: Handoff) -> tuple[Artifact, ...]:
     """Artifacts of a package; none if they cannot be parsed."""
     artifacts = parse_shape(handoff.package.get("artifacts", []), Artifacts)
     return cast(tuple[Artifact, ...], artifacts) if isinstance(artifacts, tuple) else ()
-
-
-def foresee_failures(
-    artifacts: Collection[Artifact], teamspace: str, choices: Choices
-) -> list[str]:
-    """Foresee failures of an offer's files, without reading them.
-
-    The offer is not refused for them: the files may be there when it is accepted.
-    """
-    store, findings = choices.artifacts, _ArtifactFindings()
-    if store is None:
-        return []
-    files = [artifact for artifact in artifacts if artifact.ref.type == "file"]
-    for artifact, size in _measure_files(
-        files, teamspace, store, choices.max_package_bytes, findings
-    ):
-        if isinstance(size, ArtifactMismatch):
-            _add_finding(artifact, size, findings)
-        elif _expected(artifact).size not in (None, size):
-            detail = f"{artifact.artifact_id}: it has {size} bytes, not as many as stated"
-            findings.failed.append(("hash_mismatch", detail))
-    return _format_findings(findings)
 
 
 def _format_findings(findings: "_ArtifactFindings") -> list[str]:

@@ -36,8 +36,8 @@ from dragoman.engine.request import Commands
 from dragoman.engine.schemas.handoffs import handoff_detail, handoff_summary
 from dragoman.engine.workq import WorkQueue, describe_failed_items, protocol_status, transfer_items
 from dragoman.protocols.acp import mail_operations, translate
-from dragoman.protocols.acp.diagnose import diagnose, validate_draft
 from dragoman.protocols.acp.errors import REFUSAL_CODES
+from dragoman.protocols.acp.gate_checks import diagnose
 from dragoman.protocols.acp.lint import KINDS, lint
 from dragoman.protocols.acp.parse import HANDOFF, ActionCall, parse_action, parse_message
 from dragoman.protocols.acp.render import (
@@ -55,7 +55,7 @@ from dragoman.protocols.acp.workq import workq_operations
 
 NAME: Final = "acp"
 
-_LOOKUP_ACTIONS: Final = frozenset({"initiate", "validate", "query"})
+_LOOKUP_ACTIONS: Final = frozenset({"initiate", "query"})
 """Actions that read more than the handoff before the hub decides."""
 
 
@@ -79,7 +79,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
             message, refusal, actor, facts, choices
         ),
         schema=package_schema,
-        diagnose=lambda handoff, facts: diagnose(handoff, facts, choices),
+        diagnose=lambda handoff, _: diagnose(handoff, choices),
         recognition_hint=(
             "an object with action (initiate, accept, …), or with to, payload and type "
             "(status.update, …)"
@@ -111,11 +111,8 @@ def _plan_action(choices: Choices, call: ActionCall, actor: Actor, facts: Facts)
     fault = _check_sender(call, actor.name)
     if fault is not None:
         return fault
-    result = answer_query(call, actor, facts, choices)
-    if isinstance(result, Fault):
-        return result
-    if result:
-        return Answer(result, refusal=refusal_in_reply(result))
+    if call.action == "query":
+        return _list_handoffs(call.arguments, actor, facts, choices)
     commands = translate.action_commands(call, actor, facts, choices)
     if isinstance(commands, Fault):
         return commands
@@ -133,7 +130,7 @@ def _plan_action(choices: Choices, call: ActionCall, actor: Actor, facts: Facts)
 
 def _check_sender(call: ActionCall, speaker: str) -> Fault | None:
     """Check that the sender of an offer is the caller; in a query `from_agent` is a filter."""
-    sender = call.filled.get("from_agent", "") if call.action in ("initiate", "draft") else ""
+    sender = call.filled.get("from_agent", "") if call.action == "initiate" else ""
     if sender in ("", speaker):
         return None
     detail = f"{speaker} cannot hand over for {quote_name(str(sender))}"
@@ -141,15 +138,6 @@ def _check_sender(call: ActionCall, speaker: str) -> Fault | None:
 
 
 # --- queries ----------------------------------------------------------------------------------
-
-
-def answer_query(call: ActionCall, actor: Actor, facts: Facts, choices: Choices) -> Any:
-    """Answer a query; None if the action is none."""
-    if call.action == "query":
-        return _list_handoffs(call.arguments, actor, facts, choices)
-    if call.action == "validate":
-        return validate_draft(call.arguments.handoff_id, actor, facts, choices)
-    return None
 
 
 def _list_handoffs(call: Query, actor: Actor, facts: Facts, choices: Choices) -> Any:
@@ -195,13 +183,10 @@ def _show_handoff(id: str, actor: Actor, facts: Facts, choices: Choices) -> Any:
 _RETURNING_ACTIONS: Final = frozenset({"reject", "reassign"})
 """Actions that may give begun work back, and its work items with it."""
 
-_APPROVING_ACTIONS: Final = frozenset({"approve"})
-"""Actions that get a warning if nobody has asked for them."""
-
 
 def has_follow_up(call: ActionCall, reply: Reply, choices: Choices) -> bool:
     """Return whether a follow-up reads the store or calls a queue, so that it needs a thread."""
-    if _needs_recorded_result(call, reply) or call.action in _APPROVING_ACTIONS:
+    if _needs_recorded_result(call, reply):
         return True
     if choices.workq is None:
         return False
@@ -215,15 +200,13 @@ def follow_up(
     call: ActionCall, facts: Facts, reply: Reply, choices: Choices
 ) -> tuple[Commands, Any]:
     """Follow up an action: commands that record what was done, and the complete reply."""
-    if call.action in _APPROVING_ACTIONS:
-        return (), _add_approval_warning(reply, facts)
     if call.action in _RETURNING_ACTIONS:
         return _return_items(call.arguments.handoff_id, facts, choices.workq, reply)
     handoff = next(iter(call.looked_up), None)
     if _needs_recorded_result(call, reply):
         found = find_handoff(facts.store, reply["handoff_id"])
         handoff = found if isinstance(found, Handoff) else handoff
-    if handoff is None or reply["status"] == "draft":
+    if handoff is None:
         return (), reply
     is_escalated = bool(handoff.escalations) or handoff.is_overdue(facts.now())
     result = add_metadata(reply, escalation_triggered=is_escalated)
@@ -243,16 +226,6 @@ def follow_up(
         return (), _add_item_status(result, "not_applicable")
     transfer = transfer_items(handoff, choices.workq, handoff.recipient)
     return transfer.commands, _add_item_status(result, transfer.outcome, transfer.details)
-
-
-def _add_approval_warning(reply: Reply, facts: Facts) -> Reply:
-    """Warn that the approval was not asked for: it is recorded, and changes nothing."""
-    found = find_handoff(facts.store, reply["handoff_id"])
-    if isinstance(found, Refusal) or found.needs_approval:
-        return reply
-    warning = "nobody has asked for an approval of it: your word is on record, and opens no gate"
-    warnings = reply.get("metadata", {}).get("warnings", ())
-    return add_metadata(reply, warnings=[*warnings, warning])
 
 
 def _add_item_status(reply: Reply, outcome: str, details: Sequence[str] = ()) -> Reply:

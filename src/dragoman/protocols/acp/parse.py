@@ -24,7 +24,6 @@ from dragoman.protocols.acp.wire import (
     Artifact,
     Artifacts,
     Complete,
-    Draft,
     Initiate,
     Package,
     Send,
@@ -77,25 +76,12 @@ def parse_action(value: Any) -> ActionCall | Fault:
 
 
 def drop_blank_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of an action without blank fields."""
-    shape = ACTION_SHAPES[fields["action"]]
+    """Drop fields that hold their published default, because some clients send all fields."""
     return {
-        name: value for name, value in fields.items() if not _is_blank_field(name, value, shape)
+        name: value
+        for name, value in fields.items()
+        if (type(value), value) != (type(default := CALL_DEFAULTS.get(name)), default)
     }
-
-
-def _is_blank_field(name: str, value: Any, shape: type[ActionArguments]) -> bool:
-    """Return whether a field only holds its published default, because a client sends all fields.
-
-    A part of a draft never counts as blank: to empty it is meant.
-    """
-    if shape is Draft and name in Draft.__struct_fields__:
-        return False
-    return (
-        name in CALL_DEFAULTS
-        and value == CALL_DEFAULTS[name]
-        and type(value) is type(CALL_DEFAULTS[name])
-    )
 
 
 def fill_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def refusal_reply(
     known = find_handoff(facts.store, handoff_id, actor.name, closed)
     # What does not exist for the caller has no status either.
     is_hidden = refusal.code == "handoff_not_found"
-    if is_hidden or isinstance(known, Refusal) or known.status == "draft":
+    if is_hidden or isinstance(known, Refusal):
         return {**reply, "handoff_id": handoff_id}
     return {**reply, "handoff_id": handoff_id, "status": known.status}
 

@@ -55,5 +55,10 @@ class Choices(Struct, frozen=True):
     own keeps what is orphaned there.
     """
 
+    @property
+    def external_workq(self) -> WorkQueue | None:
+        """The external queue, if there is one."""
+        return None if self.uses_own_workq else self.workq
+
 
 DEFAULTS: Final = Choices()

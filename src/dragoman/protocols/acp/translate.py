@@ -3,24 +3,18 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
-from msgspec.structs import replace
-
 from dragoman.core import not_found
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.command_table import AnyCommand
-from dragoman.core.errors import Refusal
-from dragoman.core.handoff.activate import READY_ROLES_TEXT
-from dragoman.core.handoff.draft import id_in_use_refusal
-from dragoman.core.handoff.package import compute_package_hash, draft_fingerprint
+from dragoman.core.handoff.package import compute_package_hash
+from dragoman.core.handoff.propose import id_in_use_refusal
 from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
     ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
-    DiscardDraft,
-    DraftHandoff,
     ExtendHandoff,
     GateFailure,
     Handoff,
@@ -31,7 +25,7 @@ from dragoman.core.handoff.state import (
 )
 from dragoman.core.ids import quote_name
 from dragoman.core.task_state import AdoptTask
-from dragoman.core.timestamps import parse_duration, parse_rfc3339, to_rfc3339
+from dragoman.core.timestamps import parse_duration, parse_rfc3339
 from dragoman.engine.operation import Facts, Fault, fault_from_refusal
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.agents import find_agent
@@ -40,19 +34,16 @@ from dragoman.engine.queries.handoffs import (
     hidden_teamspaces,
     is_hidden_from,
     is_member,
-    was_drafted,
 )
-from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
 from dragoman.protocols.acp.gate_checks import (
     TRANSIENT,
     check_verified_copies,
-    foresee_failures,
     package_artifacts,
     run_gate,
     verify_files,
 )
-from dragoman.protocols.acp.parse import ActionCall, offer_faults, parse_action
+from dragoman.protocols.acp.parse import ActionCall
 from dragoman.protocols.acp.render import CONFLICT_RETRY
 from dragoman.protocols.acp.settings import Choices
 from dragoman.protocols.acp.wire import (
@@ -63,9 +54,7 @@ from dragoman.protocols.acp.wire import (
     Approve,
     Close,
     Complete,
-    Draft,
     ExtendSla,
-    HandoffAction,
     Initiate,
     Reassign,
     Reject,
@@ -77,11 +66,6 @@ from dragoman.protocols.acp.wire import (
 ALIAS_KIND: Final = "acp"
 """Kind of alias for tasks that ACP created."""
 
-_NON_PACKAGE_FIELDS: Final = frozenset(
-    {"action", "handoff_id", "to_agent", "teamspace_id", "from_agent"}
-)
-"""Arguments of a draft that are no part of its package."""
-
 
 def action_commands(
     call: ActionCall, actor: Actor, facts: Facts, choices: Choices
@@ -91,21 +75,17 @@ def action_commands(
         return Fault("not_authorized", f"{actor.label} may look handoffs up, and nothing else")
     known = _find_known(call.arguments, facts) if needs_handoff(call, choices) else None
     if known is not None and is_hidden(known, actor, choices):
-        # Reveal no more of it than of one that does not exist, or of another's draft.
-        may_choose_id = call.action in _CHOOSES_ID
+        is_chosen_id = call.action == "initiate"
         return fault_from_refusal(
-            id_in_use_refusal(known.id) if may_choose_id else not_found.handoff(known.id)
+            id_in_use_refusal(known.id) if is_chosen_id else not_found.handoff(known.id)
         )
     if known is not None:
         call.looked_up.append(known)
     return _ACTION_COMMANDS[call.action](call, known, actor, facts, choices)
 
 
-_NEEDS_HANDOFF: Final = frozenset({"draft", "propose", "accept", "activate"})
+_NEEDS_HANDOFF: Final = frozenset({"accept", "activate"})
 """Actions whose translation depends on the state of the handoff."""
-
-_CHOOSES_ID: Final = frozenset({"initiate", "draft"})
-"""Actions whose caller may choose the id of a handoff."""
 
 
 def needs_handoff(call: ActionCall, choices: Choices) -> bool:
@@ -136,38 +116,6 @@ def check_membership(teamspace: str, party: Actor | str, choices: Choices) -> Fa
 
 
 # --- warnings ---------------------------------------------------------------------------------
-
-_DEADLINE_PASSED: Final = (
-    "timeout_risk: the deadline {} has passed: it can be offered all the same, and a coordinator "
-    "is told that it is late as soon as it is activated"
-)
-"""Late work may be handed over: the recipient decides whether that makes sense."""
-
-_SLA_UNUSED: Final = (
-    "sla.activated is not used: the deadline {} is the time that the work itself has; leave one of "
-    "them away"
-)
-
-
-def deadline_warnings(arguments: Initiate, due_at: int | None, now: int) -> Iterator[str]:
-    """Warnings about the deadline of the work."""
-    if due_at is None:
-        return
-    if due_at <= now:
-        yield _DEADLINE_PASSED.format(to_rfc3339(due_at))
-    if "activated" in arguments.sla.by_stage:
-        yield _SLA_UNUSED.format(to_rfc3339(due_at))
-
-
-def task_warnings(name: str, store: Store) -> Iterator[str]:
-    """Warning if the present status of the task keeps the work from beginning."""
-    found = find_task(store, name)
-    if not isinstance(found, Refusal) and found.task.status == "deadletter":
-        yield (
-            f"{found.task.id} is in the deadletter: nobody can begin before {READY_ROLES_TEXT} "
-            "has made "
-            "it ready"
-        )
 
 
 def recipient_warnings(recipient: str, sender: Actor, store: Store) -> Iterator[str]:
@@ -227,88 +175,10 @@ def _object_field(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
     return cast(dict[str, Any], part) if isinstance(part, dict) else {}
 
 
-# --- draft, propose and initiate --------------------------------------------------------------
+# --- initiate ---------------------------------------------------------------------------------
 
 
-# Draft, propose and initiate
-
-
-def _draft_commands(
-    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
-) -> Commands | Fault:
-    """Write a draft; a part that is given replaces that part."""
-    del facts
-    arguments: Draft = call.arguments
-    parts = {key: value for key, value in call.filled.items() if key not in _NON_PACKAGE_FIELDS}
-    teamspace = arguments.teamspace_id or (known.teamspace if known else "default")
-    is_elsewhere = known is None or known.teamspace != teamspace
-    if is_elsewhere and (fault := check_membership(teamspace, actor, choices)):
-        return fault
-    return (DraftHandoff(parts, arguments.handoff_id, arguments.to_agent, arguments.teamspace_id),)
-
-
-def _propose_commands(
-    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
-) -> Commands | Fault:
-    """Propose a draft as it stands; one that was proposed already is not proposed again."""
-    if known and known.sender == actor.name and was_drafted(facts.store, known):
-        return (_same_proposal(known),)
-    offer = draft_offer(call.arguments.handoff_id, known, actor)
-    if isinstance(offer, Fault):
-        return offer
-    initiated = initiate_commands(offer, known, actor, facts, choices)
-    call.warnings.extend(offer.warnings)
-    if known is None or isinstance(initiated, Fault):
-        return initiated
-    *before, last = initiated
-    return (*before, replace(cast(ProposeHandoff, last), drafted=draft_fingerprint(known)))
-
-
-def _same_proposal(handoff: Handoff) -> ProposeHandoff:
-    """The proposal that created this handoff."""
-    return ProposeHandoff(
-        task=handoff.task,
-        recipient=handoff.recipient,
-        package=handoff.package,
-        id=handoff.id,
-        title=handoff.title,
-        reason=handoff.reason,
-        thread=handoff.thread,
-        teamspace=handoff.teamspace,
-        supersedes=handoff.supersedes,
-        sla_ms=handoff.sla_ms,
-        due_at=handoff.due_at,
-    )
-
-
-def draft_offer(id: str, draft: Handoff | None, actor: Actor) -> ActionCall | Fault:
-    """The offer that a draft would make, or its faults."""
-    if draft is None or draft.sender != actor.name:
-        return fault_from_refusal(not_found.handoff(id))
-    if draft.status != "draft":
-        return Fault("invalid_transition", f"{draft.id} is {draft.status}, and no draft")
-    read = parse_action(_initiate_fields(draft))
-    return Fault(read.code, "; ".join(draft_faults(draft))) if isinstance(read, Fault) else read
-
-
-def draft_faults(draft: Handoff) -> list[str]:
-    """Everything that is missing or wrong in a draft, one sentence each."""
-    return [fault.detail for fault in offer_faults(_initiate_fields(draft))]
-
-
-def _initiate_fields(draft: Handoff) -> dict[str, Any]:
-    """A draft as the arguments of an initiate."""
-    outside = {"to_agent": draft.recipient, "teamspace_id": draft.teamspace}
-    defaults = {"to_agent": "", "teamspace_id": "default"}
-    return {
-        "action": "initiate",
-        "handoff_id": draft.id,
-        **{name: value for name, value in outside.items() if value != defaults[name]},
-        **draft.package,
-    }
-
-
-def initiate_commands(
+def _initiate_commands(
     call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
     """Translate an offer to commands."""
@@ -327,10 +197,6 @@ def initiate_commands(
     if secret := choices.find_secret(package):
         return fault_from_refusal(secret)
     call.warnings.extend(recipient_warnings(arguments.to_agent, actor, facts.store))
-    call.warnings.extend(task_warnings(arguments.task.task_id, facts.store))
-    call.warnings.extend(foresee_failures(arguments.artifacts, teamspace, choices))
-    due_at = parse_due_at(arguments)
-    call.warnings.extend(deadline_warnings(arguments, due_at, facts.now()))
     offer = ProposeHandoff(
         task=arguments.task.task_id,
         recipient=arguments.to_agent,
@@ -343,7 +209,7 @@ def initiate_commands(
         stated_hash="" if is_as_given else stated,
         supersedes=arguments.supersedes,
         sla_ms={**choices.sla_ms, **own},
-        due_at=due_at,
+        due_at=parse_due_at(arguments),
     )
     return (*_adopt_commands(arguments, actor, facts, choices), offer)
 
@@ -380,9 +246,6 @@ def _adopt_commands(arguments: Initiate, actor: Actor, facts: Facts, choices: Ch
 
 
 # --- accept, activate and complete ------------------------------------------------------------
-
-
-# Accept, activate and complete
 
 
 def _accept_commands(
@@ -469,9 +332,6 @@ def _complete_commands(
 # --- actions that need only their arguments ---------------------------------------------------
 
 
-# Actions that need only their arguments
-
-
 def _single_command(make: Callable[[Any, ActionCall, Choices], AnyCommand]) -> Any:
     """Translate an action whose arguments say everything."""
 
@@ -513,10 +373,6 @@ def _close_command(arguments: Close, _: ActionCall, __: Choices) -> AnyCommand:
     return CloseHandoff(arguments.handoff_id, arguments.closure_notes)
 
 
-def _discard_command(arguments: HandoffAction, _: ActionCall, __: Choices) -> AnyCommand:
-    return DiscardDraft(arguments.handoff_id)
-
-
 def _reassign_commands(
     call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
@@ -532,10 +388,7 @@ def _reassign_commands(
 _CommandMaker = Callable[[ActionCall, Handoff | None, Actor, Facts, Choices], Commands | Fault]
 
 _ACTION_COMMANDS: Final[Mapping[str, _CommandMaker]] = {
-    "initiate": initiate_commands,
-    "draft": _draft_commands,
-    "propose": _propose_commands,
-    "discard": _single_command(_discard_command),
+    "initiate": _initiate_commands,
     "accept": _accept_commands,
     "reject": _single_command(_reject_command),
     "activate": _activate_commands,

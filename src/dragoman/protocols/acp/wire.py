@@ -226,10 +226,6 @@ ActionName = Literal[
     "complete",
     "close",
     "query",
-    "draft",
-    "validate",
-    "propose",
-    "discard",
     "withdraw",
     "extend_sla",
     "reassign",
@@ -309,29 +305,8 @@ class Initiate(ActionArguments, frozen=True, kw_only=True):
     supersedes: str = ""
     from_agent: str = ""
     handoff_id: str = ""
-    """Id of the draft that is proposed; else the hub makes one."""
+    """Id of the handoff; empty: the hub makes one."""
     sla: SlaInput = SlaInput()
-
-
-class Draft(ActionArguments, frozen=True, kw_only=True):
-    """Write parts of a package; what is left out stays unchanged."""
-
-    handoff_id: str = ""
-    to_agent: str = ""
-    task: dict[str, Any] | UnsetType = UNSET
-    context: dict[str, Any] | UnsetType = UNSET
-    work_state: dict[str, Any] | UnsetType = UNSET
-    artifacts: list[dict[str, Any]] | UnsetType = UNSET
-    policy: dict[str, Any] | UnsetType = UNSET
-    provenance: dict[str, Any] | UnsetType = UNSET
-    verification: dict[str, Any] | UnsetType = UNSET
-    deadline: str | UnsetType = UNSET
-    reason: str | UnsetType = UNSET
-    thread_id: str | UnsetType = UNSET
-    teamspace_id: str = ""
-    supersedes: str | UnsetType = UNSET
-    sla: dict[str, str] | UnsetType = UNSET
-    from_agent: str = ""
 
 
 class HandoffAction(ActionArguments, frozen=True, kw_only=True):
@@ -417,10 +392,6 @@ class Query(ActionArguments, frozen=True, kw_only=True):
 
 ACTION_SHAPES: Final[dict[str, type[ActionArguments]]] = {
     "initiate": Initiate,
-    "draft": Draft,
-    "validate": HandoffAction,
-    "propose": HandoffAction,
-    "discard": HandoffAction,
     "accept": Accept,
     "reject": Reject,
     "activate": Activate,

@@ -326,8 +326,6 @@ RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], EventLine] | N
     mail.MailAnswered: _render_as("mail.answered"),
     mail.MailEscalated: _render_mail_escalated,
     task_state.TaskHandedOver: _render_as("task.handoff_changed"),
-    handoff_state.HandoffDrafted: None,  # only its sender has seen it
-    handoff_state.HandoffDiscarded: None,
     handoff_state.HandoffProposed: _render_proposed,
     handoff_state.HandoffTransitioned: _render_as("handoff.transitioned"),
     handoff_state.HandoffVerified: _render_as("handoff.verified"),

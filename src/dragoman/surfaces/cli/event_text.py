@@ -112,8 +112,6 @@ EVENT_TEXT: Final[Mapping[str, str]] = {
         "escalated: {waiting_for} did not |{!only_answer}ack or |answer in time"
         "|; told to {notified}"
     ),
-    "handoff.drafted": "drafts a handoff to |{recipient}|{!recipient}nobody yet",
-    "handoff.discarded": "draft discarded by {by}",
     "handoff.proposed": (
         'offers {task} to {recipient}|: "{title}"| ({reason})|, in the place of {supersedes}'
         "|; package {package_hash:12}"

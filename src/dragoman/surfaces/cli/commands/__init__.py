@@ -100,10 +100,6 @@ GROUPS: Mapping[str, CommandGroup] = {
         {
             "handoff_inspect": ("list", "show", "timeline", "verify", "diagnose"),
             "handoff": (
-                "draft",
-                "validate",
-                "propose",
-                "discard",
                 "initiate",
                 "accept",
                 "reject",

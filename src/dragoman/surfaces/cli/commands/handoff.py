@@ -1,4 +1,4 @@
-"""`dragoman handoff`: drafts, offers, and the steps of a handoff after its offer.
+"""`dragoman handoff`: offers, and the steps of a handoff after its offer.
 
 What changes something goes through the `acp_handoff` operation, so that the command line says no
 more and no less than every other surface.
@@ -311,72 +311,6 @@ def parse_object(data: bytes, source: str, expectation: str) -> dict[str, Any]:
     return cast(dict[str, Any], value)
 
 
-# --- drafts -----------------------------------------------------------------------------------
-
-
-def draft(
-    context: CommandContext,
-    source: Annotated[
-        str,
-        argument("FILE|-", "Parts of the input of `acp_handoff`, as JSON; options override them."),
-    ] = "",
-    *,
-    id: Annotated[str, option("--id", "ID", "The draft; else a new one begins.")] = "",
-    to: Annotated[str, option("--to", "NAME", "The recipient.")] = "",
-) -> CommandResult:
-    """Begin a draft that only you see, or replace parts of it.
-
-    A part that is written replaces the same part; all others stay. `dragoman handoff list
-    --status draft --as NAME` lists your drafts, `dragoman handoff show` shows one.
-
-    \b
-    Examples:
-      dragoman handoff draft parts.json --id fix-login-1 --to bob --as ada
-      echo '{"context": {"summary": "half done"}}' | dragoman handoff draft - --id fix-login-1
-    """
-    arguments = read_arguments(source, "draft") if source else {}
-    if not (arguments or id or to):
-        raise_usage_error("say what to write: a file, or - for standard input, or --to NAME")
-    options = {name: value for name, value in (("handoff_id", id), ("to_agent", to)) if value}
-    with context.open_for_writing() as directory:
-        return run_action_in(context, directory, "draft", arguments | options)
-
-
-def validate(context: CommandContext, id: HandoffArgument) -> CommandResult:
-    """Say what a draft of yours still lacks; nothing changes.
-
-    \b
-    Example:
-      dragoman handoff validate fix-login-1 --as ada
-    """
-    with context.open_for_reading() as directory:
-        return run_action_in(context, directory, "validate", {"handoff_id": id})
-
-
-def propose(context: CommandContext, id: HandoffArgument) -> CommandResult:
-    """Offer a draft of yours to its recipient.
-
-    From here on it does not change.
-
-    \b
-    Example:
-      dragoman handoff propose fix-login-1 --as ada
-    """
-    return run_action(context, "propose", {"handoff_id": id})
-
-
-def discard(context: CommandContext, id: HandoffArgument) -> CommandResult:
-    """Discard a draft of yours.
-
-    An offer is taken back by `handoff withdraw` instead.
-
-    \b
-    Example:
-      dragoman handoff discard fix-login-1 --as ada
-    """
-    return run_action(context, "discard", {"handoff_id": id})
-
-
 # --- accept, reject, activate, complete, close, withdraw, extend, reassign, approve, deny -----
 
 NotesOption = Annotated[str, option("--notes", "TEXT", "Notes, recorded with it.")]
@@ -565,10 +499,6 @@ def deny(
 
 
 COMMANDS = (
-    CliCommand("draft", draft),
-    CliCommand("validate", validate),
-    CliCommand("propose", propose),
-    CliCommand("discard", discard),
     CliCommand("initiate", initiate),
     CliCommand("accept", accept),
     CliCommand("reject", reject),

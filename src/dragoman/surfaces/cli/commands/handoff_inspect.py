@@ -48,8 +48,6 @@ def list_handoffs(
 ) -> CommandResult:
     """List handoffs, newest first, a page at a time.
 
-    Drafts are listed with --status draft, for their author (--as NAME, or --from NAME).
-
     \b
     Examples:
       dragoman handoff list --status proposed --to bob
@@ -273,7 +271,6 @@ def diagnose(context: CommandContext, id: HandoffArgument) -> CommandResult:
 # --- printing ---------------------------------------------------------------------------------
 
 HANDOFF_STATUS_STYLES: dict[str, str] = {
-    "draft": "dim",
     "proposed": "cyan",
     "validating": "magenta",
     "accepted": "blue",
@@ -300,9 +297,6 @@ _MARGIN = "    | "
 
 def handoff_row(handoff: "Handoff", now: int) -> tuple[str, ...]:
     """Table row of a handoff."""
-    from dragoman.engine.schemas.handoffs import with_draft_fields
-
-    handoff = with_draft_fields(handoff)
     return (
         handoff.id,
         handoff.status,
@@ -323,9 +317,6 @@ def _due_text(handoff: "Handoff", now: int) -> str:
 
 def print_handoff(handoff: "Handoff", diagnosis: "HandoffDiagnosis", screen: Screen) -> None:
     """Print all of a handoff; empty fields are left out."""
-    from dragoman.engine.schemas.handoffs import with_draft_fields
-
-    handoff = with_draft_fields(handoff)
     screen.line((handoff.id, "bold"), "  ", handoff.title)
     for label, text in _handoff_facts(handoff):
         if text:
@@ -465,7 +456,7 @@ def _package_texts(package: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _dicts_of(listed: object) -> Iterator[dict[str, Any]]:
-    """Objects of a list; a draft may hold anything."""
+    """Objects of a list."""
     for one in cast(list[Any], listed) if isinstance(listed, list) else ():
         if isinstance(one, dict):
             yield cast(dict[str, Any], one)

@@ -58,7 +58,7 @@ class HandoffPage(Struct, frozen=True):
 
 
 async def list_handoffs(call: Call) -> HandoffPage:
-    """List a page of handoffs; drafts only of the caller, and only if they are asked for."""
+    """List a page of handoffs, newest first."""
     query: HandoffsQuery = call.query
     page_query = HandoffFilter(
         status=query.status or None,
