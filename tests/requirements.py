@@ -1609,8 +1609,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SDK-EVENTS",
         "SDK",
-        "Events are followed by a stream that resumes where it broke off, or by pages where no "
-        "stream is possible: none is missed, none is delivered twice.",
+        "Events are followed page by page, and resumed where a connection broke off: none is "
+        "missed, none is delivered twice.",
     ),
     Requirement(
         "SDK-CALLS",

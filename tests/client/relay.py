@@ -16,7 +16,7 @@ BUSY = (
 )
 
 GARBLED = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n"
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n"
     b"Content-Length: 12\r\n\r\nnot squeezed"
 )
 
@@ -40,8 +40,7 @@ class Relay:
         self.answered: list[bytes] = []
         """Request line of every request whose response has begun."""
         self._changed = threading.Condition()
-        self._streams: list[socket.socket] = []
-        self._has_stream = threading.Event()
+        self._clients: set[socket.socket] = set()
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
 
@@ -67,17 +66,11 @@ class Relay:
                 lambda: sum(part in line for line in self.answered) >= end, 30
             )
 
-    def inject(self, frame: bytes) -> None:
-        """Inject a frame into the last stream, while the hub sends nothing."""
-        assert self._has_stream.wait(30)
-        self._streams[-1].sendall(b"%x\r\n%s\r\n" % (len(frame), frame))
-
-    def cut_streams(self) -> None:
-        """Close the connection of every stream."""
-        assert self._has_stream.wait(30)
-        for stream in self._streams:
+    def cut_connections(self) -> None:
+        """Close every connection."""
+        for client in tuple(self._clients):
             with suppress(OSError):
-                stream.shutdown(socket.SHUT_RDWR)
+                client.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Accept no further connections."""
@@ -96,6 +89,7 @@ class Relay:
         with client, suppress(OSError):
             if not self.target:
                 return
+            self._clients.add(client)
             with socket.create_connection(("127.0.0.1", self.target)) as hub:
                 for side in (client, hub):
                     side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -123,9 +117,6 @@ class Relay:
                 elif not (self.stalled_request and request_line.startswith(self.stalled_request)):
                     client.sendall(data)
                     self._record(self.answered, request_line)
-                    if request_line.startswith(b"GET /v1/stream") and client not in self._streams:
-                        self._streams.append(client)
-                        self._has_stream.set()
 
     def _record(self, where: list[bytes], line: bytes) -> None:
         with self._changed:

@@ -4,13 +4,13 @@ from itertools import islice
 from typing import Any
 
 import pytest
+from httpx2 import Response
 
 from dragoman.client import BadAnswer, LeaseLost, Refused
 from dragoman.client.requests import Request, describe_api, show_task, wait_for_work
 from dragoman.client.transport import (
     PERMANENT_CODES,
     RETRYABLE_STATUSES,
-    RawResponse,
     RetryAfter,
     backoff_delays,
     parse_batch,
@@ -26,10 +26,10 @@ pytestmark = proves("SDK-CRASH-SAFE")
 SHOW_TASK: Request = show_task("TASK-2026-02-09-001")
 
 
-def _problem_response(code: str) -> RawResponse:
+def _problem_response(code: str) -> Response:
     found = problem(code, "because")
     document = {"code": code, "detail": found.detail, "status": found.status, "title": found.title}
-    return RawResponse(found.status, encode_json(document))
+    return Response(found.status, content=encode_json(document))
 
 
 @pytest.mark.parametrize("code", sorted(STATUS_BY_CODE))
@@ -52,14 +52,16 @@ def test_permanent_codes_are_faults_of_the_hub() -> None:
     ("header", "seconds"), [("7", 7.0), ("", 0.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 0.0)]
 )
 def test_retry_after_is_respected(header: str, seconds: float) -> None:
-    later = parse_response(SHOW_TASK, RawResponse(503, b"<p>busy</p>", header))
+    later = parse_response(
+        SHOW_TASK, Response(503, content=b"<p>busy</p>", headers={"retry-after": header})
+    )
     assert later == RetryAfter("HTTP status 503", seconds)
 
 
 @pytest.mark.parametrize("status", [301, 404, 418])
 def test_error_without_problem_document_is_a_bad_answer(status: int) -> None:
     with pytest.raises(BadAnswer, match=f"HTTP status {status}"):
-        parse_response(SHOW_TASK, RawResponse(status, b"\xff<p>"))
+        parse_response(SHOW_TASK, Response(status, content=b"\xff<p>"))
 
 
 @pytest.mark.parametrize("lines", [b"<p>", b"[]", b"{}", b'{"ok":true}', b'{"ok":1}', b"\xff"])
@@ -69,14 +71,16 @@ def test_invalid_batch_response_is_a_bad_answer(lines: bytes) -> None:
 
 
 def test_empty_response_is_valid_only_for_a_long_poll() -> None:
-    assert parse_response(wait_for_work("ada", "", 1_000, 0, "k"), RawResponse(204, b"")) is None
+    assert (
+        parse_response(wait_for_work("ada", "", 1_000, 0, "k"), Response(204, content=b"")) is None
+    )
     with pytest.raises(BadAnswer, match="is not what this client knows"):
-        parse_response(SHOW_TASK, RawResponse(204, b""))
+        parse_response(SHOW_TASK, Response(204, content=b""))
 
 
 def test_description_without_paths_is_a_bad_answer() -> None:
     with pytest.raises(BadAnswer, match=r"GET /openapi\.json"):
-        parse_response(describe_api(), RawResponse(200, b'{"openapi":"3.1.0"}'))
+        parse_response(describe_api(), Response(200, content=b'{"openapi":"3.1.0"}'))
 
 
 def test_backoff_is_bounded_and_has_jitter() -> None:
@@ -92,7 +96,9 @@ def test_backoff_is_bounded_and_has_jitter() -> None:
 
 @proves("ACP-RESPONSE")
 def test_refusal_in_dialect_form_is_a_response() -> None:
-    refusal = RawResponse(409, b'{"success":false}', media_type="application/json")
+    refusal = Response(
+        409, content=b'{"success":false}', headers={"content-type": "application/json"}
+    )
     request = Request("POST", "/v1/acp/acp_handoff", Any)
     assert parse_response(request, refusal) == {"success": False}
     with pytest.raises(BadAnswer):

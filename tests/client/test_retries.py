@@ -67,19 +67,3 @@ def test_patience_counts_from_the_failure_not_from_the_wait(
 ) -> None:
     with asyncio.Runner(loop_factory=ClockedLoop) as runner:
         assert runner.run(_retries_after(wait, *seconds)) is expected
-
-
-def test_success_resets_patience() -> None:
-    async def retry_after_success() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, ClockedLoop)
-        retries = Retries("http://hub", "/v1/stream", inf, PATIENCE, "seed")
-        for _ in range(3):
-            await retries.pause(NO_RESPONSE)
-            loop.ahead += PATIENCE
-            retries.reset()
-        loop.ahead += PATIENCE
-        await retries.pause(NO_RESPONSE)
-
-    with asyncio.Runner(loop_factory=ClockedLoop) as runner:
-        runner.run(retry_after_success())

@@ -1,7 +1,8 @@
 """Hub: the connection as an agent's program sees it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -11,11 +12,11 @@ from msgspec import Struct
 
 from dragoman.client import requests
 from dragoman.client.address import find_address
-from dragoman.client.event_stream import OnGap, follow_events, log_gap
 from dragoman.client.models import (
     AcceptedMessage,
     Claim,
     Event,
+    EventPage,
     Problem,
     RejectedMessage,
     Task,
@@ -28,13 +29,27 @@ from dragoman.client.work import DEFAULT_HEARTBEAT_MS, HeldClaim, LeaseTiming, W
 from dragoman.config import environment
 from dragoman.core.base import DEFAULT_LEASE_MS, Status
 from dragoman.core.errors import Refused, SettingsError
+from dragoman.engine.ports import Gap
 from dragoman.engine.schemas.tasks import TaskSummary
 from dragoman.system.ids import new_id
 
 DEFAULT_PATIENCE_S: Final = 60.0
 """Seconds for which a request is retried while the hub does not answer."""
 _PAGE_SIZE: Final = 100
+_EVENT_PAGE: Final = 500
 _WAIT_MS: Final = 20_000
+"""Longest wait of one request for new work or new events."""
+_log = logging.getLogger("dragoman.client")
+
+OnGap = Callable[[Gap], None]
+"""Called if the ledger ends before what was seen of it: what follows is not what followed then."""
+
+
+def log_gap(gap: Gap) -> None:
+    """Log a gap, where no callback is given."""
+    _log.warning(
+        "the ledger ends at %d, before %d: following it from its end", gap.until, gap.after
+    )
 
 
 def connect(
@@ -200,7 +215,7 @@ class Hub:
         """Call any operation of any dialect by its name; the reply is in the dialect's own form."""
         return await self._api.call(operation, arguments, key=key)
 
-    def events(
+    async def events(
         self,
         after: int | None = None,
         *,
@@ -216,9 +231,20 @@ class Hub:
         family before its dot. `on_gap` is called if the ledger ends before what was seen of it, as
         a restored one does; it is followed from its end then. Without `on_gap` that is logged.
         """
-        return follow_events(
-            self._transport, EventFilter(task, type, agent, dialect), after, on_gap
-        )
+        event_filter = EventFilter(task, type, agent, dialect)
+        position = after
+        if position is None:
+            newest: EventPage = await self._api.request(requests.last_position())
+            position = newest.next
+        while True:
+            page: EventPage = await self._api.request(
+                requests.list_events(event_filter, position, _EVENT_PAGE, _WAIT_MS)
+            )
+            for event in page.events:
+                yield event
+            if page.next < position:
+                on_gap(Gap(position, page.next))
+            position = page.next
 
 
 class _ClaimOptions(Struct, frozen=True):

@@ -281,11 +281,6 @@ def last_position() -> Request:
     return list_events(EventFilter(), MAX_SAFE_INTEGER, 1, 0)
 
 
-def open_stream(event_filter: EventFilter) -> Request:
-    """Open a stream of events; the header `Last-Event-ID` says from which position on."""
-    return Request("GET", "/v1/stream", bytes, event_filter.query())
-
-
 def _task_path(name: str, action: str = "") -> str:
     if not is_task_name(name):
         # Not sent: as a part of a path it could mean something else.

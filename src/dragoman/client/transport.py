@@ -6,8 +6,7 @@ response was lost is carried out once.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from types import TracebackType
 from typing import Any, Final, Self
@@ -43,15 +42,6 @@ _JSON: Final = "application/json"
 """Media type of a dialect's own refusal; problems of the hub have another."""
 
 
-class RawResponse(Struct, frozen=True):
-    """A response as it came."""
-
-    status: int
-    body: bytes
-    retry_after: str = ""
-    media_type: str = ""
-
-
 class _BatchLine(Struct, frozen=True):
     """The flag of a line in the response to a batch."""
 
@@ -70,27 +60,25 @@ class NoResponse(RetryAfter, frozen=True):
     """There was no complete response: there may be no hub."""
 
 
-def parse_response(request: Request, response: RawResponse) -> Any:
+def parse_response(request: Request, response: httpx2.Response) -> Any:
     """Return the value of a response, or `RetryAfter`; a refusal is raised."""
-    if response.status in (200, 201):
-        return _decode(request, response)
-    if response.status == 204:  # nothing, where that is an answer
-        return _decode(request, RawResponse(response.status, b"null"))
-    problem = _parse_problem(response)
-    if response.status in RETRYABLE_STATUSES and (
-        problem is None or problem.code not in PERMANENT_CODES
-    ):
-        reason = (
-            f"{problem.code}: {problem.detail}" if problem else f"HTTP status {response.status}"
-        )
-        return RetryAfter(reason, _parse_retry_after(response.retry_after))
-    if problem is None and response.media_type == _JSON and request.response_type is Any:
+    status = response.status_code
+    if status in (200, 201):
+        return _decode(request, response.content)
+    if status == 204:  # nothing, where that is an answer
+        return _decode(request, b"null")
+    problem = _parse_problem(response.content)
+    if status in RETRYABLE_STATUSES and (problem is None or problem.code not in PERMANENT_CODES):
+        reason = f"{problem.code}: {problem.detail}" if problem else f"HTTP status {status}"
+        return RetryAfter(reason, _parse_retry_after(response.headers.get("retry-after", "")))
+    is_json = response.headers.get("content-type") == _JSON
+    if problem is None and is_json and request.response_type is Any:
         # A dialect that formats refusals itself.
-        return _decode(request, response)
+        return _decode(request, response.content)
     if problem is None:
         raise BadAnswer(
-            f"{request.method} {request.path} was answered with HTTP status {response.status} and "
-            f"{response.body[:_MAX_SHOWN]!r}: this is no dragoman hub; check its url"
+            f"{request.method} {request.path} was answered with HTTP status {status} and "
+            f"{response.content[:_MAX_SHOWN]!r}: this is no dragoman hub; check its url"
         )
     raise refusal_error(problem)
 
@@ -126,11 +114,11 @@ def backoff_delays(seed: str) -> Iterator[float]:
         yield backoff_delay(failures, _BACKOFF) / 1_000 * (0.5 + jitter / 2)
 
 
-def _decode(request: Request, response: RawResponse) -> Any:
+def _decode(request: Request, body: bytes) -> Any:
     if request.response_type is bytes:
-        return response.body
+        return body
     try:
-        return msgspec.json.decode(response.body, type=request.response_type)
+        return msgspec.json.decode(body, type=request.response_type)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadAnswer(
             f"the answer to {request.method} {request.path} is not what this client knows "
@@ -139,9 +127,9 @@ def _decode(request: Request, response: RawResponse) -> Any:
         ) from None
 
 
-def _parse_problem(response: RawResponse) -> Problem | None:
+def _parse_problem(body: bytes) -> Problem | None:
     try:
-        return msgspec.json.decode(response.body, type=Problem)
+        return msgspec.json.decode(body, type=Problem)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
@@ -160,9 +148,7 @@ def _parse_batch_line(line: bytes) -> AcceptedMessage | RejectedMessage:
 CONNECT_S: Final = 5.0
 
 RESPONSE_S: Final = 30.0
-"""For the next bytes of a response; a stream has a keep-alive every 15 seconds."""
-
-_MAX_EVENT_BYTES: Final = 64 * 1024 * 1024
+"""For the next bytes of a response."""
 
 _WARNING_HEADER: Final = "dragoman-warning"
 """The header for warnings beside a response."""
@@ -172,20 +158,6 @@ _UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
 _START_HINT: Final = "Is it running? `dragoman up` starts one"
 
 _log = logging.getLogger("dragoman.client")
-
-Frame = httpx2.ServerSentEvent
-
-
-class StreamUnavailable(Exception):
-    """Something between us and the hub does not let a stream through."""
-
-
-class StreamLost(Exception):
-    """A stream ended, or did not begin; another may be opened later."""
-
-    def __init__(self, retry_after: RetryAfter) -> None:
-        super().__init__(retry_after.reason)
-        self.retry_after: Final = retry_after
 
 
 class Transport:
@@ -229,7 +201,9 @@ class Transport:
         `rebuild`: makes the request anew each time it is sent, if it must not be the same.
         `fail_fast`: a hub that is busy is waited for, but not one that does not answer.
         """
-        retries = self.start_retries(request.path, request.wait_ms / 1_000, patience)
+        limit = self._patience if patience is None else patience
+        wait = request.wait_ms / 1_000
+        retries = Retries(self.address.url, request.path, wait, limit, self.new_id())
         while True:
             result = await self._send_once(rebuild(request) if rebuild else request, token)
             if not isinstance(result, RetryAfter):
@@ -240,43 +214,6 @@ class Transport:
                     f"{_START_HINT}"
                 )
             await retries.pause(result)
-
-    def start_retries(self, path: str, wait: float, patience: float | None = None) -> "Retries":
-        """Start the retries of a request that may take so many seconds on purpose."""
-        limit = self._patience if patience is None else patience
-        return Retries(self.address.url, path, wait, limit, self.new_id())
-
-    @asynccontextmanager
-    async def open_stream(
-        self, request: Request, after: int, patience: float
-    ) -> AsyncGenerator[AsyncIterator[Frame]]:
-        """Open a stream and yield its frames; StreamLost if it ends, StreamUnavailable if none is
-        possible.
-
-        A stream that has not begun in so many seconds is held back by something on the way.
-        """
-        opening = self._client.stream(
-            request.method,
-            self.address.url + request.path,
-            params=dict(request.query),
-            headers=self._headers(request, "") | {"last-event-id": str(after)},
-            timeout=httpx2.Timeout(RESPONSE_S, connect=CONNECT_S),
-        )
-        async with AsyncExitStack() as stack:
-            try:
-                async with asyncio.timeout(patience):
-                    response = await stack.enter_async_context(opening)
-                    await _check_stream(request, response)
-                    source = aiter(httpx2.EventSource(response, max_event_size=_MAX_EVENT_BYTES))
-                    first = await anext(source, None)
-                yield _iterate_frames(first, source)
-            except (TimeoutError, httpx2.SSEError) as error:
-                raise StreamUnavailable from error
-            except httpx2.DecodingError as error:
-                raise _decoding_error(request, error) from error
-            except httpx2.TransportError as error:
-                await self._refresh_address(error)
-                raise StreamLost(NoResponse(_describe_error(error))) from error
 
     async def _send_once(self, request: Request, token: str) -> Any:
         """Send a request once; return its answer, or `RetryAfter`."""
@@ -294,10 +231,13 @@ class Transport:
             await self._refresh_address(error)
             return NoResponse(_describe_error(error))
         except httpx2.DecodingError as error:
-            raise _decoding_error(request, error) from error
+            raise BadAnswer(
+                f"the answer to {request.method} {request.path} is not in the encoding that it "
+                f"names ({error}): something between here and the hub has changed it"
+            ) from error
         for warning in response.headers.get_list(_WARNING_HEADER):
             _log.warning("%s: %s", request.path, warning)
-        return parse_response(request, _to_raw_response(response, response.content))
+        return parse_response(request, response)
 
     async def _refresh_address(self, error: httpx2.TransportError) -> None:
         """Find the address again: a hub of a data directory may have come back at another port."""
@@ -328,15 +268,9 @@ class Retries:
     def __init__(self, url: str, path: str, wait: float, patience: float, seed: str) -> None:
         self._url = url
         self._path = path
-        self._wait = wait
         self._patience = patience
-        self._seed = seed
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin anew: the next failure is the first one again."""
-        self._delays = backoff_delays(self._seed)
-        self._due = asyncio.get_running_loop().time() + self._wait
+        self._delays = backoff_delays(seed)
+        self._due = asyncio.get_running_loop().time() + wait
         self._give_up_at: float | None = None
 
     async def pause(self, retry_after: RetryAfter) -> None:
@@ -361,46 +295,9 @@ class Retries:
         )
 
 
-def _decoding_error(request: Request, error: httpx2.DecodingError) -> BadAnswer:
-    return BadAnswer(
-        f"the answer to {request.method} {request.path} is not in the encoding that it names "
-        f"({error}): something between here and the hub has changed it"
-    )
-
-
 def _describe_error(error: httpx2.TransportError) -> str:
     """Describe an error of the transport; some have nothing but their name."""
     return str(error) or type(error).__name__
-
-
-def _to_raw_response(response: httpx2.Response, body: bytes) -> RawResponse:
-    return RawResponse(
-        response.status_code,
-        body,
-        response.headers.get("retry-after", ""),
-        response.headers.get("content-type", ""),
-    )
-
-
-async def _check_stream(request: Request, response: httpx2.Response) -> None:
-    if response.status_code != 200:
-        result = parse_response(request, _to_raw_response(response, await response.aread()))
-        if not isinstance(result, RetryAfter):
-            raise BadAnswer(
-                f"{request.method} {request.path} was answered with HTTP status "
-                f"{response.status_code}, which begins no stream: this is no dragoman hub"
-            )
-        raise StreamLost(result)
-
-
-async def _iterate_frames(
-    first: Frame | None, frames: AsyncIterator[Frame]
-) -> AsyncGenerator[Frame]:
-    if first is not None:
-        yield first
-        async for frame in frames:
-            yield frame
-    raise StreamLost(NoResponse("the stream ended"))
 
 
 # --- api --------------------------------------------------------------------------------------
