@@ -14,7 +14,8 @@ import pytest
 from dragoman.bootstrap.cli_wiring import CLI_WIRING
 from dragoman.surfaces.cli.app import main
 
-_OF_THE_SHELL = re.compile(r" [<>|] | && ")
+_OF_THE_SHELL = re.compile(r" [<>|] | && | <<")
+_HEREDOC = re.compile(r"<<'?(\w+)'?")
 
 
 def commands_of(page: str) -> list[str]:
@@ -30,7 +31,10 @@ def commands_of(page: str) -> list[str]:
 
 
 def _is_whole(command: str) -> bool:
-    """True if no quotation goes on in the next line."""
+    """True if neither a quotation nor a here-document goes on in the next line."""
+    heredoc = _HEREDOC.search(command)
+    if heredoc:
+        return command.endswith(f"\n{heredoc[1]}")
     try:
         shlex.split(command, comments=True)
     except ValueError:
@@ -48,7 +52,7 @@ def run(command: str, stand_ins: Mapping[str, str] | None = None) -> str:
     words, _, remark = command.partition(" # refused: ")
     for shown, ours in (stand_ins or {}).items():
         words = words.replace(shown, ours)
-    words = words.removeprefix("uv run ")
+    words = words.removeprefix("uv run ").rstrip()
     if not words.startswith("dragoman ") or _OF_THE_SHELL.search(words):
         return _in_a_shell(words)
     out, err = StringIO(), StringIO()

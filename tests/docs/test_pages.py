@@ -82,6 +82,15 @@ PAGES = [
         says=("fix-login is done", "h1  all good", "TaskDispatched", "Nothing was changed"),
     ),
     Page(
+        "docs/first-ten-minutes.md",
+        says=("attempt 2, fence 2", "fix-login is done", "all good"),
+    ),
+    Page(
+        "docs/write-an-agent.md",
+        says=("written into the work log", "h1", "Satisfied", "all good"),
+    ),
+    Page("docs/operate.md", says=("all good",)),
+    Page(
         "docs/backup.md",
         stand_ins={"/mnt/backups": "backups", "/srv/hub": "hub"},
         before={
