@@ -3174,8 +3174,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "FILES-CARRIED",
         "Files",
-        "Archives and backups include files whose name is not UTF-8, executable bits, and empty "
-        "folders within a task's own; no other permission of a file is included.",
+        "Archives include files whose name is not UTF-8, and executable bits; no other permission "
+        "of a file is included.",
     ),
     Requirement(
         "DOCTOR-GIT",

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.bootstrap.archives import import_archive
+from dragoman.bootstrap.archives import restore_archive
+from tests.crash.data_directories import no_progress
 from tests.crash.hub_run import Report, Reporter
 from tests.crash.kill_points import Kill, KillPoints
 
@@ -24,4 +25,4 @@ def run_import(job: ImportJob) -> None:
     points = KillPoints(job.kill, lambda name: report(Report("dies", text=name)))
     points.stage = "restore"
     points.install()
-    import_archive(Path(job.archive), Path(job.data), "", lambda _: None)
+    restore_archive("export", Path(job.archive), Path(job.data), "", no_progress)

@@ -10,13 +10,13 @@ from typing import Self
 
 import pytest
 
-from dragoman.bootstrap.archives import restore_backup
+from dragoman.bootstrap.archives import restore_archive
 from dragoman.bootstrap.stores import open_store
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.request import Committed
-from dragoman.files.archives.backup import check_backup
+from dragoman.files.archive import BACKUP, check_archive
 from dragoman.files.errors import TargetTaken
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.data_directory import DataDirectory
@@ -72,13 +72,13 @@ def test_restored_hub_continues_unchanged(
     with open_new_directory(tmp_path / "old", url) as old:
         answer = claim_task_with_draft(old)
         token = load_or_create_token(old.path).decode()
-        old.backup(tmp_path / "hub.tar", no_progress)
+        old.archive("backup", tmp_path / "hub.tar", no_progress)
         ledger, row_before = read_lines(old), old.hub.store.stream("task:one")
         owner = old.authenticate(token, "http")
     with fresh_schema(postgres_server) as schema:
         other = schema if target_kind == "postgres" else f"sqlite:///{tmp_path / 'elsewhere.db'}"
 
-        restore_backup(tmp_path / "hub.tar", tmp_path / "new", other, no_progress)
+        restore_archive("backup", tmp_path / "hub.tar", tmp_path / "new", other, no_progress)
 
         with open_new_directory(tmp_path / "new") as new:
             store = new.hub.store
@@ -153,14 +153,14 @@ def test_backup_under_load_has_every_acknowledged_write(url: str, tmp_path: Path
     with open_new_directory(tmp_path / "old", url) as old, Load(old, 3) as load:
         for number in range(3):
             before.append([*load.acknowledged])
-            old.backup(tmp_path / f"{number}.tar", no_progress)
+            old.archive("backup", tmp_path / f"{number}.tar", no_progress)
     assert load.faults == []
     assert len(load.acknowledged) > len(before[-1]) >= len(before[0]) > 0
 
     for number, acknowledged in enumerate(before):
         data = tmp_path / f"new-{number}"
-        restore_backup(
-            tmp_path / f"{number}.tar", data, f"sqlite:///{data}/dragoman.db", no_progress
+        restore_archive(
+            "backup", tmp_path / f"{number}.tar", data, f"sqlite:///{data}/dragoman.db", no_progress
         )
         with open_new_directory(data) as new:
             assert findings(new) == []
@@ -187,11 +187,11 @@ def test_killed_backup_leaves_none_and_next_succeeds(tmp_path: Path) -> None:
     data, target = tmp_path / "hub", tmp_path / "hub.tar"
     with open_new_directory(data) as directory:
         claim_task_with_draft(directory)
-        directory.backup(tmp_path / "first.tar", no_progress)
+        directory.archive("backup", tmp_path / "first.tar", no_progress)
 
     def make_backup() -> None:
         with open_new_directory(data) as directory:
-            directory.backup(target, no_progress)
+            directory.archive("backup", target, no_progress)
 
     kills = 0
     for step in kill_steps():
@@ -199,10 +199,10 @@ def test_killed_backup_leaves_none_and_next_succeeds(tmp_path: Path) -> None:
             break
         kills += 1
         if target.exists():
-            check_backup(target, lambda _: None)
+            check_archive(target, BACKUP, lambda _: None)
             target.unlink()
     assert kills > 3
-    assert check_backup(target, lambda _: None).manifest.entries > 0
+    assert check_archive(target, BACKUP, lambda _: None).manifest.entries > 0
     with open_new_directory(data) as directory:
         assert findings(directory) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first.tar", "hub", "hub.tar"]
@@ -215,13 +215,18 @@ def test_killed_restore_leaves_none_and_next_succeeds(tmp_path: Path, is_own_fil
     store = "" if is_own_file else f"sqlite:///{tmp_path / 'new' / 'elsewhere.db'}"
     with open_new_directory(tmp_path / "old") as old:
         claim_task_with_draft(old)
-        old.backup(backup, no_progress)
+        old.archive("backup", backup, no_progress)
         ledger = read_lines(old)
-    restore_backup(backup, tmp_path / "warm", "", no_progress)
+    restore_archive("backup", backup, tmp_path / "warm", "", no_progress)
+
+    def restore() -> None:
+        restore_archive("backup", backup, data, store, no_progress)
 
     kills = 0
     for step in kill_steps():
-        if not run_killed_at(step, lambda: restore_backup(backup, data, store, no_progress)):
+        if not run_killed_at(
+            step, lambda: restore_archive("backup", backup, data, store, no_progress)
+        ):
             break
         kills += 1
         if data.exists():
@@ -240,13 +245,13 @@ def test_leftovers_of_killed_restore_in_postgresql_do_not_stop_next(
     backup = tmp_path / "hub.tar"
     with open_new_directory(tmp_path / "old") as old:
         claim_task_with_draft(old)
-        old.backup(backup, no_progress)
+        old.archive("backup", backup, no_progress)
         ledger = read_lines(old)
-    restore_backup(backup, tmp_path / "warm", "", no_progress)
+    restore_archive("backup", backup, tmp_path / "warm", "", no_progress)
     data = tmp_path / "new"
 
     def run_import() -> None:
-        restore_backup(backup, data, postgres_url, no_progress)
+        restore_archive("backup", backup, data, postgres_url, no_progress)
 
     kills = 0
     for step in range(2, 200, 1 if IS_LONG else 5):
@@ -259,11 +264,11 @@ def test_leftovers_of_killed_restore_in_postgresql_do_not_stop_next(
     with open_new_directory(data) as new:
         assert (read_lines(new), findings(new)) == (ledger, [])
     with pytest.raises(TargetTaken, match="already has this ledger"):
-        restore_backup(backup, tmp_path / "second", postgres_url, no_progress)
+        restore_archive("backup", backup, tmp_path / "second", postgres_url, no_progress)
     with open_new_directory(data) as new:
         new.hub.submit(ADA, NoteTask("one", "more"))
     with pytest.raises(TargetTaken, match=r"is not empty.*stays as it is"):
-        restore_backup(backup, tmp_path / "second", postgres_url, no_progress)
+        restore_archive("backup", backup, tmp_path / "second", postgres_url, no_progress)
     assert not (tmp_path / "second").exists()
 
 
@@ -274,17 +279,17 @@ def test_restore_killed_between_store_and_directory_is_completed(
     backup, data = tmp_path / "hub.tar", tmp_path / "new"
     with open_new_directory(tmp_path / "old") as old:
         claim_task_with_draft(old)
-        old.backup(backup, no_progress)
+        old.archive("backup", backup, no_progress)
         ledger = read_lines(old)
-    restore_backup(backup, data, postgres_url, no_progress)
+    restore_archive("backup", backup, data, postgres_url, no_progress)
     unfinished, record = tmp_path / ".new.restoring", (data / "restored.json").read_bytes()
     data.rename(unfinished)
     (unfinished / "restored.json").unlink()
     with pytest.raises(TargetTaken, match="already has this ledger"):
-        restore_backup(backup, data, postgres_url, no_progress)
+        restore_archive("backup", backup, data, postgres_url, no_progress)
     (unfinished / "restored.json").write_bytes(record)
 
-    restore_backup(backup, data, postgres_url, no_progress)
+    restore_archive("backup", backup, data, postgres_url, no_progress)
 
     with open_new_directory(data) as new:
         assert (read_lines(new), findings(new)) == (ledger, [])
@@ -297,7 +302,7 @@ def test_restore_failed_after_store_rename_is_completed_by_next(
     backup, data, far = tmp_path / "hub.tar", tmp_path / "new", tmp_path / "far.db"
     with open_new_directory(tmp_path / "old") as old:
         claim_task_with_draft(old)
-        old.backup(backup, no_progress)
+        old.archive("backup", backup, no_progress)
         ledger = read_lines(old)
     sync = os.fsync
 
@@ -309,11 +314,11 @@ def test_restore_failed_after_store_rename_is_completed_by_next(
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", failing_fsync)
         with pytest.raises(OSError, match="Input/output"):
-            restore_backup(backup, data, f"sqlite:///{far}", no_progress)
+            restore_archive("backup", backup, data, f"sqlite:///{far}", no_progress)
     assert far.exists()
     assert not data.exists()
 
-    restore_backup(backup, data, f"sqlite:///{far}", no_progress)
+    restore_archive("backup", backup, data, f"sqlite:///{far}", no_progress)
 
     with open_new_directory(data) as new:
         assert (read_lines(new), findings(new)) == (ledger, [])
@@ -326,7 +331,7 @@ def test_restore_into_concurrently_created_store_leaves_nothing(
     backup, data, far = tmp_path / "hub.tar", tmp_path / "new" / "hub", tmp_path / "far.db"
     with open_new_directory(tmp_path / "old") as old:
         claim_task_with_draft(old)
-        old.backup(backup, no_progress)
+        old.archive("backup", backup, no_progress)
     sync = os.fsync
 
     def racing_fsync(descriptor: int) -> None:
@@ -337,7 +342,7 @@ def test_restore_into_concurrently_created_store_leaves_nothing(
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", racing_fsync)
         with pytest.raises(TargetTaken, match="exists by now"):
-            restore_backup(backup, data, f"sqlite:///{far}", no_progress)
+            restore_archive("backup", backup, data, f"sqlite:///{far}", no_progress)
 
     assert list(data.parent.iterdir()) == []
     assert [path.name for path in tmp_path.iterdir() if ".restoring" in path.name] == []

@@ -28,6 +28,7 @@ from tests.crash.campaign import (
     OracleViolation,
     run_fork_server,
 )
+from tests.crash.data_directories import no_progress
 from tests.crash.dispatch_process import STARTED, DispatchJob
 from tests.crash.hub_run import Build, Report
 from tests.crash.import_process import ImportJob
@@ -146,7 +147,7 @@ def test_killed_import_is_complete_or_restartable(campaign: Campaign, tmp_path: 
     original = campaign.hub()
     original.finish()
     directory = open_directory(original.data, "", START, create=False)
-    directory.export(tmp_path / "archive.tar", ignore_progress)
+    directory.archive("export", tmp_path / "archive.tar", no_progress)
     head = directory.hub.store.head()
     directory.hub.close()
 

@@ -29,7 +29,7 @@ NOBODY_PROGRAM = dedent("""
     import dragoman.bootstrap.stores, dragoman.bootstrap.data_directory
     import dragoman.bootstrap.data_directory
     import dragoman.engine.verify, dragoman.store.sqlite, dragoman.system.hub_lock
-    import dragoman.bootstrap.archives, dragoman.files.archives.backup, dragoman.surfaces.http
+    import dragoman.bootstrap.archives, dragoman.files.archive, dragoman.surfaces.http
 
     for module in (*TOP_LEVEL, *(name for group in GROUPS.values() for name in group.modules)):
         load_commands(module)

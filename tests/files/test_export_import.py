@@ -2,10 +2,13 @@
 
 import io
 import os
+import shutil
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -18,24 +21,81 @@ from dragoman.core.attempt import ClaimTask, RenewLease
 from dragoman.core.errors import LedgerError
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
 from dragoman.core.timestamps import to_rfc3339
-from dragoman.engine.ports import Store, StreamRow
-from dragoman.files.archives.archive_format import Manifest, ManifestMember
-from dragoman.files.archives.export import export_archive
-from dragoman.files.archives.import_ import ImportTools, import_archive
-from dragoman.files.archives.tar_archive import check_archive
+from dragoman.engine.ports import DurableStore, Store, StreamRow
+from dragoman.files.archive import (
+    EXPORT,
+    ArchiveSource,
+    Manifest,
+    ManifestMember,
+    ProgressBars,
+    check_archive,
+    write_archive,
+)
 from dragoman.files.errors import BadArchive, TargetTaken
+from dragoman.files.restore import RestoreTools, restore_archive
 from dragoman.ledger.tree import EMPTY_TREE, extend_tree
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.checkpoint_file import CheckpointFile
 from dragoman.system.keys import load_or_create_keys
 from dragoman.system.safe_fs import SafeDisk
+from tests.crash.data_directories import no_progress
 from tests.engine.lab import ALICE, HUMAN, START, OpenStore, findings
 from tests.files.lab import FilesLab
 from tests.requirements import proves
 
+OpenTarget = Callable[[Path, str], Store]
 
-def ignore_progress(_: int) -> None:
-    """Ignore the progress."""
+
+class Snapshot:
+    """Memory store as it is read by an archive; it may grow behind the head."""
+
+    def __init__(self, store: OpenStore) -> None:
+        self.head, self.ledger_id, self.entries = store.head, store.ledger_id, store.entries
+        self._store = store
+
+    def held_streams(self, after: int, limit: int) -> list[StreamRow]:
+        """Rows of streams with a lease."""
+        rows = (row for row in self._store.rows(after, 1_000) if row.lease is not None)
+        return list(rows)[:limit]
+
+    def answers(self, after: tuple[int, str], limit: int) -> list[Any]:
+        """No answers: an export has none."""
+        raise AssertionError(after, limit)
+
+
+class ArchivedStore(OpenStore):
+    """Memory store that can be archived."""
+
+    @contextmanager
+    def snapshot(self) -> Generator[Snapshot]:
+        yield Snapshot(self)
+
+
+class MemoryTarget:
+    """Store of an imported directory, which the test can inspect."""
+
+    def __init__(self, open_store: OpenTarget) -> None:
+        self._open_store = open_store
+
+    def open(self, building: Path, ledger: str) -> Store:
+        return self._open_store(building, ledger)
+
+    def has_ledger(self, ledger: str, head: int) -> bool:
+        del ledger, head
+        return False
+
+    def commit(self) -> None:
+        """Nothing is staged."""
+
+    def discard(self) -> None:
+        """Nothing is staged."""
+
+
+def make_tools(open_store: OpenTarget, now: int = START) -> RestoreTools:
+    """Make the tools of an import that opens its store like this."""
+    return RestoreTools(
+        lambda _: MemoryTarget(open_store), lambda settings: settings, SafeDisk, now, no_progress
+    )
 
 
 class ExportLab(FilesLab):
@@ -48,7 +108,7 @@ class ExportLab(FilesLab):
         self.archive = tmp_path / "all.tar"
         self.target = tmp_path / "new" / "place"
         self.opened_stores: list[OpenStore] = []
-        self.tools = ImportTools(self.open_store, SafeDisk, START + 1, ignore_progress)
+        self.tools = make_tools(self.open_store, START + 1)
 
     def fill(self) -> str:
         """Make tasks in several states, an agent's files, a setting, signed checkpoints."""
@@ -71,14 +131,18 @@ class ExportLab(FilesLab):
 
     def export(self) -> Manifest:
         """Write the archive."""
-        target_folder = SafeDisk(self.archive.parent)
-        return export_archive(
-            self.store, SafeDisk(self.data), self.archive, target_folder, START, ignore_progress
-        )
+        return self.export_with(no_progress)
+
+    def export_with(self, bars: ProgressBars) -> Manifest:
+        """Write the archive, showing progress like this."""
+        store = cast(DurableStore, ArchivedStore.__new__(ArchivedStore))
+        vars(store).update(vars(self.store))
+        source = ArchiveSource(store, SafeDisk(self.data), "1", START)
+        return write_archive(source, EXPORT, self.archive, SafeDisk(self.archive.parent), bars)
 
     def run_import(self, archive: Path | None = None) -> Manifest:
         """Import the archive."""
-        return import_archive(archive or self.archive, self.target, self.tools)
+        return restore_archive(archive or self.archive, EXPORT, self.target, self.tools)
 
     def open_store(self, _: Path, ledger: str) -> Store:
         """Open a new store, which the test can inspect."""
@@ -102,7 +166,7 @@ def test_import_reproduces_exported_directory(tmp_path: Path) -> None:
     lab = ExportLab(tmp_path)
     task = lab.fill()
     manifest = lab.export()
-    assert (manifest.exported_at, manifest.entries) == (to_rfc3339(START), lab.store.head())
+    assert (manifest.made_at, manifest.entries) == (to_rfc3339(START), lab.store.head())
     assert lab.run_import() == manifest
     (store,) = lab.opened_stores
     assert store.entries(0, 1_000) == lab.store.entries(0, 1_000)
@@ -151,9 +215,7 @@ def test_import_into_another_kind_of_store(tmp_path: Path) -> None:
     def open_sqlite(folder: Path, ledger: str) -> Store:
         return SqliteStore.open(folder / "dragoman.db", lambda: ledger)
 
-    import_archive(
-        lab.archive, lab.target, ImportTools(open_sqlite, SafeDisk, START, ignore_progress)
-    )
+    restore_archive(lab.archive, EXPORT, lab.target, make_tools(open_sqlite))
     store = SqliteStore.open(lab.target / "dragoman.db", lambda: "never")
     try:
         assert store.entries(0, 1_000) == lab.store.entries(0, 1_000)
@@ -167,7 +229,7 @@ def test_import_into_another_kind_of_store(tmp_path: Path) -> None:
 def test_export_splits_entries_into_members(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.files.archives.tar_archive.ENTRIES_PER_MEMBER", 2)
+    monkeypatch.setattr("dragoman.files.archive._LINES_PER_MEMBER", 2)
     lab = ExportLab(tmp_path)
     lab.fill()
     manifest = lab.export()
@@ -254,7 +316,7 @@ def test_error_names_damaged_member(tmp_path: Path) -> None:
         for change in (flip, drop):
             with pytest.raises(BadArchive) as bad:
                 lab.run_import(rewrite_archive(lab, change))
-            assert damaged in bad.value.detail or "ledger ends" in bad.value.detail
+            assert damaged in bad.value.detail or "the ledger lab ends" in bad.value.detail
             assert lab.is_target_untouched()
     assert lab.opened_stores == []
 
@@ -284,7 +346,7 @@ def test_truncated_archive_is_refused(tmp_path: Path) -> None:
         (rename_member("toml", "/x"), "relative names"),
         (replace_bytes(b"root", b"toor"), "checkpoint"),
         (set_content("ledger.pub", b"nonsense"), "public key"),
-        (replace_bytes(b"archive 1", b"archive 9"), "not a format"),
+        (replace_bytes(b"archive 1", b"archive 9"), "Upgrade dragoman"),
         (set_content("manifest.json", b"["), "it cannot be read"),
     ],
 )
@@ -292,7 +354,7 @@ def test_forged_archive_is_refused(tmp_path: Path, change: Change, why: str) -> 
     lab = ExportLab(tmp_path)
     lab.fill()
     lab.export()
-    with_valid_manifest = why not in ("not a format", "it cannot be read")
+    with_valid_manifest = why != "it cannot be read"
     with pytest.raises(BadArchive) as bad:
         lab.run_import(rewrite_archive(lab, change, with_valid_manifest=with_valid_manifest))
     assert why in bad.value.detail
@@ -309,7 +371,6 @@ def test_irregular_or_trailing_members_are_refused(tmp_path: Path) -> None:
     irregular.mkdir()
     (irregular / "link").symlink_to("/etc/passwd")
     os.mkfifo(irregular / "pipe")
-    (irregular / "folder").mkdir()
     for path in irregular.iterdir():
         lab.archive.write_bytes(whole)
         with tarfile.open(lab.archive, "a") as tar:
@@ -325,12 +386,11 @@ def test_irregular_or_trailing_members_are_refused(tmp_path: Path) -> None:
 
 
 @proves("FILES-CARRIED")
-@pytest.mark.parametrize("change", ["mode", "kind", "name"])
-def test_manifest_covers_modes_types_and_names(tmp_path: Path, change: str) -> None:
+@pytest.mark.parametrize("change", ["mode", "name"])
+def test_manifest_covers_modes_and_names(tmp_path: Path, change: str) -> None:
     lab = ExportLab(tmp_path)
     work = f"tasks/in-progress/{lab.fill()}/work"
     (lab.data / work / "caf\udce9").write_text("x")
-    (lab.data / work / "hollow").mkdir()
     lab.export()
     path = tmp_path / "changed.tar"
     with tarfile.open(lab.archive) as old, tarfile.open(path, "w") as new:
@@ -338,13 +398,11 @@ def test_manifest_covers_modes_types_and_names(tmp_path: Path, change: str) -> N
             content = old.extractfile(info) or io.BytesIO()
             if change == "mode" and info.name.endswith("draft.bin"):
                 info.mode |= 0o100
-            elif change == "kind" and info.name.endswith("hollow"):
-                info.type = tarfile.REGTYPE
             elif change == "name" and "\udce9" in info.name:
                 info.name = info.name.replace("\udce9", "\udce8")
                 info.pax_headers = {}
             new.addfile(info, content)
-    with pytest.raises(BadArchive, match=r"does not match the manifest|it is missing"):
+    with pytest.raises(BadArchive, match="does not match the manifest"):
         lab.run_import(path)
     assert lab.is_target_untouched()
 
@@ -362,21 +420,6 @@ def test_import_requires_empty_target(tmp_path: Path) -> None:
     (lab.target / "mine").unlink()
     lab.run_import()
     assert (lab.target / "tasks").is_dir()
-
-
-@proves("FILES-ARCHIVE")
-def test_import_into_used_store_is_refused(tmp_path: Path) -> None:
-    lab = ExportLab(tmp_path)
-    lab.fill()
-    lab.export()
-
-    def open_used_store(folder: Path, ledger: str) -> Store:
-        return lab.store
-
-    tools = ImportTools(open_used_store, SafeDisk, START, ignore_progress)
-    with pytest.raises(TargetTaken, match="the store is not empty"):
-        import_archive(lab.archive, lab.target, tools)
-    assert lab.is_target_untouched()
 
 
 @proves("FILES-ARCHIVE")
@@ -404,7 +447,7 @@ def test_check_writes_nothing(tmp_path: Path) -> None:
     lab = ExportLab(tmp_path)
     lab.fill()
     progress: list[int] = []
-    assert lab.export() == check_archive(lab.archive, progress.append)
+    assert lab.export() == check_archive(lab.archive, EXPORT, progress.append).manifest
     assert sum(progress) == lab.store.head()
     assert lab.is_target_untouched()
 
@@ -426,9 +469,9 @@ def test_mismatching_manifest_is_refused(tmp_path: Path) -> None:
     lab = ExportLab(tmp_path)
     lab.fill()
     manifest = lab.export()
-    fewer = manifest.members[:-1]
+    fewer, head = manifest.members[:-1], manifest.entries
     for change, why in (
-        (change_manifest(entries=manifest.entries + 1), "the ledger ends at"),
+        (change_manifest(entries=manifest.entries + 1), f"the ledger lab ends at {head}"),
         (change_manifest(members=fewer), "it is not in the manifest"),
     ):
         with pytest.raises(BadArchive, match=why):
@@ -490,9 +533,7 @@ def test_import_keeps_target_created_meanwhile(tmp_path: Path) -> None:
         return lab.open_store(folder, ledger)
 
     with pytest.raises(TargetTaken, match="not empty any more"):
-        import_archive(
-            lab.archive, lab.target, ImportTools(open_slowly, SafeDisk, START, ignore_progress)
-        )
+        restore_archive(lab.archive, EXPORT, lab.target, make_tools(open_slowly))
     assert [path.name for path in lab.target.parent.iterdir()] == ["place"]
     assert [path.name for path in lab.target.iterdir()] == ["theirs"]
 
@@ -505,12 +546,11 @@ def test_import_keeps_target_created_meanwhile(tmp_path: Path) -> None:
         "files/keys/ledger.key",
         "files/keys/secret",
         "files/projection.json",
-        "files/checkpoints.jsonl",
         "files/events/2026-02-09.jsonl",
         "files/imported/dragoman.toml",
         "files/tasks",
-        "signed/more",
-        "signed/keys/ledger.pub",
+        "ledger/answers/000000000001.jsonl",
+        "files/hub.id",
         "ledger/entries/x",
         "ledger/other",
         "more",
@@ -570,8 +610,7 @@ def test_writes_during_export_leave_copy_consistent(tmp_path: Path) -> None:
         lab.do(ALICE, NoteTask(task, "written meanwhile"))
         lab.catch_up()
 
-    target_folder = SafeDisk(lab.archive.parent)
-    export_archive(lab.store, SafeDisk(lab.data), lab.archive, target_folder, START, writer)
+    lab.export_with(lambda _what, _total: nullcontext(writer))
     lab.run_import()
     imported = FilesLab(lab.target)
     imported.engine.store = imported.store = lab.opened_stores[0]
@@ -608,23 +647,18 @@ def test_import_into_current_directory_is_refused(
     lab.target.mkdir(parents=True)
     monkeypatch.chdir(lab.target)
     with pytest.raises(TargetTaken, match="run the import from another one"):
-        import_archive(lab.archive, Path(), lab.tools)
+        restore_archive(lab.archive, EXPORT, Path(), lab.tools)
     assert list(lab.target.iterdir()) == []
 
 
 @proves("FILES-ARCHIVE")
-def test_long_files_and_entries_are_copied_in_chunks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dragoman.files.archives.tar_archive.CHUNK_BYTES", 7)
-    monkeypatch.setattr("dragoman.files.archives.tar_archive.BYTES_PER_MEMBER", 1_000)
+def test_long_files_are_copied_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.files.archive._CHUNK_BYTES", 7)
     lab = ExportLab(tmp_path)
     task = lab.fill()
     (lab.data / "tasks" / "in-progress" / task / "work" / "empty").write_bytes(b"")
-    manifest = lab.export()
-    assert sum(member.name.startswith("ledger/entries/") for member in manifest.members) > 2
+    lab.export()
     lab.run_import()
-    assert lab.opened_stores[0].entries(0, 1_000) == lab.store.entries(0, 1_000)
     work = lab.target / "tasks" / "in-progress" / task / "work"
     assert (work / "draft.bin").read_bytes() == bytes(range(256))
     assert (work / "empty").read_bytes() == b""
@@ -640,11 +674,12 @@ def test_sparse_or_oversized_member_is_refused(
     holes = tmp_path / "holes.tar"
     info = tarfile.TarInfo("files/tasks/huge")
     info.pax_headers = {"GNU.sparse.size": "1099511627776", "GNU.sparse.map": "0,0"}
-    with tarfile.open(holes, "w", format=tarfile.PAX_FORMAT) as tar:
+    shutil.copy(lab.archive, holes)
+    with tarfile.open(holes, "a", format=tarfile.PAX_FORMAT) as tar:
         tar.addfile(info)
     with pytest.raises(BadArchive, match="plain files"):
         lab.run_import(holes)
-    monkeypatch.setattr("dragoman.files.archives.tar_archive.MAX_WHOLE_BYTES", 10)
+    monkeypatch.setattr("dragoman.files.archive._MAX_WHOLE_BYTES", 10)
     with pytest.raises(BadArchive, match="it is longer than 10 bytes"):
         lab.run_import()
     assert lab.is_target_untouched()

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from dragoman.bootstrap.stores import open_store
 from dragoman.engine.ports import Store, StreamRow
-from dragoman.files.archives.ledger_loader import LedgerLoader
+from dragoman.files.archive import StoredAnswer
+from dragoman.files.ledger_loader import LedgerLoader
 from tests.ledger.released import START, golden_entries
 from tests.requirements import proves
 from tests.store.upgrades import problems
@@ -27,8 +28,8 @@ def load_ledger(store: Store, lines: list[bytes], batch: int, max_heads: int) ->
     for start in range(0, len(lines), batch):
         loader.append(lines[start : start + batch])
     loader.restore_leases({})
-    loader.restore_answers([("actor:human:lea", "a key", b"its print", b"its answer")])
-    loader.restore_answers([("actor:human:lea", "another", b"its print", b"its answer")])
+    for key in ("a key", "another"):
+        loader.restore_answers([StoredAnswer("actor:human:lea", key, b"its print", b"its answer")])
     return store
 
 

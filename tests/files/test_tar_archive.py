@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.bootstrap.stores import open_store
-from dragoman.files.archives.backup import BackupSource, make_backup
-from dragoman.files.archives.tar_archive import ArchiveWriter
+from dragoman.files.archive import BACKUP, ArchiveSource, ArchiveWriter, write_archive
 from dragoman.files.layout import FOLDERS_LOCK
 from dragoman.system.safe_fs import FileStat, SafeDisk
 from tests.crash.data_directories import no_progress
@@ -61,8 +60,8 @@ def test_moves_wait_for_packing_and_removed_file_is_omitted(
     store = open_store("", data, new_ledger_id=lambda: "ledger")
     target = tmp_path / "all.tar"
 
-    source = BackupSource(store, MovingDisk(data), "1", START)
-    manifest = make_backup(source, target, SafeDisk(tmp_path), no_progress)
+    source = ArchiveSource(store, MovingDisk(data), "1", START)
+    manifest = write_archive(source, BACKUP, target, SafeDisk(tmp_path), no_progress)
 
     store.close()
     packed = {member.name: member.size for member in manifest.members if "files/" in member.name}
@@ -118,8 +117,8 @@ def test_task_moved_at_any_moment_is_packed_once(
         (data / "tasks/done/same").touch()
         disk = RacingDisk(data, dict(enumerate(moves, first)))
         with tarfile.open(fileobj=io.BytesIO(), mode="w") as tar:
-            packer = ArchiveWriter(tar)
-            packer.add_trees(disk, ("tasks",))
+            packer = ArchiveWriter(tar, disk)
+            packer.add_tasks()
 
         packed = sorted(member.name.split("/", 3)[3] for member in packer.members)
         assert packed == ["T-1/notes", "T-2/notes", "T-3/notes", "same", "same"], first
@@ -133,10 +132,11 @@ def test_symlink_is_listed_as_omitted_once(tmp_path: Path) -> None:
     for name in ("dragoman.toml", "keys", "tasks", "teamspaces"):
         (data / name).symlink_to(tmp_path)
     with tarfile.open(fileobj=io.BytesIO(), mode="w") as tar:
-        packer = ArchiveWriter(tar)
+        packer = ArchiveWriter(tar, SafeDisk(data))
         for name in ("dragoman.toml", "keys/ledger.key", "keys/secret", "token"):
-            packer.add_file(SafeDisk(data), name)
-        packer.add_trees(SafeDisk(data), ("tasks", "teamspaces"))
+            packer.add_file(name)
+        packer.add_tasks()
+        packer.add_tree("teamspaces")
 
     assert (packer.members, packer.omitted) == (
         [],

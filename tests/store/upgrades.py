@@ -2,7 +2,8 @@
 
 from dragoman.engine.ports import DurableStore, Store
 from dragoman.engine.verify import Finding, check_ledger, check_stored_states
-from dragoman.files.archives.ledger_loader import LedgerLoader
+from dragoman.files.archive import StoredAnswer
+from dragoman.files.ledger_loader import LedgerLoader
 from tests.ledger.released import START, golden_entries
 
 GOLDEN = "handoffs"
@@ -21,7 +22,8 @@ def fill(store: Store) -> None:
     transplant = LedgerLoader(store, START)
     transplant.append([entry.line.encode() for entry in golden_entries(GOLDEN)])
     transplant.restore_leases({})
-    transplant.restore_answers([("actor:human:lea", "a key", b"its print", b"its answer")])
+    answer = StoredAnswer("actor:human:lea", "a key", b"its print", b"its answer")
+    transplant.restore_answers([answer])
 
 
 def problems(store: Store) -> list[Finding]:

@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dragoman.bootstrap.archives import import_archive
     from dragoman.bootstrap.data_directory import open_demo_directory, open_directory
     from dragoman.bootstrap.dialects import build_dialects
     from dragoman.bootstrap.open_hub import build_hub
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
 __all__ = [
     "build_dialects",
     "build_hub",
-    "import_archive",
     "open_demo_directory",
     "open_directory",
     "open_dispatcher",
@@ -25,7 +23,6 @@ __all__ = [
 _FILES = {
     "build_dialects": "dialects",
     "build_hub": "open_hub",
-    "import_archive": "archives",
     "open_demo_directory": "data_directory",
     "open_directory": "data_directory",
     "open_dispatcher": "runners",

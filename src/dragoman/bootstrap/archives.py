@@ -10,41 +10,49 @@ import dragoman
 from dragoman.bootstrap.stores import absolute_url, open_store
 from dragoman.config import environment, parse_settings
 from dragoman.config.store_url import is_postgres
-from dragoman.engine.ports import DurableStore, Store, StoreSnapshot
+from dragoman.engine.ports import Clock, DurableStore, Store, StoreSnapshot
 from dragoman.files.errors import TargetTaken
 from dragoman.surfaces.cli.data_directory import mask_password, set_url, sqlite_path
-from dragoman.surfaces.cli.render import Progress, ProgressBars
+from dragoman.surfaces.cli.render import ProgressBars
 from dragoman.system.clock import SystemClock
 from dragoman.system.hub_lock import HubRunning, find_lock_holder
 from dragoman.system.safe_fs import SafeDisk
 
 if TYPE_CHECKING:
-    from dragoman.files.archives.archive_format import Manifest
-    from dragoman.files.archives.restore import RestoreTarget
+    from dragoman.files.archive import Manifest
+    from dragoman.files.restore import RestoreTarget
 
 
-def make_backup(
-    store: DurableStore, data: SafeDisk, now: int, target: Path, bars: ProgressBars
+def write_archive(
+    store: DurableStore,
+    data: SafeDisk,
+    clock: Clock,
+    profile: str,
+    target: Path,
+    bars: ProgressBars,
 ) -> "Manifest":
-    """Write a backup of everything into one file, while others work."""
-    from dragoman.files.archives.backup import BackupSource
-    from dragoman.files.archives.backup import make_backup as write
+    """Write a backup or an export of everything into one file, while others work."""
+    from dragoman.files import archive
 
-    source = BackupSource(store, data, dragoman.__version__, now)
-    return write(source, target, SafeDisk(target.absolute().parent), bars)
+    source = archive.ArchiveSource(store, data, dragoman.__version__, clock.now())
+    target_folder = SafeDisk(target.absolute().parent)
+    return archive.write_archive(source, archive.PROFILES[profile], target, target_folder, bars)
 
 
-def restore_backup(backup: Path, data: Path, store: str, bars: ProgressBars) -> "Manifest":
-    """Make a data directory out of a backup, with the store of a URL if one is named."""
-    from dragoman.files.archives.restore import RestoreTools
-    from dragoman.files.archives.restore import restore_backup as restore
+def restore_archive(
+    profile: str, archive: Path, data: Path, store: str, bars: ProgressBars
+) -> "Manifest":
+    """Make a data directory out of a backup or an export, with the store of a URL if one is
+    named."""
+    from dragoman.files.archive import PROFILES
+    from dragoman.files.restore import RestoreTools
+    from dragoman.files.restore import restore_archive as restore
 
     running = find_lock_holder(data)
     if running is not None:
         raise HubRunning(
             f"a hub works on {data} (process {running.pid}): stop it, or name another directory "
-            "with "
-            "--data; nothing was restored"
+            "with --data; nothing was restored"
         )
     named_url = absolute_url(store)
 
@@ -52,25 +60,13 @@ def restore_backup(backup: Path, data: Path, store: str, bars: ProgressBars) -> 
         url = named_url or parse_settings(settings.decode(), environment()).store.url
         return _restore_target(url, data.resolve())
 
-    def settle_settings(settings: bytes) -> bytes:
+    def adapt_settings(settings: bytes) -> bytes:
         if not named_url:
             return settings
         return set_url(settings.decode(), named_url, data / "dragoman.toml").encode()
 
-    tools = RestoreTools(open_target, settle_settings, SafeDisk, SystemClock().now(), bars)
-    return restore(backup, data, tools)
-
-
-def import_archive(archive: Path, data: Path, store: str, progress: Progress) -> "Manifest":
-    """Make a data directory out of an exported one."""
-    from dragoman.files.archives.import_ import ImportTools
-    from dragoman.files.archives.import_ import import_archive as import_files
-
-    def open_empty(building: Path, ledger_id: str) -> Store:
-        return open_store(store, building, new_ledger_id=lambda: ledger_id)
-
-    tools = ImportTools(open_empty, SafeDisk, SystemClock().now(), progress)
-    return import_files(archive, data, tools)
+    tools = RestoreTools(open_target, adapt_settings, SafeDisk, SystemClock().now(), bars)
+    return restore(archive, PROFILES[profile], data, tools)
 
 
 # --- where a restored store is built ----------------------------------------------------------

@@ -11,14 +11,14 @@ from dragoman.surfaces.cli.data_directory import (
     Evidence,
     ReadOnlyDirectory,
 )
-from dragoman.surfaces.cli.render import Progress, ProgressBars
+from dragoman.surfaces.cli.render import ProgressBars
 
 if TYPE_CHECKING:
     from dragoman.config import Settings
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock, Gap
     from dragoman.engine.schemas.tasks import TaskDetail
-    from dragoman.files.archives.archive_format import Manifest
+    from dragoman.files.archive import Manifest
     from dragoman.surfaces.cli.hub_lifecycle import HubProcess
     from dragoman.text.redact import Redactor
 
@@ -56,12 +56,6 @@ def _build_dialects() -> "Sequence[Dialect]":
     from dragoman.bootstrap import build_dialects
 
     return build_dialects()
-
-
-def _import_archive(archive: Path, data: Path, store: str, progress: Progress) -> "Manifest":
-    from dragoman.bootstrap import import_archive
-
-    return import_archive(archive, data, store, progress)
 
 
 def _open_demo_directory(data: Path, clock: "Clock") -> DataDirectory:
@@ -104,10 +98,12 @@ def _check_settings(settings: "Settings", data: Path) -> None:
     check_settings(settings, data)
 
 
-def _restore_backup(backup: Path, data: Path, store: str, bars: ProgressBars) -> "Manifest":
-    from dragoman.bootstrap.archives import restore_backup
+def _restore_archive(
+    profile: str, archive: Path, data: Path, store: str, bars: ProgressBars
+) -> "Manifest":
+    from dragoman.bootstrap.archives import restore_archive
 
-    return restore_backup(backup, data, store, bars)
+    return restore_archive(profile, archive, data, store, bars)
 
 
 CLI_WIRING = CliWiring(
@@ -115,12 +111,11 @@ CLI_WIRING = CliWiring(
     _open_readonly,
     _open_evidence,
     _build_dialects,
-    _import_archive,
     _open_demo_directory,
     _build_hub,
     _watch_remote_hub,
     _query_remote_hub,
     _find_redactor,
     _check_settings,
-    _restore_backup,
+    _restore_archive,
 )

@@ -50,7 +50,7 @@ from dragoman.surfaces.cli.data_directory import (
     Evidence,
     save_if_unset,
 )
-from dragoman.surfaces.cli.render import Progress, ProgressBars
+from dragoman.surfaces.cli.render import ProgressBars
 from dragoman.system.checkpoint_file import CheckpointFile
 from dragoman.system.clock import FixedClock
 from dragoman.system.hub_lock import HubAddress, find_hub
@@ -70,7 +70,7 @@ from dragoman.text.keyed_digest import keyed_digest
 
 if TYPE_CHECKING:
     from dragoman.engine.auth import Principal
-    from dragoman.files.archives.archive_format import Manifest
+    from dragoman.files.archive import Manifest
 
 
 # --- entry points -----------------------------------------------------------------------------
@@ -225,8 +225,7 @@ def _assemble(
         router=router,
         checkpoints=checkpoints,
         projector=files.projector,
-        export=partial(_export, hub, files.disk),
-        backup=partial(_backup, parts.store, files.disk, hub.clock),
+        archive=partial(_archive, parts, files.disk),
         audit=partial(check_handoff, hub.store, files.disk),
         service_groups=service_groups(hub, settings, router, ports),
         file_services=(*file_services.inbox, *file_services.polled, *file_services.commit_driven),
@@ -260,19 +259,12 @@ def _identify(data: Path, hub: Hub, token: str, via: str) -> "Principal | Refusa
     return Authenticator(hub.store, secret, owner, hub.clock).authenticate(token, via)
 
 
-def _export(hub: Hub, disk: SafeDisk, target: Path, progress: Progress) -> "Manifest":
-    from dragoman.files.archives.export import export_archive
-
-    target_folder = SafeDisk(target.absolute().parent)
-    return export_archive(hub.store, disk, target, target_folder, hub.clock.now(), progress)
-
-
-def _backup(
-    store: DurableStore, disk: SafeDisk, clock: Clock, target: Path, bars: ProgressBars
+def _archive(
+    parts: EngineParts, disk: SafeDisk, profile: str, target: Path, bars: ProgressBars
 ) -> "Manifest":
-    from dragoman.bootstrap.archives import make_backup
+    from dragoman.bootstrap.archives import write_archive
 
-    return make_backup(store, disk, clock.now(), target, bars)
+    return write_archive(parts.store, disk, parts.clock, profile, target, bars)
 
 
 # --- the secret of a store --------------------------------------------------------------------

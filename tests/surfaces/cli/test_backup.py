@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.bootstrap.archives import restore_backup
-from dragoman.files.archives.backup import check_backup
+from dragoman.bootstrap.archives import restore_archive
+from dragoman.files.archive import BACKUP, check_archive
 from dragoman.files.errors import BadArchive
 from dragoman.store.postgres import migrate as postgres_migrate
 from dragoman.store.sqlite import migrate as sqlite_migrate
@@ -178,13 +178,13 @@ def test_restore_names_a_file_that_is_no_readable_backup(
     text = tmp_path / "text"
     text.write_text("no tar at all")
     populated.ask("export", str(tmp_path / "export.tar"))
-    newer = with_label(backup_file, tmp_path / "newer", format="dragoman backup 2", dragoman="9.0")
+    newer = with_label(backup_file, tmp_path / "newer", format="dragoman archive 2", dragoman="9.0")
     foreign = with_label(backup_file, tmp_path / "foreign", format="a pie")
     relabelled = with_label(backup_file, tmp_path / "relabelled", ledger="another")
     for path, sentence in (
         (text, "is no backup"),
         (tmp_path / "export.tar", "use `dragoman import`"),
-        (newer, "made by dragoman 9.0; this one reads 'dragoman backup 1'. Upgrade dragoman"),
+        (newer, "made by dragoman 9.0; this one reads 'dragoman archive 1'. Upgrade dragoman"),
         (foreign, "no backup of dragoman's"),
         (relabelled, "a checkpoint is of another ledger"),
     ):
@@ -198,18 +198,20 @@ def test_import_of_a_backup_names_restore(backup_file: Path, tmp_path: Path) -> 
     other = Console(tmp_path / "other")
     answer = other.ask("import", str(backup_file), code=1)
     assert answer["code"] == "bad_archive"
-    assert answer["detail"] == f"{backup_file} is a backup of dragoman's: use `dragoman restore`"
+    assert answer["detail"] == f"{backup_file} is no export but 'backup': use `dragoman restore`"
     assert not other.data.exists()
 
 
 def test_flipped_or_cut_byte_is_detected_or_harmless(backup_file: Path, tmp_path: Path) -> None:
-    whole = check_backup(backup_file, lambda _: None)
+    whole = check_archive(backup_file, BACKUP, lambda _: None).manifest
     content, rng = backup_file.read_bytes(), random.Random(SEED)
     damaged, found = tmp_path / "damaged", 0
     for at in rng.sample(range(len(content)), 100):
         damaged.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
         try:
-            assert check_backup(damaged, lambda _: None) == whole, f"byte {at}, seed {SEED}"
+            assert check_archive(damaged, BACKUP, lambda _: None).manifest == whole, (
+                f"byte {at}, seed {SEED}"
+            )
         except BadArchive:
             found += 1
     assert found > 10
@@ -217,7 +219,7 @@ def test_flipped_or_cut_byte_is_detected_or_harmless(backup_file: Path, tmp_path
     for size in rng.sample(range(1, last), 20):
         damaged.write_bytes(content[:size])
         with pytest.raises(BadArchive):
-            check_backup(damaged, lambda _: None)
+            check_archive(damaged, BACKUP, lambda _: None)
 
 
 def test_damaged_backup_is_refused_and_leaves_nothing(
@@ -270,7 +272,7 @@ def test_every_damage_has_the_same_message_format(
 @proves("BACKUP-WORDS", "CLI-VERIFY")
 def test_interrupted_restore_is_not_reported_as_edits(backup_file: Path, other: Console) -> None:
     # An interrupt just before the files are written: only the first part of the command ran.
-    restore_backup(backup_file, other.data, "", no_progress)
+    restore_archive("backup", backup_file, other.data, "", no_progress)
 
     found = other.ask("verify", code=1)
     again = other.ask("restore", str(backup_file), code=1)

@@ -16,7 +16,7 @@ from dragoman.config.store_url import SQLITE, resolve_url
 from dragoman.core.actor import Actor
 from dragoman.core.errors import DragomanError, Refused, SettingsError
 from dragoman.core.ids import check_agent
-from dragoman.surfaces.cli.render import Progress, ProgressBars
+from dragoman.surfaces.cli.render import ProgressBars
 from dragoman.system.durable_files import write_atomically
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dragoman.engine.router import Router
     from dragoman.engine.schemas.tasks import TaskDetail
     from dragoman.engine.subscribe import CommitHints
-    from dragoman.files.archives.archive_format import Manifest
+    from dragoman.files.archive import Manifest
     from dragoman.files.handoff_verification import HandoffCheck
     from dragoman.files.projector import Projector
     from dragoman.ledger.checkpoint import Checkpoint
@@ -122,10 +122,8 @@ class DataDirectory(Struct, frozen=True):
     """Routes messages and operations of all dialects."""
     checkpoints: Checkpoints
     projector: "Projector"
-    export: "Callable[[Path, Progress], Manifest]"
-    """Writes the data directory into an archive."""
-    backup: "Callable[[Path, ProgressBars], Manifest]"
-    """Writes everything that a hub needs to continue elsewhere into one file."""
+    archive: "Callable[[str, Path, ProgressBars], Manifest]"
+    """Writes a `backup` or an `export` into one file."""
     audit: "Callable[[Handoff], Iterator[HandoffCheck]]"
     """Checks one handoff against its entries, artifacts and audit lines."""
     service_groups: "tuple[ServiceGroup, ...]"
@@ -362,8 +360,6 @@ class CliWiring(Struct, frozen=True):
     open_evidence: "Callable[[Path, str, int | None], Evidence]"
     """The same with its checkpoints, to verify the ledger."""
     dialects: "Callable[[], Sequence[Dialect]]"
-    import_archive: "Callable[[Path, Path, str, Progress], Manifest]"
-    """Makes a data directory, with the store of a URL, out of an exported archive."""
     open_demo_directory: "Callable[[Path, Clock], DataDirectory]"
     """Makes a data directory for the demo, under the given clock."""
     build_hub: (
@@ -377,5 +373,5 @@ class CliWiring(Struct, frozen=True):
     """Masks secrets in text; knows those of a data directory, if there is one."""
     check_settings: "Callable[[Settings, Path], None]"
     """Raises SettingsError for settings that no hub would run with."""
-    restore_backup: "Callable[[Path, Path, str, ProgressBars], Manifest]"
-    """Makes a data directory, with the store of a URL, out of a backup."""
+    restore_archive: "Callable[[str, Path, Path, str, ProgressBars], Manifest]"
+    """Makes a data directory, with the store of a URL, out of a `backup` or an `export`."""

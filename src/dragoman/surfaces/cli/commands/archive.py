@@ -86,9 +86,9 @@ def export(
 ) -> CommandResult:
     """Write the whole data directory into one file, verified.
 
-    The ledger with its hashes, checkpoints, tasks' folders, runs and inbox, and the settings but
-    for [store] and [notify]. No private key, secret or password. A file of that name is replaced,
-    in one step and only by an archive that is complete.
+    The ledger with its hashes, checkpoints, tasks' folders and inbox, and the settings but for
+    [store] and [notify]. No private key, secret or password. A file of that name is replaced, in
+    one step and only by an archive that is complete.
 
     \b
     Example:
@@ -102,14 +102,11 @@ def export(
     if target.is_dir() or not target.absolute().parent.is_dir():
         raise_usage_error(f"{target} cannot be written: name a file in a folder that exists")
     replaces = target.exists()
-    with (
-        context.open_for_reading() as directory,
-        context.err.progress("entries", directory.hub.store.head()) as progress,
-    ):
+    with context.open_for_reading() as directory:
         if directory.checkpoints.lines():
             # Importers check the checkpoints by the public key, so the archive needs it.
             _ = directory.checkpoints.public
-        manifest = directory.export(target, progress)
+        manifest = directory.archive("export", target, context.err.progress)
     data = {
         "file": str(target),
         "ledger": manifest.ledger,
@@ -143,10 +140,9 @@ def import_(
       dragoman import hub.tar --data elsewhere
     """
     check_readable(archive)
-    with context.err.progress("entries", 0) as progress:
-        manifest = context.wiring.import_archive(
-            archive, context.data, context.shared.store, progress
-        )
+    manifest = context.wiring.restore_archive(
+        "export", archive, context.data, context.shared.store, context.err.progress
+    )
     with context.open_for_writing():
         pass  # opening the directory makes its keys, signs the ledger and writes the files
     settings = _imported_settings(context.data)
@@ -212,7 +208,7 @@ def backup(
         )
     # A restored hub could not go on without the keys that its store knows.
     with context.open_for_reading(keyed=True) as directory:
-        manifest = directory.backup(target, context.err.progress)
+        manifest = directory.archive("backup", target, context.err.progress)
         is_signed = not manifest.entries or directory.checkpoints.last() is not None
         context.print_warnings(directory)
     size = target.stat().st_size
@@ -263,8 +259,8 @@ def restore(
             "it to is said with --data"
         )
     check_readable(source)
-    manifest = context.wiring.restore_backup(
-        source, context.data, context.shared.store, context.err.progress
+    manifest = context.wiring.restore_archive(
+        "backup", source, context.data, context.shared.store, context.err.progress
     )
     with (
         context.open_for_writing(create_missing=False) as directory,
@@ -277,14 +273,14 @@ def restore(
         "data": str(context.data),
         "ledger": manifest.ledger,
         "entries": manifest.entries,
-        "madeAt": manifest.exported_at,
+        "madeAt": manifest.made_at,
     }
 
     def show(screen: Screen) -> None:
         screen.line(
             f"{context.data}: {pluralize(manifest.entries, 'entry', 'entries')}, as they were when "
             "the "
-            f"backup was made ({manifest.exported_at})"
+            f"backup was made ({manifest.made_at})"
         )
         screen.line(f"Next: {context.next_command('verify')}")
         screen.line("Make sure that the old hub never runs again")

@@ -276,7 +276,7 @@ def check_keys(installation: Installation) -> CheckResult | None:
 
 def _missing_keys_advice(installation: Installation) -> str:
     """Advice for missing keys: new ones only if the store has nothing signed by the old ones."""
-    from dragoman.files.archives.archive_format import CHECKPOINTS
+    from dragoman.files.archive import CHECKPOINTS
     from dragoman.system.keys import keys_remedy
 
     is_signed = (installation.data / CHECKPOINTS).exists()
@@ -411,7 +411,7 @@ def check_store(installation: Installation) -> CheckResult | None:
 def check_ledger_tail(installation: Installation) -> CheckResult | None:
     """Check the entries after the last checkpoint."""
     from dragoman.engine.verify import check_tail
-    from dragoman.files.archives.archive_format import CHECKPOINTS
+    from dragoman.files.archive import CHECKPOINTS
 
     if installation.directory is None:
         return None
@@ -602,7 +602,7 @@ def _inspect_database(opened: "Store", file: Path | None, read_only_note: str) -
 
 def _check_database_file(installation: Installation, file: Path) -> CheckResult | None:
     """Check the header of a database file before it is opened; None: open it."""
-    from dragoman.files.archives.archive_format import CHECKPOINTS
+    from dragoman.files.archive import CHECKPOINTS
     from dragoman.store.sqlite.connect import has_journal
     from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
     from dragoman.store.sqlite.reads import schema_version

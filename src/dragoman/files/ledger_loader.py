@@ -20,6 +20,7 @@ from dragoman.engine.ports import (
     StreamRow,
     Transaction,
 )
+from dragoman.files.archive import StoredAnswer
 from dragoman.ledger.entry import CODEC, GENESIS, link_hash, read_line
 from dragoman.ledger.indexes import (
     aliases_bound_by,
@@ -76,19 +77,21 @@ class LedgerLoader:
         if self._in_progress:
             self._store.transact(work)
 
-    def restore_answers(self, answers: Sequence[tuple[str, str, bytes, bytes]]) -> None:
-        """Restore recorded answers: stream, idempotency key, fingerprint and answer of each."""
+    def restore_answers(self, answers: Sequence[StoredAnswer]) -> None:
+        """Restore recorded answers of idempotency keys."""
 
         def work(session: Transaction) -> None:
             changes = Changes()
-            self._load_heads(session, (stream for stream, *_ in answers))
-            for stream, key, fingerprint, answer in answers:
-                if stream not in self._heads:
+            self._load_heads(session, (one.stream for one in answers))
+            for one in answers:
+                if one.stream not in self._heads:
                     # An actor that was never refused has a stream that holds keys and nothing else.
-                    head = self._heads[stream] = _StreamHead(session.new_stream_number())
-                    changes.streams.append(self._row(stream, head))
-                number = self._heads[stream].number
-                changes.answers.append(IdempotencyRecord(number, key, fingerprint, answer))
+                    head = self._heads[one.stream] = _StreamHead(session.new_stream_number())
+                    changes.streams.append(self._row(one.stream, head))
+                number = self._heads[one.stream].number
+                changes.answers.append(
+                    IdempotencyRecord(number, one.key, one.fingerprint, one.answer)
+                )
             session.write(changes)
 
         self._store.transact(work)
@@ -184,16 +187,3 @@ def _day_number(aof_id: str, known: Mapping[str, int], session: Transaction) -> 
         return {}
     highest = known[day] if day in known else session.last_number(day)
     return {day: max(highest, int(tail))}
-
-
-def find_broken_link(heads: dict[str, bytes], lines: Iterable[tuple[bytes, str]]) -> int | None:
-    """Index of the first line whose hash does not fit its stream; None when all do.
-
-    `heads` holds the last hash of every stream and is updated.
-    """
-    for index, (line, claimed) in enumerate(lines):
-        stream = read_line(line).stream
-        heads[stream] = link_hash(heads.get(stream, GENESIS), line)
-        if heads[stream].hex() != claimed:
-            return index
-    return None

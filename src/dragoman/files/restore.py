@@ -1,4 +1,4 @@
-"""Restore: a backup becomes a data directory and its store, or nothing does.
+"""Restore and import: an archive becomes a data directory and its store, or nothing does.
 
 Everything is built beside its place, in `.NAME.restoring` and in a store under another name,
 and moved into place when it is complete: the store first, then the directory. A restore that
@@ -9,8 +9,8 @@ next one does the second.
 import fcntl
 import os
 import shutil
-import tarfile
-from collections.abc import Callable, Generator
+import stat
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -23,44 +23,35 @@ from msgspec import Struct
 from dragoman.core.errors import DragomanError
 from dragoman.engine.ports import Store
 from dragoman.engine.verify import check_ledger
-from dragoman.files.archives.archive_format import (
+from dragoman.files.archive import (
     ANSWERS,
-    BACKUP_FORMAT,
-    BACKUP_FORMAT_PREFIX,
-    CHECKPOINTS,
     ENTRIES,
     FILES,
+    IMPORTED_FOLDER,
     KEYS_FOLDER,
-    LABEL,
     LEASES,
-    MAX_WHOLE_BYTES,
     PRIVATE_FILES,
-    PUBLIC_KEY,
     SETTINGS,
-    BackupLabel,
-    Manifest,
-    StoredAnswer,
-)
-from dragoman.files.archives.backup import CheckedBackup, ProgressBars, check_backup, parse_label
-from dragoman.files.archives.ledger_loader import LedgerLoader
-from dragoman.files.archives.tar_archive import (
     ArchiveMember,
+    CheckedArchive,
+    Manifest,
+    Profile,
     Progress,
-    entry_lines,
-    extract_file,
-    read_checkpoints,
+    ProgressBars,
+    check_archive,
+    read_answers,
+    read_entry_lines,
+    read_label,
     read_leases,
     read_members,
 )
 from dragoman.files.disk import Disk
 from dragoman.files.errors import BadArchive, TargetTaken, explain_no_space
 from dragoman.files.layout import ARTIFACTS, CURSOR_FILE, GITIGNORE, IGNORE_ALL
-
-_answer_decoder: Final = msgspec.json.Decoder(StoredAnswer)
-
+from dragoman.files.ledger_loader import LedgerLoader
 
 RECORD_FILE: Final = "restored.json"
-"""Written when all else is complete. It stays, and says which backup the directory was made
+"""Written when all else is complete. It stays, and says which archive the directory was made
 from."""
 
 
@@ -98,7 +89,7 @@ class RestoreTools(Struct, frozen=True):
     """Outside dependencies of a restore."""
 
     open_target: Callable[[bytes], RestoreTarget]
-    """Opens the target store that the backup's settings name."""
+    """Opens the target store that these settings name."""
     adapt_settings: Callable[[bytes], bytes]
     """Adapts the settings to the new installation."""
     open_disk: Callable[[Path], RestoreDisk]
@@ -106,24 +97,31 @@ class RestoreTools(Struct, frozen=True):
     bars: ProgressBars
 
 
-def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
-    """Create a data directory from a backup, where there is none."""
+def restore_archive(archive: Path, profile: Profile, data: Path, tools: RestoreTools) -> Manifest:
+    """Create a data directory from an archive, where there is none.
+
+    That of an export gets new keys when it is first opened; signatures of the old key are checked
+    here and kept.
+    """
     data = data.resolve()
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
-        raise TargetTaken(f"{data} is not empty: {_not_empty_remedy(data)}")
+        raise TargetTaken(f"{data} is not empty: {_not_empty_remedy(data, profile)}")
     if data == Path.cwd():
-        raise TargetTaken(f"{data} is the current directory: run the restore from another one")
-    label = read_backup_label(backup)
+        raise TargetTaken(
+            f"{data} is the current directory: run the {profile.reader} from another one"
+        )
+    label = read_label(archive, profile)
     with tools.bars("checked", label.about) as progress:
-        checked = _check_or_explain(backup, progress)
-    manifest, target = checked.manifest, tools.open_target(checked.settings)
+        checked = _check_or_explain(archive, profile, progress)
+    settings = checked.kept.get(SETTINGS, b"") if profile.has_secrets else b""
+    manifest, target = checked.manifest, tools.open_target(settings)
     data.parent.mkdir(parents=True, exist_ok=True)
     building = data.with_name(f".{data.name}.restoring")
     is_complete = target.has_ledger(manifest.ledger, manifest.entries)
     if is_complete and not _is_built(building, manifest):
         raise TargetTaken(
-            "the target store already has this ledger: a restore needs an empty one. Name another "
-            "with --store"
+            f"the target store already has this ledger: {profile.reader} needs an empty one. Name "
+            "another with --store"
         )
     with _lock_building(building):
         if not is_complete:
@@ -131,7 +129,7 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
             try:
                 _clear_leftovers(building)
                 with tools.bars("entries", 2 * manifest.entries) as progress:
-                    _build(backup, building, checked, target, tools, progress)
+                    _build(checked, building, target, tools, progress)
                 is_committing = True
                 target.commit()
             except BaseException as error:
@@ -144,30 +142,32 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
                 raise explain_no_space(error, data) from error
         parent_disk = tools.open_disk(data.parent)
         if not parent_disk.move(building.name, data.name):
+            if not _may_be_committed(target, manifest):
+                shutil.rmtree(building, ignore_errors=True)
             raise TargetTaken(f"{data} is not empty any more: nothing was restored")
         parent_disk.sync()
     return manifest
 
 
-def _not_empty_remedy(data: Path) -> str:
+def _not_empty_remedy(data: Path, profile: Profile) -> str:
     if (data / RECORD_FILE).exists() and not (data / CURSOR_FILE).exists():
         return (
             "a restore was completed there, except for the files that show the ledger. "
             f"`dragoman --data {quote(str(data))} rebuild-files` writes them"
         )
     return (
-        "a restore goes into a new data directory. Name another one with --data, or move what is "
-        "there away"
+        f"{profile.reader} makes a new data directory. Name another one with --data, or move what "
+        "is there away"
     )
 
 
-def _check_or_explain(backup: Path, progress: Progress) -> CheckedBackup:
+def _check_or_explain(archive: Path, profile: Profile, progress: Progress) -> CheckedArchive:
     try:
-        return check_backup(backup, progress)
+        return check_archive(archive, profile, progress)
     except BadArchive as error:
-        found = error.detail.removeprefix(f"{backup}: ")
+        found = error.detail.removeprefix(f"{archive}: ")
         raise BadArchive(
-            f"{backup} is damaged, and nothing was restored: {found}. Take another backup"
+            f"{archive} is damaged, and nothing was restored: {found}. Take another {profile.name}"
         ) from None
 
 
@@ -179,29 +179,6 @@ def _may_be_committed(target: RestoreTarget, manifest: Manifest) -> bool:
         return False  # it belongs to another ledger
     except (OSError, DragomanError):
         return True
-
-
-def read_backup_label(backup: Path) -> BackupLabel:
-    """Read the label of a backup; BadArchive for another kind of file, or a newer format."""
-    try:
-        with tarfile.open(backup, mode="r:") as tar:
-            first = tar.next()
-            if first is None or first.name != LABEL or first.size > MAX_WHOLE_BYTES:
-                raise BadArchive(
-                    f"{backup} is a tar, but no backup of dragoman's; if it was made by "
-                    "`dragoman export`, use `dragoman import`"
-                )
-            label = parse_label(ArchiveMember(tar, first).read_all())
-    except tarfile.TarError as error:
-        raise BadArchive(f"{backup} is no backup, or its beginning is lost: {error}") from None
-    if label.format != BACKUP_FORMAT.format:
-        raise BadArchive(
-            f"{backup} is a {label.format!a}, made by dragoman {label.dragoman}; this one reads "
-            f"{BACKUP_FORMAT.format!a}. Upgrade dragoman"
-            if label.format.startswith(BACKUP_FORMAT_PREFIX)
-            else f"{backup} is a {label.format!a}, and no backup of dragoman's"
-        )
-    return label
 
 
 @contextmanager
@@ -235,9 +212,8 @@ def _clear_leftovers(building: Path) -> None:
 
 
 def _build(
-    backup: Path,
+    checked: CheckedArchive,
     building: Path,
-    checked: CheckedBackup,
     target: RestoreTarget,
     tools: RestoreTools,
     progress: Progress,
@@ -245,14 +221,22 @@ def _build(
     disk = tools.open_disk(building)
     disk.write(GITIGNORE, IGNORE_ALL)
     disk.sync_later(GITIGNORE)
-    (building / KEYS_FOLDER).mkdir(mode=0o700)
     store = target.open(building, checked.manifest.ledger)
     try:
-        _restore_members(backup, LedgerLoader(store, tools.now), disk, progress)
-        _restore_settings(tools.adapt_settings(checked.settings), disk)
-        signed = disk.read(CHECKPOINTS, MAX_WHOLE_BYTES) or b""
-        key = disk.read(PUBLIC_KEY, MAX_WHOLE_BYTES) or b""
-        for finding in check_ledger(store, read_checkpoints(FILES, signed, key), progress):
+        if checked.profile.has_secrets:
+            (building / KEYS_FOLDER).mkdir(mode=0o700)
+            settings = tools.adapt_settings(checked.kept.get(SETTINGS, b""))
+            kept = {**checked.kept, SETTINGS: settings}
+        else:
+            names = {path: path.rpartition("/")[2] for path in checked.kept}
+            kept = {f"{IMPORTED_FOLDER}/{names[path]}": checked.kept[path] for path in names}
+        for path, content in kept.items():
+            if content:
+                _create_file(disk, path, [content])
+        loader = LedgerLoader(store, tools.now)
+        for part in read_members(checked.path, checked.profile):
+            _restore_member(part, loader, disk, progress)
+        for finding in check_ledger(store, checked.checkpoints, progress):
             raise BadArchive(f"entry {finding.position}: {finding.problem}")
         disk.sync()
     finally:
@@ -263,7 +247,7 @@ def _build(
 
 
 def _is_built(building: Path, manifest: Manifest) -> bool:
-    """True when a restore of this very backup got as far as moving things into their places."""
+    """True when a restore of this very archive got as far as moving things into their places."""
     try:
         return (building / RECORD_FILE).read_bytes() == _format_record(manifest)
     except (FileNotFoundError, NotADirectoryError):
@@ -271,63 +255,66 @@ def _is_built(building: Path, manifest: Manifest) -> bool:
 
 
 def _format_record(manifest: Manifest) -> bytes:
-    made_of = (manifest.ledger, manifest.entries, manifest.exported_at)
-    fields = dict(zip(("ledger", "entries", "madeAt"), made_of, strict=True))
+    fields = {
+        "ledger": manifest.ledger,
+        "entries": manifest.entries,
+        "madeAt": manifest.made_at,
+    }
     return msgspec.json.encode(fields) + b"\n"
 
 
-def _restore_members(
-    backup: Path,
-    loader: LedgerLoader,
-    disk: RestoreDisk,
-    progress: Progress,
+def _restore_member(
+    part: ArchiveMember, loader: LedgerLoader, disk: RestoreDisk, progress: Progress
 ) -> None:
-    for part in read_members(backup, BACKUP_FORMAT):
-        name = part.name
-        if name.startswith(ENTRIES):
-            lines = entry_lines(part)
-            loader.append(lines)
-            progress(len(lines))
-        elif name == LEASES:
-            # They stand after the last entry.
-            loader.restore_leases(read_leases(part.read_all()))
-        elif name.startswith(ANSWERS):
-            loader.restore_answers(_read_answers(part))
-        elif name.startswith(FILES):
-            _restore_file(part, disk)
+    if part.name.startswith(ENTRIES):
+        lines = read_entry_lines(part)
+        loader.append(lines)
+        progress(len(lines))
+    elif part.name == LEASES:
+        # They stand after the last entry.
+        loader.restore_leases(read_leases(part))
+    elif part.name.startswith(ANSWERS):
+        loader.restore_answers(read_answers(part))
+    elif part.is_streamed:
+        path = part.name.removeprefix(FILES)
+        if path in PRIVATE_FILES or path.startswith((f"{KEYS_FOLDER}/", f"{ARTIFACTS}/")):
+            _create_file(disk, path, part.chunks())
+        else:
+            _extract_file(part, path, disk)
 
 
-def _restore_file(part: ArchiveMember, disk: RestoreDisk) -> None:
-    path = part.name.removeprefix(FILES)
-    if path == SETTINGS:
-        return  # they are adapted to the new installation
-    if path not in PRIVATE_FILES and not path.startswith((f"{KEYS_FOLDER}/", f"{ARTIFACTS}/")):
-        extract_file(part, disk)
-        return
-    folder = path.rpartition("/")[0]
-    if folder:
+def _create_file(disk: RestoreDisk, path: str, chunks: Iterable[bytes]) -> None:
+    """Create a file that only its owner can read."""
+    if folder := path.rpartition("/")[0]:
         disk.make_folder(folder)
     with disk.create(path) as file:
-        for chunk in part.chunks():
-            _write_all(file, chunk)
+        for chunk in chunks:
+            remaining = memoryview(chunk)
+            while remaining:
+                remaining = remaining[file.write(remaining) :]
 
 
-def _restore_settings(settings: bytes, disk: RestoreDisk) -> None:
-    if settings:
-        with disk.create(SETTINGS) as file:
-            _write_all(file, settings)
+def _extract_file(part: ArchiveMember, path: str, disk: Disk) -> None:
+    """Extract a file of any length."""
+    if folder := path.rpartition("/")[0]:
+        disk.make_folder(folder)
+    chunks = part.chunks()
+    first = next(chunks, b"")
+    disk.write(path, first)
+    size = len(first)
+    for chunk in chunks:
+        disk.append(path, size, chunk)
+        size += len(chunk)
+    disk.sync_later(path)
+    if part.executable:
+        _restore_execute_bits(disk, path, part.executable)
 
 
-def _write_all(file: FileIO, data: bytes) -> None:
-    """Write every byte, however few the system takes at a time."""
-    remaining = memoryview(data)
-    while remaining:
-        remaining = remaining[file.write(remaining) :]
-
-
-def _read_answers(part: ArchiveMember) -> list[tuple[str, str, bytes, bytes]]:
-    try:
-        stored = [_answer_decoder.decode(line) for line in part.read_all().splitlines()]
-    except (msgspec.MsgspecError, UnicodeError) as error:
-        raise BadArchive(f"{part.name}: an answer cannot be read: {error}") from None
-    return [msgspec.structs.astuple(one) for one in stored]
+def _restore_execute_bits(disk: Disk, path: str, bits: int) -> None:
+    """Restore execute bits, for those who may read the file; no other right is granted."""
+    with disk.open(path) as opened:
+        if opened is not None:
+            descriptor = opened[0].fileno()
+            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+            os.fchmod(descriptor, mode | (bits & (mode >> 2)))
+            os.fsync(descriptor)

@@ -1,1 +1,0 @@
-"""Archives: a data directory in one file, and back (backup and restore, export and import)."""
