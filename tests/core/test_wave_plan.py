@@ -20,7 +20,7 @@ from dragoman.core.wave import (
     format_closing_report,
     plan_wave,
 )
-from dragoman.text.globs import globs_overlap
+from dragoman.text.repository_paths import globs_overlap
 from tests.core.world import NOW, task
 from tests.requirements import proves
 

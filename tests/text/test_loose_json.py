@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.text.lenient_json import parse_loosely
+from dragoman.text.strict_json import parse_loosely
 from tests.requirements import proves
 
 pytestmark = proves("JSON-LOOSE")

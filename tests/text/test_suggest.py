@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.text.suggest import suggest, suggest_or_list
+from dragoman.text.error_messages import suggest, suggest_or_list
 from tests.requirements import proves
 
 pytestmark = proves("NEAREST-NAME")

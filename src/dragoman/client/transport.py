@@ -24,7 +24,7 @@ from dragoman.client.requests import Message, Request
 from dragoman.client.signing import Signer
 from dragoman.core.backoff import Backoff, backoff_delay
 from dragoman.core.errors import Refusal, Refused
-from dragoman.text.suggest import suggest
+from dragoman.text.error_messages import suggest
 
 # --- responses --------------------------------------------------------------------------------
 

@@ -20,8 +20,7 @@ from dragoman.core.limits import (
     check_count,
 )
 from dragoman.core.timestamps import format_duration
-from dragoman.text.error_messages import join_path, shape_fault
-from dragoman.text.suggest import nearest_name, suggest
+from dragoman.text.error_messages import join_path, nearest_name, shape_fault, suggest
 
 # --- ranges of numbers ------------------------------------------------------------------------
 

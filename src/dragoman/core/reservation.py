@@ -28,7 +28,7 @@ from dragoman.core.limits import (
 from dragoman.core.read import Decision, Read, Receipt, StreamEvents
 from dragoman.core.task_state import Task
 from dragoman.core.timestamps import clamp_timestamp, to_rfc3339
-from dragoman.text.globs import (
+from dragoman.text.repository_paths import (
     GlobIndex,
     check_glob,
     glob_matches,

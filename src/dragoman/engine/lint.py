@@ -4,8 +4,7 @@ from msgspec.structs import replace
 
 from dragoman.engine.operation import Dialect, LintResult
 from dragoman.engine.raw_message import RawMessage
-from dragoman.text.lenient_json import parse_loosely
-from dragoman.text.strict_json import StrictJsonError
+from dragoman.text.strict_json import StrictJsonError, parse_loosely
 
 
 def lint_text(dialect: Dialect, text: bytes, kind: str, *, strict: bool) -> LintResult:

@@ -30,7 +30,7 @@ from dragoman.files.layout import (
     copies_folder_path,
     incoming_artifact_path,
 )
-from dragoman.text.safe_path import check_path
+from dragoman.text.repository_paths import check_path
 
 # --- store ------------------------------------------------------------------------------------
 

@@ -6,14 +6,13 @@ values, the known fields) is looked up in the shape, once something is wrong.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from msgspec import Meta, Struct, UnsetType
 from msgspec.structs import fields
-
-from dragoman.text.suggest import suggest_or_list
 
 # --- faults of the system ---------------------------------------------------------------------
 
@@ -23,6 +22,30 @@ def describe_exception(error: Exception) -> str:
     if not isinstance(error, OSError) or not error.strerror:
         return f"{error}"
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+# --- mistyped names ---------------------------------------------------------------------------
+
+_MAX_COMPARED: Final = 100
+"""Longest part of a name that is compared: the comparison takes quadratic time."""
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """The known name nearest to an unknown one; empty when none comes near."""
+    return next(iter(get_close_matches(name[:_MAX_COMPARED], list(known), n=1)), "")
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` for an unknown name; empty when no known one comes near."""
+    near = nearest_name(name, known)
+    return f"; did you mean {near}?" if near else ""
+
+
+def suggest_or_list(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` for an unknown name; when none comes near, `; known: …` and all of
+    them."""
+    names = list(known)
+    return suggest(name, names) or (f"; known: {', '.join(names)}" if names else "")
 
 
 # --- allowed values of a shape ----------------------------------------------------------------

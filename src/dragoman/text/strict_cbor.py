@@ -7,16 +7,19 @@ equal values are equal bytes.
 
 import math
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final, cast
 
 from dragoman.text.strict_json import (
+    INTEGER_MESSAGE,
     MAX_BYTES,
     MAX_DEPTH,
     MAX_KEY_LENGTH,
     MAX_NODES,
     MAX_SAFE_INTEGER,
     StrictJsonError,
+    child_path,
+    too_large_error,
 )
 
 _UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _LIST, _MAP, _TAG, _SIMPLE = range(8)
@@ -39,13 +42,15 @@ def is_cbor_map(data: bytes) -> bool:
 def parse_cbor(data: bytes, most_bytes: int = MAX_BYTES) -> Any:
     """Parse CBOR within all limits (S-LIMIT); else StrictJsonError."""
     if len(data) > most_bytes:
-        raise StrictJsonError(
-            f"it has more than {most_bytes} bytes, and no more are taken", too_large=True
-        )
+        raise too_large_error(most_bytes)
+    reader = _Reader(data)
     try:
-        return _Reader(data).read_all()
+        value = reader.read_value("", 0)
+        if reader.position != len(data):
+            raise StrictJsonError(f"something follows the value, from byte {reader.position} on")
     except StrictJsonError as error:
         raise StrictJsonError(f"it cannot be read as CBOR: {error.reason}", error.path) from None
+    return value
 
 
 class _Reader:
@@ -54,14 +59,7 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._nodes = 0
-        self._position = 0
-
-    def read_all(self) -> Any:
-        """Read the value, and check that nothing follows."""
-        value = self.read_value("", 0)
-        if self._position != len(self._data):
-            raise StrictJsonError(f"something follows the value, from byte {self._position} on")
-        return value
+        self.position = 0
 
     def read_value(self, path: str, depth: int) -> Any:
         """Read the value at the current position."""
@@ -74,13 +72,23 @@ class _Reader:
         if major in _UNSUPPORTED:
             raise StrictJsonError(f"this is {_UNSUPPORTED[major]}", path)
         number = self._read_number(low, path)
-        return self._READERS[major](self, number, path, depth)
+        if major == _TEXT:
+            return self._read_text(number, path)
+        if major in (_LIST, _MAP):
+            if depth == MAX_DEPTH:
+                raise StrictJsonError(f"it is nested more than {MAX_DEPTH} deep", path)
+            read = self._read_list if major == _LIST else self._read_map
+            return read(number, path, depth + 1)
+        number = -1 - number if major == _NEGATIVE else number
+        if abs(number) > MAX_SAFE_INTEGER:
+            raise StrictJsonError(INTEGER_MESSAGE, path)
+        return number
 
     def _read_bytes(self, count: int, path: str) -> bytes:
-        taken = self._data[self._position : self._position + count]
+        taken = self._data[self.position : self.position + count]
         if len(taken) < count:
             raise StrictJsonError("it ends before it is complete", path)
-        self._position += count
+        self.position += count
         return taken
 
     def _read_number(self, low: int, path: str) -> int:
@@ -102,60 +110,28 @@ class _Reader:
             raise StrictJsonError(f"{number} is not a number in JSON", path)
         return number
 
-    def _read_unsigned(self, number: int, path: str, depth: int) -> int:
-        del depth
-        if number > MAX_SAFE_INTEGER:
-            raise StrictJsonError(
-                f"the whole number is beyond ±{MAX_SAFE_INTEGER}, where not every reader is exact",
-                path,
-            )
-        return number
-
-    def _read_negative(self, number: int, path: str, depth: int) -> int:
-        return -self._read_unsigned(number + 1, path, depth)
-
-    def _read_text(self, length: int, path: str, depth: int) -> str:
-        del depth
+    def _read_text(self, length: int, path: str) -> str:
         try:
             return self._read_bytes(length, path).decode()
         except UnicodeDecodeError as error:
             raise StrictJsonError(f"the text is not UTF-8: {error.reason}", path) from None
 
     def _read_list(self, length: int, path: str, depth: int) -> list[Any]:
-        self._check_depth(path, depth)
-        return [self.read_value(f"{path}[{index}]", depth + 1) for index in range(length)]
+        return [self.read_value(child_path(path, index), depth) for index in range(length)]
 
     def _read_map(self, length: int, path: str, depth: int) -> dict[str, Any]:
-        self._check_depth(path, depth)
         found: dict[str, Any] = {}
         for _ in range(length):
-            key = self._read_key(path)
-            below = f"{path}.{key}" if path else key
+            major, low = divmod(self._read_bytes(1, path)[0], 32)
+            if major != _TEXT:
+                raise StrictJsonError("a key is not a text", path)
+            key = self._read_text(self._read_number(low, path), path)
+            if len(key) > MAX_KEY_LENGTH:
+                raise StrictJsonError(f"a key has more than {MAX_KEY_LENGTH} characters", path)
             if key in found:
-                raise StrictJsonError("this key stands twice in its object", below)
-            found[key] = self.read_value(below, depth + 1)
+                raise StrictJsonError("this key stands twice in its object", child_path(path, key))
+            found[key] = self.read_value(child_path(path, key), depth)
         return found
-
-    def _read_key(self, path: str) -> str:
-        major, low = divmod(self._read_bytes(1, path)[0], 32)
-        if major != _TEXT:
-            raise StrictJsonError("a key is not a text", path)
-        key = self._read_text(self._read_number(low, path), path, 0)
-        if len(key) > MAX_KEY_LENGTH:
-            raise StrictJsonError(f"a key has more than {MAX_KEY_LENGTH} characters", path)
-        return key
-
-    def _check_depth(self, path: str, depth: int) -> None:
-        if depth == MAX_DEPTH:
-            raise StrictJsonError(f"it is nested more than {MAX_DEPTH} deep", path)
-
-    _READERS: Final[dict[int, Callable[["_Reader", int, str, int], Any]]] = {
-        _UNSIGNED: _read_unsigned,
-        _NEGATIVE: _read_negative,
-        _TEXT: _read_text,
-        _LIST: _read_list,
-        _MAP: _read_map,
-    }
 
 
 def encode_cbor(value: object) -> bytes:

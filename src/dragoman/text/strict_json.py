@@ -1,4 +1,4 @@
-"""Strict JSON parser for untrusted bytes: a value that every reader parses alike, or an error.
+"""JSON of untrusted bytes: a value that every reader parses alike, or an error.
 
 Every message passes here, so the usual case costs one decoding by msgspec and one walk by levels.
 msgspec refuses bad UTF-8, NaN and half surrogate pairs by itself. It silently keeps the last of two
@@ -39,9 +39,7 @@ _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _STRUCTURE: Final = re.compile(rb'[,{\[]|"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 """A value has at most three of these: its key, itself or its start, and a comma behind it."""
 
-_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]')
-
-ESCAPED_SURROGATE: Final = re.compile(
+_ESCAPED_SURROGATE: Final = re.compile(
     rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F]\w\w)"
 )
 """An escaped backslash, a whole surrogate pair, or (group 1) half of one."""
@@ -53,7 +51,7 @@ _DECODER_MESSAGES: Final = {"Input data was truncated": "it ends before it is co
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
-_INTEGER_MESSAGE: Final = (
+INTEGER_MESSAGE: Final = (
     f"the whole number is beyond ±{MAX_SAFE_INTEGER}, where not every reader is exact"
 )
 
@@ -87,7 +85,7 @@ def parse_json(
     """
     data = _as_bytes(text, max_bytes)
     if len(data) > max_bytes:
-        raise _too_large(max_bytes)
+        raise too_large_error(max_bytes)
     if len(data) > _MAX_COUNTED and _has_far_too_many_values(data):
         raise _too_many()
     try:
@@ -136,7 +134,7 @@ def _encoding_problem(item: Any) -> str:
     if isinstance(item, float) and not isfinite(item):
         return f"{item} is not a number in JSON"
     if isinstance(item, int) and abs(item) > MAX_SAFE_INTEGER:
-        return _INTEGER_MESSAGE
+        return INTEGER_MESSAGE
     if isinstance(item, str) and not _is_utf8(item):
         return "it has half of a surrogate pair, which is no character"
     if isinstance(item, dict):
@@ -150,7 +148,7 @@ def _is_utf8(text: str) -> bool:
     return text.isascii() or not _SURROGATE.search(text)
 
 
-def _too_large(max_bytes: int) -> StrictJsonError:
+def too_large_error(max_bytes: int) -> StrictJsonError:
     """Error for a text that is too long to be parsed, and may not have been read to its end."""
     return StrictJsonError(
         f"it has more than {max_bytes} bytes, and no more are taken", too_large=True
@@ -172,7 +170,7 @@ def _as_bytes(text: bytes | str, max_bytes: int) -> bytes:
     if isinstance(text, bytes):
         return text
     if len(text) > max_bytes:
-        raise _too_large(max_bytes)
+        raise too_large_error(max_bytes)
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -201,7 +199,7 @@ def _text_problem(data: bytes) -> str:
         if _SURROGATE_IN_UTF8.match(data, error.start):
             return f"byte {error.start} begins half of a surrogate pair, which is no character"
         return f"this is not UTF-8: {error.reason} (byte {error.start})"
-    for found in ESCAPED_SURROGATE.finditer(data):
+    for found in _ESCAPED_SURROGATE.finditer(data):
         if found[1]:
             half = found[1].decode()
             return f"{half} (byte {found.start()}) is half of a surrogate pair: it needs the other"
@@ -256,7 +254,7 @@ def _limit_error(value: Any) -> StrictJsonError:
         if nodes > MAX_NODES:
             return _too_many(path)
         if isinstance(item, int) and not -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER:
-            return StrictJsonError(_INTEGER_MESSAGE, path)
+            return StrictJsonError(INTEGER_MESSAGE, path)
         if isinstance(item, dict | list) and depth > MAX_DEPTH:
             return StrictJsonError(f"it is nested more than {MAX_DEPTH} deep", path)
         # Parts beyond the count limit cannot be reached.
@@ -282,35 +280,61 @@ def child_path(path: str, name: str | int) -> str:
     return f"{path}.{name}" if path else name
 
 
-class _OpenContainer:
-    """A container that is still open."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.keys: set[str] = set()
-        self.next_key: str | int = 0
-        """Key or index of the next value."""
+_TWICE: Final = object()
+"""Value of a key that its object has already."""
 
 
 def _find_duplicate_key(text: str) -> str:
     """Path of the first key of a JSON text that its object has already."""
-    open_ones: list[_OpenContainer] = [_OpenContainer("")]
-    previous = ""
-    for mark in _TOKEN.findall(text):
-        inner = open_ones[-1]
-        if mark == ":":
-            inner.next_key = key = str(json.loads(previous))
-            if key in inner.keys:
-                break
-            inner.keys.add(key)
-        elif mark == "," and isinstance(inner.next_key, int):
-            inner.next_key += 1
-        elif mark in ("{", "["):
-            is_outermost = len(open_ones) == 1
-            open_ones.append(
-                _OpenContainer("" if is_outermost else child_path(inner.path, inner.next_key))
-            )
-        elif mark in ("}", "]"):
-            open_ones.pop()
-        previous = mark
-    return child_path(open_ones[-1].path, open_ones[-1].next_key)
+
+    def mark(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            found[key] = _TWICE if key in found else value
+        return found
+
+    value = json.loads(text, object_pairs_hook=mark, parse_int=lambda _: 0)
+    pending: list[tuple[str, Any]] = [("", value)]
+    while pending[-1][1] is not _TWICE:
+        path, item = pending.pop()
+        pending += [(child_path(path, name), part) for name, part in reversed(_children(item))]
+    return pending[-1][0]
+
+
+# --- lenient reading --------------------------------------------------------------------------
+
+_HALF_IN_UTF8: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+
+
+def parse_loosely(text: bytes | str, default: Any = None) -> Any:
+    """Parse a JSON text leniently; `default` if that is impossible.
+
+    The last of equal keys counts; an invalid character becomes U+FFFD, an invalid number null. For
+    readers that report what is wrong and show the rest: another reader may see something else in
+    it, so that no message decides anything that is read like this.
+    """
+    data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    data = _HALF_IN_UTF8.sub("\ufffd".encode(), data.removeprefix(BOM_UTF8))
+    data = _ESCAPED_SURROGATE.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)
+    try:
+        return json.loads(
+            data.decode(errors="replace"),
+            strict=False,
+            parse_int=_parse_integer,
+            parse_float=_parse_float,
+            parse_constant=lambda _: None,
+        )
+    except (ValueError, RecursionError):
+        return default
+
+
+def _parse_integer(digits: str) -> int | None:
+    try:
+        return int(digits)
+    except ValueError:  # more digits than Python takes
+        return None
+
+
+def _parse_float(digits: str) -> float | None:
+    number = float(digits)
+    return number if isfinite(number) else None

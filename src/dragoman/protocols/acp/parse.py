@@ -30,7 +30,7 @@ from dragoman.protocols.acp.wire import (
     Task,
 )
 from dragoman.text.error_messages import MISSING, join_path, unknown_field_message
-from dragoman.text.safe_path import check_path
+from dragoman.text.repository_paths import check_path
 from dragoman.text.strict_json import get_field
 
 # --- actions ----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from dragoman.protocols.agentmail.grammar import (
     NO_BEAD_NEEDED,
     Label,
     Section,
+    ascii_upper,
     clean_file_name,
     escape_text,
     format_list_item,
@@ -28,7 +29,6 @@ from dragoman.protocols.agentmail.grammar import (
     strip_markup,
 )
 from dragoman.protocols.agentmail.wire import MessageType, Parsed
-from dragoman.text.ascii_case import ascii_upper
 from dragoman.text.safe_text import safe_text
 
 # --- drafts -----------------------------------------------------------------------------------

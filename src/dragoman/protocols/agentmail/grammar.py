@@ -9,13 +9,30 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from dragoman.protocols.agentmail import wire
 from dragoman.protocols.agentmail.wire import MessageType
-from dragoman.text.ascii_case import ascii_lower, ascii_upper
+
+# --- ASCII case -------------------------------------------------------------------------------
+
+_UPPER: Final = str.maketrans(ascii_lowercase, ascii_uppercase)
+
+_LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
+def ascii_upper(text: str) -> str:
+    """Convert the letters a to z to upper case; with all of Unicode a long s would become an S."""
+    return text.upper() if text.isascii() else text.translate(_UPPER)
+
+
+def ascii_lower(text: str) -> str:
+    """Convert the letters A to Z to lower case; the sign of Kelvin is no small k."""
+    return text.lower() if text.isascii() else text.translate(_LOWER)
+
 
 # --- forms ------------------------------------------------------------------------------------
 

@@ -24,6 +24,8 @@ from dragoman.protocols.agentmail.grammar import (
     FieldsByLabel,
     Form,
     Section,
+    ascii_lower,
+    ascii_upper,
     closes_fence,
     continuation_lines,
     is_timestamp,
@@ -46,10 +48,8 @@ from dragoman.protocols.agentmail.wire import (
     Parsed,
     Problem,
 )
-from dragoman.text.ascii_case import ascii_lower, ascii_upper
 from dragoman.text.error_messages import describe_type
-from dragoman.text.lenient_json import parse_loosely
-from dragoman.text.strict_json import StrictJsonError, get_field, parse_json
+from dragoman.text.strict_json import StrictJsonError, get_field, parse_json, parse_loosely
 
 # --- rows -------------------------------------------------------------------------------------
 

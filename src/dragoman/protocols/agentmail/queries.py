@@ -47,6 +47,7 @@ from dragoman.engine.queries.mail import (
 from dragoman.engine.queries.search import search_mail
 from dragoman.engine.queries.streams import END_OF_LIST
 from dragoman.ledger.entry import Entry, read_line
+from dragoman.protocols.agentmail.grammar import ascii_upper
 from dragoman.protocols.agentmail.parse import FOREIGN_FIELD_NAMES, Parser, is_reply, unwrap_letter
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.wire import (
@@ -63,7 +64,6 @@ from dragoman.protocols.agentmail.wire import (
     SummaryQuery,
     ThreadQuery,
 )
-from dragoman.text.ascii_case import ascii_upper
 
 # --- builders of query operations -------------------------------------------------------------
 

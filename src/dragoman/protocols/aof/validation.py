@@ -38,7 +38,7 @@ from dragoman.protocols.aof.wire import (
     UpdateTaskArguments,
 )
 from dragoman.text.error_messages import MISSING, NO_OBJECT, join_path
-from dragoman.text.safe_path import check_path
+from dragoman.text.repository_paths import check_path
 
 # --- shapes -----------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from dragoman.core.errors import SettingsError
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.timestamps import parse_duration, parse_rfc3339
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, SharedOptions, UsageError
-from dragoman.text.suggest import suggest
+from dragoman.text.error_messages import suggest
 
 # --- parsers ----------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from dragoman.surfaces.http.limits import RateLimiter, StreamLimits
 from dragoman.surfaces.http.metrics import Metrics
 from dragoman.surfaces.http.readiness import ReadinessCheck
 from dragoman.surfaces.http.waiter import Waiter
-from dragoman.text.suggest import suggest_or_list
+from dragoman.text.error_messages import suggest_or_list
 
 # --- application and request ------------------------------------------------------------------
 

@@ -30,10 +30,9 @@ from dragoman.surfaces.http.errors import (
     problem_from_refusal,
 )
 from dragoman.surfaces.http.limits import read_body
-from dragoman.text.error_messages import shape_fault
+from dragoman.text.error_messages import shape_fault, suggest_or_list
 from dragoman.text.strict_cbor import encode_cbor, is_cbor_map, parse_cbor
 from dragoman.text.strict_json import MAX_BYTES, StrictJsonError, parse_json
-from dragoman.text.suggest import suggest_or_list
 
 JSON = "application/json"
 CBOR = "application/cbor"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.text.safe_path import MAX_PART_BYTES, check_path
+from dragoman.text.repository_paths import MAX_PART_BYTES, check_path
 from tests.requirements import proves
 
 pytestmark = proves("PATH-INSIDE")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.text.globs import (
+from dragoman.text.repository_paths import (
     GlobIndex,
     check_glob,
     glob_matches,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.text.ascii_case import ascii_lower, ascii_upper
+from dragoman.protocols.agentmail.grammar import ascii_lower, ascii_upper
 from tests.requirements import proves
 
 pytestmark = proves("MAIL-FIELDS")

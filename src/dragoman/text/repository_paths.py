@@ -1,4 +1,6 @@
-"""Globs of paths in a repository: matching, and whether two could mean the same file.
+"""Paths in a repository, and globs of them: safe ones, matching, and whether two could overlap.
+
+An untrusted path must be relative, lead downwards, and be the same file to every reader.
 
 `*` and `?` stand for characters within one part of a path, `**` as a whole part for any number of
 parts; every other character stands for itself. `src/` means all that is in it, like `src/**`. A
@@ -6,13 +8,55 @@ path without a wildcard may be a folder: it also means all that is in it. Only w
 ending, like `a.py`, it counts as a file, unless the path that it is compared with begins in it.
 """
 
+import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from dragoman.text.safe_path import check_path
+# --- paths ------------------------------------------------------------------------------------
+
+MAX_PART_BYTES: Final = 255
+"""In bytes; no file system that we know takes a longer name."""
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_][\w-]*+(?:[./][A-Za-z0-9_][\w-]*+)*+", re.ASCII)
+"""Form of nearly all paths, which is safe."""
+
+
+def check_path(path: str) -> str | None:
+    """Check that a path stays below its folder; the reason if it must not be followed, or None."""
+    if len(path) <= MAX_PART_BYTES and _PLAIN.fullmatch(path):
+        return None
+    if path.isascii():
+        return _check_form(path)
+    if not unicodedata.is_normalized("NFC", path):
+        return "it is not in Unicode's normal form NFC, so that two files could look the same"
+    # Look-alikes of dots and slashes are refused too: some file systems fold them.
+    return _check_form(path) or _check_form(unicodedata.normalize("NFKC", path))
+
+
+def _check_form(path: str) -> str | None:
+    if not path:
+        return "it is empty"
+    if path.startswith("/"):
+        return "it is absolute; name a path below the folder"
+    if "\\" in path or ":" in path:
+        return "it has a backslash or a colon; write a relative path with /"
+    if not path.isprintable():
+        return "it has a control character or one that cannot be seen"
+    parts = path.removesuffix("/").split("/")
+    if ".." in parts:
+        return "it leads out of the folder with .."
+    if "" in parts:
+        return "it has an empty part (//)"
+    if any(len(part.encode(errors="surrogatepass")) > MAX_PART_BYTES for part in parts):
+        return f"a part of it has more than {MAX_PART_BYTES} bytes"
+    return None
+
+
+# --- globs ------------------------------------------------------------------------------------
 
 _ANY_PARTS: Final = "**"
 _ANY_TEXT: Final = "*"
