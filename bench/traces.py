@@ -1,11 +1,11 @@
 """Traces: messages checked beside zod on Node, and thoughts kept and told beside raw rows."""
 
+import asyncio
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 from time import perf_counter
@@ -17,7 +17,6 @@ import uvloop
 
 from bench.callers import Call, drive
 from bench.raw import RawFront
-from dragoman.bus.trace_bus import LocalBus, Subscription, SubscriptionClosed
 from dragoman.core.actor import Actor
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.group_commit import Engine
@@ -28,6 +27,7 @@ from dragoman.engine.subscribe import CommitHints
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.apsw_types import open_database
+from dragoman.surfaces.http.fanout import Feed, TraceFilter
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
 from dragoman.system.redaction_carry_over_file import CarryOverFile
@@ -217,8 +217,7 @@ def ingested(folder: Path, callers: int, seconds: float, end: str = "") -> float
     hints = CommitHints()
     store = SqliteStore.open(folder / "dragoman.db", new_id)
     hub = Hub(Engine(store, SystemClock(), b"bench" * 6, on_commit=hints.notify), new_id)
-    bus = LocalBus(store, hints)
-    readers = [_Reader(bus.subscribe(max_events=1_000_000)) for _ in range(READERS)]
+    feed = Feed(store, hints, hub.engine.recent_entries, poll_interval=0.5)
     facts = StoreFacts(store, lambda _task, _ref: False)
     tails = CarryOverFile(folder / "carry-over", b"bench" * 6, perf_counter)
     choices = saop.Choices(redactor=Redactor(key=b"bench"), digest=hub.content_key, tails=tails)
@@ -231,16 +230,16 @@ def ingested(folder: Path, callers: int, seconds: float, end: str = "") -> float
 
     @asynccontextmanager
     async def sends() -> AsyncGenerator[Call]:
-        yield send
+        has_ended = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(READERS):
+                group.create_task(_read(feed, store, has_ended))
+            yield send
+            has_ended.set()
 
     try:
-        rate = uvloop.run(drive(sends(), callers, seconds))
-        kept = store.head()
-        for reader in readers:
-            reader.reach(kept)
-        return rate
+        return uvloop.run(drive(sends(), callers, seconds))
     finally:
-        bus.close()
         hub.close()
 
 
@@ -249,23 +248,19 @@ def _events(end: str) -> Iterator[bytes]:
         yield _event(_chunk(number, end), number)
 
 
-class _Reader:
-    """Takes what it is told as fast as it can."""
-
-    def __init__(self, one: Subscription) -> None:
-        self._one = one
-        self._there = threading.Condition()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def reach(self, position: int) -> None:
-        """Wait until it was told everything up to here."""
-        with self._there:
-            self._there.wait_for(lambda: self._one.cursor >= position)
-
-    def _read(self) -> None:
-        with suppress(SubscriptionClosed):
-            while True:
-                self._one.take(1.0)
-                with self._there:
-                    self._there.notify_all()
+async def _read(feed: Feed, store: SqliteStore, has_ended: asyncio.Event) -> None:
+    """Take everything as fast as it comes, up to what was committed at the end."""
+    everything, position = TraceFilter(), 0
+    async with feed.open_waiter(traces=True) as waiter:
+        position = feed.head
+        while not has_ended.is_set() or position < store.head():
+            if position >= feed.head:
+                await waiter.wait(0.1)
+                continue
+            chunk = feed.next_chunk(position, everything)
+            position = (
+                (await feed.read_older(position, everything))[1]
+                if chunk is None
+                else chunk.position
+            )
+            await asyncio.sleep(0)

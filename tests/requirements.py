@@ -1247,16 +1247,10 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A request that offers a protocol upgrade is answered as if it did not, body and all.",
     ),
     Requirement(
-        "HTTP-BEHIND",
-        "HTTP",
-        "Unparsable bytes after a request replace no answer: all earlier requests are answered, "
-        "and then the connection is closed.",
-    ),
-    Requirement(
         "HTTP-TAKING",
         "HTTP",
-        "A caller that reads none of its answer is disconnected, a slow one gets all of it, and "
-        "the reader of a stream may take its time.",
+        "A caller that reads none of its answer or its stream is disconnected, and a slow one gets "
+        "all of it.",
     ),
     Requirement(
         "HTTP-MESSAGES",
@@ -1322,8 +1316,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "HTTP-ROOM",
         "HTTP",
-        "The hub accepts as many connections as it may have open files, answers above that with "
-        "an error, and closes idle ones when they are scarce.",
+        "The hub accepts as many connections as it may have open files, and answers above that "
+        "with an error.",
     ),
     Requirement(
         "HTTP-CORS",
@@ -3077,12 +3071,6 @@ _MANIFEST: tuple[Requirement, ...] = (
         "all of them; never with an implausible one.",
     ),
     Requirement(
-        "HTTP-OLDER",
-        "HTTP",
-        "An answer without a length to an HTTP version before 1.1, which knows no chunks, is "
-        "sent without chunking and ends with its connection.",
-    ),
-    Requirement(
         "HTTP-LEFT",
         "HTTP",
         "A reader that disconnects at any moment, also with another request behind its first, "
@@ -3467,12 +3455,6 @@ _MANIFEST: tuple[Requirement, ...] = (
         "IDEM-OVER",
         "S-IDEM",
         "A claim that is repeated after its attempt is over shows neither a lease nor a token.",
-    ),
-    Requirement(
-        "HTTP-HALF-CLOSED",
-        "HTTP",
-        "A complete request is answered although its caller has closed its sending side; a long "
-        "poll or a stream counts as disconnected.",
     ),
     # --- secrets in terminals, lists and URLs
     Requirement(

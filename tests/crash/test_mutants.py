@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from dragoman.bus.trace_bus import LocalBus
 from dragoman.core.task_state import CreateTask
 from dragoman.core.trace import RecordTrace
 from dragoman.engine.group_commit import Engine
@@ -145,54 +144,3 @@ def test_follower_that_loses_wakeup_is_detected(
         wait.seen = entry.position
     assert (wait.overslept == 0) is is_sound
     assert (wait.seen == store.head()) is is_sound
-
-
-class Alarm(threading.Event):
-    """Event of the bus that counts the sleeps from which no hint would wake it."""
-
-    def __init__(self, is_unread: Callable[[], bool]) -> None:
-        super().__init__()
-        self._is_unread = is_unread
-        self.overslept = 0
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Sleep, except where that would be for ever."""
-        if not self.is_set() and self._is_unread():
-            self.overslept += 1
-            return True
-        return super().wait(timeout)
-
-
-class LossyAlarm(Alarm):
-    """Clears before the sleep instead of before the read."""
-
-    def clear(self) -> None:
-        """Ignored: cleared by `wait`."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Clear, then sleep."""
-        super().clear()
-        return super().wait(timeout)
-
-
-class WatchedBus(LocalBus):
-    """Bus whose event can be inspected."""
-
-    def __init__(self, store: Store, hints: CommitHints, alarm_type: type[Alarm]) -> None:
-        super().__init__(store, hints, poll_interval=600.0)
-        self.alarm = self._hinted = alarm_type(lambda: store.head() > self._position)
-
-
-@pytest.mark.parametrize(("alarm_type", "is_sound"), [(Alarm, True), (LossyAlarm, False)])
-def test_bus_that_loses_wakeup_is_detected(
-    committing_store: tuple[CommittingStore, CommitHints], alarm_type: type[Alarm], is_sound: bool
-) -> None:
-    store, hints = committing_store
-    bus = WatchedBus(store, hints, alarm_type)
-    listener = bus.subscribe()
-    received = 0
-    while received < CommittingStore.left:
-        received += len(listener.take(60.0))
-    bus.close()
-    assert received == CommittingStore.left
-    assert (bus.alarm.overslept == 0) is is_sound

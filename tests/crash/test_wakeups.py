@@ -27,7 +27,7 @@ from dragoman.services.dispatch.agent_slots import AgentSpec
 from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
 from dragoman.services.scheduler import GroupWorker, ServiceGroup
 from dragoman.store.memory import MemoryStore
-from dragoman.surfaces.http.feed import Feed
+from dragoman.surfaces.http.fanout import Feed
 from dragoman.surfaces.http.limits import StreamLimits
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds

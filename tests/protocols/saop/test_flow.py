@@ -7,21 +7,12 @@ from typing import Any
 
 import apsw
 
-from dragoman.bus.trace_bus import LocalBus, Subscription
 from dragoman.core.attempt import ReportOutcome
-from dragoman.engine.facts import StoreFacts
-from dragoman.engine.group_commit import Engine
-from dragoman.engine.hub import Hub
-from dragoman.engine.queries.traces import TraceEvent
 from dragoman.engine.request import Accepted
-from dragoman.engine.router import Router
-from dragoman.engine.subscribe import CommitHints
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.apsw_types import open_database
-from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds
-from tests.engine.lab import START
 from tests.protocols.saop.hub import (
     DEVELOPER,
     TASK,
@@ -32,6 +23,8 @@ from tests.protocols.saop.hub import (
     turn,
 )
 from tests.requirements import proves
+from tests.surfaces.http.hub_server import HubServer, serving
+from tests.surfaces.http.reader import Reader, follow_stream
 
 COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
 
@@ -39,18 +32,14 @@ COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
 class SaopStack:
     """Hub with a real database, for all participants of the flow."""
 
-    def __init__(self, path: Path, hints: CommitHints) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.store = SqliteStore.open(path, SequentialIds())
-        engine = Engine(self.store, ManualClock(START), b"secret", on_commit=hints.notify)
-        engine.current_commit = lambda: COMMIT
-        self.hub = Hub(engine, SequentialIds())
-        facts = StoreFacts(self.store, lambda _task, _ref: True)
-        self.orchestrator = Router(self.hub, (saop.dialect(),), facts)
+        self.server = HubServer(SqliteStore.open(path, SequentialIds()))
+        self.server.hub.engine.current_commit = lambda: COMMIT
 
     def submit(self, operation: str, message: dict[str, Any]) -> Any:
         """Send a message as the agent."""
-        answer = self.orchestrator.call(operation, message, DEVELOPER)
+        answer = self.server.deps.router.call(operation, message, DEVELOPER)
         assert isinstance(answer, Accepted), answer
         return answer.reply
 
@@ -64,22 +53,12 @@ class SaopStack:
 
 
 @contextmanager
-def open_stack(path: Path) -> Generator[tuple[SaopStack, Subscription]]:
-    """Open the hub, with a bus subscription as UI."""
-    hints = CommitHints()
-    stack = SaopStack(path, hints)
-    bus = LocalBus(stack.store, hints, poll_interval=0.01)
-    yield stack, bus.subscribe()
-    bus.close()
-    stack.hub.close()
-
-
-def receive(ui: Subscription, count: int) -> list[TraceEvent]:
-    """Wait for the next events at the UI."""
-    received: list[TraceEvent] = []
-    while len(received) < count:
-        received += ui.take(30.0)
-    return received
+def open_stack(path: Path) -> Generator[tuple[SaopStack, Reader]]:
+    """Open the hub, with a reader of its traces as UI."""
+    stack = SaopStack(path)
+    with serving(stack.server), follow_stream(stack.server, "?form=trace") as ui:
+        assert ui.frame() is not None
+        yield stack, ui
 
 
 @proves("SAOP-FLOW", "SAOP-TABLES", "SAOP-BUS")
@@ -91,30 +70,30 @@ def test_data_flow_follows_the_specification_step_by_step(tmp_path: Path) -> Non
             "SELECT task_id, turn_index, envelope_json ->> '$.content.thought' FROM agent_logs "
             "WHERE turn_index IS NOT NULL"
         ) == [(TASK, 0, "I look at the tests")]
-        (claimed,) = receive(ui, 1)
-        assert claimed.event["payload"]["to_state"] == "in-progress"
+        (claimed,) = ui.take(1)
+        assert claimed.data["payload"]["to_state"] == "in-progress"
         # Orchestrator ->> EventBus: THOUGHT_STREAM chunks; EventBus ->> UI: reasoning tokens
         stack.submit("saop.event", event(1, thought("I look ")))
         stack.submit("saop.event", event(2, thought("at the tests", final=True)))
-        chunks = receive(ui, 2)
-        assert "".join(one.event["payload"]["chunk"] for one in chunks) == "I look at the tests"
+        chunks = ui.take(2)
+        assert "".join(one.data["payload"]["chunk"] for one in chunks) == "I look at the tests"
         # Agent ->> Orchestrator: tool invocation; ->> EventBus: TOOL_LIFECYCLE_INVOKED
         stack.submit("saop.event", event(3, invoked("c-1", command="pytest")))
-        (call,) = receive(ui, 1)
-        assert call.event["payload"]["arguments"] == {"command": "pytest"}
+        (call,) = ui.take(1)
+        assert call.data["payload"]["arguments"] == {"command": "pytest"}
         # Orchestrator ->> Agent: tool result; ->> EventBus: TOOL_LIFECYCLE_COMPLETED
         stack.submit("saop.event", event(4, completed("c-1")))
-        assert [one.type for one in receive(ui, 1)] == ["TOOL_LIFECYCLE_COMPLETED"]
+        assert [one.event for one in ui.take(1)] == ["TOOL_LIFECYCLE_COMPLETED"]
         # Orchestrator ->> EventBus: TASK_TRANSITION (on state change), in any dialect
-        stack.hub.submit(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
-        (moved,) = receive(ui, 1)
-        assert moved.event["payload"] == {
+        stack.server.hub.submit(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
+        (moved,) = ui.take(1)
+        assert moved.data["payload"] == {
             "type": "TASK_TRANSITION",
             "task_id": TASK,
             "from_state": "in-progress",
             "to_state": "review",
             "git_hash": COMMIT,
-            "timestamp": "2026-02-09T14:30:00.000Z",
+            "timestamp": "2026-02-09T20:55:00.000Z",
         }
         # SQLite -->> Orchestrator: persist all events
         assert stack.rows("SELECT count(event_id) FROM agent_logs") == [(6,)]

@@ -1,6 +1,5 @@
-"""Disconnected and half-closed clients: nothing is left of them, and nothing is logged."""
+"""Disconnected clients: nothing is left of them, and nothing is logged."""
 
-import asyncio
 import socket
 import ssl
 import struct
@@ -11,18 +10,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from starlette.types import Message, Scope
 
 from dragoman.config import HttpSettings
 from dragoman.core.ids import task_stream
 from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.ports import StreamRow
 from dragoman.store.memory import MemoryStore
-from dragoman.surfaces.http.disconnect import (
-    attach_connection_state,
-    connection_state,
-    receive_until_half_close,
-)
 from tests.certificate import make_certificate
 from tests.requirements import proves
 from tests.surfaces.http.background_requests import wait_for_waiters
@@ -80,9 +73,9 @@ def test_stalled_readers_do_not_delay_shutdown(
     server = HubServer()
     with ExitStack() as readers, serving(server):
         task = server.submit(CreateTask("One"))
-        for version in (b"HTTP/1.1", b"HTTP/1.0"):
+        for _ in range(2):
             sock = readers.enter_context(server.connect(4_096))
-            sock.sendall(server.request_head("GET", "/v1/stream").replace(b"HTTP/1.1", version, 1))
+            sock.sendall(server.request_head("GET", "/v1/stream"))
             assert sock.recv(1)
         # Unread data of the readers is little, or more than the sockets hold.
         server.submit(*(NoteTask(task, "x" * 2_000) for _ in range(count)))
@@ -140,44 +133,7 @@ def _read_and_reset(server: HubServer, tls_context: ssl.SSLContext | None, rng: 
                 sock.recv(rng.randrange(1, 20_000))
 
 
-NEW_TASK = b'{"title":"One","id":"T-1"}'
-
-
-@proves("HTTP-HALF-CLOSED")
-@pytest.mark.parametrize("version", [b"HTTP/1.1", b"HTTP/1.0"])
-def test_half_closed_client_gets_response(server: HubServer, version: bytes) -> None:
-    body_headers = ("Content-Type: application/json", f"Content-Length: {len(NEW_TASK)}")
-    for request, status in (
-        (server.request_head("POST", "/v1/tasks", *body_headers) + NEW_TASK, b" 201 "),
-        (server.request_head("GET", "/v1/tasks/T-1"), b" 200 "),
-        (server.request_head("GET", "/v1/nowhere"), b" 404 "),
-    ):
-        with server.connect() as sock:
-            sock.sendall(request.replace(b"HTTP/1.1", version, 1))
-            sock.shutdown(socket.SHUT_WR)
-            head, _, body = sock.makefile("rb").read().partition(b"\r\n\r\n")
-            assert status in head.partition(b"\r\n")[0]
-            assert body.endswith(b"}")
-
-
-@proves("HTTP-HALF-CLOSED")
-def test_half_closed_client_gets_response_to_each_complete_request(server: HubServer) -> None:
-    request = server.request_head("GET", "/v1/tasks")
-    without_body = server.request_head("POST", "/v1/tasks", "Content-Length: 9")
-    for sent, count in (
-        (request * 3, 3),
-        (request * 3 + request[:20], 3),
-        (request[:20], 0),
-        (without_body, 0),
-        (b"", 0),
-    ):
-        with server.connect() as sock:
-            sock.sendall(sent)
-            sock.shutdown(socket.SHUT_WR)
-            assert sock.makefile("rb").read().count(b"HTTP/1.1 ") == count
-
-
-@proves("HTTP-HALF-CLOSED", "HTTP-WAIT")
+@proves("HTTP-WAIT")
 @pytest.mark.parametrize("is_blocked", [True, False])
 def test_half_close_ends_a_long_poll(server: HubServer, is_blocked: bool) -> None:
     body = b'{"wait_ms":60000}'
@@ -206,7 +162,7 @@ class BlockedStore(MemoryStore):
         return super().stream(name)
 
 
-@proves("HTTP-HALF-CLOSED", "HTTP-WAIT")
+@proves("HTTP-WAIT")
 def test_task_claimed_for_half_closed_client_is_released() -> None:
     store = BlockedStore()
     with serving(HubServer(store)) as server:
@@ -222,57 +178,3 @@ def test_task_claimed_for_half_closed_client_is_released() -> None:
             assert sock.makefile("rb").read() == b""
         store.may_continue.set()
         assert any(server.get(f"/v1/tasks/{task}")["status"] == "ready" for _ in range(1_000))
-
-
-@proves("HTTP-HALF-CLOSED")
-def test_half_close_is_received_after_the_request() -> None:
-    scope: Scope = {}
-    attach_connection_state(scope)
-    incoming: list[Message] = [
-        {"type": "http.request", "body": b"a", "more_body": True},
-        {"type": "http.request", "body": b"b"},
-        {"type": "http.request", "body": b"never asked for"},
-    ]
-
-    async def receive() -> Message:
-        return incoming.pop(0)
-
-    async def receive_all() -> list[Message]:
-        receive_or_disconnect = receive_until_half_close(scope, receive)
-        connection_state(scope).is_half_closed = True
-        return [await receive_or_disconnect() for _ in range(4)]
-
-    first, second, *ends = asyncio.run(receive_all())
-    assert (first["body"], second["body"]) == (b"a", b"b")
-    assert [end["type"] for end in ends] == ["http.disconnect"] * 2
-    assert not connection_state(scope).is_watched
-
-
-@proves("HTTP-HALF-CLOSED")
-def test_cancelled_receive_stops_watching_the_connection() -> None:
-    scope: Scope = {}
-    attach_connection_state(scope)
-    incoming: list[Message] = [{"type": "http.request", "body": b""}]
-
-    async def receive() -> Message:
-        return incoming.pop(0) if incoming else await asyncio.get_running_loop().create_future()
-
-    async def watch_and_cancel() -> list[bool]:
-        receive_or_disconnect = receive_until_half_close(scope, receive)
-        await receive_or_disconnect()
-        watch = asyncio.ensure_future(receive_or_disconnect())
-        await asyncio.sleep(0)
-        states = [connection_state(scope).is_watched]
-        watch.cancel()
-        await asyncio.sleep(0)
-        return [*states, connection_state(scope).is_watched]
-
-    assert asyncio.run(watch_and_cancel()) == [True, False]
-
-
-@proves("HTTP-HALF-CLOSED")
-def test_receive_of_another_server_is_unchanged() -> None:
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b""}
-
-    assert receive_until_half_close({}, receive) is receive

@@ -19,8 +19,7 @@ from dragoman.config import HttpSettings
 from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.surfaces.http import Timeouts, build_app
 from dragoman.surfaces.http.app import HttpApp
-from dragoman.surfaces.http.raw_writer import RawWriter, encode_chunk, writer_of
-from dragoman.surfaces.http.waiter import Waiter
+from dragoman.surfaces.http.fanout import WRITER, EncodedChunk, RawWriter, Waiter
 from tests.certificate import make_certificate
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving
@@ -46,7 +45,7 @@ class CountingApp(HttpApp):
             await send(message)
 
         if not self._has_writers:
-            del scope["extensions"]
+            del scope[WRITER]
         await self._app(scope, receive, counting_send)
 
     def close(self) -> None:
@@ -84,78 +83,29 @@ def test_caught_up_reader_is_written_to_without_its_coroutine() -> None:
             assert app.sent <= 4
 
 
-@pytest.mark.parametrize("version", ["1.1", "1.0"])
-def test_server_without_raw_writer_sends_everything(version: str) -> None:
+def test_server_without_raw_writer_sends_everything() -> None:
     server = HubServer()
     with serving_counted(server, has_writers=False) as app:
         task = server.submit(CreateTask("One"))
-        with server.connect() as sock:
-            head = server.request_head("GET", "/v1/stream")
-            sock.sendall(head.replace(b"HTTP/1.1", b"HTTP/%b" % version.encode(), 1))
-            reader = Reader(sock)
+        with follow_stream(server) as reader:
             assert reader.frame() is not None
             _add_notes_one_by_one(server, task, reader, 20)
             assert app.sent == 21
-            reader.close()
 
 
-def test_raw_writer_works_over_tls_and_http_1_0(tmp_path: Path) -> None:
+def test_raw_writer_works_over_tls(tmp_path: Path) -> None:
     path = make_certificate(tmp_path)
     server = HubServer(http=HttpSettings(port=0, tls_cert=str(path), tls_key=str(path)))
     tls_context = ssl.create_default_context(cafile=str(path))
     with serving_counted(server) as app, server.connect() as bare_sock:
         task = server.submit(CreateTask("One"))
         with tls_context.wrap_socket(bare_sock, server_hostname="localhost") as sock:
-            sock.sendall(
-                server.request_head("GET", "/v1/stream").replace(b"HTTP/1.1", b"HTTP/1.0", 1)
-            )
+            sock.sendall(server.request_head("GET", "/v1/stream"))
             reader = Reader(sock)
             assert reader.frame() is not None
             _add_notes_one_by_one(server, task, reader, 20)
             assert app.sent <= 2
             reader.close()
-
-
-OLDER_VERSIONS = [b"HTTP/1.0", b"HTTP/0.9"]
-
-
-@proves("HTTP-OLDER")
-@pytest.mark.parametrize("version", OLDER_VERSIONS)
-@pytest.mark.parametrize("buffer", [0, 4096])
-def test_stream_over_older_http_is_unchunked_and_ends_with_connection(
-    version: bytes, buffer: int
-) -> None:
-    server = HubServer()
-    with serving_counted(server) as app:
-        task = server.submit(CreateTask("One"))
-        first = server.store.head()
-        with server.connect(buffer) as sock:
-            head = server.request_head("GET", "/v1/stream", "Connection: keep-alive")
-            sock.sendall(head.replace(b"HTTP/1.1", version, 1))
-            reader = Reader(sock)
-            assert reader.headers["connection"] == "close"
-            assert not {"transfer-encoding", "content-length"}.intersection(reader.headers)
-            assert reader.frame() is not None
-            # Some are written directly; more than the connection holds is sent by the coroutine.
-            server.submit(*(NoteTask(task, "x" * 5_000) for _ in range(200)))
-            assert reader.positions(200) == list(range(first + 1, first + 201))
-            _add_notes_one_by_one(server, task, reader, 5)
-            app.close()
-            assert reader.frame() is None
-            reader.close()
-
-
-@proves("HTTP-OLDER")
-@pytest.mark.parametrize("version", OLDER_VERSIONS)
-@pytest.mark.parametrize("path", ["/v1/tasks", "/v1/nothing", "/v1/stream?form=trace"])
-def test_response_over_older_http_is_unchunked(version: bytes, path: str) -> None:
-    server = HubServer()
-    with serving(server), server.connect() as sock:
-        sock.sendall(server.request_head("HEAD", path).replace(b"HTTP/1.1", version, 1))
-        head = sock.makefile("rb").read()
-        assert head.endswith(b"\r\n\r\n")
-        assert b"connection: close" in head
-        assert b"transfer-encoding" not in head
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -210,6 +160,11 @@ def test_raw_write_postpones_the_keepalive() -> None:
             assert keepalive.comment == "still here"
 
 
+def encode_chunk(data: bytes) -> EncodedChunk:
+    """Encode a chunk that moves no position."""
+    return EncodedChunk(data, b"%x\r\n%b\r\n" % (len(data), data), 0)
+
+
 class WriterProbe:
     """Mounted application that tries its raw writer at each step of a response."""
 
@@ -221,8 +176,7 @@ class WriterProbe:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Write before, within and after a response."""
         del receive
-        writer = writer_of(scope)
-        assert writer is not None
+        writer: RawWriter = scope[WRITER]
         self.writer = weakref.ref(writer)
         self.writes = [writer.write(encode_chunk(b"too early"))]
         await send({"type": "http.response.start", "status": 200, "headers": self.headers})
@@ -235,7 +189,6 @@ class WriterProbe:
         """Do nothing."""
 
 
-@pytest.mark.parametrize("version", [b"HTTP/1.1", *OLDER_VERSIONS])
 @pytest.mark.parametrize(
     ("method", "headers", "body", "is_writable"),
     [
@@ -245,7 +198,6 @@ class WriterProbe:
     ],
 )
 def test_raw_writer_is_usable_only_within_a_body_of_unknown_length(
-    version: bytes,
     method: bytes,
     headers: list[tuple[bytes, bytes]],
     body: bytes,
@@ -256,7 +208,7 @@ def test_raw_writer_is_usable_only_within_a_body_of_unknown_length(
     server.app = build_app(server.deps, {"/other": probe})
     with serving(server), server.connect() as sock:
         head = server.request_head(method.decode(), "/other", "Connection: close")
-        sock.sendall(head.replace(b"HTTP/1.1", version, 1))
+        sock.sendall(head)
         with HTTPResponse(sock, method=method.decode()) as response:
             response.begin()
             assert response.read() == body
@@ -276,11 +228,6 @@ def test_raw_writer_is_freed_with_its_request() -> None:
         gc.enable()
 
 
-def test_empty_data_is_encoded_as_no_chunk() -> None:
-    assert encode_chunk(b"").chunk == b""
-    assert encode_chunk(b"x" * 17).chunk == b"11\r\n" + b"x" * 17 + b"\r\n"
-
-
 def test_waiter_with_inline_handler_waits_until_it_fails_or_closes() -> None:
     async def run() -> list[Any]:
         waiter, results, observed = Waiter(set()), [True, True, False], list[Any]()
@@ -289,7 +236,7 @@ def test_waiter_with_inline_handler_waits_until_it_fails_or_closes() -> None:
             observed.append(results[0])
             return results.pop(0)
 
-        async def start_wait() -> asyncio.Task[bool]:
+        async def start_wait() -> asyncio.Task[None]:
             task = asyncio.create_task(waiter.wait(LONG_S, handle_inline))
             await asyncio.sleep(0)
             return task
@@ -302,14 +249,14 @@ def test_waiter_with_inline_handler_waits_until_it_fails_or_closes() -> None:
         waiter.notify()
         # It was woken, and its inline handler is not called until it waits again.
         waiter.notify()
-        observed.append(await task)
-        waiter.clear()
+        await task
+        await waiter.wait(LONG_S)
         task = await start_wait()
         waiter.close()
-        observed.append(await task)
+        await task
         return observed
 
-    assert asyncio.run(run()) == [True, False, True, False, False, True, True]
+    assert asyncio.run(run()) == [True, False, True, False, False]
 
 
 def test_error_in_inline_handler_wakes_its_waiter(
@@ -318,12 +265,12 @@ def test_error_in_inline_handler_wakes_its_waiter(
     def broken() -> bool:
         raise RuntimeError("the line is gone")
 
-    async def wait() -> bool:
+    async def wait() -> None:
         waiter = Waiter(set())
         task = asyncio.create_task(waiter.wait(LONG_S, broken))
         await asyncio.sleep(0)
         waiter.notify()
-        return await task
+        await task
 
-    assert asyncio.run(wait()) is True
+    asyncio.run(wait())
     assert "the waiter is woken" in caplog.text

@@ -18,15 +18,13 @@ from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.http import Timeouts
-from dragoman.surfaces.http.feed import (
+from dragoman.surfaces.http.fanout import (
     KEPT_FRAMES,
-    MATCH_ALL,
-    MAX_UNBATCHED,
+    MAX_WOKEN,
     MAX_WRITE_BYTES,
     EntryFilter,
     Feed,
     encode_frame,
-    join_frames,
 )
 from dragoman.surfaces.http.limits import MAX_STREAMS
 from tests.requirements import proves
@@ -76,7 +74,7 @@ def test_read_of_old_entries_is_bounded(length: int, max_read: int) -> None:
     server = HubServer(store)
     _add_notes(server, server.submit(CreateTask("One")), 600, "x" * length)
     feed, store.entries_read = Feed(store, CommitHints(), RecentEntries(), poll_interval=1.0), 0
-    data, position = asyncio.run(feed.read_older(0, MATCH_ALL))
+    data, position = asyncio.run(feed.read_older(0, EntryFilter()))
     assert data.count(b"\n\n") == position
     assert 0 < len(data) <= MAX_WRITE_BYTES
     assert store.entries_read <= max_read
@@ -332,7 +330,7 @@ def test_many_readers_each_get_all_entries_in_order(server: HubServer) -> None:
     task = server.submit(CreateTask("One"))
     first = server.store.head()
     with ExitStack() as stack:
-        readers = [stack.enter_context(follow_stream(server)) for _ in range(MAX_UNBATCHED + 10)]
+        readers = [stack.enter_context(follow_stream(server)) for _ in range(MAX_WOKEN + 10)]
         # Several writes for each reader, one per turn.
         for _ in range(4):
             _add_notes(server, task, 15, "x" * 2_000)
@@ -379,11 +377,12 @@ def test_one_write_is_bounded_but_for_a_single_long_entry(server: HubServer) -> 
         NoteTask(task, "y"),
         *(NoteTask(task, "z" * (MAX_WRITE_BYTES // 5)),) * 5,
     )
-    entries = [encode_frame(entry) for entry in server.store.entries(server.store.head() - 7, 10)]
-    start = entries[0].position - 1
-    data, position = join_frames(entries, EntryFilter(), start)
+    start = server.store.head() - 7
+    entries = [encode_frame(entry) for entry in server.store.entries(start, 10)]
+    feed = Feed(server.store, CommitHints(), RecentEntries(), poll_interval=1.0)
+    data, position = asyncio.run(feed.read_older(start, EntryFilter()))
     assert (data, position) == (entries[0].data, start + 1)
-    data, position = join_frames(entries[1:], EntryFilter(), position)
+    data, position = asyncio.run(feed.read_older(position, EntryFilter()))
     assert len(data) <= MAX_WRITE_BYTES
     assert data == b"".join(entry.data for entry in entries[1 : position - start])
 

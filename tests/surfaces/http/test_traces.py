@@ -138,15 +138,6 @@ def test_transition_is_in_sessions_of_caller_and_holder(
     )
 
 
-def test_closed_trace_stream_ends_with_its_cursor(server: HubServer) -> None:
-    server.add_agent("developer")
-    with follow_stream(server, "?form=trace") as reader:
-        server.app.context.bus.close()
-        last = reader.take(1)[0]
-    assert last.event == "lagged"
-    assert int(last.id) == server.store.head()
-
-
 def record_tool_calls(server: HubServer, numbers: range, size: int = 80_000) -> None:
     """Record tool calls with long texts."""
     commands = [

@@ -40,7 +40,10 @@ def _is_cut(sock: socket.socket, within_ms: int) -> bool:
     return bool(poll.poll(within_ms))
 
 
-@pytest.mark.parametrize("path", ["/v1/events?limit=1000", "/v1/tasks/TASK-2026-02-09-001/events"])
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/events?limit=1000", "/v1/tasks/TASK-2026-02-09-001/events", "/v1/stream?after=0"],
+)
 def test_client_that_reads_nothing_is_cut_off(path: str) -> None:
     with _large_response(0.1, path) as (server, sock):
         assert _is_cut(sock, WITHIN_MS)
@@ -55,9 +58,3 @@ def test_slow_client_gets_the_whole_response() -> None:
             if monotonic() - started_at < 1.5:
                 assert server.request("GET", "/healthz").status == 200
         assert size > NOTE_COUNT * NOTE_LENGTH
-
-
-def test_stalled_stream_reader_is_not_cut_off() -> None:
-    with _large_response(0.05, "/v1/stream?after=0") as (_, sock):
-        assert sock.recv(1)
-        assert not _is_cut(sock, 500)

@@ -11,11 +11,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dragoman.surfaces.http.auth import AuthMiddleware
 from dragoman.surfaces.http.context import AppContext
 from dragoman.surfaces.http.deps import HttpDeps
-from dragoman.surfaces.http.disconnect import receive_until_half_close
 from dragoman.surfaces.http.endpoint import Endpoint, EndpointApp
 from dragoman.surfaces.http.errors import problem_error
 from dragoman.surfaces.http.openapi import build_document, document_endpoints
-from dragoman.surfaces.http.raw_writer import http10_adapter
 from dragoman.surfaces.http.routes import (
     agents,
     events,
@@ -36,7 +34,6 @@ _ROUTES = (
     *handoffs.ENDPOINTS,
     *agents.ENDPOINTS,
     *events.ENDPOINTS,
-    *events.STREAM_ENDPOINTS,
     *work.ENDPOINTS,
     *messages.ENDPOINTS,
     *internal.OPERATION_ENDPOINTS,
@@ -74,14 +71,11 @@ class HttpApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        await self._guard(
-            scope, receive_until_half_close(scope, receive), http10_adapter(scope, send)
-        )
+        await self._guard(scope, receive, send)
 
     def close(self) -> None:
         """Close all streams and long polls; requests that are being handled are still answered."""
         self.context.feed.close()
-        self.context.bus.close()
         for app in self._mounted:
             app.close()
 

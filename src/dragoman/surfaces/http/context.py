@@ -11,8 +11,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from starlette.requests import Request
+from starlette.types import Receive
 
-from dragoman.bus.trace_bus import LocalBus
 from dragoman.core.actor import Actor
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal, Refused, StoreError
@@ -22,13 +22,11 @@ from dragoman.engine.ports import Store
 from dragoman.engine.request import Committed
 from dragoman.engine.signed_requests import SignedMessageVerifier
 from dragoman.surfaces.http.deps import HttpDeps
-from dragoman.surfaces.http.disconnect import watch_disconnect
 from dragoman.surfaces.http.errors import problem_error
-from dragoman.surfaces.http.feed import Feed
+from dragoman.surfaces.http.fanout import Feed, Waiter
 from dragoman.surfaces.http.limits import RateLimiter, StreamLimits
 from dragoman.surfaces.http.metrics import Metrics
 from dragoman.surfaces.http.readiness import ReadinessCheck
-from dragoman.surfaces.http.waiter import Waiter
 from dragoman.text.error_messages import suggest_or_list
 
 # --- application and request ------------------------------------------------------------------
@@ -53,7 +51,6 @@ class AppContext:
             deps.timeouts.poll_interval,
             on_agent_entries=self._on_agent_entries,
         )
-        self.bus = LocalBus(self.store, deps.hints, deps.timeouts.poll_interval)
         self.rate_limiter = RateLimiter(http.rate_per_second, http.burst, deps.monotonic)
         self.metrics = Metrics()
         self.stream_limits = StreamLimits(deps.identity, deps.hints, deps.timeouts.token_check)
@@ -167,9 +164,24 @@ MAX_WAIT_MS = 60_000
 
 
 @asynccontextmanager
-async def open_waiter(context: AppContext, request: Request) -> AsyncGenerator[Waiter]:
-    """Open a waiter for the caller of a request whose body has been read."""
+async def open_waiter(
+    context: AppContext, request: Request, *, traces: bool = False
+) -> AsyncGenerator[Waiter]:
+    """Open a waiter for the caller of a request whose body has been read.
+
+    It is closed if the connection ends meanwhile, or the token of the caller.
+    """
     scope = request.scope
-    async with context.feed.open_waiter() as waiter, watch_disconnect(request.receive, waiter):
-        with context.stream_limits.admit(scope["principal"], scope["token"], waiter.close):
-            yield waiter
+    async with context.feed.open_waiter(traces=traces) as waiter:
+        watcher = asyncio.create_task(_close_on_disconnect(request.receive, waiter))
+        try:
+            with context.stream_limits.admit(scope["principal"], scope["token"], waiter.close):
+                yield waiter
+        finally:
+            watcher.cancel()
+
+
+async def _close_on_disconnect(receive: Receive, waiter: Waiter) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        continue
+    waiter.disconnect()

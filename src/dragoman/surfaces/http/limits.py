@@ -5,7 +5,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from math import ceil
 
 from starlette.types import Receive
@@ -15,7 +14,7 @@ from dragoman.engine.auth import Authenticator, Principal
 from dragoman.engine.subscribe import CommitHints
 from dragoman.surfaces.http.deps import Timeouts
 from dragoman.surfaces.http.errors import problem_error
-from dragoman.surfaces.http.waiter import call_in_loop
+from dragoman.surfaces.http.fanout import LoopSignal
 
 # --- rates and bodies -------------------------------------------------------------------------
 
@@ -130,10 +129,6 @@ _log = logging.getLogger("dragoman.http")
 CloseStream = Callable[[], None]
 
 
-def _no_check() -> None:
-    """Check nothing, while no stream is open."""
-
-
 class StreamLimits:
     """Counts open streams per caller, and closes them when their token ends.
 
@@ -149,12 +144,12 @@ class StreamLimits:
         self._closers: dict[object, tuple[str, CloseStream]] = {}
         """Open stream -> its token, and how to close it."""
         self._watcher: asyncio.Task[None] | None = None
-        self._check_soon: Callable[[], None] = _no_check
+        self._signal: LoopSignal | None = None
 
     def on_commit(self, streams: Collection[str]) -> None:
         """Check tokens soon, if an agent is among these streams of the ledger. (An `OnCommit`.)"""
-        if any(stream.startswith("agent:") for stream in streams):
-            self._check_soon()
+        if self._signal and any(stream.startswith("agent:") for stream in streams):
+            self._signal.give()
 
     @contextmanager
     def admit(self, principal: Principal, token: str, close: CloseStream) -> Generator[None]:
@@ -188,17 +183,12 @@ class StreamLimits:
                 self._watcher = None
 
     async def _watch_tokens(self) -> None:
-        wake = asyncio.Event()
-        self._check_soon = partial(call_in_loop, asyncio.get_running_loop(), wake.set)
+        self._signal = signal = LoopSignal()
         unsubscribe = self._hints.subscribe(self.on_commit)
         try:
             while True:
-                try:
-                    async with asyncio.timeout(self._interval_s):
-                        await wake.wait()
-                except TimeoutError:
-                    pass
-                wake.clear()
+                await signal.wait(self._interval_s)
+                signal.clear()
                 await self._close_expired()
         finally:
             unsubscribe()

@@ -23,7 +23,6 @@ from dragoman.engine.router import RoutedMessage, Router, needs_io
 from dragoman.engine.signed_requests import Signature
 from dragoman.engine.unrecognized import explain_unrecognized
 from dragoman.surfaces.http.context import MAX_WAIT_MS, AppContext, Call, open_waiter
-from dragoman.surfaces.http.disconnect import is_disconnected
 from dragoman.surfaces.http.endpoint import (
     CBOR,
     JSON,
@@ -43,6 +42,7 @@ from dragoman.surfaces.http.errors import (
     problem_from_error,
     problem_from_refusal,
 )
+from dragoman.surfaces.http.fanout import WRITER, RawWriter
 from dragoman.surfaces.http.limits import VIA, read_body
 from dragoman.text.error_messages import join_path
 
@@ -170,9 +170,9 @@ class _MessageBatch:
         self._context = context
         self._router = context.deps.router
         self._principal: Principal = scope["principal"]
+        self._writer: RawWriter | None = scope.get(WRITER)
         self._dialect = dialect
         self._key = key
-        self._scope = scope
         self._send = send
         self._in_flight: deque[tuple[str, asyncio.Task[bytes]]] = deque()
         self._last_by_target: dict[str, tuple[asyncio.Task[bytes], bool]] = {}
@@ -191,7 +191,7 @@ class _MessageBatch:
         for number, line in enumerate(BytesIO(body), start=1):
             if number % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-            if is_disconnected(self._scope):
+            if self._writer is not None and self._writer.is_disconnected:
                 break
             if self._context.feed.is_closed:
                 last = (

@@ -11,13 +11,13 @@ from dragoman.core.errors import Refused
 from dragoman.core.read import Receipt
 from dragoman.surfaces.http.context import MAX_WAIT_MS, AppContext, Call, open_waiter
 from dragoman.surfaces.http.endpoint import Endpoint
+from dragoman.surfaces.http.fanout import Waiter
 from dragoman.surfaces.http.routes.task_actions import (
     ClaimBody,
     ClaimedTask,
     claim_command,
     claim_response,
 )
-from dragoman.surfaces.http.waiter import Waiter
 
 _DISCONNECTED = "the agent disconnected before it got the task"
 

@@ -1,1 +1,0 @@
-"""Live distribution of trace events to subscribers; hints and copies, never the truth."""
