@@ -1,13 +1,11 @@
-"""Carry-over of chunked redaction: the tracker of expected carry-over, and a batch."""
+"""Carry-over of chunked redaction: chunks of one batch follow each other."""
 
 from collections.abc import Sequence
-from itertools import count
 
 from dragoman.core.task_state import CreateTask
 from dragoman.engine.redaction_carry_over import (
     BatchCarryOvers,
     CarryOver,
-    CarryOverTracker,
     IsRecorded,
     StoredCarryOver,
 )
@@ -15,14 +13,12 @@ from tests.requirements import proves
 
 pytestmark = proves("SAOP-MASKED")
 
-MOST = 1_024
-
 
 class FakeStore:
     """Store of carry-over that records what was put."""
 
-    def __init__(self) -> None:
-        self.stored: dict[str, str] = {}
+    def __init__(self, **stored: str) -> None:
+        self.stored = stored
         self.puts: list[Sequence[StoredCarryOver]] = []
 
     def get(self, key: str, is_recorded: IsRecorded) -> str:
@@ -33,58 +29,38 @@ class FakeStore:
         self.puts.append(updates)
 
 
-def make_chunk(
-    tracker: CarryOverTracker, key: str, text: str, event: str = "e", before: str = ""
-) -> CarryOver:
+def make_chunk(store: FakeStore, key: str, text: str, event: str = "e") -> CarryOver:
     """Make a chunk whose last word is carried over."""
-    after = (before + text).rpartition(" ")[2]
 
-    def redo(other_before: str) -> CarryOver:
-        return make_chunk(tracker, key, text, event, other_before)
+    def redact(before: str) -> tuple[CreateTask, str]:
+        return CreateTask(title=before + text), (before + text).rpartition(" ")[2]
 
-    commands = (CreateTask(title=before + text),)
-    return CarryOver(tracker, key, event, text, before, after, commands, redo)
+    return CarryOver(store, key, event, text, redact)
 
 
-def test_expected_carry_over_is_bounded_and_the_oldest_is_dropped() -> None:
-    tracker = CarryOverTracker(FakeStore())
-    for number in range(MOST + 1):
-        tracker.expect(make_chunk(tracker, f"k-{number}", "half"))
-    assert (tracker.expected("k-0"), tracker.expected("k-1")) == ("", "half")
-    tracker.expect(make_chunk(tracker, "k-1", "an end "))
-    assert tracker.expected("k-1") == ""
-
-
-def test_cancelled_carry_over_keeps_the_one_after_it() -> None:
-    tracker = CarryOverTracker(FakeStore())
-    first, second = make_chunk(tracker, "k", "one", "e-1"), make_chunk(tracker, "k", "two", "e-2")
-    tracker.expect(first)
-    tracker.expect(second)
-    tracker.cancel(first)
-    assert tracker.expected("k") == "two"
-    tracker.cancel(second)
-    assert tracker.expected("k") == ""
-
-
-def test_chunk_with_another_carry_over_is_redacted_again() -> None:
-    store = FakeStore()
-    store.stored["k"] = "ha"
-    tracker, batch, numbers = CarryOverTracker(store), BatchCarryOvers(lambda _: True), count(1)
-    for text in ("lf a ", "thou", "ght"):
-        chunk = batch.reconcile(make_chunk(tracker, "k", text, f"e-{next(numbers)}"))
-        batch.add(chunk)
-    assert [type(one) for one in chunk.commands] == [CreateTask]
-    assert (chunk.before, chunk.after) == ("thou", "thought")
-    assert tracker.expected("k") == "thought"
+def test_chunk_follows_the_stored_carry_over_and_those_of_its_batch() -> None:
+    store = FakeStore(k="ha")
+    batch, titles = BatchCarryOvers(lambda _: True), list[str]()
+    for number, text in enumerate(("lf a ", "thou", "ght")):
+        chunk = make_chunk(store, "k", text, f"e-{number}")
+        command, carry_over = batch.redact(chunk)
+        assert isinstance(command, CreateTask)
+        titles.append(command.title)
+        batch.add(chunk, carry_over)
+    assert titles == ["half a ", "thou", "thought"]
     batch.save()
-    assert store.puts == [(StoredCarryOver("k", "e-3", "ha", "thought"),)], (
+    assert store.puts == [(StoredCarryOver("k", "e-2", "ha", "thought"),)], (
         "all of the batch, or none"
     )
 
 
-def test_chunk_without_carry_over_stores_nothing() -> None:
+def test_chunk_that_is_not_recorded_carries_nothing_over() -> None:
     store = FakeStore()
-    tracker, batch = CarryOverTracker(store), BatchCarryOvers(lambda _: True)
-    batch.add(batch.reconcile(make_chunk(tracker, "k", "a whole thought ")))
+    batch = BatchCarryOvers(lambda _: True)
+    batch.redact(make_chunk(store, "k", "half"))
+    chunk = make_chunk(store, "k", "a whole thought ")
+    command, carry_over = batch.redact(chunk)
+    assert command == CreateTask(title="a whole thought ")
+    batch.add(chunk, carry_over)
     batch.save()
     assert store.puts == []

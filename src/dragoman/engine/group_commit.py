@@ -240,17 +240,14 @@ class _BatchResult(Struct, frozen=True):
 def _execute_request(
     unit: Unit, request: Request, carry_overs: BatchCarryOvers, now: int
 ) -> Outcome:
-    """Execute a request; a chunk is reconciled with the carry-over of the requests before it."""
-    if request.carry_over is None:
+    """Execute a request; a chunk is redacted behind the carry-over of the requests before it."""
+    chunk = request.carry_over
+    if chunk is None:
         return execute(unit, request, now)
-    carry_over = carry_overs.reconcile(request.carry_over)
-    if carry_over is not request.carry_over:
-        request = replace(request, commands=carry_over.commands)
-    outcome = execute(unit, request, now)
-    if isinstance(outcome, Refusal) or outcome.repeated:
-        carry_over.tracker.cancel(carry_over)
-    else:
-        carry_overs.add(carry_over)
+    command, carry_over = carry_overs.redact(chunk)
+    outcome = execute(unit, replace(request, commands=(command,)), now)
+    if not isinstance(outcome, Refusal) and not outcome.repeated:
+        carry_overs.add(chunk, carry_over)
     return outcome
 
 

@@ -211,7 +211,7 @@ class Plan(Struct, frozen=True):
     follow_up_blocks: Callable[[Any], bool] = always
     """True if `follow_up` blocks for this reply."""
     carry_over: CarryOver | None = None
-    """The text that is held back, if the message is a chunk of a longer one."""
+    """The chunk that the only command records, if the message is one of a text in chunks."""
     warnings: Sequence[str] = ()
     """Warnings for the sender about secrets that were masked already."""
     stored_text: msgspec.Raw | msgspec.UnsetType | None = None

@@ -1,24 +1,20 @@
 """Carry-over of chunked redaction: the unflushed end of a text until its next chunk.
 
-A chunk is redacted together with the carry-over that is expected, before there is a transaction.
-The true carry-over is known only inside the transaction, where one request follows the other: if it
-differs, the chunk is redacted again. What is carried over is stored outside the ledger, and is on
-disk before the events are on record, for all requests of a batch in one write.
+A chunk is redacted inside its transaction, where one request follows the other: its carry-over is
+known only there. What is carried over is stored outside the ledger, and is on disk before the
+events are on record, for all requests of a batch in one write.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import StoreUnavailable
 
-_MAX_EXPECTED: Final = 1_024
-
 IsRecorded = Callable[[str], bool]
 """Takes the id of an event, in lower case; True if it is recorded."""
-_NOTHING: Final = ("", "")
 
 
 class CarryOverNotStored(StoreUnavailable):
@@ -52,46 +48,15 @@ class CarryOverStore(Protocol):
 
 
 class CarryOver(Struct, frozen=True, eq=False):
-    """The carry-over before and after one chunk of a text."""
+    """A chunk of a text that is redacted behind the carry-over of the chunk before it."""
 
-    tracker: "CarryOverTracker"
+    store: CarryOverStore
     key: str
     event: str
     text_digest: str
     """A digest of the chunk as received: the same, whatever carry-over it is redacted with."""
-    before: str
-    after: str
-    commands: tuple[AnyCommand, ...]
-    """The commands, if the chunk follows `before`."""
-    redo_with: Callable[[str], "CarryOver"]
-    """Redacts the same chunk with another carry-over."""
-
-
-class CarryOverTracker:
-    """A store of carry-overs, and the ones expected once all requests under way are recorded."""
-
-    def __init__(self, store: CarryOverStore) -> None:
-        self.store = store
-        self._expected: dict[str, tuple[str, str]] = {}
-        """Key -> the expected carry-over, and its event. A wrong or forgotten one only means that a
-        chunk is redacted twice."""
-
-    def expected(self, key: str) -> str:
-        """The carry-over that a new chunk will probably follow."""
-        return self._expected.get(key, _NOTHING)[0]
-
-    def expect(self, carry_over: CarryOver) -> None:
-        """Expect this one, which is under way."""
-        self._expected.pop(carry_over.key, None)
-        if carry_over.after:
-            self._expected[carry_over.key] = carry_over.after, carry_over.event
-            if len(self._expected) > _MAX_EXPECTED:
-                del self._expected[next(iter(self._expected))]
-
-    def cancel(self, carry_over: CarryOver) -> None:
-        """Expect nothing of this one: it was refused, or is recorded already."""
-        if self._expected.get(carry_over.key, _NOTHING)[1] == carry_over.event:
-            del self._expected[carry_over.key]
+    redact: Callable[[str], tuple[AnyCommand, str]]
+    """The command of the chunk behind this carry-over, and what the chunk carries over itself."""
 
 
 class BatchCarryOvers:
@@ -99,29 +64,24 @@ class BatchCarryOvers:
 
     def __init__(self, is_recorded: IsRecorded) -> None:
         self._is_recorded = is_recorded
-        self._stored: dict[CarryOverTracker, dict[str, StoredCarryOver]] = {}
+        self._stored: dict[CarryOverStore, dict[str, StoredCarryOver]] = {}
 
-    def reconcile(self, carry_over: CarryOver) -> CarryOver:
-        """The chunk redacted with its true carry-over."""
-        last = self._stored.get(carry_over.tracker, {}).get(carry_over.key)
-        stored = (
-            last.after if last else carry_over.tracker.store.get(carry_over.key, self._is_recorded)
-        )
-        if stored == carry_over.before:
-            return carry_over
-        redone = carry_over.redo_with(stored)
-        carry_over.tracker.expect(redone)
-        return redone
+    def redact(self, chunk: CarryOver) -> tuple[AnyCommand, StoredCarryOver]:
+        """The command of a chunk, and its carry-over: to be added if the chunk is recorded."""
+        last = self._stored.get(chunk.store, {}).get(chunk.key)
+        held = last.after if last else chunk.store.get(chunk.key, self._is_recorded)
+        command, after = chunk.redact(held)
+        before = last.before if last else held
+        return command, StoredCarryOver(chunk.key, chunk.event, before, after)
 
-    def add(self, carry_over: CarryOver) -> None:
+    def add(self, chunk: CarryOver, carry_over: StoredCarryOver) -> None:
         """Add one whose event this batch records; the batch is committed as a whole."""
-        first = self._stored.get(carry_over.tracker, {}).get(carry_over.key)
-        if first or carry_over.before or carry_over.after:
-            before = first.before if first else carry_over.before
-            stored = StoredCarryOver(carry_over.key, carry_over.event, before, carry_over.after)
-            self._stored.setdefault(carry_over.tracker, {})[carry_over.key] = stored
+        stored = self._stored.setdefault(chunk.store, {})
+        if chunk.key in stored or carry_over.before or carry_over.after:
+            stored[chunk.key] = carry_over
 
     def save(self) -> None:
         """Store them durably, before the batch is recorded."""
-        for tracker, stored in self._stored.items():
-            tracker.store.put(tuple(stored.values()))
+        for store, carry_overs in self._stored.items():
+            if carry_overs:
+                store.put(tuple(carry_overs.values()))

@@ -41,7 +41,7 @@ class Request(Struct, frozen=True):
     redaction_warnings: tuple[str, ...] = ()
     """Warnings for the sender about secrets that were masked."""
     carry_over: CarryOver | None = None
-    """The carry-over of its only command, if that is a chunk of a text."""
+    """The chunk that its only command records, if that is one of a text in chunks."""
 
     def __post_init__(self) -> None:
         if not self.commands:

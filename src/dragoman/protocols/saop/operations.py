@@ -36,7 +36,6 @@ from dragoman.engine.queries.traces import (
     turn_page,
 )
 from dragoman.engine.raw_message import RawMessage, candidate_messages, truncated_text
-from dragoman.engine.redaction_carry_over import CarryOverTracker
 from dragoman.engine.request import Commands, Committed
 from dragoman.protocols.saop import masking, translate
 from dragoman.protocols.saop.errors import REFUSAL_CODES
@@ -180,14 +179,12 @@ def _sender(sent: SentTurn | SentEvent) -> str:
 
 
 def _operations(choices: Choices) -> Iterator[Operation]:
-    carry_overs = CarryOverTracker(choices.tails)
-
     def plan_event(sent: SentEvent, actor: Actor, _: Facts) -> Plan:
-        commands = translate.event_commands(sent, actor.name, choices, carry_overs)
+        command, chunk = translate.event_command(sent, actor.name, choices)
         return Plan(
-            commands,
+            (command,),
             effect=translate.transition_commands(sent, choices),
-            carry_over=sent.carry_overs[0] if sent.carry_overs else None,
+            carry_over=chunk,
             warnings=sent.masking_notes,
             stored_text=UNSET,
         )

@@ -9,10 +9,11 @@ from msgspec import Struct, field
 from dragoman.core.base import Status
 from dragoman.core.trace import RecordTrace, RecordTurn, RequestTransition
 from dragoman.engine.redaction import redaction_warnings
-from dragoman.engine.redaction_carry_over import CarryOver, CarryOverTracker
+from dragoman.engine.redaction_carry_over import CarryOver
 from dragoman.engine.request import Commands
 from dragoman.protocols.saop.masking import (
     STATUSES,
+    MaskedEvent,
     carry_over_key,
     is_commit,
     mask_event,
@@ -46,8 +47,6 @@ class SentEvent(Struct, frozen=True):
     event: Event
     original: dict[str, Any]
     masking_notes: list[str] = field(default_factory=list[str])
-    carry_overs: list[CarryOver] = field(default_factory=list[CarryOver])
-    """Carry-over of a chunk, at most one; empty for any other event."""
 
 
 def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
@@ -71,54 +70,47 @@ def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
     )
 
 
-def event_commands(
-    sent: SentEvent, speaker: str, choices: Choices, carry_overs: CarryOverTracker
-) -> Commands:
-    """Build the command that records an event; a chunk is masked on its expected carry-over."""
-    key = carry_over_key(sent.event, speaker)
+def event_command(
+    sent: SentEvent, speaker: str, choices: Choices
+) -> tuple[RecordTrace, CarryOver | None]:
+    """Build the command that records an event, and its chunk if it is one: the command of a chunk
+    has no text until that is masked.
+    """
+    event = sent.event
+    digest = _digest({**sent.original, "event_id": event.event_id.lower()}, choices)
+    key = carry_over_key(event, speaker)
     if not key:
-        return (_trace_command(sent, choices)[0],)
-    rest = _make_carry_over(sent, key, carry_overs.expected(key), choices, carry_overs)
-    carry_overs.expect(rest)
-    sent.carry_overs[:] = [rest]
-    return rest.commands
+        return _trace_command(sent, digest, mask_event(sent.original, "", choices), choices), None
+
+    def redact(carried: str) -> tuple[RecordTrace, str]:
+        masked = mask_event(sent.original, carried, choices)
+        return _trace_command(sent, digest, masked, choices), masked.carry_over
+
+    chunk = CarryOver(choices.tails, key, event.event_id.lower(), digest, redact)
+    return _trace_command(sent, digest, MaskedEvent({}, ()), choices), chunk
 
 
-def _make_carry_over(
-    sent: SentEvent, key: str, carried: str, choices: Choices, carry_overs: CarryOverTracker
-) -> CarryOver:
-    """Mask a chunk on this carry-over; it can be masked again on another one."""
-    command, held_back = _trace_command(sent, choices, carried)
-
-    def again(instead: str) -> CarryOver:
-        return _make_carry_over(sent, key, instead, choices, carry_overs)
-
-    id = sent.event.event_id.lower()
-    return CarryOver(carry_overs, key, id, command.digest, carried, held_back, (command,), again)
-
-
-def _trace_command(sent: SentEvent, choices: Choices, carried: str = "") -> tuple[RecordTrace, str]:
-    """Build the command that records an event masked on this carry-over, and the new carry-over."""
+def _trace_command(
+    sent: SentEvent, digest: str, masked: MaskedEvent, choices: Choices
+) -> RecordTrace:
+    """Build the command that records a masked event."""
     event, context = sent.event, sent.event.payload.context()
-    masked = mask_event(sent.original, carried, choices)
-    envelope = masked.envelope
     sent.masking_notes[:] = redaction_warnings(masked.findings)
-    command = RecordTrace(
+    return RecordTrace(
         event_id=event.event_id,
         session=event.session_id,
         kind=str(type(event.payload).__struct_config__.tag),
-        envelope=envelope,
-        digest=_digest({**sent.original, "event_id": event.event_id.lower()}, choices),
+        envelope=masked.envelope,
+        digest=digest,
         masked=bool(masked.findings),
         task=context.task,
         agent=context.agent,
-        call=envelope["payload"]["call_id"] if context.call else "",
+        call=masked.envelope["payload"]["call_id"] if context.call else "",
         ends_call=context.ends_call,
         turn=context.turn,
         is_final=context.is_final,
         commit=choices.head() if requests_transition(sent) else "",
     )
-    return command, masked.carry_over
 
 
 def pulse_command(

@@ -170,12 +170,11 @@ class TraceSender:
         self, prepared: "_PreparedEvent", carry_overs: "BatchCarryOvers"
     ) -> RecordTrace:
         """Command that records the event under this task, which its session need not hold."""
-        (command,), carry_over = prepared.plan.commands, prepared.plan.carry_over
-        if carry_over is not None:
-            carry_over = carry_overs.reconcile(carry_over)
-            (command,) = carry_over.commands
-            if not self._is_recorded(carry_over.event):
-                carry_overs.add(carry_over)
+        (command,), chunk = prepared.plan.commands, prepared.plan.carry_over
+        if chunk is not None:
+            command, carry_over = carry_overs.redact(chunk)
+            if not self._is_recorded(chunk.event):
+                carry_overs.add(chunk, carry_over)
         assert isinstance(command, RecordTrace), "nothing else keeps an event"
         return replace(command, task=self._task)
 
