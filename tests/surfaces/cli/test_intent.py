@@ -56,7 +56,7 @@ def test_extra_fields_of_a_result_are_shown_as_passed_on(console: Console) -> No
     shown = console("intent", "show", "i-1", "--now", NOON)
     assert shown.code == 0
     assert "ada succeeded" in shown.out
-    assert '"extra_fields"' in shown.out
+    assert "extra fields: " in shown.out
     assert "was not kept" not in shown.out
     explained = console("why", "i-1", "--now", NOON)
     assert "ada: success after 1m; passed on: left_out, synthetic" in explained.out
@@ -70,7 +70,7 @@ def test_delegate_names_reasons_of_a_rejection(console: Console) -> None:
     assert result.code == 1
     first, *reasons = result.out.splitlines()
     assert first == "i-3 is DelegationRejected"
-    assert reasons[0] == "  ada: capability: the goal names none of its skills"
+    assert reasons[0].startswith("  ada: capability: the goal names none of its skills; bob: ")
     repeated = console("delegate", "Sing", "--id", "i-3", "--now", NOON, "--json")
     assert (repeated.json["ok"], repeated.json["code"]) == (False, "not_dispatched")
     assert repeated.json["state"] == "DelegationRejected"
@@ -111,7 +111,6 @@ def test_agent_called_by_settings_is_reachable(console: Console, tmp_path: Path)
 @pytest.mark.parametrize(
     "args",
     [
-        ("delegate", "x", "--within", "1m", "--deadline", NOON),
         ("delegate", "x", "--param", "pages"),
         ("agent", "add", "eva", "--cost", "1"),
         ("agent", "add", "eva", "--skill", "x", "--cost", "cheap"),
@@ -128,7 +127,7 @@ def test_invalid_arguments_are_usage_errors(console: Console, args: tuple[str, .
 def test_rank_shows_every_score_and_the_reason_of_the_choice(console: Console) -> None:
     result = console("agents", "rank", "translate into French", "--now", NOON)
     assert result.out == console("agent", "rank", "translate into French", "--now", NOON).out
-    head, first, second, reason = result.out.splitlines()
+    reason, head, first, second = result.out.splitlines()
     assert head.split() == [
         *("AGENT", "TRUST", "SCORE", "NEEDS", "SKILL", "CONSTRAINT", "SUCCESS", "NEWCOMER"),
         *("TURN", "COST", "RESULTS", "VERDICT"),
@@ -138,9 +137,9 @@ def test_rank_shows_every_score_and_the_reason_of_the_choice(console: Console) -
     limited = console(
         "agent", "rank", "translate", "--limit", "1", "--skill", "French", "--now", NOON
     )
-    assert "and 1 more: add --after 1" in limited.out
+    assert "There are more: add --after 1" in limited.out
     unmatched = console("agent", "rank", "sing", "--constraint", "loud", "--now", NOON)
-    assert unmatched.out.splitlines()[-1].startswith("nobody: ")
+    assert unmatched.out.startswith("nobody: ")
     reply = console.ask("agent", "rank", "translate", "--now", NOON)
     assert reply["chosen"] == "ada"
 
@@ -156,8 +155,8 @@ def test_why_prints_the_actions_as_a_tree(console: Console) -> None:
     assert lines[0] == "i-1 is TaskDispatched"
     assert steps[0].endswith(' requests, as a part of plan p-1: "Translate the manual into French"')
     assert steps[1].startswith("└─ DelegationProposed  ada with ")
-    assert steps[1].endswith("before bob")
-    assert steps[2] == "   └─ DelegationApproved  ada passes every rule"
+    assert steps[1].endswith(", of 2")
+    assert steps[2].startswith("   └─ DelegationApproved  ada passes forbidden goal, ")
     assert steps[3].startswith("      └─ TaskDispatched  i-1.1 to ada, due by ")
     assert steps[4] == "         ├─ TaskUpdated  ada: 50 %"
     assert steps[5] == "         ├─ TaskCompleted  ada: failure after 1m: no dictionary"
@@ -197,7 +196,7 @@ def test_intent_is_shown_listed_and_cancelled(console: Console) -> None:
     report_result(console, success=True, output={"pages": 3})
     shown = console("intent", "show", "i-1", "--now", NOON).out
     assert "i-1 is Satisfied: Translate the manual into French" in shown
-    assert '{"output": {"pages": 3}}' in shown
+    assert 'output: {"pages": 3}' in shown
     console("delegate", "Translate it again", "--id", "i-2", "--follows", "i-1", "--now", NOON)
     listed = console("intent", "list", "--now", NOON).out.splitlines()
     assert [line.split()[0] for line in listed] == ["INTENT", "i-1", "i-2"]
@@ -224,7 +223,7 @@ def test_intent_is_shown_listed_and_cancelled(console: Console) -> None:
     events = console("events", "--type", "intent", "--now", NOON).out
     assert "taken back from" in events
     assert "needs a follow-up" not in events
-    assert "there are no such intents" in console("intent", "list", "--plan", "p-9").out
+    assert console("intent", "list", "--plan", "p-9").out == "none\n"
     assert console("intent", "show", "i-9", "--now", NOON).code == 1
 
 
@@ -277,13 +276,13 @@ def test_reassignment_and_new_request_differ(console: Console) -> None:
     console("task", "move", "i-1", "review", "--as", "ada", "--now", NOON)
     console("task", "move", "i-1", "ready", "--now", NOON)
     explained = console("why", "i-1", "--now", NOON).out
-    assert "RequestSuperseded  i-1.1: ada is asked anew  " in explained
+    assert "RequestSuperseded  i-1.1 is void: ada is asked now  " in explained
     assert "i-1.1 of ada is void: ada is asked now" in console("events", "--now", NOON).out
     [card] = (console.data / "tasks/ready").glob("*.md")
     card.write_text(card.read_text().replace("assignee: ada", "assignee: bob"))
     console("tick", "--now", NOON)
     explained = console("why", "i-1", "--now", NOON).out
-    assert "RequestSuperseded  i-1.2: the task is bob's now  " in explained
+    assert "RequestSuperseded  i-1.2 is void: bob is asked now  " in explained
     assert (
         "DelegationApproved  bob passes forbidden goal, capability, trust, cost, data loc"
         in explained
@@ -297,7 +296,7 @@ def test_assignment_by_handoff_has_no_score(console: Console) -> None:
     console("handoff", "initiate", "--as", "ada", *to_carol, "--now", NOON)
     for action in ("accept", "activate"):
         console("handoff", action, "h1", "--as", "carol", "--now", NOON)
-    assert "DelegationProposed  carol, not by a score  " in console("why", "i-1", "--now", NOON).out
+    assert "DelegationProposed  carol, not by a score" in console("why", "i-1", "--now", NOON).out
     assert "carol proposed, not by a score" in console("events", "--now", NOON).out
 
 
@@ -316,7 +315,7 @@ def test_actions_are_filtered_and_paged(console: Console) -> None:
     wanted = ("--since", NOON, "--until", "2026-02-09T12:00:01Z", "--parent", "i-1#1")
     assert "DelegationProposed" in console("intent", "actions", *wanted, "--now", NOON).out
     nothing = console("intent", "actions", "--type", "Satisfied", "--now", NOON)
-    assert nothing.out == "there are no such Actions\n"
+    assert nothing.out == "none\n"
 
 
 def test_exported_chain_is_verified_offline(console: Console, tmp_path: Path) -> None:

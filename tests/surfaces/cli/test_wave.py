@@ -37,7 +37,7 @@ def test_start_prints_the_wave(dragoman: Console) -> None:
         "w1  under way since 2026-02-09T12:00:00.000Z, at most 2 at a time: 1 ready, 1 backlog",
         "BEAD  STATUS   ATTEMPTS  WHO  WAITS FOR, OR WHY IT IS STUCK",
         "a     ready    0              an agent that claims it",
-        "b     backlog  0              x, reserved by bead a as x",
+        "b     backlog  0              x, reserved for a as x",
     ]
 
 
@@ -95,7 +95,7 @@ def test_watch_follows_the_wave_to_its_closing_report(wave: Console) -> None:
     result = wave("wave", "watch", "w1", "--now", LATER, wait=wait)
     assert result.code == 0
     lines = result.out.splitlines()
-    assert "b: backlog, waits for src/**, reserved by bead a as src/x.py" in lines
+    assert "b: backlog, waits for src/**, reserved for a as src/x.py" in lines
     assert "a: review, ada" in lines
     assert lines[-5:-3] == [
         "w1  complete since 2026-02-09T12:01:00.000Z: 3 review",
@@ -178,7 +178,7 @@ def test_files_are_reserved_listed_renewed_and_released(dragoman: Console) -> No
     renewed = dragoman("reserve", "renew", "--as", "ada", "--ttl", "1h", "--now", NOON)
     assert renewed.out == "reserved until 2026-02-09T13:00:00.000Z\n"
     assert dragoman("reserve", "release", "src/", "--now", NOON).out == "released\n"
-    assert dragoman("reserve", "list", "--now", NOON).out == "nothing is reserved\n"
+    assert dragoman("reserve", "list", "--now", NOON).out == "none\n"
     shared = dragoman("reserve", "take", "a", "b", "--shared", "--now", NOON).out
     assert shared == "reserved until 2026-02-09T13:00:00.000Z: a b\n"
     wrong = dragoman.ask("reserve", "list", "/etc", "--now", NOON, code=1)
@@ -198,4 +198,4 @@ def test_release_and_renew_without_reservation_change_nothing(dragoman: Console)
     assert refused["code"] == "reservation_not_found"
     assert "ben has nothing reserved" in refused["detail"]
     assert dragoman("reserve", "release", "--as", "ada").out == "released\n"
-    assert dragoman("reserve", "list").out == "nothing is reserved\n"
+    assert dragoman("reserve", "list").out == "none\n"

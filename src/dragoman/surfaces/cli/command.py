@@ -147,9 +147,9 @@ def option(flags: str, metavar: str, text: str, *, show_default: bool = False, *
     )
 
 
-def argument(metavar: str, text: str) -> Any:
+def argument(metavar: str, text: str, **more: Any) -> Any:
     """Declare a positional argument."""
-    return typer.Argument(metavar=metavar, help=text, show_default=False)
+    return typer.Argument(metavar=metavar, help=text, show_default=False, **more)
 
 
 # --- options of every command -----------------------------------------------------------------

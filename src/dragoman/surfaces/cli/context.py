@@ -254,9 +254,10 @@ class CommandContext(Struct, frozen=True):
         dialect is answered by that dialect's code.
         """
         code = rejected.code if in_dialect else rejected.refusal.code
-        data = {"code": code, "detail": rejected.detail, "path": rejected.path}
+        fields = {"code": code, "detail": rejected.detail, "path": rejected.path}
+        reply: Mapping[str, object] = {} if in_dialect else rejected.reply or {}
         return CommandResult(
-            {name: value for name, value in data.items() if value},
+            {**reply, **{name: value for name, value in fields.items() if value}},
             lambda _: self._print_refusal(code, rejected.detail),
             is_ok=False,
         )
@@ -335,16 +336,6 @@ def call_operation(
     if isinstance(answer, Rejected):
         raise Refused(answer.refusal)
     return answer
-
-
-def call_and_collect_warnings(
-    directory: DataDirectory, operation: str, arguments: bytes | Mapping[str, Any], actor: "Actor"
-) -> Any:
-    """Call an operation; its warnings are printed unless its `remark` contains them."""
-    answer = call_operation(directory, operation, arguments, actor)
-    remark = answer.reply.get("remark", "")
-    directory.warnings.extend(warning for warning in answer.warnings if warning not in remark)
-    return answer.reply
 
 
 def query_operation(context: CommandContext, operation: str, **arguments: Any) -> Any:

@@ -95,7 +95,7 @@ EVENT_TEXT: Final[Mapping[str, str]] = {
     ),
     "wave.started": "started, {beads:count} beads, at most {parallel} at a time",
     "wave.bead_released": "made {task} ready",
-    "wave.completed": "complete: {counts:pairs}",
+    "wave.completed": "complete: {counts:counts}",
     "reservation.taken": (
         "reserved for |{holder}|{!holder}wave {wave} for {task}| until {until:time}"
         "|{?exclusive=False}, shared|: {patterns:words}| ({reason})"

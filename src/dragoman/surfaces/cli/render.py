@@ -195,11 +195,6 @@ UNSIGNED_WARNING = (
 """Warning about entries without a checkpoint."""
 
 
-def in_parentheses(reason: str) -> str:
-    """A reason in parentheses, if there is one."""
-    return f" ({reason})" if reason else ""
-
-
 def truncate(text: str, max_length: int = _MAX_LINE) -> str:
     """Truncate a text to one line; --json has the whole of it."""
     return text if len(text) <= max_length else text[: max_length - 1] + "…"
@@ -214,10 +209,10 @@ def format_pairs(values: Mapping[str, Any]) -> str:
 def format_value(value: Any) -> str:
     """Format a value of a reply on one line."""
     if isinstance(value, str | int | float):
-        return str(value).lower() if isinstance(value, bool) else f"{value}"
-    if isinstance(value, list):
-        items = cast(list[Any], value)
-        if not any(isinstance(item, dict | list) for item in items):
+        return f"{round(value, 3) if isinstance(value, float) else value}".removesuffix(".0")
+    if isinstance(value, list | tuple):
+        items = cast(Sequence[Any], value)
+        if not any(isinstance(item, dict | list | tuple) for item in items):
             return ", ".join(map(format_value, items))
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
@@ -239,6 +234,8 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
     "count": lambda listed: str(len(listed)),
     "list": lambda listed: "; ".join(map(str, listed)),
     "chain": lambda listed: " → ".join(map(str, listed)),
+    "keys": ", ".join,
+    "counts": lambda counts: ", ".join(f"{count} {name}" for name, count in counts.items()),
     "words": lambda listed: " ".join(map(str, listed)),
     "pairs": format_pairs,
 }
@@ -256,7 +253,7 @@ def fill(template: str, values: Mapping[str, Any]) -> str:
 def _fill_part(part: str, values: Mapping[str, Any]) -> str:
     for field in _FIELD.finditer(part):
         value, choices = _look_up(values, field[2]), field[3]
-        holds = value not in (None, "", [], {})
+        holds = value not in (None, "", [], (), {})
         if field[1]:
             holds = bool(value) if choices is None else str(value) in choices.split(",")
         if holds is (field[1] == "!"):
@@ -275,6 +272,31 @@ def _format_field(field: re.Match[str], values: Mapping[str, Any]) -> str:
     if style is None:
         return format_value(value)
     return _FORMATS[style](value) if style in _FORMATS else str(value)[: int(style)]
+
+
+# --- any object -------------------------------------------------------------------------------
+
+_MARGIN = "  "
+
+
+def print_fields(screen: Screen, values: Mapping[str, Any], margin: str = "") -> None:
+    """Print an object: a line for each field that is not empty, objects in it further in."""
+    present = {name: value for name, value in values.items() if value not in (None, "", [], (), {})}
+    width = min(max(map(len, present), default=0), 18)
+    for name, value in present.items():
+        label = name.replace("_", " ")
+        if isinstance(value, Mapping):
+            screen.line(margin, (label, "bold"))
+            print_fields(screen, cast(Mapping[str, Any], value), margin + _MARGIN)
+        elif isinstance(value, list | tuple) and isinstance(value[0], Mapping):
+            for item in cast(Sequence[Mapping[str, Any]], value):
+                screen.line(margin, (label, "bold"))
+                print_fields(screen, item, margin + _MARGIN)
+        elif "\n" in (text := format_value(value)):
+            screen.line(margin, (label, "bold"))
+            screen.block(text, f"{margin}{_MARGIN}| ")
+        else:
+            screen.line(margin, (f"{label:<{width}}  ", "bold"), text)
 
 
 # --- styles -----------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ TOP_LEVEL: ModuleCommands = {
     "up": ("up",),
     "mcp": ("mcp",),
     "send": ("send", "call", "session-end"),
-    "delegate": ("delegate", "why"),
+    "intent": ("delegate", "why"),
     "lint": ("lint", "schema"),
     "tick": ("tick",),
     "events": ("events",),
@@ -60,7 +60,7 @@ _AGENT_GROUP = CommandGroup(
     "Register agents and people, and see them.",
     {
         "agent": ("add", "token", "revoke", "list", "show", "pause", "resume"),
-        "agent_discovery": ("rank", "discover"),
+        "intent": ("rank", "discover"),
     },
 )
 

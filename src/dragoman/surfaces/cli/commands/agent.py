@@ -31,6 +31,7 @@ from dragoman.core.timestamps import format_duration, parse_duration, to_rfc3339
 from dragoman.engine.queries.agents import find_agent, find_reputation, list_agents
 from dragoman.engine.schemas.agents import AgentActivity, AgentResource, agent_resource
 from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option
+from dragoman.surfaces.cli.commands.intent import parse_price
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.data_directory import DataDirectory, ReadOnlyDirectory
 from dragoman.surfaces.cli.render import Column, Screen, pluralize
@@ -40,17 +41,6 @@ if TYPE_CHECKING:
 
 
 # --- capabilities -----------------------------------------------------------------------------
-
-
-def parse_price(text: str) -> float:
-    """Parse a number that is not negative."""
-    try:
-        price = float(text)
-    except ValueError:
-        raise ValueError(f"{text!a} is not a number") from None
-    if not 0 <= price < float("inf"):
-        raise ValueError(f"{text!a} is not a price: use 0 or more")
-    return price
 
 
 SkillOption = Annotated[
@@ -68,10 +58,6 @@ LocalityOption = Annotated[
 
 TrustOption = Annotated[
     Trust | None, option("--trust", "", "How far it is trusted, T0 to T2; else T1.")
-]
-
-DiscoveredTrustOption = Annotated[
-    Trust | None, option("--trust", "", "How far it is trusted, T0 to T2; else T0.")
 ]
 
 CostOption = Annotated[

@@ -1,160 +1,147 @@
-"""`dragoman intent`: goals that were delegated, and the Actions of their chains."""
+"""`dragoman delegate`, `why`, `intent`, `agent rank` and `agent discover`: goals for agents."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
 
-from dragoman.core.intent.governance import GOVERNANCE_RULES
-from dragoman.core.intent.request_workflow import NO_FEEDBACK_REASONS
-from dragoman.core.timestamps import format_duration, parse_rfc3339, to_rfc3339
-from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.limits import MAX_PAGE
+from dragoman.core.timestamps import parse_duration, parse_rfc3339, to_rfc3339
+from dragoman.surfaces.cli.command import CliCommand, argument, option
 from dragoman.surfaces.cli.context import (
     CommandContext,
     CommandResult,
-    Reply,
-    call_and_collect_warnings,
-    query_operation,
+    call_operation,
+    make_endpoint,
+    read_source,
 )
-from dragoman.surfaces.cli.render import (
-    Column,
-    Screen,
-    StyledText,
-    pluralize,
-    to_ascii_json,
-    truncate,
-)
+from dragoman.surfaces.cli.data_directory import DataDirectory
+from dragoman.surfaces.cli.generated import Field, OperationCommand, Typed, make_commands
+from dragoman.surfaces.cli.render import Screen, StyledText, fill, format_pairs, truncate
+from dragoman.text.error_messages import describe_exception
 
-IntentArgument = Annotated[str, argument("INTENT", "The intent's id.")]
+# --- typed values -----------------------------------------------------------------------------
+
+Reply = Mapping[str, Any]
 
 
-AgentFilterOption = Annotated[
-    str, option("--agent", "NAME", "Only what was assigned to this agent.")
-]
-
-PlanFilterOption = Annotated[str, option("--plan", "ID", "Only of this plan.")]
-
-
-def show(context: CommandContext, intent: IntentArgument) -> CommandResult:
-    """Show how an intent stands.
-
-    Its request, its result, and who was tried.
-
-    \b
-    Example:
-      dragoman intent show i-7
-    """
-    intent_reply = query_operation(context, "ccos.intent", intent_id=intent)
-    return CommandResult(intent_reply, lambda screen: print_intent(intent_reply, screen))
+def parse_parameter(text: str) -> tuple[str, Any]:
+    """Parse KEY=VALUE; the value is JSON, or else a text."""
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise ValueError(f"{text!a} is not of the form KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
 
 
-def list_intents(
+def parse_price(text: str) -> float:
+    """Parse a number that is not negative."""
+    try:
+        price = float(text)
+    except ValueError:
+        raise ValueError(f"{text!a} is not a number") from None
+    if not 0 <= price < float("inf"):
+        raise ValueError(f"{text!a} is not a price: use 0 or more")
+    return price
+
+
+def _parse_moment(text: str) -> str:
+    return to_rfc3339(parse_rfc3339(text))
+
+
+# --- why --------------------------------------------------------------------------------------
+
+
+def why(
     context: CommandContext,
-    *,
-    agent: AgentFilterOption = "",
-    plan: PlanFilterOption = "",
-    follows: Annotated[str, option("--follows", "INTENT", "Only follow-ups of this intent.")] = "",
-    is_open: Annotated[bool, option("--open", "", "Only open intents.")] = False,
-    after: Annotated[
-        int, option("--after", "N", "`next` of the page before.", min=0, show_default=True)
-    ] = 0,
-    limit: LimitOption = 50,
-) -> CommandResult:
-    """List intents, the oldest first.
-
-    Where several options are given, all of them must hold.
-
-    \b
-    Example:
-      dragoman intent list --open
-    """
-    arguments = {
-        "agent_id": agent,
-        "plan_id": plan,
-        "follows": follows,
-        "open": is_open,
-        "after": after,
-        "limit": limit,
-    }
-    reply = query_operation(context, "ccos.intents", **arguments)
-
-    def print_page(screen: Screen) -> None:
-        print_intents(reply["intents"], screen)
-        if "next" in reply:
-            screen.line(f"There are more: add --after {reply['next']}")
-
-    return CommandResult(reply, print_page)
-
-
-def actions(
-    context: CommandContext,
-    intent: Annotated[str, option("--intent", "ID", "Only of this intent.")] = "",
-    *,
-    plan: PlanFilterOption = "",
-    agent: Annotated[str, option("--agent", "NAME", "Only about this agent.")] = "",
-    kind: Annotated[str, option("--type", "TYPE", "Only of this type, e.g. TaskCompleted.")] = "",
-    parent: Annotated[
-        str, option("--parent", "ACTION", "Only Actions that this one has caused.")
-    ] = "",
-    since: Annotated[
-        int | None, option("--since", "RFC3339", "From this moment on.", parser=parse_rfc3339)
+    intent: Annotated[str, argument("INTENT", "The intent's id.")],
+    export: Annotated[
+        Path | None,
+        option(
+            "--export",
+            "FILE",
+            "Write its chain into a file that `verify --chain` can check anywhere.",
+        ),
     ] = None,
-    until: Annotated[
-        int | None, option("--until", "RFC3339", "Before this moment.", parser=parse_rfc3339)
-    ] = None,
-    cursor: Annotated[str, option("--after", "CURSOR", "`cursor` of the page before.")] = "",
-    limit: LimitOption = 100,
 ) -> CommandResult:
-    """List Actions of the causal chain, by any of their fields.
+    """Show the Actions of an intent as a tree.
+
+    Which agents were asked, why, and with which results.
+
+    Each line was caused by the line above it in the tree. With --json the Actions have all that the
+    ledger knows of them, but of long outputs only the size: `intent actions` has those whole.
 
     \b
     Examples:
-      dragoman intent actions --agent ada --type TaskCompleted
-      dragoman intent actions --parent "i-7#4"
+      dragoman why i-7
+      dragoman why i-7 --export i-7.chain
     """
-    arguments: dict[str, Any] = {
-        "intent_id": intent,
-        "plan_id": plan,
-        "agent_id": agent,
-        "type": kind,
-        "parent_id": parent,
-        "since": "" if since is None else to_rfc3339(since),
-        "until": "" if until is None else to_rfc3339(until),
-        "cursor": cursor,
-        "limit": limit,
-    }
-    reply = query_operation(context, "ccos.actions", **arguments)
-
-    def print_page(screen: Screen) -> None:
-        for action in reply["actions"]:
-            print_action(action, screen)
-        if not reply["actions"]:
-            screen.line("there are no such Actions")
-        if reply["more"]:
-            screen.line(f"There are more: add --after {reply['cursor']}")
-
-    return CommandResult(reply, print_page)
+    with context.open_for_reading() as directory:
+        tree = call_operation(
+            directory, "ccos.why", {"intent_id": intent}, context.actor(directory, "")
+        ).reply
+        if export is not None:
+            return _export_chain(directory, tree["intent_id"], export)
+    return CommandResult(tree, lambda screen: print_action_tree(screen, tree))
 
 
-def cancel(
-    context: CommandContext,
-    intent: IntentArgument,
-    reason: Annotated[str, option("--reason", "TEXT", "Why.")] = "",
-) -> CommandResult:
-    """Cancel an intent; it does not count as a failure of its agent.
+def _export_chain(directory: DataDirectory, intent: str, target: Path) -> CommandResult:
+    from dragoman.core.ids import intent_stream
+    from dragoman.surfaces.cli.commands.verify import write_chain_file
 
-    Its open request ends.
-
-    \b
-    Example:
-      dragoman intent cancel i-7 --reason "no longer needed"
-    """
-    with context.open_for_writing() as directory:
-        actor = context.actor(directory, context.acting_agent())
-        arguments = {"intent_id": intent, "reason": reason}
-        reply = call_and_collect_warnings(directory, "ccos.cancel", arguments, actor)
-    return CommandResult(reply, lambda screen: screen.line((intent, "bold"), " is cancelled"))
+    lines = write_chain_file(directory, intent_stream(intent), target)
+    return CommandResult(
+        {"intent_id": intent, "file": str(target), "lines": lines},
+        lambda screen: screen.line(
+            (str(target), "bold"), f" holds the chain: `dragoman verify --chain {target}`"
+        ),
+    )
 
 
-# --- printing ---------------------------------------------------------------------------------
+_SYNTHETIC = "synthetic=cancelled,blocked,given up,unsent"
+
+_WITHDRAWN = f"details.{_SYNTHETIC}"
+"""Condition of a request that ended without an outcome of its agent."""
+
+ACTION_TEXT: Final[Mapping[str, str]] = {
+    "New": (
+        "{details.by} requests|, as a part of plan {plan_id}|, to follow up {details.follows}"
+        '|: "{details.goal}"'
+    ),
+    "DelegationProposed": (
+        "{agent_id}|{?details.score} with {details.score} ({details.parts:pairs})"
+        "|{!details.score}, not by a score|{?details.threshold}, needs {details.threshold}"
+        "|, of {details.candidates:count}"
+    ),
+    "DelegationApproved": "{agent_id} passes {details.checks}",
+    "DelegationRejected": "{details.reasons:list}",
+    "TaskDispatched": "{request_id} to {agent_id}|, due by {details.deadline}",
+    "TaskUpdated": (
+        "{agent_id}:| {details.progress} %| {details.message}"
+        "|{!details.progress}{!details.message} piece| {details.sequence}"
+        "|{!details.progress}{!details.message} of the output"
+    ),
+    "TaskCompleted": (
+        f"{{?{_WITHDRAWN}}}{{request_id}} was taken back from {{agent_id}}"
+        f"|{{!{_WITHDRAWN}}}{{agent_id}}: |{{?success}}success|{{!success}}{{!{_WITHDRAWN}}}failure"
+        f"|{{!{_WITHDRAWN}}} ({{details.synthetic}})"
+        f"|{{!{_WITHDRAWN}}} after {{duration_ms:duration}}|: {{error}}"
+        "|{?details.left_out}; its output of {details.left_out} bytes was not kept"
+        "|; passed on: {details.extra_fields:keys}"
+    ),
+    "FeedbackApplied": (
+        "{agent_id} has {details.successes} successes and {details.failures} failures now"
+    ),
+    "Satisfied": "",
+    "NeedsFollowUp": "{details.reason}",
+    "RequestSuperseded": "{request_id} is void|: {details.owner} is asked now",
+    "FollowedUp": "by {details.by}",
+    "Anomaly": "{actor}: {details.reason}",
+}
+"""Type of Action -> its sentence; others show their details."""
 
 _STATE_STYLES = {
     "TaskCompleted": "bold",
@@ -170,82 +157,12 @@ _BRANCH, _LAST_BRANCH, _TRUNK, _INDENT = "├─ ", "└─ ", "│  ", "   "
 _MAX_DEPTH = 24
 """Deeper branches are drawn at this depth, to keep lines short."""
 
-_INTENT_COLUMNS = (
-    Column("INTENT", "bold"),
-    Column("STATE", styles=_STATE_STYLES),
-    Column("AGENT"),
-    Column("CREATED"),
-    Column("GOAL"),
-)
-
-_MAX_GOAL = 60
+_STATE = "{?cancelled}cancelled|{!cancelled}{state}"
 
 
-def print_intents(rows: Sequence[Reply], screen: Screen) -> None:
-    """Print one line for each intent."""
-    if not rows:
-        screen.line("there are no such intents: begin with `dragoman delegate GOAL`")
-        return
-    cells = [
-        (
-            row["intent_id"],
-            intent_state(row),
-            row["request"]["agent_id"] if "request" in row else ", ".join(row["tried"]),
-            row["created_at"],
-            truncate(row["goal"], _MAX_GOAL),
-        )
-        for row in rows
-    ]
-    screen.table(_INTENT_COLUMNS, cells)
-
-
-def intent_state(row: Reply) -> str:
-    """State of an intent in one word; cancelled is no state of CCOS, but what people expect."""
-    return "cancelled" if row.get("cancelled") else row["state"]
-
-
-def print_intent(intent: Reply, screen: Screen) -> None:
-    """Print one intent with its request and result."""
-    screen.line((intent["intent_id"], "bold"), f" is {intent_state(intent)}: ", intent["goal"])
-    origin = f"requested by {intent['by']} at {intent['created_at']}{_origin_text(intent, intent)}"
-    screen.line(f"task {intent['task_id']}, {origin}")
-    if "request" in intent:
-        request = intent["request"]
-        due = f", due by {request['deadline']}" if "deadline" in request else ""
-        screen.line(f"{request['request_id']} is open with {request['agent_id']}{due}")
-    if "result" in intent:
-        result = intent["result"]
-        screen.line(_result_text(result))
-        if "output" in result:
-            screen.block(to_ascii_json({"output": result["output"]}), _INDENT)
-        if "left_out" in result:
-            screen.line(f"{_INDENT}{_dropped_output_text(result)} (digest {result['digest']})")
-        if "extra_fields" in result:
-            screen.block(to_ascii_json({"extra_fields": result["extra_fields"]}), _INDENT)
-    for reason in intent.get("reasons", ()):
-        screen.line(("because: ", "yellow"), reason)
-    if "followed_by" in intent:
-        screen.line(truncate(f"followed up by {', '.join(intent['followed_by'])}"))
-    if intent["anomalies"]:
-        screen.line(("anomalies: ", "yellow"), f"{intent['anomalies']}; see `dragoman why`")
-
-
-def _result_text(result: Reply) -> str:
-    if result["success"]:
-        return f"{result['agent_id']} succeeded"
-    if result.get("synthetic") in NO_FEEDBACK_REASONS:
-        return _withdrawn_text(result, result)
-    return f"{result['agent_id']} failed: {result.get('error', '')}"
-
-
-def print_action(action: Reply, screen: Screen) -> None:
-    """Print one Action on a line of its own."""
-    screen.line(*_action_line(f"{action['action_id']}  ", action))
-
-
-def print_action_tree(tree: Reply, screen: Screen) -> None:
+def print_action_tree(screen: Screen, tree: Reply) -> None:
     """Print the Actions of an intent as a tree of causes."""
-    screen.line((tree["intent_id"], "bold"), f" is {intent_state(tree)}")
+    screen.line((tree["intent_id"], "bold"), f" is {fill(_STATE, tree)}")
     for margin, action in _walk_tree(tree["actions"]):
         screen.line(*_action_line(margin, action))
     if tree.get("more"):
@@ -269,117 +186,337 @@ def _walk_tree(root: Reply) -> Iterator[tuple[str, Reply]]:
 
 def _action_line(margin: str, action: Reply) -> list[StyledText]:
     kind = action["type"]
-    text = truncate(_ACTION_TEXT[kind](action, action.get("details", {})))
+    known = ACTION_TEXT.get(kind)
+    text = format_pairs(action.get("details", {})) if known is None else fill(known, action)
     return [
         (margin, "dim"),
         (kind, _STATE_STYLES.get(kind, "")),
-        f"  {text}" if text else "",
+        f"  {truncate(text)}" if text else "",
         (f"  {action['at']}", "dim"),
     ]
 
 
-def _new_text(action: Reply, details: Reply) -> str:
-    return f'{details["by"]} requests{_origin_text(action, details)}: "{details["goal"]}"'
+def _print_actions(screen: Screen, reply: Reply) -> None:
+    for action in reply["actions"]:
+        screen.line(*_action_line(f"{action['action_id']}  ", action))
+    if not reply["actions"]:
+        screen.line("none")
+    if reply["more"]:
+        screen.line(f"There are more: add --after {reply['cursor']}")
 
 
-def _origin_text(action: Reply, details: Reply) -> str:
-    """Plan that the intent is a part of, and intent that it follows up."""
-    plan = f", as a part of plan {action['plan_id']}" if "plan_id" in action else ""
-    return plan + (f", to follow up {details['follows']}" if "follows" in details else "")
+# --- tables -----------------------------------------------------------------------------------
+
+_RESULT = (
+    f"{{?result.{_SYNTHETIC}}}{{result.request_id}} was taken back from {{result.agent_id}}"
+    f"|{{?result.{_SYNTHETIC}}}: {{result.error}}|{{?result.success}}{{result.agent_id}} succeeded"
+    f"|{{!result.{_SYNTHETIC}}}{{result.agent_id}} failed: {{result.error}}"
+)
+
+_INTENT = Field("intent_id", "", "INTENT", "The intent's id.", required=True)
+
+_AFTER = Field("after", "--after", "N", "`next` of the page before.", range=(0, None))
 
 
-def _proposed_text(action: Reply, details: Reply) -> str:
-    parts = ", ".join(f"{name} {value:+.3f}" for name, value in details["parts"].items() if value)
-    others = [one["agent"] for one in details.get("candidates", ())][1:]
-    among = f"; before {', '.join(others)}" if others else ""
-    if not (parts or details["threshold"]):
-        return f"{action['agent_id']}, not by a score{among}"
-    threshold = "; ".join(filter(None, (parts, f"needs {details['threshold']:g}")))
-    return f"{action['agent_id']} with {details['score']:g} ({threshold}){among}"
+def _limit(default: int) -> Field:
+    return Field("limit", "--limit", "N", "How many at most.", range=(1, MAX_PAGE), default=default)
 
 
-def _completed_text(action: Reply, details: Reply) -> str:
-    if details.get("synthetic") in NO_FEEDBACK_REASONS:
-        return _withdrawn_text(action, details)
-    outcome = "success" if action["success"] else "failure"
-    by_hub = f" ({details['synthetic']})" if "synthetic" in details else ""
-    took = format_duration(action["duration_ms"])
-    error = f": {action['error']}" if "error" in action else ""
-    left_out = f"; {_dropped_output_text(details)}" if details.get("left_out") else ""
-    names = ", ".join(details.get("extra_fields", ()))
-    extra_fields = f"; passed on: {names}" if names else ""
-    return f"{action['agent_id']}: {outcome}{by_hub} after {took}{error}{left_out}{extra_fields}"
+def _add_parameters(_: CommandContext, arguments: dict[str, Any], typed: Typed) -> None:
+    arguments["params"] = dict(typed["param"] or ())
 
 
-def _withdrawn_text(ended: Reply, details: Reply) -> str:
-    """Text for a request that ended without any result of its agent."""
-    error = f": {ended['error']}" if details["synthetic"] != "cancelled" else ""
-    return f"{ended['request_id']} was taken back from {ended['agent_id']}{error}"
+def _check_dispatched(reply: Reply) -> Refusal | None:
+    if reply["state"] not in ("DelegationRejected", "NeedsFollowUp"):
+        return None
+    return Refusal("not_dispatched", "; ".join(reply.get("reasons", ())) or "no agent was given it")
 
 
-def _dropped_output_text(result: Reply) -> str:
-    return f"its output of {result['left_out']:,} bytes was not kept: [ccos] max_output_bytes"
+DELEGATE = OperationCommand(
+    "delegate",
+    "ccos.delegate",
+    """Give a goal to the agent that is most likely to reach it.
 
-
-def _updated_text(action: Reply, details: Reply) -> str:
-    progress = details.get("progress")
-    share = "" if progress is None else f"{progress:g} %"
-    details_text = " ".join(filter(None, (share, details.get("message", ""))))
-    return f"{action['agent_id']}: {details_text or _chunk_text(details)}"
-
-
-def _chunk_text(details: Reply) -> str:
-    number = f" {details['sequence']}" if details.get("sequence") else ""
-    return f"piece{number} of the output"
-
-
-def _superseded_text(action: Reply, details: Reply) -> str:
-    owner = details.get("owner")
-    if not owner:
-        return f"{action['request_id']}: it is void"
-    if owner == action["agent_id"]:
-        return f"{action['request_id']}: {owner} is asked anew"
-    return f"{action['request_id']}: the task is {owner}'s now"
-
-
-def _approved_text(action: Reply, details: Reply) -> str:
-    rules = (
-        "every rule"
-        if set(GOVERNANCE_RULES) <= set(details["checks"])
-        else ", ".join(details["checks"])
-    )
-    return f"{action['agent_id']} passes {rules}"
-
-
-def _dispatched_text(action: Reply, details: Reply) -> str:
-    due = f", due by {details['deadline']}" if details.get("deadline") else ""
-    return f"{action['request_id']} to {action['agent_id']}{due}"
-
-
-_ACTION_TEXT: Mapping[str, Callable[[Reply, Reply], str]] = {
-    "New": _new_text,
-    "DelegationProposed": _proposed_text,
-    "DelegationApproved": _approved_text,
-    "DelegationRejected": lambda _, details: "; ".join(details["reasons"]),
-    "TaskDispatched": _dispatched_text,
-    "TaskUpdated": _updated_text,
-    "TaskCompleted": _completed_text,
-    "FeedbackApplied": lambda action, details: (
-        f"{action['agent_id']} has {pluralize(details['successes'], 'success', 'successes')} and "
-        f"{pluralize(details['failures'], 'failure')} now"
+    Agents are scored by their skills, which the goal has to name, by their results so far, by
+    trust and cost; the rules of [ccos.policy] can exclude any of them. `dragoman agent rank` shows
+    the scores beforehand, `dragoman why` the Actions afterwards. It ends with 1 when no agent was
+    given it.""",
+    'dragoman delegate "Translate the manual into French" --within 30m',
+    fields=(
+        Field("goal", "", "GOAL", "What is to be done.", required=True),
+        Field("intent_id", "--id", "ID", "What to call the intent."),
+        Field(
+            "",
+            "--param",
+            "KEY=VALUE",
+            "A parameter of the goal, as JSON or text; repeatable.",
+            parse=parse_parameter,
+            many=True,
+        ),
+        Field("skills", "--skill", "WORDS", "A required skill; repeatable.", many=True),
+        Field("constraints", "--constraint", "WORD", "A constraint; repeatable.", many=True),
+        Field(
+            "deadline",
+            "--deadline",
+            "RFC3339",
+            "When a request counts as failed, whichever agent has it.",
+            parse=_parse_moment,
+        ),
+        Field(
+            "within_ms",
+            "--within",
+            "TIME",
+            "How long each request may take: 90s, 10m, 2h.",
+            parse=parse_duration,
+        ),
+        Field("plan_id", "--plan", "ID", "A plan it is part of."),
+        Field("follows", "--follows", "INTENT", "The intent it follows up."),
     ),
-    "Satisfied": lambda _, __: "",
-    "NeedsFollowUp": lambda _, details: details["reason"],
-    "RequestSuperseded": _superseded_text,
-    "FollowedUp": lambda _, details: f"by {details['by']}",
-    "Anomaly": lambda action, details: f"{action['actor']}: {details['reason']}",
-}
-"""Type of Action -> its text."""
+    complete=_add_parameters,
+    headline=(
+        "{intent_id} is |" + _STATE,
+        "{request.request_id} is for {request.agent_id}|, due by {request.deadline}",
+        "  {reasons:list}",
+        "note: {remark}",
+    ),
+    refuse=_check_dispatched,
+)
+
+INTENT_TABLES = (
+    OperationCommand(
+        "show",
+        "ccos.intent",
+        """Show how an intent stands.
+
+    Its request, its result, and who was tried.""",
+        "dragoman intent show i-7",
+        fields=(_INTENT,),
+        writes=False,
+        headline=(
+            "{intent_id} is |" + _STATE + "|: {goal}",
+            (
+                "task {task_id}, requested by {by} at {created_at}|, as a part of plan {plan_id}"
+                "|, to follow up {follows}"
+            ),
+            "{request.request_id} is open with {request.agent_id}|, due by {request.deadline}",
+            _RESULT,
+            "output: {result.output}",
+            "its output of {result.left_out} bytes was not kept (digest {result.digest})",
+            "extra fields: {result.extra_fields}",
+            "because: {reasons:list}",
+            "followed up by {followed_by}",
+            "{?anomalies}anomalies: {anomalies}; see `dragoman why`",
+        ),
+    ),
+    OperationCommand(
+        "list",
+        "ccos.intents",
+        """List intents, the oldest first.
+
+    Where several options are given, all of them must hold.""",
+        "dragoman intent list --open",
+        fields=(
+            Field("agent_id", "--agent", "NAME", "Only what was assigned to this agent."),
+            Field("plan_id", "--plan", "ID", "Only of this plan."),
+            Field("follows", "--follows", "INTENT", "Only follow-ups of this intent."),
+            Field("open", "--open", "", "Only open intents."),
+            _AFTER,
+            _limit(50),
+        ),
+        writes=False,
+        columns={
+            "INTENT": "{intent_id}",
+            "STATE": _STATE,
+            "AGENT": "{request.agent_id}|{!request}{tried}",
+            "DUE BY": "{request.deadline}",
+            "GOAL": "{goal:60}",
+        },
+        styles=_STATE_STYLES,
+    ),
+    OperationCommand(
+        "actions",
+        "ccos.actions",
+        "List Actions of the causal chain, by any of their fields.",
+        "dragoman intent actions --agent ada --type TaskCompleted",
+        fields=(
+            Field("intent_id", "--intent", "ID", "Only of this intent."),
+            Field("plan_id", "--plan", "ID", "Only of this plan."),
+            Field("agent_id", "--agent", "NAME", "Only about this agent."),
+            Field("type", "--type", "TYPE", "Only of this type, e.g. TaskCompleted."),
+            Field("parent_id", "--parent", "ACTION", "Only Actions that this one has caused."),
+            Field("since", "--since", "RFC3339", "From this moment on.", parse=_parse_moment),
+            Field("until", "--until", "RFC3339", "Before this moment.", parse=_parse_moment),
+            Field("cursor", "--after", "CURSOR", "`cursor` of the page before."),
+            _limit(100),
+        ),
+        writes=False,
+        show=_print_actions,
+    ),
+    OperationCommand(
+        "cancel",
+        "ccos.cancel",
+        """Cancel an intent; it does not count as a failure of its agent.
+
+    Its open request ends.""",
+        'dragoman intent cancel i-7 --reason "no longer needed"',
+        fields=(_INTENT, Field("reason", "--reason", "TEXT", "Why.")),
+        headline=("{intent_id} is cancelled",),
+    ),
+)
+
+RANK = OperationCommand(
+    "rank",
+    "ccos.rank",
+    """Rank the candidates for a goal, and show why.
+
+    Every candidate is shown with the parts of its score.
+
+    Nothing is delegated by this. Deadlines are not taken into account; `delegate` with --within or
+    --deadline may choose another agent, by the rule of latency. RESULTS counts all results, and
+    SUCCESS goes by the last 32. `dragoman agents rank` is the same.""",
+    'dragoman agent rank "Translate the manual into French"',
+    fields=(
+        Field("goal", "", "GOAL", "What is to be done.", required=True),
+        Field(
+            "constraints",
+            "--constraint",
+            "WORD",
+            "A constraint on candidates; repeatable.",
+            many=True,
+        ),
+        Field("skills", "--skill", "WORDS", "A required skill; repeatable.", many=True),
+        _AFTER,
+        _limit(20),
+    ),
+    writes=False,
+    headline=("{!chosen}nobody: |{why}",),
+    columns={
+        "AGENT": "{agent_id}",
+        "TRUST": "{trust}",
+        "SCORE": "{score}",
+        "NEEDS": "{threshold}",
+        **{
+            part.upper(): f"{{parts.{part}}}"
+            for part in ("skill", "constraint", "success", "newcomer", "turn", "cost")
+        },
+        "RESULTS": "{?results}{successes}/{results}|{!results}new",
+        "VERDICT": "{reasons:list}|{!reasons}may have it|; {remark}",
+    },
+    styles={"may have it": "green"},
+)
+
+# --- agent cards ------------------------------------------------------------------------------
+
+_URL_SCHEMES = ("http://", "https://")
+
+_MAX_CARD_BYTES = 256 * 1024
+
+_WELL_KNOWN_PATH = "/.well-known/agent-card.json"
+
+
+def _read_card(_: CommandContext, arguments: dict[str, Any], typed: Typed) -> None:
+    """Read the agent card of a file or a host."""
+    from dragoman.text.strict_json import StrictJsonError, parse_json
+
+    source: str = typed["file_url"]
+    card = (
+        _fetch_card(source, typed["allow_host"] or ())
+        if source.startswith(_URL_SCHEMES)
+        else read_source(source, _MAX_CARD_BYTES)
+    )
+    try:
+        arguments["card"] = parse_json(card, _MAX_CARD_BYTES)
+    except StrictJsonError as error:
+        raise Refused(
+            Refusal("invalid_json", f"{source} holds no agent card: {error.reason}")
+        ) from None
+
+
+def _fetch_card(url: str, allowed_hosts: Collection[str]) -> bytes:
+    _, _, rest = url.partition("://")
+    path = "" if rest.partition("/")[2] else _WELL_KNOWN_PATH
+    endpoint = make_endpoint(url.rstrip("/") + path, "the address", allowed_hosts)
+    try:
+        status, card = endpoint.get({"Accept": "application/json"}, _MAX_CARD_BYTES + 1)
+    except OSError as error:
+        reason = f"{url} cannot be read: {describe_exception(error)}"
+        hint = (
+            "; `--allow-host HOST` lets a private one be asked" if "allow_hosts" in reason else ""
+        )
+        raise Refused(Refusal("invalid_field", reason + hint)) from None
+    if status != 200:
+        raise Refused(Refusal("invalid_field", f"{url} answered {status}, and no card"))
+    return card
+
+
+DISCOVER = OperationCommand(
+    "discover",
+    "ccos.discover",
+    """Register an agent by its A2A agent card.
+
+    The card says what the agent can do and where it is. How far it is trusted is for you to say:
+    T0, no trust at all, unless --trust says more.""",
+    "dragoman agent discover card.json --name planner",
+    fields=(
+        Field(
+            "",
+            "",
+            "FILE|URL",
+            "An A2A agent card, or the address of its host.",
+            required=True,
+        ),
+        Field("agent_id", "--name", "NAME", "What to call it; else as its card."),
+        Field(
+            "constraints",
+            "--constraint",
+            "WORD",
+            "A constraint that it satisfies; repeatable.",
+            many=True,
+        ),
+        Field(
+            "locality",
+            "--locality",
+            "PLACE",
+            "A location of data that it works on; repeatable.",
+            many=True,
+        ),
+        Field(
+            "trust",
+            "--trust",
+            "",
+            "How far it is trusted, T0 to T2; else T0.",
+            choices=("T0", "T1", "T2"),
+        ),
+        Field(
+            "cost",
+            "--cost",
+            "N",
+            "What a piece of work costs, in a unit of your own.",
+            parse=parse_price,
+        ),
+        Field(
+            "latency_ms",
+            "--latency",
+            "TIME",
+            "How long it usually takes: 30s, 5m.",
+            parse=parse_duration,
+        ),
+        Field("capacity", "--capacity", "N", "How many requests at a time.", range=(0, None)),
+        Field(
+            "",
+            "--allow-host",
+            "HOST",
+            "A host that may be asked although its address is a private or local one.",
+            many=True,
+        ),
+    ),
+    complete=_read_card,
+    headline=("{agent_id} can {skills}", "note: {remark}"),
+)
 
 
 COMMANDS = (
-    CliCommand("show", show, takes_as=False),
-    CliCommand("list", list_intents, takes_as=False),
-    CliCommand("actions", actions, takes_as=False),
-    CliCommand("cancel", cancel),
+    *make_commands((DELEGATE,)),
+    CliCommand("why", why, takes_as=False),
+    *make_commands((*INTENT_TABLES, RANK, DISCOVER)),
 )
