@@ -21,8 +21,10 @@ from dragoman.engine.forwarding import ForwardedOperation
 from dragoman.engine.lint import lint_text
 from dragoman.engine.operation import (
     Dialect,
+    Errors,
     Facts,
     Fault,
+    Linter,
     LintResult,
     MessageLimits,
     Operation,
@@ -131,8 +133,8 @@ def parse_nothing(_: RawMessage) -> ParsedMessage | None:
 
 
 CODES = {code: code.upper() for code in REFUSALS}
-SHOUT_DIALECT = Dialect("shouting", (SHOUT, NO_OP), parse_message, lint, CODES, {})
-SILENT_DIALECT = Dialect("mute", (), parse_nothing, lint, CODES, {})
+SHOUT_DIALECT = Dialect("shouting", (SHOUT, NO_OP), parse_message, errors=Errors(CODES))
+SILENT_DIALECT = Dialect("mute", (), parse_nothing, lint=Linter(lint))
 
 
 class RouterWorld:
@@ -500,7 +502,7 @@ DUPLICATE_KEY = {"path": "a", "reason": "this key stands twice in its object"}
 
 
 def test_lenient_dialect_lints_any_readable_text() -> None:
-    lenient = replace(SILENT_DIALECT, lints_any_text=True, lint=lint_anything)
+    lenient = replace(SILENT_DIALECT, lint=Linter(lint_anything, accepts_any_text=True))
     read = lint_text(lenient, b'{"a":1,"a":2}', "k", strict=False)
     assert read == LintResult(True, "", {"a": 2}, (DUPLICATE_KEY,), "k")
     assert lint_text(lenient, b"{", "k", strict=False).message == {}
@@ -510,11 +512,11 @@ def test_lenient_dialect_lints_any_readable_text() -> None:
 
 
 def test_lint_checks_the_size_limit_of_each_kind() -> None:
+    long = replace(NO_OP, limits=MessageLimits(2 * MAX_BYTES))
     wide = replace(
         SILENT_DIALECT,
-        limits=MessageLimits(2 * MAX_BYTES),
-        operation_of_type={"short": SHOUT},
-        lint=lint_anything,
+        operations=(SHOUT, long),
+        lint=Linter(lint_anything, operation_of_type={"short": SHOUT}),
     )
     for kind, size, ok in (
         ("short", MAX_BYTES, True),

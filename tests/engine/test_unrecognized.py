@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dragoman.bootstrap import build_dialects
-from dragoman.engine.unrecognized import explain_unrecognized
+from dragoman.engine.lint import explain_unrecognized
 from tests.requirements import proves
 
 pytestmark = proves("DIALECT-NOBODYS")

@@ -13,6 +13,7 @@ from msgspec.structs import fields
 from dragoman.config import parse_settings
 from dragoman.config.sections import TABLE_SECTIONS, section_keys
 from dragoman.core.errors import SettingsError
+from dragoman.engine.lint import linter_of
 from dragoman.engine.operation import Dialect, Fault, Operation
 from dragoman.protocols.acp.wire import ACTION_SHAPES
 from dragoman.surfaces.http.endpoint import parse_body, parse_query
@@ -306,7 +307,7 @@ def _dialect_refusals(server: HubServer) -> Iterator[str]:
 
 def _lint_reasons(server: HubServer) -> Iterator[str]:
     for dialect, _, value in _odd_messages(server):
-        yield from (issue["reason"] for issue in dialect.lint(value, "", True).issues)
+        yield from (issue["reason"] for issue in linter_of(dialect).check(value, "", True).issues)
 
 
 def _argument_refusals(_: HubServer) -> Iterator[str]:

@@ -18,11 +18,11 @@ from dragoman.core.mail import Mail
 from dragoman.core.trace import RecordTrace
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
+from dragoman.engine.lint import explain_unrecognized
 from dragoman.engine.queries.handoffs import needed_artifact_hashes
 from dragoman.engine.request import Rejected
 from dragoman.engine.router import Router
 from dragoman.engine.subscribe import DirtyStreams
-from dragoman.engine.unrecognized import explain_unrecognized
 from dragoman.engine.workq import WorkQueue
 from dragoman.files.artifacts import ArtifactCleanup
 from dragoman.files.error_isolation import Warn

@@ -14,7 +14,6 @@ from dragoman.core.actor import Actor
 from dragoman.core.agent import Reputation
 from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
-from dragoman.core.event_table import AnyEvent
 from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import check_id
 from dragoman.core.intent.candidate import Candidate, Policy, Requirements
@@ -313,13 +312,41 @@ class LintResult(Struct, frozen=True):
     """The message type that was assumed; empty: its own `type`."""
 
 
-Linter = Callable[[Any, str, bool], LintResult]
-"""Takes a parsed JSON value, its required type (empty: any), and whether to be strict."""
+class Linter(Struct, frozen=True):
+    """The lint of a dialect: what it checks of a message that is not sent."""
+
+    check: Callable[[Any, str, bool], LintResult]
+    """Takes a parsed JSON value, its required type (empty: any), and whether to be strict."""
+    message_types: tuple[str, ...] = ()
+    """The types that may be required."""
+    operation_of_type: Mapping[str, Operation] = {}
+    """Message type -> the operation that takes it, where limits differ from the usual ones."""
+    accepts_any_text: bool = False
+    """True if `check`, unless it is strict, accepts any text and lists what cannot be parsed."""
+    prefix: bytes = b""
+    """Bytes that may stand before the JSON of a message."""
+    schema: Callable[[], Mapping[str, Any]] | None = None
+    """The JSON Schema of the document that the dialect transfers."""
+
 
 Parser = Callable[[RawMessage], ParsedMessage | None]
 
-Renderer = Callable[..., Any]
-"""Takes an event, and what its dialect needs beside it."""
+
+class Errors(Struct, frozen=True):
+    """The refusals of a dialect."""
+
+    codes: Mapping[str, str] = {}
+    """Our refusal code -> the dialect's own, where they differ."""
+    format: Callable[[Any, Refusal, Actor, Facts], Any] | None = None
+    """Formats a refusal of a message (None: it could not be parsed) in the dialect's own form;
+    None: every surface shows code and detail."""
+
+    def code(self, ours: str) -> str:
+        """The dialect's code for one of our refusal codes."""
+        return self.codes.get(ours, ours)
+
+
+OUR_ERRORS = Errors()
 
 
 class HandoffFindings(Struct, frozen=True):
@@ -335,33 +362,29 @@ class Dialect(Struct, frozen=True):
     name: str
     operations: tuple[Operation, ...]
     parse: Parser
-    """Parse a message of this dialect, valid or not; None: it is not of this dialect."""
-    lint: Linter
-    refusal_codes: Mapping[str, str]
-    """Our refusal code -> the dialect's own; complete."""
-    renderers: Mapping[type[AnyEvent], Renderer | None]
-    """Event -> its rendering; complete. None: not rendered on purpose."""
-    message_types: tuple[str, ...] = ()
-    """Its message types, as `lint` takes them."""
-    operation_of_type: Mapping[str, Operation] = {}
-    """Message type -> the operation that takes it, where limits differ from the usual ones."""
-    lints_any_text: bool = False
-    """True if `lint`, unless it is strict, accepts any text and lists what cannot be parsed."""
-    format_error: Callable[[Any, Refusal, Actor, Facts], Any] | None = None
-    """Formats a refusal of a message (None: it could not be parsed) in the dialect's own form;
-    None: every surface shows code and detail."""
-    schema: Callable[[], Mapping[str, Any]] | None = None
-    """The JSON Schema of the document that it transfers."""
-    limits: MessageLimits = DEFAULT_LIMITS
-    """Limits of its largest message. `parse` is called for longer ones than usual too, and has to
-    recognise its own cheaply."""
-    prefix: bytes = b""
-    """Bytes that may stand before the JSON of a message."""
-    recognition_hint: str = ""
+    """Parse a message of this dialect, valid or not; None: it is not of this dialect. It is called
+    for messages longer than usual if an operation takes them, and has to recognise its own cheaply.
+    """
+    hint: str = ""
     """Criteria by which its messages are recognised, in a few words, for the sender of one that no
     dialect takes."""
+    lint: Linter | None = None
+    """None: a message is parsed, and its fault shown."""
+    errors: Errors = OUR_ERRORS
+    events: frozenset[type[Any]] = frozenset()
+    """The events of the ledger that concern it."""
     diagnose: Callable[[Handoff, Facts], HandoffFindings] = lambda _, __: HandoffFindings()
-    """Findings about a handoff from outside of the ledger, for its diagnosis: files are read."""
+    """Findings about a handoff from outside of the ledger, for its diagnosis: files are read and
+    external queues are asked."""
+
+    @property
+    def limits(self) -> MessageLimits:
+        """The limits of its largest message."""
+        limits = [operation.limits for operation in self.operations] or [DEFAULT_LIMITS]
+        return MessageLimits(
+            max(one.max_bytes for one in limits),
+            allow_big_integers=any(one.allow_big_integers for one in limits),
+        )
 
 
 # --- lookups ----------------------------------------------------------------------------------

@@ -183,7 +183,7 @@ def _accepted(message: PlannedMessage, plan: Plan, done: Committed, masked: Sequ
         done = replace(done, redaction_warnings=redaction_warnings)
     declined = done.declined
     if declined is not None and declined.code not in plan.effect_satisfied_by:
-        code = dialect.refusal_codes[declined.code]
+        code = dialect.errors.code(declined.code)
         warnings = (*warnings, f"it changed no task: {declined.detail} ({code})")
     answer = operation.reply(message.routed.parsed.message, plan.commands, done)
     body, own = (answer.body, answer.warnings) if isinstance(answer, Answer) else (answer, ())
@@ -342,9 +342,9 @@ class Router:
         for one in self.dialects:
             if dialect not in ("", one.name):
                 continue
-            max_bytes = one.limits.max_bytes
+            max_bytes = one.limits.max_bytes if raw.is_too_large else 0
             # Only a dialect of unusually long messages takes more than the surface does.
-            is_long = raw.is_too_large and max_bytes > max(self._max_bytes, MAX_BYTES)
+            is_long = max_bytes > max(self._max_bytes, MAX_BYTES)
             parsed = one.parse(RawMessage(message, max_bytes) if is_long else raw)
             if parsed is not None:
                 return RoutedMessage(one, parsed)
@@ -455,7 +455,7 @@ class Router:
             return Rejected(
                 dialect=dialect.name,
                 kind=message.kind,
-                code=dialect.refusal_codes[outcome.code],
+                code=dialect.errors.code(outcome.code),
                 detail=outcome.detail,
                 path=path,
                 actor=message.actor.name,
@@ -469,7 +469,7 @@ class Router:
     def _blocks_after(self, message: PlannedMessage, reply: Reply) -> bool:
         """True if finishing the reply blocks: a lookup, or a call to somebody."""
         if isinstance(reply, Rejected):
-            return message.routed.dialect.format_error is not None
+            return message.routed.dialect.errors.format is not None
         plan = message.planned
         return (
             isinstance(plan, Plan) and bool(plan.follow_up) and plan.follow_up_blocks(reply.reply)
@@ -479,10 +479,10 @@ class Router:
         """The reply after its follow-up; a rejection in the dialect's own form."""
         plan, dialect = message.planned, message.routed.dialect
         if isinstance(reply, Rejected):
-            if dialect.format_error is None:
+            if dialect.errors.format is None:
                 return reply
             assert isinstance(outcome, Refusal), "only a refusal is rejected"
-            body = dialect.format_error(
+            body = dialect.errors.format(
                 message.routed.parsed.message, outcome, message.actor, self._facts
             )
             return replace(reply, reply=body)
@@ -499,5 +499,5 @@ class Router:
 
     def format_error(self, dialect: Dialect, refusal: Refusal) -> Any:
         """A refusal in the dialect's own error form, for a message that was not parsed."""
-        assert dialect.format_error is not None, "this dialect has no error form"
-        return dialect.format_error(None, refusal, Actor("agent", UNKNOWN_SENDER), self._facts)
+        assert dialect.errors.format is not None, "this dialect has no error form"
+        return dialect.errors.format(None, refusal, Actor("agent", UNKNOWN_SENDER), self._facts)

@@ -1,5 +1,6 @@
 """Names of AOF/1 as in the specification (all dialects: tests/conformance/protocol)."""
 
+from dragoman.core.errors import REFUSALS
 from dragoman.protocols.aof import dialect
 from tests.requirements import proves
 
@@ -16,7 +17,7 @@ SEED_REASONS = {
 
 
 def test_dialect_has_the_refusal_reasons_of_the_seed() -> None:
-    reasons = dialect().refusal_codes
+    reasons = {code: dialect().errors.code(code) for code in REFUSALS}
 
     assert set(reasons.values()) >= SEED_REASONS
     assert {reasons[code] for code in SEED_REASONS} == SEED_REASONS

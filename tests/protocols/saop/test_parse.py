@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 import pytest
 from msgspec import Struct
 
-from dragoman.engine.lint import lint_text
+from dragoman.engine.lint import lint_text, linter_of
 from dragoman.protocols import saop
 from dragoman.protocols.saop import (
     EventTypes,
@@ -180,7 +180,7 @@ def test_older_turn_is_upgraded_to_the_newest_version() -> None:
 
 @proves("SAOP-SHAPES")
 def test_lint_detects_the_kind_of_message() -> None:
-    lint = DIALECT.lint
+    lint = linter_of(DIALECT).check
 
     assert lint(turn(), "", False).type == "turn"
     assert lint(event(1, thought("x")), "", False).type == "THOUGHT_STREAM"

@@ -10,6 +10,7 @@ from dragoman.core.actor import Actor
 from dragoman.core.agent import RegisterAgent
 from dragoman.core.attempt import ClaimTask, ReportOutcome
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
+from dragoman.engine.lint import linter_of
 from dragoman.engine.redaction_carry_over import StoredCarryOver
 from dragoman.engine.request import Accepted, Rejected
 from dragoman.protocols import saop
@@ -684,7 +685,7 @@ def test_messages_are_recognized_bare_and_wrapped() -> None:
 
 @proves("SAOP-SHAPES")
 def test_dialect_lists_its_kinds_of_message() -> None:
-    assert saop.dialect().message_types == ("turn", "event", "payload")
+    assert linter_of(saop.dialect()).message_types == ("turn", "event", "payload")
 
 
 @proves("SAOP-TABLES")

@@ -8,9 +8,7 @@ for and keeps its name.
 
 from typing import Final
 
-from dragoman.core.errors import REFUSALS
-
-_ACP_CODES: Final = {
+REFUSAL_CODES: Final = {
     "invalid_field": "schema_invalid",
     "invalid_json": "schema_invalid",
     "unauthorized_agent": "not_authorized",
@@ -19,5 +17,4 @@ _ACP_CODES: Final = {
     "work_item_not_found": "not_found",
     "mail_not_found": "not_found",
 }
-
-REFUSAL_CODES: Final = {code: _ACP_CODES.get(code, code) for code in REFUSALS}
+"""Refusal code of the core -> the code of the dialect, where they differ."""

@@ -18,8 +18,10 @@ from dragoman.core.ids import quote_name
 from dragoman.engine.operation import (
     Answer,
     Dialect,
+    Errors,
     Facts,
     Fault,
+    Linter,
     Operation,
     Plan,
     fault_from_refusal,
@@ -41,7 +43,7 @@ from dragoman.protocols.acp.gate_checks import diagnose
 from dragoman.protocols.acp.lint import KINDS, lint
 from dragoman.protocols.acp.parse import HANDOFF, ActionCall, parse_action, parse_message
 from dragoman.protocols.acp.render import (
-    RENDERERS,
+    EVENTS,
     Reply,
     add_gate_result,
     add_metadata,
@@ -71,16 +73,16 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         name=NAME,
         operations=operations,
         parse=lambda incoming: parse_message(incoming, by_name),
-        lint=lint,
-        refusal_codes=REFUSAL_CODES,
-        renderers=RENDERERS,
-        message_types=KINDS,
-        format_error=lambda message, refusal, actor, facts: refusal_reply(
-            message, refusal, actor, facts, choices
+        lint=Linter(lint, KINDS, schema=package_schema),
+        errors=Errors(
+            REFUSAL_CODES,
+            lambda message, refusal, actor, facts: refusal_reply(
+                message, refusal, actor, facts, choices
+            ),
         ),
-        schema=package_schema,
+        events=EVENTS,
         diagnose=lambda handoff, _: diagnose(handoff, choices),
-        recognition_hint=(
+        hint=(
             "an object with action (initiate, accept, …), or with to, payload and type "
             "(status.update, …)"
         ),

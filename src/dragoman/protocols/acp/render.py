@@ -1,13 +1,10 @@
 """Replies of ACP operations, and the events that ACP renders."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, get_args
-
-import msgspec
 
 from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal
-from dragoman.core.event_table import EVENT_NAMES, AnyEvent
 from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
@@ -138,9 +135,5 @@ def refusal_reply(
 
 # --- events -----------------------------------------------------------------------------------
 
-_RENDERED_EVENTS: Final = (*get_args(HandoffEvent), *get_args(WorkItemEvent), TaskHandedOver)
-
-RENDERERS: Final[Mapping[type[Any], Callable[[AnyEvent], Any] | None]] = {
-    event: msgspec.to_builtins if event in _RENDERED_EVENTS else None for event in EVENT_NAMES
-}
-"""Event -> its rendering; None: not rendered on purpose, because it concerns no handoff."""
+EVENTS: Final = frozenset({*get_args(HandoffEvent), *get_args(WorkItemEvent), TaskHandedOver})
+"""Events about handoffs and work items."""

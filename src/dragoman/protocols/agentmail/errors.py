@@ -1,15 +1,9 @@
-"""Refusal codes of Agent Mail, and the problems that a parser finds in a letter."""
+"""Problems that a parser finds in a letter."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from dragoman.core.errors import REFUSALS
 from dragoman.protocols.agentmail.wire import MESSAGE_TYPES, Problem
-
-REFUSAL_CODES: Final = {code: code for code in REFUSALS}
-
-
-# --- problems of a letter ---------------------------------------------------------------------
 
 _PROBLEM_TEXTS: Final[Mapping[str, str]] = {
     "not_a_row": "{right}: a letter is a JSON object with subject and body_md",

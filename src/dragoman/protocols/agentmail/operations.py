@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from dragoman.core import mail
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.errors import Refusal
@@ -18,6 +19,7 @@ from dragoman.engine.operation import (
     Dialect,
     Facts,
     Fault,
+    Linter,
     Operation,
     ParsedMessage,
     Plan,
@@ -30,7 +32,6 @@ from dragoman.engine.queries.mail import find_letter, mail_visible_to
 from dragoman.engine.raw_message import RawMessage
 from dragoman.engine.request import Commands, Committed
 from dragoman.protocols.agentmail import queries, translate, waves
-from dragoman.protocols.agentmail.errors import REFUSAL_CODES
 from dragoman.protocols.agentmail.lint import lint
 from dragoman.protocols.agentmail.parse import (
     FOREIGN_FIELD_NAMES,
@@ -38,7 +39,6 @@ from dragoman.protocols.agentmail.parse import (
     rejection_reason,
     unwrap_letter,
 )
-from dragoman.protocols.agentmail.render import RENDERERS
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.translate import APPLIED_IF_UNCHANGED
 from dragoman.protocols.agentmail.wire import (
@@ -54,6 +54,11 @@ from dragoman.text.strict_json import get_field
 # --- the dialect ------------------------------------------------------------------------------
 
 NAME: Final = "agentmail"
+
+_EVENTS: Final = frozenset(
+    {mail.MailPosted, mail.MailRead, mail.MailAcked, mail.MailAnswered, mail.MailEscalated}
+)
+"""Events about letters."""
 
 _NO_CHANGE: Final = "nothing_changed"
 
@@ -100,12 +105,13 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         name=NAME,
         operations=operations,
         parse=lambda incoming: _parse_message(incoming, send),
-        lint=lint,
-        refusal_codes=REFUSAL_CODES,
-        renderers=RENDERERS,
-        message_types=tuple(type.value for type in MessageType if type is not MessageType.UNKNOWN),
-        lints_any_text=True,
-        recognition_hint="an object with subject and body_md",
+        lint=Linter(
+            lint,
+            tuple(type.value for type in MessageType if type is not MessageType.UNKNOWN),
+            accepts_any_text=True,
+        ),
+        events=_EVENTS,
+        hint="an object with subject and body_md",
     )
 
 

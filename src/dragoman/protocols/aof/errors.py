@@ -7,12 +7,9 @@ AOF's reasons already, or has no AOF word, and keeps its name.
 
 from typing import Final
 
-from dragoman.core.errors import REFUSALS
-
-_AOF_REASONS: Final = {
+REFUSAL_CODES: Final = {
     "invalid_field": "invalid_envelope",
     "invalid_id": "invalid_envelope",
     "not_authorized": "unauthorized_agent",
 }
-
-REFUSAL_CODES: Final = {code: _AOF_REASONS.get(code, code) for code in REFUSALS}
+"""Refusal code of the core -> the code of the dialect, where they differ."""

@@ -12,8 +12,10 @@ from dragoman.core.ids import check_agent
 from dragoman.core.timestamps import parse_rfc3339
 from dragoman.engine.operation import (
     Dialect,
+    Errors,
     Facts,
     Fault,
+    Linter,
     Operation,
     ParsedMessage,
     Plan,
@@ -69,12 +71,10 @@ def dialect(*, apply_immediately: bool = False) -> Dialect:
         name=NAME,
         operations=operations,
         parse=lambda incoming: _parse_message(incoming, by_name),
-        lint=lint,
-        refusal_codes=REFUSAL_CODES,
-        renderers=RENDERERS,
-        message_types=tuple(MESSAGES),
-        prefix=PREFIX.encode(),
-        recognition_hint='an object whose protocol is "aof", or text that begins with "AOF/1 "',
+        lint=Linter(lint, tuple(MESSAGES), prefix=PREFIX.encode()),
+        errors=Errors(REFUSAL_CODES),
+        events=frozenset(RENDERERS),
+        hint='an object whose protocol is "aof", or text that begins with "AOF/1 "',
     )
 
 

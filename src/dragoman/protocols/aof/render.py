@@ -137,7 +137,7 @@ def _refused_lines(
 
 
 def _event_lines(event: AnyEvent, aof_id_of: AofIdOf) -> Iterator[EventLine]:
-    renderer = RENDERERS[type(event)]
+    renderer = RENDERERS.get(type(event))
     if renderer is not None:
         yield renderer(event, aof_id_of)
 
@@ -293,11 +293,10 @@ def _render_without(kind: str, *fields: str) -> Callable[[Any, AofIdOf], EventLi
     return render
 
 
-RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], EventLine] | None]] = {
+RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], EventLine]]] = {
     task_state.TaskCreated: _render_as("task.created"),
     task_state.TaskAliased: _render_as("task.aliased"),
     task_state.TaskLinked: _render_as("task.linked"),
-    task_state.TaskBacklinked: None,  # covered by the other end of the link
     task_state.TaskUnblocked: _render_as("task.unblocked"),
     attempt_state.TaskClaimed: _render_claimed,
     task_state.TaskTransitioned: _render_transitioned,
@@ -311,17 +310,11 @@ RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], EventLine] | N
     task_state.DelegationAccepted: _render_as("delegation.accepted"),
     task_state.DelegationRejected: _render_as("delegation.rejected"),
     task_state.DelegationEscalated: _render_as("delegation.escalated"),
-    actor.CommandRefused: None,  # rendered by message: see _refused_lines
-    actor.MessageReceived: None,  # rendered from its original text: see _received_lines
     agent.AgentRegistered: _render_as("agent.registered"),
-    agent.AgentKeySet: None,  # credentials are internal
-    agent.TokenIssued: None,
-    agent.TokenRevoked: None,
     agent.AgentPaused: _render_as("agent.paused"),
     agent.AgentResumed: _render_as("agent.resumed"),
     attempt_state.TaskCheckpointed: _render_as("task.checkpointed"),
     mail.MailPosted: _render_mail_posted,
-    mail.MailRead: None,  # reading a mailbox is private
     mail.MailAcked: _render_as("mail.acked"),
     mail.MailAnswered: _render_as("mail.answered"),
     mail.MailEscalated: _render_mail_escalated,
@@ -337,15 +330,10 @@ RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], EventLine] | N
     work_queue.WorkItemAdded: _render_as("workq.added"),
     work_queue.WorkItemOwnerChanged: _render_as("workq.owner_changed"),
     wave.WaveStarted: _render_wave_started,
-    wave.WaveBeadReleased: None,  # covered by the line of its task
     wave.WaveCompleted: _render_as("wave.completed"),
     reservation.ReservationTaken: _render_reservation,
-    reservation.ReservationRenewed: None,  # it moves nothing
     reservation.ReservationsEnded: _render_as("reservation.ended"),
     agent.AgentDescribed: _render_as("agent.described"),
-    agent.AgentAssigned: None,  # covered by lines of the intent
-    agent.AgentRelieved: None,
-    agent.AgentRated: None,
     intent_state.IntentCreated: _render_without("intent.created", "params", "policy", "task"),
     intent_state.IntentProposed: _render_without("intent.proposed", "candidates", "policy"),
     intent_state.IntentApproved: _render_as("intent.approved"),
@@ -360,10 +348,9 @@ RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], EventLine] | N
     intent_state.IntentFollowedUp: _render_as("intent.followed_up"),
     intent_state.IntentAnomaly: _render_as("intent.anomaly"),
     task_state.TaskRewound: _render_rewound,
-    trace.TurnRecorded: None,  # traces have endpoints of their own
-    trace.TraceRecorded: None,
     trace.TraceAnomaly: _render_as("trace.anomaly"),
     trace.EntropyEscalated: _render_as("entropy.escalated"),
     trace.EntropySettled: _render_as("entropy.settled"),
 }
-"""Event -> its renderer; None: deliberately not rendered."""
+"""Event -> its renderer. Without one it has no line: it is internal or private, or the line of
+another event tells it (a refused or received message: see `_refused_lines`)."""

@@ -17,6 +17,7 @@ from dragoman.engine.operation import (
     Dialect,
     Facts,
     Fault,
+    Linter,
     LongPoll,
     MessageLimits,
     Operation,
@@ -33,7 +34,6 @@ from dragoman.engine.queries.intents import find_intent, is_cancelled, list_inte
 from dragoman.engine.raw_message import RawMessage
 from dragoman.engine.request import Commands, Committed
 from dragoman.protocols.ccos import action_queries, ranking, translate, wire
-from dragoman.protocols.ccos.errors import REFUSAL_CODES
 from dragoman.protocols.ccos.lint import lint
 from dragoman.protocols.ccos.parse import (
     DetectedMessage,
@@ -46,7 +46,7 @@ from dragoman.protocols.ccos.parse import (
     stored_text,
     stored_text_of_call,
 )
-from dragoman.protocols.ccos.render import RENDERERS
+from dragoman.protocols.ccos.render import ACTION_TYPES
 from dragoman.protocols.ccos.settings import DEFAULTS, Choices
 from dragoman.protocols.ccos.task_request import find_open_request
 from dragoman.protocols.ccos.wire import (
@@ -96,13 +96,9 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         name=translate.NAME,
         operations=operations,
         parse=lambda incoming: _parse_incoming(incoming, by_kind, choices),
-        lint=lint,
-        refusal_codes=REFUSAL_CODES,
-        renderers=RENDERERS,
-        message_types=tuple(MESSAGE_SHAPES),
-        operation_of_type=by_kind,
-        limits=MessageLimits(MAX_RESULT_BYTES),
-        recognition_hint="an object with intent_id, agent_id and success, goal or progress",
+        lint=Linter(lint, tuple(MESSAGE_SHAPES), by_kind),
+        events=frozenset(ACTION_TYPES),
+        hint="an object with intent_id, agent_id and success, goal or progress",
     )
 
 

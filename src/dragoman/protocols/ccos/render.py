@@ -297,11 +297,3 @@ def parse_action_id(action_id: str) -> tuple[str, int]:
 def render_entry(entry: Entry) -> Action:
     """Render one entry by itself as an Action, without searching for its parent."""
     return CausalChain(entry.stream.partition(":")[2]).to_action(entry)
-
-
-# --- events -----------------------------------------------------------------------------------
-
-RENDERERS: Final[Mapping[type[Any], Callable[..., Any] | None]] = {
-    event: render_entry if event in ACTION_TYPES else None for event in EVENT_NAMES
-}
-"""Event -> its rendering; None: not rendered on purpose, because it concerns no intent."""

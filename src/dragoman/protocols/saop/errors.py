@@ -1,10 +1,6 @@
-"""Validation issues of SAOP messages, and the refusal codes, which keep their names."""
-
-from typing import Final
+"""Validation issues of SAOP messages."""
 
 from msgspec import Struct
-
-from dragoman.core.errors import REFUSALS
 
 
 class Issue(Struct, frozen=True):
@@ -23,6 +19,3 @@ class SaopError(ValueError):
     def __init__(self, issues: tuple[Issue, ...]) -> None:
         super().__init__("; ".join(map(str, issues)))
         self.issues = issues
-
-
-REFUSAL_CODES: Final = {code: code for code in REFUSALS}

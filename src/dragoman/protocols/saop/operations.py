@@ -8,17 +8,20 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct
 from msgspec.structs import asdict
 
+from dragoman.core import trace
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import TASK_NAME_PATTERN
 from dragoman.core.limits import MAX_PAGE
+from dragoman.core.task_state import STATUS_CHANGES
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.operation import (
     Dialect,
     Facts,
     Fault,
+    Linter,
     LongPoll,
     MessageLimits,
     Operation,
@@ -38,10 +41,8 @@ from dragoman.engine.queries.traces import (
 from dragoman.engine.raw_message import RawMessage, candidate_messages, truncated_text
 from dragoman.engine.request import Commands, Committed
 from dragoman.protocols.saop import masking, translate
-from dragoman.protocols.saop.errors import REFUSAL_CODES
 from dragoman.protocols.saop.lint import KINDS, detect_kind, lint
 from dragoman.protocols.saop.parse import Parsed
-from dragoman.protocols.saop.render import RENDERERS
 from dragoman.protocols.saop.settings import Choices
 from dragoman.protocols.saop.translate import SentEvent, SentTurn
 from dragoman.protocols.saop.wire import TurnEnvelope
@@ -51,6 +52,18 @@ from dragoman.protocols.saop.wire import TurnEnvelope
 NAME: Final = "saop"
 
 _ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
+
+_EVENTS: Final = frozenset(
+    {
+        trace.TurnRecorded,
+        trace.TraceRecorded,
+        trace.TraceAnomaly,
+        trace.EntropyEscalated,
+        trace.EntropySettled,
+        *STATUS_CHANGES,
+    }
+)
+"""Turns, traces, entropy, and every transition of a task."""
 
 _MAX_INLINE_BYTES: Final = 4_096
 
@@ -93,13 +106,9 @@ def dialect(choices: Choices | None = None) -> Dialect:
         name=NAME,
         operations=operations,
         parse=lambda incoming: _parse_message(incoming, turn, event),
-        lint=lint,
-        refusal_codes=REFUSAL_CODES,
-        renderers=RENDERERS,
-        message_types=KINDS,
-        operation_of_type={"turn": turn, "event": event, "payload": event},
-        limits=MessageLimits(choices.max_turn_bytes, allow_big_integers=True),
-        recognition_hint="an object with turn_index, or with event_id and payload",
+        lint=Linter(lint, KINDS, {"turn": turn, "event": event, "payload": event}),
+        events=_EVENTS,
+        hint="an object with turn_index, or with event_id and payload",
     )
 
 

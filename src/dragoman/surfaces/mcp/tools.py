@@ -16,6 +16,7 @@ from dragoman.core.mail import Mail
 from dragoman.core.read import Receipt
 from dragoman.core.task_state import UpdateTask
 from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.lint import explain_unrecognized
 from dragoman.engine.operation import Dialect, Operation, QueryOperation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries import handoffs
@@ -30,7 +31,6 @@ from dragoman.engine.queries.tasks import (
 from dragoman.engine.request import Accepted, Rejected, Reply
 from dragoman.engine.schemas.handoffs import handoff_summary
 from dragoman.engine.schemas.tasks import task_detail, task_summary
-from dragoman.engine.unrecognized import explain_unrecognized
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.surfaces.mcp.context import HubContext
 from dragoman.surfaces.mcp.tool import (

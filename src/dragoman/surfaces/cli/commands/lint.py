@@ -72,11 +72,13 @@ def lint(
 
 
 def _find_dialect(context: CommandContext, name: str, kind: str) -> "Dialect":
+    from dragoman.engine.lint import linter_of
+
     dialects = {dialect.name: dialect for dialect in context.wiring.dialects()}
     if name not in dialects:
         problem = f"{name!a} is not a dialect" if name else "name a dialect with --dialect"
         raise_usage_error(f"{problem}; known: {', '.join(dialects)}")
-    kinds = dialects[name].message_types
+    kinds = linter_of(dialects[name]).message_types
     if kind and kind not in kinds:
         raise_usage_error(f"{kind!a} is no --kind of {name}; known: {', '.join(kinds)}")
     return dialects[name]
@@ -85,9 +87,10 @@ def _find_dialect(context: CommandContext, name: str, kind: str) -> "Dialect":
 def _lint_source(
     dialect: "Dialect", source: str, kind: str, *, strict: bool, jsonl: bool
 ) -> "Iterator[LintResult]":
-    from dragoman.engine.lint import lint_text
+    from dragoman.engine.lint import lint_text, linter_of
 
-    max_bytes = _MAX_LENIENT_BYTES if dialect.lints_any_text else dialect.limits.max_bytes
+    accepts_any_text = linter_of(dialect).accepts_any_text
+    max_bytes = _MAX_LENIENT_BYTES if accepts_any_text else dialect.limits.max_bytes
     for text in _read_messages(source, max_bytes, jsonl=jsonl):
         yield lint_text(dialect, text, kind, strict=strict)
 
@@ -134,7 +137,8 @@ def schema(
     Example:
       dragoman schema acp > package.schema.json
     """
-    schemas = {one.name: one.schema for one in context.wiring.dialects() if one.schema}
+    dialects = [one for one in context.wiring.dialects() if one.lint and one.lint.schema]
+    schemas = {one.name: one.lint.schema for one in dialects if one.lint}
     build_schema = schemas.get(dialect)
     if build_schema is None:
         one = "a dialect that has a schema"

@@ -41,9 +41,9 @@ def send(context: CommandContext, source: SourceArgument = STANDARD_INPUT) -> Co
       dragoman send report.json --as swe-backend
       dragoman send < message.txt
     """
+    from dragoman.engine.lint import explain_unrecognized
     from dragoman.engine.operation import max_message_bytes
     from dragoman.engine.request import Rejected
-    from dragoman.engine.unrecognized import explain_unrecognized
 
     message = read_source(source, max_message_bytes(context.wiring.dialects()))
     with context.open_for_writing() as directory:

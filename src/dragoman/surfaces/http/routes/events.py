@@ -105,8 +105,8 @@ async def parse_filter(call: Call, query: EntryFilterQuery) -> EntryFilter:
 def _dialect_events(call: Call, name: str) -> frozenset[str] | None:
     if not name:
         return None
-    render = call.context.find_dialect(name, "dialect").renderers
-    return frozenset(EVENT_NAMES[event] for event in render if render[event] is not None)
+    events = call.context.find_dialect(name, "dialect").events
+    return frozenset(EVENT_NAMES[event] for event in events)
 
 
 async def list_events(call: Call) -> _EncodedPage:

@@ -17,11 +17,11 @@ from starlette.types import Receive, Scope, Send
 from dragoman.core.base import Status
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.engine.auth import Principal
+from dragoman.engine.lint import explain_unrecognized
 from dragoman.engine.operation import Dialect, LongPoll, Operation, QueryOperation
 from dragoman.engine.request import Accepted, Rejected, Reply
 from dragoman.engine.router import RoutedMessage, Router, needs_io
 from dragoman.engine.signed_requests import Signature
-from dragoman.engine.unrecognized import explain_unrecognized
 from dragoman.surfaces.http.context import MAX_WAIT_MS, AppContext, Call, open_waiter
 from dragoman.surfaces.http.endpoint import (
     CBOR,
@@ -373,7 +373,7 @@ def error_formats(router: Router) -> dict[str, ErrorFormat]:
     return {
         _path_prefix(dialect): partial(router.format_error, dialect)
         for dialect in router.dialects
-        if dialect.format_error is not None
+        if dialect.errors.format is not None
     }
 
 
@@ -396,7 +396,7 @@ def _operation_endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
         accepts=(JSON, CBOR),
         supports_cbor=True,
         parses_body=False,
-        has_dialect_errors=dialect.format_error is not None,
+        has_dialect_errors=dialect.errors.format is not None,
     )
 
 
