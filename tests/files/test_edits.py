@@ -9,10 +9,9 @@ import pytest
 
 from dragoman.core.attempt import EndAttempt, ReportOutcome
 from dragoman.core.task_state import EditTask, MoveTask, NoteTask, Task
-from dragoman.files.disk import FileInfo
 from dragoman.files.task_file import parse_task_file
 from dragoman.ledger.entry import read_line
-from dragoman.system.safe_fs import SafeDisk
+from dragoman.system.safe_fs import FileStat, SafeDisk
 from tests.engine.lab import ALICE, HUMAN
 from tests.files.lab import CrashingDisk, FilesLab, Killed, list_statuses, read_tree
 from tests.requirements import proves
@@ -510,7 +509,7 @@ class SavingDisk(CrashingDisk):
         super().__init__(SafeDisk(path.parents[2]), 0)
         self._path = path
 
-    def remove_if_unchanged(self, path: str, aside: str, seen: FileInfo) -> bool:
+    def remove_if_unchanged(self, path: str, aside: str, seen: FileStat) -> bool:
         if not self.operations_left and path.endswith(
             f"{self._path.parent.name}/{self._path.name}"
         ):
@@ -556,7 +555,7 @@ class KilledDuringDiscard(CrashingDisk):
 
     changing = ()
 
-    def remove_if_unchanged(self, path: str, aside: str, seen: FileInfo) -> bool:
+    def remove_if_unchanged(self, path: str, aside: str, seen: FileStat) -> bool:
         del seen
         self._disk.move(path, aside)
         raise Killed

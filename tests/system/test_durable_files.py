@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.system.durable_files import (
+from dragoman.system.safe_fs import (
     append_line,
     create_atomically,
     read_lines,
@@ -21,7 +21,7 @@ from tests.system.child_processes import child, next_line, resume
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from dragoman.system.durable_files import append_line, write_atomically
+from dragoman.system.safe_fs import append_line, write_atomically
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
@@ -33,7 +33,7 @@ except OSError as error:
 APPENDER = """
 import sys
 from pathlib import Path
-from dragoman.system.durable_files import append_line
+from dragoman.system.safe_fs import append_line
 print("there", flush=True)
 sys.stdin.readline()
 for number in range(50):

@@ -24,7 +24,7 @@ from dragoman.core.errors import FAULTS
 from dragoman.ledger.checkpoint import key_id, make_checkpoint, read_checkpoint, sign_checkpoint
 from dragoman.ledger.tree import EMPTY_TREE
 from dragoman.system.keys import keys_remedy, load_or_create_keys
-from dragoman.system.private_file import BadKey
+from dragoman.system.safe_fs import BadKey
 from tests.requirements import proves
 from tests.system.child_processes import child, next_line, resume
 

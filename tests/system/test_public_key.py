@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from dragoman.system.keys import read_public_key
-from dragoman.system.private_file import BadKey
+from dragoman.system.safe_fs import BadKey
 from tests.requirements import proves
 
 pytestmark = proves("IDENTITY-SIGNED")

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.durable_files import (
+from dragoman.system.hub_lock import HubLock, find_lock_holder
+from dragoman.system.safe_fs import (
     append_line,
     open_regular,
     read_lines,
     read_lines_reversed,
     read_regular,
 )
-from dragoman.system.hub_lock import HubLock, find_lock_holder
 from tests.requirements import proves
 
 pytestmark = proves("STORE-CORRUPT")

@@ -27,8 +27,8 @@ from dragoman.system.clock import FixedClock
 from dragoman.system.hub_client import get_from_hub
 from dragoman.system.hub_lock import HubAddress, HubLock, find_hub
 from dragoman.system.ids import SequentialIds
-from dragoman.system.private_file import BadKey
 from dragoman.system.remote_engine import HubConnection, RemoteEngine
+from dragoman.system.safe_fs import BadKey
 from tests.requirements import proves
 
 pytestmark = proves("HUB-CLI")

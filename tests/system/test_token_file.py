@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.system.bearer_tokens import load_or_create_token, load_token
-from dragoman.system.private_file import BadKey
+from dragoman.system.safe_fs import BadKey
 from tests.requirements import proves
 from tests.system.child_processes import child, next_line, resume
 

@@ -63,9 +63,8 @@ from dragoman.system.keys import (
     load_keys_to_read,
     load_or_create_keys,
 )
-from dragoman.system.private_file import BadKey
 from dragoman.system.remote_engine import HubConnection, RemoteEngine
-from dragoman.system.safe_fs import SafeDisk
+from dragoman.system.safe_fs import BadKey, SafeDisk
 from dragoman.text.keyed_digest import keyed_digest
 
 if TYPE_CHECKING:

@@ -27,10 +27,9 @@ from dragoman.system.bearer_tokens import load_token, new_secret
 from dragoman.system.git import GitHead
 from dragoman.system.ids import new_id
 from dragoman.system.keys import LedgerKey, UnusableKeys, load_keys
-from dragoman.system.private_file import BadKey
 from dragoman.system.process import Timeouts, run_program
 from dragoman.system.redaction_carry_over_file import CarryOverFile
-from dragoman.system.safe_fs import SafeDisk
+from dragoman.system.safe_fs import BadKey, SafeDisk
 from dragoman.text.base64url import encode_base64url
 from dragoman.text.keyed_digest import keyed_digest
 from dragoman.text.redact import MIN_SECRET_LENGTH, Redactor, Secret, is_secret_variable

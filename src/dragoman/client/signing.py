@@ -15,7 +15,7 @@ from dragoman.engine.ports import Clock
 from dragoman.engine.signed_requests import sign_message
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
-from dragoman.system.private_file import read_private_file
+from dragoman.system.safe_fs import read_private_file
 from dragoman.text.error_messages import describe_exception
 from dragoman.text.strict_json import StrictJsonError, encode_json, parse_json
 

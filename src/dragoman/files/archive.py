@@ -40,7 +40,6 @@ from dragoman.core.errors import LedgerError
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import DurableStore, StoreSnapshot
 from dragoman.engine.verify import CheckpointRoots, Finding
-from dragoman.files.disk import Disk, FileInfo
 from dragoman.files.errors import BadArchive, TargetTaken, explain_no_space
 from dragoman.files.layout import (
     ARTIFACTS,
@@ -53,6 +52,7 @@ from dragoman.files.layout import (
 )
 from dragoman.ledger.checkpoint import Checkpoint, read_checkpoint_lines
 from dragoman.ledger.entry import GENESIS, link_hash, read_line
+from dragoman.system.safe_fs import FileStat, SafeDisk
 
 # --- format -----------------------------------------------------------------------------------
 
@@ -241,14 +241,18 @@ class ArchiveSource(Struct, frozen=True):
     """The store and data directory to archive."""
 
     store: DurableStore
-    data: Disk
+    data: SafeDisk
     version: str
     """Version of this dragoman."""
     now: int
 
 
 def write_archive(
-    source: ArchiveSource, profile: Profile, target: Path, target_folder: Disk, bars: ProgressBars
+    source: ArchiveSource,
+    profile: Profile,
+    target: Path,
+    target_folder: SafeDisk,
+    bars: ProgressBars,
 ) -> Manifest:
     """Write the archive into the folder `target_folder`. A backup never replaces a file.
 
@@ -392,7 +396,7 @@ def _leases(frozen: StoreSnapshot) -> Iterator[StoredLease]:
 class ArchiveWriter:
     """Adds members to a tar and lists them for the manifest."""
 
-    def __init__(self, tar: tarfile.TarFile, data: Disk) -> None:
+    def __init__(self, tar: tarfile.TarFile, data: SafeDisk) -> None:
         self._tar = tar
         self._data = data
         self.members: list[ManifestMember] = []
@@ -462,7 +466,7 @@ class ArchiveWriter:
             path for path in present if path not in packed and path.rpartition("/")[2] not in moved
         ]
 
-    def _children(self, path: str, info: FileInfo) -> list[str]:
+    def _children(self, path: str, info: FileStat) -> list[str]:
         if info.kind != "folder":
             return [path]
         return [f"{path}/{inner.name}" for inner in self._data.list(path)]
@@ -475,7 +479,7 @@ class ArchiveWriter:
         if not found:
             self._omit_if_irregular(folder)
 
-    def _add_path(self, path: str, info: FileInfo) -> None:
+    def _add_path(self, path: str, info: FileStat) -> None:
         if _NOT_ARCHIVED.fullmatch(path):
             return
         if info.kind == "folder":

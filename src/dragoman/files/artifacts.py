@@ -12,16 +12,15 @@ they look.
 from collections import deque
 from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from hashlib import sha256
 from io import FileIO
 from itertools import cycle
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from dragoman.engine.ports import ArtifactMismatch, ExpectedArtifact, StoredArtifact
 from dragoman.files.atomic_write import ensure_folder
-from dragoman.files.disk import Disk, FileInfo, FileKind
 from dragoman.files.layout import (
     ARTIFACTS,
     ARTIFACTS_LOCK,
@@ -30,6 +29,7 @@ from dragoman.files.layout import (
     copies_folder_path,
     incoming_artifact_path,
 )
+from dragoman.system.safe_fs import FileKind, FileStat, SafeDisk
 from dragoman.text.repository_paths import check_path
 
 # --- store ------------------------------------------------------------------------------------
@@ -57,29 +57,13 @@ _NOT_A_FILE: Final[Mapping[FileKind, str]] = {
 """Kind of file -> reason why it is no artifact."""
 
 
-class ArtifactDisk(Disk, Protocol):
-    """Disk that reads and writes large files in chunks."""
-
-    def create(self, path: str) -> AbstractContextManager[FileIO]:
-        """Create a file; durable when the context ends."""
-        ...
-
-    def touch(self, path: str) -> bool:
-        """Set the modification time of a regular file to now; False when there is none."""
-        ...
-
-    def close(self) -> None:
-        """Release open files and folders."""
-        ...
-
-
 class FileArtifactStore:
     """Keeps verified copies of artifacts in `artifacts/sha256` of the data directory."""
 
     def __init__(
         self,
         data: Path,
-        open_disk: Callable[[Path], ArtifactDisk],
+        open_disk: Callable[[Path], SafeDisk],
         new_id: Callable[[], str],
         roots: Sequence[Path] = (),
         max_bytes: int = MAX_ARTIFACT_BYTES,
@@ -161,7 +145,7 @@ class FileArtifactStore:
             return ArtifactMismatch("passing", detail + (error.strerror or str(error)))
         return missing
 
-    def _check_readable(self, info: FileInfo) -> ArtifactMismatch | None:
+    def _check_readable(self, info: FileStat) -> ArtifactMismatch | None:
         """Check that a file may be read; None when it may."""
         if info.links > 1:
             # The creator of a link need not be able to read the file: the hub is.
@@ -221,7 +205,7 @@ class FileArtifactStore:
             return found
 
     def _store_large(
-        self, disk: ArtifactDisk, file: FileIO, size: int, expected: ExpectedArtifact
+        self, disk: SafeDisk, file: FileIO, size: int, expected: ExpectedArtifact
     ) -> StoredArtifact | ArtifactMismatch:
         """Verify and copy a file that does not fit into memory: it is hashed while it is copied."""
         stated = expected.sha256
@@ -243,7 +227,7 @@ class FileArtifactStore:
         return found
 
     @contextmanager
-    def _incoming(self, disk: ArtifactDisk, copy_path: str) -> Generator[FileIO]:
+    def _incoming(self, disk: SafeDisk, copy_path: str) -> Generator[FileIO]:
         """Write a new copy, which gets its name when it is complete."""
         incoming = self._stage(disk)
         try:
@@ -253,16 +237,16 @@ class FileArtifactStore:
         finally:
             disk.remove(incoming)
 
-    def _stage(self, disk: ArtifactDisk) -> str:
+    def _stage(self, disk: SafeDisk) -> str:
         incoming = incoming_artifact_path(self._new_id())
         ensure_folder(disk, incoming.rpartition("/")[0])
         return incoming
 
-    def _publish(self, disk: ArtifactDisk, incoming: str, copy_path: str) -> None:
+    def _publish(self, disk: SafeDisk, incoming: str, copy_path: str) -> None:
         ensure_folder(disk, copy_path.rpartition("/")[0])
         disk.replace(incoming, copy_path)
 
-    def _sync_copy(self, disk: ArtifactDisk, sha256: str) -> None:
+    def _sync_copy(self, disk: SafeDisk, sha256: str) -> None:
         """Make the name of a copy durable: a handoff may refer to it then."""
         if sha256 in self._synced:
             return
@@ -272,7 +256,7 @@ class FileArtifactStore:
             self._synced.clear()
         self._synced.add(sha256)
 
-    def _open_disk_in(self, folder: Path, stack: ExitStack) -> ArtifactDisk:
+    def _open_disk_in(self, folder: Path, stack: ExitStack) -> SafeDisk:
         """Open a disk per call: several threads may verify at once."""
         disk = self._open_disk(folder)
         stack.callback(disk.close)
@@ -292,7 +276,7 @@ def _relative_to_root(folder: Path, prefix: str, path: str) -> str:
     return "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
-def _matches_copy(disk: ArtifactDisk, file: FileIO, size: int, stated: str) -> bool:
+def _matches_copy(disk: SafeDisk, file: FileIO, size: int, stated: str) -> bool:
     """True when a file has the stated SHA-256, and its copy equals it byte for byte."""
     with disk.open(artifact_path(stated)) as opened:
         if opened is None or opened[1].size != size:
@@ -310,7 +294,7 @@ def _matches_copy(disk: ArtifactDisk, file: FileIO, size: int, stated: str) -> b
         return remaining == 1 and digest.hexdigest() == stated
 
 
-def _renew_copy(disk: ArtifactDisk, copy_path: str) -> bool:
+def _renew_copy(disk: SafeDisk, copy_path: str) -> bool:
     """Mark an existing copy as used now, so that the cleanup keeps it; False when it is gone."""
     with disk.lock_nested(ARTIFACTS_LOCK):
         return disk.touch(copy_path)
@@ -400,7 +384,7 @@ class ArtifactCleanup:
 
     def __init__(
         self,
-        open_disk: Callable[[], ArtifactDisk],
+        open_disk: Callable[[], SafeDisk],
         find_needed: Callable[[], Container[str]],
         now: Callable[[], int],
     ) -> None:
@@ -434,11 +418,11 @@ class ArtifactCleanup:
             return removed
 
 
-def _is_old(copy: FileInfo, now: int) -> bool:
+def _is_old(copy: FileStat, now: int) -> bool:
     return copy.kind == "file" and copy.mtime_ns < now - _MAX_AGE_NS
 
 
-def _remove_if_old(disk: ArtifactDisk, name: str, now: int) -> bool:
+def _remove_if_old(disk: SafeDisk, name: str, now: int) -> bool:
     path = artifact_path(name)
     with disk.lock_nested(ARTIFACTS_LOCK):
         copy = disk.stat(path)

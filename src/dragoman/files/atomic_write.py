@@ -1,6 +1,5 @@
 """Atomic writes: a file appears whole or not at all, and only if its content differs."""
 
-from dragoman.files.disk import Disk, FileInfo
 from dragoman.files.layout import (
     discarded_path,
     has_mtime_stamp,
@@ -8,15 +7,16 @@ from dragoman.files.layout import (
     numbered_path,
     staged_path,
 )
+from dragoman.system.safe_fs import FileStat, SafeDisk
 
 
-def write_if_changed(disk: Disk, path: str, data: bytes) -> None:
+def write_if_changed(disk: SafeDisk, path: str, data: bytes) -> None:
     """Write a file atomically, unless it has this content already."""
     if stage_if_changed(disk, path, data):
         disk.replace(staged_path(path), path)
 
 
-def stage_if_changed(disk: Disk, path: str, data: bytes) -> bool:
+def stage_if_changed(disk: SafeDisk, path: str, data: bytes) -> bool:
     """Stage a content beside the file if it differs; True if it does."""
     if disk.read(path, len(data)) == data:
         disk.sync_later(path)
@@ -25,7 +25,7 @@ def stage_if_changed(disk: Disk, path: str, data: bytes) -> bool:
     return True
 
 
-def stage(disk: Disk, path: str, data: bytes, mtime_ns: int | None = None) -> None:
+def stage(disk: SafeDisk, path: str, data: bytes, mtime_ns: int | None = None) -> None:
     """Stage the next content beside the file, creating the folder if needed."""
     try:
         disk.write(staged_path(path), data, mtime_ns)
@@ -34,7 +34,7 @@ def stage(disk: Disk, path: str, data: bytes, mtime_ns: int | None = None) -> No
         disk.write(staged_path(path), data, mtime_ns)
 
 
-def stage_in_task_folder(disk: Disk, path: str, data: bytes, at_ms: int) -> bool:
+def stage_in_task_folder(disk: SafeDisk, path: str, data: bytes, at_ms: int) -> bool:
     """Stage a file in a task's own folder, where agents and people write too: a file that was not
     written here, or was changed since, is kept under another name."""
     if disk.read(path, len(data)) == data:
@@ -48,7 +48,7 @@ def stage_in_task_folder(disk: Disk, path: str, data: bytes, at_ms: int) -> bool
     return True
 
 
-def ensure_folder(disk: Disk, folder: str) -> None:
+def ensure_folder(disk: SafeDisk, folder: str) -> None:
     """Create the folder if it is missing, whatever is in its place."""
     try:
         disk.make_folder(folder)
@@ -56,7 +56,7 @@ def ensure_folder(disk: Disk, folder: str) -> None:
         force_folder(disk, folder)
 
 
-def force_folder(disk: Disk, folder: str) -> None:
+def force_folder(disk: SafeDisk, folder: str) -> None:
     """Create the folder; a file or link in its place is kept under another name, never followed."""
     parts = folder.split("/")
     for end in range(1, len(parts) + 1):
@@ -67,7 +67,7 @@ def force_folder(disk: Disk, folder: str) -> None:
     disk.make_folder(folder)
 
 
-def move_aside(disk: Disk, path: str, target: str) -> str:
+def move_aside(disk: SafeDisk, path: str, target: str) -> str:
     """Move a file to a name, or to its first free alternative; returns that name."""
     number = 1
     while not disk.move(path, numbered_path(target, number)):
@@ -75,12 +75,12 @@ def move_aside(disk: Disk, path: str, target: str) -> str:
     return numbered_path(target, number)
 
 
-def remove_if_unchanged(disk: Disk, path: str, expected: FileInfo) -> bool:
+def remove_if_unchanged(disk: SafeDisk, path: str, expected: FileStat) -> bool:
     """Remove a file that still is as `expected`; False, with nothing lost, when it is not."""
     return disk.remove_if_unchanged(path, find_free_name(disk, discarded_path(path), ""), expected)
 
 
-def find_free_name(disk: Disk, path: str, note_suffix: str) -> str:
+def find_free_name(disk: SafeDisk, path: str, note_suffix: str) -> str:
     """The path or its first alternative that is free, together with the name of its note."""
     number, reserve = 1, len(staged_path(note_suffix))
     while disk.stat(candidate := numbered_path(path, number, reserve)) or disk.stat(

@@ -28,7 +28,6 @@ from dragoman.core.ids import handoff_stream
 from dragoman.core.timestamps import format_hours, to_rfc3339
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.streams import stream_entries
-from dragoman.files.disk import Disk
 from dragoman.files.error_isolation import Warn
 from dragoman.files.layout import TEAMSPACES, handoff_log_path
 from dragoman.files.line_log import (
@@ -40,6 +39,7 @@ from dragoman.files.line_log import (
 )
 from dragoman.ledger.entry import CODEC, Entry, Line, read_line
 from dragoman.ledger.stream_state import State, fold
+from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.safe_text import harmless_line
 
 # --- lines of an event ------------------------------------------------------------------------
@@ -259,7 +259,7 @@ event_id_of: Final = number_decoder("event_id")
 """Event id of an audit line; -1 when it has none."""
 
 
-def open_handoff_log(store: Store, disk: Disk, warn: Warn) -> LineLog:
+def open_handoff_log(store: Store, disk: SafeDisk, warn: Warn) -> LineLog:
     """Open the audit log of all teamspaces."""
     cache = _HandoffCache(store)
 

@@ -29,7 +29,6 @@ from dragoman.engine.queries.handoffs import HandoffFilter, find_handoff, handof
 from dragoman.engine.queries.streams import stream_entries
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.verify import has_handoff_row
-from dragoman.files.disk import Disk
 from dragoman.files.errors import line_error
 from dragoman.files.handoff_log import (
     EventContext,
@@ -43,6 +42,7 @@ from dragoman.files.line_log import LINES_PER_ENTRY
 from dragoman.ledger.entry import CODEC, GENESIS, link_hash
 from dragoman.ledger.indexes import handoff_row
 from dragoman.ledger.stream_state import replay
+from dragoman.system.safe_fs import SafeDisk
 
 # --- checks of one handoff --------------------------------------------------------------------
 
@@ -57,7 +57,7 @@ class HandoffCheck(Struct, frozen=True):
     detail: str
 
 
-def check_handoff(store: Store, disk: Disk, handoff: Handoff) -> Iterator[HandoffCheck]:
+def check_handoff(store: Store, disk: SafeDisk, handoff: Handoff) -> Iterator[HandoffCheck]:
     """Run every check of a handoff."""
     yield _check_entries(store, handoff)
     yield _check_state(store, handoff)
@@ -104,7 +104,7 @@ def _check_package(handoff: Handoff) -> HandoffCheck:
     return HandoffCheck("package_hash", False, detail)
 
 
-def _check_audit_lines(store: Store, disk: Disk, handoff: Handoff) -> HandoffCheck:
+def _check_audit_lines(store: Store, disk: SafeDisk, handoff: Handoff) -> HandoffCheck:
     """Check that its audit lines are those that its entries give."""
     path = handoff_log_path(handoff.teamspace)
     expected = [*lines_from_ledger(store, handoff.id)]
@@ -116,7 +116,7 @@ def _check_audit_lines(store: Store, disk: Disk, handoff: Handoff) -> HandoffChe
     return HandoffCheck("audit", False, detail)
 
 
-def _read_lines(disk: Disk, path: str) -> Iterator[bytes]:
+def _read_lines(disk: SafeDisk, path: str) -> Iterator[bytes]:
     """Read the lines of a file of any length."""
     start, remaining = 0, b""
     while chunk := disk.read_at(path, start, _CHUNK_BYTES):
@@ -125,7 +125,9 @@ def _read_lines(disk: Disk, path: str) -> Iterator[bytes]:
         yield from lines
 
 
-def _check_artifact(disk: Disk, artifact: str, expected: str, *, is_rejected: bool) -> HandoffCheck:
+def _check_artifact(
+    disk: SafeDisk, artifact: str, expected: str, *, is_rejected: bool
+) -> HandoffCheck:
     """Check the verified copy of an artifact; that of a rejected handoff may be gone."""
     path, digest, start = artifact_path(expected), sha256(), 0
     if is_rejected and disk.stat(path) is None:

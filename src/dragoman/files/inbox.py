@@ -17,9 +17,9 @@ from msgspec import Struct
 from dragoman.core.errors import DragomanError, Refusal
 from dragoman.core.ids import check_agent
 from dragoman.files.atomic_write import find_free_name, force_folder, move_aside, write_if_changed
-from dragoman.files.disk import Disk, FileInfo
 from dragoman.files.error_isolation import Warn, is_systemic
 from dragoman.files.layout import INBOX, INBOX_LOCK, REASON_SUFFIX, WARNING_SUFFIX, shorten_name
+from dragoman.system.safe_fs import FileStat, SafeDisk
 from dragoman.text.safe_text import safe_text
 
 PROCESSED: Final = "processed"
@@ -64,7 +64,7 @@ class Inbox:
 
     name = "inbox"
 
-    def __init__(self, disk: Disk, send: Send, max_bytes: int, warn: Warn) -> None:
+    def __init__(self, disk: SafeDisk, send: Send, max_bytes: int, warn: Warn) -> None:
         self._disk = disk
         self._send = send
         self._max_bytes = max_bytes
@@ -102,7 +102,7 @@ class Inbox:
             raise fault
         return done
 
-    def _process_all(self, folder: str, agent: str | None, found: Sequence[FileInfo]) -> int:
+    def _process_all(self, folder: str, agent: str | None, found: Sequence[FileStat]) -> int:
         """Leftovers of a crash come first, because their names sort first."""
         processed = 0
         for info in found:
@@ -154,7 +154,7 @@ class Inbox:
             write_if_changed(self._disk, target_path + note_suffix, _format_note(lines))
         move_aside(self._disk, message.claimed_path, target_path)
 
-    def _claim(self, message: _Message) -> FileInfo | None:
+    def _claim(self, message: _Message) -> FileStat | None:
         """Rename a message, so that nobody writes another one under the name that is read."""
         try:
             self._disk.move(message.path, message.claimed_path)
@@ -162,7 +162,7 @@ class Inbox:
             return None
         return self._disk.stat(message.claimed_path)
 
-    def _submit(self, message: _Message, found: FileInfo) -> SendResult:
+    def _submit(self, message: _Message, found: FileStat) -> SendResult:
         """Send a message, or refuse it unread."""
         refusal = check_agent(message.agent) if message.agent is not None else None
         refusal = refusal or _check_file(found, self._max_bytes)
@@ -183,11 +183,11 @@ def _explain(error: OSError | DragomanError) -> str:
     return f"{error.detail}; run `dragoman verify`"
 
 
-def _is_claimed(info: FileInfo) -> bool:
+def _is_claimed(info: FileStat) -> bool:
     return info.name.startswith(_CLAIMED_PREFIX) and info.name != _CLAIMED_PREFIX
 
 
-def _is_complete(info: FileInfo) -> bool:
+def _is_complete(info: FileStat) -> bool:
     """True for a complete message: one that is still being written has a name that says so."""
     if _is_claimed(info):
         return True
@@ -196,7 +196,7 @@ def _is_complete(info: FileInfo) -> bool:
     return not info.name.endswith(_TEMPORARY_SUFFIXES)
 
 
-def _check_file(info: FileInfo, max_bytes: int) -> Refusal | None:
+def _check_file(info: FileStat, max_bytes: int) -> Refusal | None:
     """Refuse a file that must not be opened."""
     if info.kind != "file":
         return Refusal("invalid_envelope", f"a message is a plain file: {_NOT_A_FILE[info.kind]}")

@@ -15,10 +15,10 @@ from msgspec import Struct
 from dragoman.core.errors import LedgerError
 from dragoman.core.timestamps import parse_rfc3339
 from dragoman.files.atomic_write import force_folder, move_aside
-from dragoman.files.disk import Disk, Tail
 from dragoman.files.error_isolation import Warn, is_systemic
 from dragoman.files.layout import has_mtime_stamp, mtime_stamp, staged_path
 from dragoman.ledger.entry import Entry
+from dragoman.system.safe_fs import SafeDisk, Tail
 
 LINES_PER_ENTRY: Final = 10
 """Lines of an entry are numbered from ten times its position on, so that numbers always rise."""
@@ -69,7 +69,7 @@ class LineLog:
 
     def __init__(
         self,
-        disk: Disk,
+        disk: SafeDisk,
         render: Callable[[Entry], RenderedLines],
         number: Callable[[bytes], int],
         files: LogFiles,

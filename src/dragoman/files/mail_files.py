@@ -20,7 +20,6 @@ from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import ListQuery, Store, StreamRow
 from dragoman.engine.queries.streams import stream_state
 from dragoman.files.atomic_write import force_folder, stage, write_if_changed
-from dragoman.files.disk import Disk
 from dragoman.files.error_isolation import ErrorIsolator
 from dragoman.files.layout import (
     MAIL,
@@ -33,6 +32,7 @@ from dragoman.files.layout import (
     thread_folder_path,
 )
 from dragoman.files.markdown import FENCE, Value, encode_references, escape_markup, format_fields
+from dragoman.system.safe_fs import SafeDisk
 
 # --- format -----------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ def format_numbers(positions: Iterable[int]) -> bytes:
 class LetterNumbers:
     """Finds and stores the numbers of letters."""
 
-    def __init__(self, store: Store, disk: Disk) -> None:
+    def __init__(self, store: Store, disk: SafeDisk) -> None:
         self._store = store
         self._disk = disk
 
@@ -191,7 +191,7 @@ def mail_of_row(store: Store, row: StreamRow) -> Mail | None:
     return state if isinstance(state, Mail) else None
 
 
-def list_letter_files(disk: Disk, thread: str) -> Iterator[str]:
+def list_letter_files(disk: SafeDisk, thread: str) -> Iterator[str]:
     """Paths of a thread's letter files."""
     folder = thread_folder_path(thread)
     return (f"{folder}/{look.name}" for look in disk.list(folder) if is_letter_file(look.name))
@@ -200,7 +200,7 @@ def list_letter_files(disk: Disk, thread: str) -> Iterator[str]:
 class MailProjector:
     """Projects letters to files."""
 
-    def __init__(self, store: Store, disk: Disk, isolator: ErrorIsolator) -> None:
+    def __init__(self, store: Store, disk: SafeDisk, isolator: ErrorIsolator) -> None:
         self._store = store
         self._disk = disk
         self._isolator = isolator
@@ -271,7 +271,7 @@ ExpectedFile = tuple[str, bytes | None]
 """Path and expected content; None when there must be no file."""
 
 
-def expected_letters(store: Store, disk: Disk, until: int) -> Iterator[ExpectedFile]:
+def expected_letters(store: Store, disk: SafeDisk, until: int) -> Iterator[ExpectedFile]:
     """Expected content of all letter files at a position of the ledger.
 
     Letters that have changed since then are left out.
@@ -288,7 +288,7 @@ def expected_letters(store: Store, disk: Disk, until: int) -> Iterator[ExpectedF
 
 
 def _expected_of_thread(
-    store: Store, disk: Disk, thread: str, letters: list[tuple[int, str]], position: int
+    store: Store, disk: SafeDisk, thread: str, letters: list[tuple[int, str]], position: int
 ) -> Iterator[ExpectedFile]:
     expected = set[str]()
     for number, (_, stream) in enumerate(letters, 1):

@@ -24,7 +24,6 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store, StreamRow, TaskQuery
 from dragoman.engine.queries.tasks import find_task_stream
 from dragoman.files.atomic_write import move_aside, remove_if_unchanged, write_if_changed
-from dragoman.files.disk import Disk, FileInfo
 from dragoman.files.error_isolation import ErrorIsolator, Warn
 from dragoman.files.handoff_log import open_handoff_log
 from dragoman.files.layout import (
@@ -49,6 +48,7 @@ from dragoman.files.task_file import format_task_file, is_unedited
 from dragoman.files.task_projector import MAX_FILE_BYTES, TaskProjector, recover_discarded
 from dragoman.files.task_snapshot import TaskSnapshot, TaskSnapshots, heartbeat_path, result_path
 from dragoman.ledger.entry import Entry, read_line
+from dragoman.system.safe_fs import FileStat, SafeDisk
 
 _COMPARISON_PAGE: Final = 1_000
 
@@ -66,7 +66,7 @@ class ComparisonSources(Struct, frozen=True):
     """The ledger and the files to compare."""
 
     store: Store
-    disk: Disk
+    disk: SafeDisk
     snapshots: TaskSnapshots
     logs: tuple[LineLog, ...]
 
@@ -110,7 +110,9 @@ def compare_files(
         yield from _compare_log(sources, log, position)
 
 
-def _compare_task(disk: Disk, snapshot: TaskSnapshot, lease: Lease | None) -> Iterator[Difference]:
+def _compare_task(
+    disk: SafeDisk, snapshot: TaskSnapshot, lease: Lease | None
+) -> Iterator[Difference]:
     task_id = snapshot.task.aof_id
     yield from _compare_file(
         disk, task_path(snapshot.task.status, task_id), format_task_file(snapshot.file)
@@ -126,7 +128,7 @@ def _compare_task(disk: Disk, snapshot: TaskSnapshot, lease: Lease | None) -> It
         yield Difference(result, "surplus")
 
 
-def _is_older_heartbeat(disk: Disk, path: str, task_id: str, lease: Lease | None) -> bool:
+def _is_older_heartbeat(disk: SafeDisk, path: str, task_id: str, lease: Lease | None) -> bool:
     """True for an earlier heartbeat of this lease: a later one leaves no entry in the ledger."""
     try:
         heartbeat = _heartbeat_decoder.decode(disk.read(path, MAX_FILE_BYTES) or b"")
@@ -141,7 +143,7 @@ def _is_older_heartbeat(disk: Disk, path: str, task_id: str, lease: Lease | None
     )
 
 
-def _compare_file(disk: Disk, path: str, expected: bytes) -> Iterator[Difference]:
+def _compare_file(disk: SafeDisk, path: str, expected: bytes) -> Iterator[Difference]:
     data = disk.read(path, MAX_FILE_BYTES)
     if data is None:
         yield Difference(path, "missing" if disk.stat(path) is None else "changed")
@@ -149,7 +151,7 @@ def _compare_file(disk: Disk, path: str, expected: bytes) -> Iterator[Difference
         yield Difference(path, "changed")
 
 
-def _find_surplus(disk: Disk, expected_paths: dict[str, str]) -> Iterator[Difference]:
+def _find_surplus(disk: SafeDisk, expected_paths: dict[str, str]) -> Iterator[Difference]:
     """Task files in a folder that is not their task's; files with other names are ignored."""
     for status in STATUSES:
         for info in disk.list(f"{TASKS}/{status}"):
@@ -189,7 +191,7 @@ def _compare_log(sources: ComparisonSources, log: LineLog, position: int) -> Ite
 class _ComparedFile:
     """Line file that is compared chunk by chunk with its expected content."""
 
-    def __init__(self, disk: Disk, path: str) -> None:
+    def __init__(self, disk: SafeDisk, path: str) -> None:
         self._disk = disk
         self._path = path
         self._offset = 0
@@ -230,7 +232,7 @@ _cursor_decoder: Final = msgspec.json.Decoder(CursorRecord)
 class ProjectionCursor:
     """Position in the ledger up to which the files are written, saved in `projection.json`."""
 
-    def __init__(self, store: Store, disk: Disk) -> None:
+    def __init__(self, store: Store, disk: SafeDisk) -> None:
         self._store = store
         self._disk = disk
 
@@ -279,7 +281,7 @@ _DAY_FILE: Final = event_log_path(r"\d{4}-\d\d-\d\d")
 
 
 def open_event_log(
-    disk: Disk,
+    disk: SafeDisk,
     render: RenderLines,
     aof_id_of: Callable[[str], str],
     last_projected: Callable[[], Entry | None],
@@ -339,7 +341,7 @@ _EXPECTED_KINDS: Final = {**dict.fromkeys((TASKS, *_FOLDERS), "folder"), CURSOR_
 
 Progress = Callable[[int], None]
 
-_StatusFiles = Mapping[Status, Sequence[FileInfo]]
+_StatusFiles = Mapping[Status, Sequence[FileStat]]
 """Files in the folder of each status."""
 
 
@@ -357,7 +359,7 @@ class Projector:
     def __init__(
         self,
         hub: Hub,
-        disk: Disk,
+        disk: SafeDisk,
         render: RenderLines,
         warn: Warn,
         *,
@@ -661,7 +663,7 @@ class Projector:
             before = rows[-1].number
 
 
-def _find_discarded(files: _StatusFiles) -> Iterator[tuple[Status, FileInfo, str]]:
+def _find_discarded(files: _StatusFiles) -> Iterator[tuple[Status, FileStat, str]]:
     """Task files whose removal was interrupted, each with its status and the task's id."""
     for status, looks in files.items():
         for info in looks:
@@ -670,7 +672,7 @@ def _find_discarded(files: _StatusFiles) -> Iterator[tuple[Status, FileInfo, str
                 yield status, info, task_id
 
 
-def _is_unedited_file(folder: str, info: FileInfo) -> bool:
+def _is_unedited_file(folder: str, info: FileStat) -> bool:
     return info.kind == "file" and has_mtime_stamp(
         f"{folder}/{info.name}", info.size, info.mtime_ns
     )

@@ -11,8 +11,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Generator, Iterable
-from contextlib import AbstractContextManager, contextmanager, suppress
-from io import FileIO
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import Final, Protocol
@@ -45,10 +44,10 @@ from dragoman.files.archive import (
     read_leases,
     read_members,
 )
-from dragoman.files.disk import Disk
 from dragoman.files.errors import BadArchive, TargetTaken, explain_no_space
 from dragoman.files.layout import ARTIFACTS, CURSOR_FILE, GITIGNORE, IGNORE_ALL
 from dragoman.files.ledger_loader import LedgerLoader
+from dragoman.system.safe_fs import SafeDisk
 
 RECORD_FILE: Final = "restored.json"
 """Written when all else is complete. It stays, and says which archive the directory was made
@@ -77,14 +76,6 @@ class RestoreTarget(Protocol):
         ...
 
 
-class RestoreDisk(Disk, Protocol):
-    """Disk that can create files readable by their owner only."""
-
-    def create(self, path: str) -> AbstractContextManager[FileIO]:
-        """Create a file that only its owner can read; durable when the context ends."""
-        ...
-
-
 class RestoreTools(Struct, frozen=True):
     """Outside dependencies of a restore."""
 
@@ -92,7 +83,7 @@ class RestoreTools(Struct, frozen=True):
     """Opens the target store that these settings name."""
     adapt_settings: Callable[[bytes], bytes]
     """Adapts the settings to the new installation."""
-    open_disk: Callable[[Path], RestoreDisk]
+    open_disk: Callable[[Path], SafeDisk]
     now: int
     bars: ProgressBars
 
@@ -264,7 +255,7 @@ def _format_record(manifest: Manifest) -> bytes:
 
 
 def _restore_member(
-    part: ArchiveMember, loader: LedgerLoader, disk: RestoreDisk, progress: Progress
+    part: ArchiveMember, loader: LedgerLoader, disk: SafeDisk, progress: Progress
 ) -> None:
     if part.name.startswith(ENTRIES):
         lines = read_entry_lines(part)
@@ -283,7 +274,7 @@ def _restore_member(
             _extract_file(part, path, disk)
 
 
-def _create_file(disk: RestoreDisk, path: str, chunks: Iterable[bytes]) -> None:
+def _create_file(disk: SafeDisk, path: str, chunks: Iterable[bytes]) -> None:
     """Create a file that only its owner can read."""
     if folder := path.rpartition("/")[0]:
         disk.make_folder(folder)
@@ -294,7 +285,7 @@ def _create_file(disk: RestoreDisk, path: str, chunks: Iterable[bytes]) -> None:
                 remaining = remaining[file.write(remaining) :]
 
 
-def _extract_file(part: ArchiveMember, path: str, disk: Disk) -> None:
+def _extract_file(part: ArchiveMember, path: str, disk: SafeDisk) -> None:
     """Extract a file of any length."""
     if folder := path.rpartition("/")[0]:
         disk.make_folder(folder)
@@ -310,7 +301,7 @@ def _extract_file(part: ArchiveMember, path: str, disk: Disk) -> None:
         _restore_execute_bits(disk, path, part.executable)
 
 
-def _restore_execute_bits(disk: Disk, path: str, bits: int) -> None:
+def _restore_execute_bits(disk: SafeDisk, path: str, bits: int) -> None:
     """Restore execute bits, for those who may read the file; no other right is granted."""
     with disk.open(path) as opened:
         if opened is not None:

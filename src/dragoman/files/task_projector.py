@@ -27,7 +27,6 @@ from dragoman.files.atomic_write import (
     stage_in_task_folder,
     write_if_changed,
 )
-from dragoman.files.disk import Disk, FileInfo
 from dragoman.files.error_isolation import ErrorIsolator
 from dragoman.files.errors import BadFile
 from dragoman.files.layout import (
@@ -51,6 +50,7 @@ from dragoman.files.task_snapshot import (
     result_path,
 )
 from dragoman.files.task_work_folder import gather_task_folder
+from dragoman.system.safe_fs import FileStat, SafeDisk
 from dragoman.text.safe_text import safe_text
 
 # --- result files -----------------------------------------------------------------------------
@@ -66,7 +66,7 @@ RecordProblem = Callable[[str, str], None]
 class ResultFiles:
     """Checks the result files of attempts."""
 
-    def __init__(self, disk: Disk, record: RecordProblem) -> None:
+    def __init__(self, disk: SafeDisk, record: RecordProblem) -> None:
         self._disk = disk
         self._record = record
 
@@ -133,7 +133,7 @@ R = TypeVar("R")
 _EditResult = Literal["", "taken", "refused"]
 """Result of an edit; empty when there was none."""
 
-FoundFiles = dict[Status, FileInfo]
+FoundFiles = dict[Status, FileStat]
 """Files of a task by status; more than one when it was copied."""
 
 
@@ -163,7 +163,12 @@ class TaskProjector:
     """Projects tasks to files, after submitting what people have edited in them."""
 
     def __init__(
-        self, hub: Hub, disk: Disk, snapshots: TaskSnapshots, actor: Actor, isolator: ErrorIsolator
+        self,
+        hub: Hub,
+        disk: SafeDisk,
+        snapshots: TaskSnapshots,
+        actor: Actor,
+        isolator: ErrorIsolator,
     ) -> None:
         self._hub = hub
         self._disk = disk
@@ -171,7 +176,7 @@ class TaskProjector:
         self._snapshots = snapshots
         self._actor = actor
         self._results = ResultFiles(disk, self._record_rejection)
-        self._accepted: dict[str, FileInfo] = {}
+        self._accepted: dict[str, FileStat] = {}
         """Path -> file whose edit is recorded, but which is not rewritten yet. The recorded text
         may differ from the typed one (a secret is redacted), so only this tells that the edit was
         answered."""
@@ -236,7 +241,7 @@ class TaskProjector:
         return answered
 
     def _apply_edit(
-        self, snapshot: TaskSnapshot, folder: Status, info: FileInfo, found: FoundFiles
+        self, snapshot: TaskSnapshot, folder: Status, info: FileStat, found: FoundFiles
     ) -> _EditResult:
         """Submit the edit in the file of this folder, if there is one that was not answered yet."""
         path = self._path(snapshot, folder)
@@ -289,7 +294,7 @@ class TaskProjector:
         self._submit((RejectMessage("invalid_envelope", problem, task_id, _DIALECT),))
 
     def _reject_edit(
-        self, snapshot: TaskSnapshot, path: str, info: FileInfo, data: bytes | None, reason: str
+        self, snapshot: TaskSnapshot, path: str, info: FileStat, data: bytes | None, reason: str
     ) -> _EditResult:
         """Write the reason beside the task's file, and keep the edited file under another name."""
         task_id, folder = snapshot.task.aof_id, f"{TASKS}/{snapshot.task.status}"
@@ -448,7 +453,7 @@ _REPLACED_REASON: Final = (
 )
 
 
-def recover_discarded(disk: Disk, folder: str, name: str, task_id: str) -> None:
+def recover_discarded(disk: SafeDisk, folder: str, name: str, task_id: str) -> None:
     """Put a file whose removal was interrupted back if somebody has edited it. If its place is
     taken, keep it with a note; if it is unedited, remove it."""
     found, target = f"{folder}/{name}", f"{folder}/{task_id}.md"

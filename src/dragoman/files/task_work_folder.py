@@ -6,7 +6,7 @@ Files that an agent writes late, in a folder that has moved, are merged into the
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 
@@ -15,7 +15,6 @@ from dragoman.core.errors import Refusal
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.tasks import find_task
 from dragoman.files.atomic_write import force_folder, move_aside
-from dragoman.files.disk import Disk, FileInfo
 from dragoman.files.layout import (
     FOLDERS_LOCK,
     STATUSES,
@@ -23,6 +22,7 @@ from dragoman.files.layout import (
     run_folder_path,
     task_folder_path,
 )
+from dragoman.system.safe_fs import Appender, FileStat, SafeDisk
 
 # --- moving -----------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ _MAX_MERGE_DEPTH: Final = 32
 """Depth to which two folders are merged; below it, one of them gets another name."""
 
 
-def gather_task_folder(disk: Disk, task_id: str, status: Status) -> None:
+def gather_task_folder(disk: SafeDisk, task_id: str, status: Status) -> None:
     """Move the task's folder to its status, merging all folders that it has.
 
     The caller holds FOLDERS_LOCK, and has read the status since.
@@ -47,7 +47,7 @@ def gather_task_folder(disk: Disk, task_id: str, status: Status) -> None:
             force_folder(disk, f"{target}/{part}")
 
 
-def _move_folder(disk: Disk, old: str, target: str) -> None:
+def _move_folder(disk: SafeDisk, old: str, target: str) -> None:
     found = disk.stat(old)
     if found is None:
         return
@@ -60,7 +60,7 @@ def _move_folder(disk: Disk, old: str, target: str) -> None:
             _merge_folders(disk, old, target, _MAX_MERGE_DEPTH)
 
 
-def _merge_folders(disk: Disk, old: str, new: str, depth: int) -> None:
+def _merge_folders(disk: SafeDisk, old: str, new: str, depth: int) -> None:
     """Merge a folder into another; of files in both, both are kept."""
     for found in disk.list(old):
         source, target = f"{old}/{found.name}", f"{new}/{found.name}"
@@ -73,7 +73,7 @@ def _merge_folders(disk: Disk, old: str, new: str, depth: int) -> None:
     disk.remove_folder(old)
 
 
-def _is_folder(found: FileInfo | None) -> bool:
+def _is_folder(found: FileStat | None) -> bool:
     return found is not None and found.kind == "folder"
 
 
@@ -84,30 +84,6 @@ PROMPT_FILE: Final = "inputs/prompt.md"
 OUTPUT_FILE: Final = "output.log"
 
 
-class OutputLog(Protocol):
-    """File opened for appending."""
-
-    def write(self, data: bytes) -> None:
-        """Append data."""
-        ...
-
-    def close(self) -> None:
-        """Close the file; closing twice does nothing."""
-        ...
-
-
-class AppendDisk(Disk, Protocol):
-    """Disk that can open files for appending."""
-
-    def open_append(self, path: str) -> OutputLog:
-        """Open a regular file for appending; created when there is none."""
-        ...
-
-    def close(self) -> None:
-        """Release open files and folders."""
-        ...
-
-
 class WorkingFolder(Struct, frozen=True):
     """Folders and files of an attempt."""
 
@@ -115,13 +91,13 @@ class WorkingFolder(Struct, frozen=True):
     """The task's own folder, with its inputs, work and outputs."""
     folder: Path
     prompt: Path
-    log: OutputLog
+    log: Appender
 
 
 class WorkingFolders:
     """Creates working folders in the data directory. Nothing of them has to survive a power cut."""
 
-    def __init__(self, root: Path, open_disk: Callable[[], AppendDisk]) -> None:
+    def __init__(self, root: Path, open_disk: Callable[[], SafeDisk]) -> None:
         self._root = root.absolute()
         self._open_disk = open_disk
 
@@ -142,7 +118,7 @@ class WorkingFolders:
         return WorkingFolder(folder, folder / "work", folder / PROMPT_FILE, log)
 
 
-def _open_output_log(disk: AppendDisk, task_id: str, attempt: int) -> OutputLog:
+def _open_output_log(disk: SafeDisk, task_id: str, attempt: int) -> Appender:
     """Open the output log of this attempt; that of the previous one moves to its other files."""
     folder, earlier = run_folder_path(task_id), run_folder_path(task_id, attempt - 1)
     force_folder(disk, folder)
@@ -160,7 +136,7 @@ _FOLDER_ALIASES: Final = {"output": "outputs"}
 """run.json says `output/`, as the protocol shows it; on the disk it is `outputs/` (S-AOF-10)."""
 
 
-def has_task_file(store: Store, disk: Disk, task_id: str, ref: str) -> bool:
+def has_task_file(store: Store, disk: SafeDisk, task_id: str, ref: str) -> bool:
     """True when the folder of the task with this AOF id has a plain file at this path."""
     # `./a` and `a//b` mean `a` and `a/b`.
     first, *rest = [part for part in ref.split("/") if part not in ("", ".")] or [""]
@@ -174,7 +150,7 @@ def has_task_file(store: Store, disk: Disk, task_id: str, ref: str) -> bool:
     )
 
 
-def _is_file(disk: Disk, status: Status, task_id: str, path: str) -> bool:
+def _is_file(disk: SafeDisk, status: Status, task_id: str, path: str) -> bool:
     try:
         found = disk.stat("/".join(filter(None, (task_folder_path(status, task_id), path))))
     except OSError:

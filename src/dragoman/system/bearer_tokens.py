@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from dragoman.core.agent import digest_token, format_token
-from dragoman.system.durable_files import create_atomically
-from dragoman.system.private_file import OWNER_ONLY, BadKey, read_private_file
+from dragoman.system.safe_fs import OWNER_ONLY, BadKey, create_atomically, read_private_file
 
 # --- new tokens -------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ from dragoman.ledger.checkpoint import (
     sign_checkpoint,
 )
 from dragoman.ledger.tree import Tree
-from dragoman.system.durable_files import append_line, read_lines, read_lines_reversed
 from dragoman.system.keys import LedgerKey, UnusableKeys
+from dragoman.system.safe_fs import append_line, read_lines, read_lines_reversed
 
 
 class CheckpointFile:

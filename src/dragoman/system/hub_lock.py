@@ -22,8 +22,7 @@ from dragoman.engine.ports import Clock
 from dragoman.system.bearer_tokens import CREDENTIAL_FILE as TOKEN
 from dragoman.system.bearer_tokens import load_token
 from dragoman.system.clock import SystemClock
-from dragoman.system.durable_files import open_regular
-from dragoman.system.private_file import BadKey
+from dragoman.system.safe_fs import BadKey, open_regular
 from dragoman.text.safe_text import safe_text
 
 # --- lock -------------------------------------------------------------------------------------

@@ -19,8 +19,14 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from dragoman.ledger.checkpoint import key_id
-from dragoman.system.durable_files import create_atomically, read_regular, sync_folder
-from dragoman.system.private_file import OWNER_ONLY, BadKey, read_private_file
+from dragoman.system.safe_fs import (
+    OWNER_ONLY,
+    BadKey,
+    create_atomically,
+    read_private_file,
+    read_regular,
+    sync_folder,
+)
 from dragoman.text.base64url import encode_base64url
 
 # --- keys of the data directory ---------------------------------------------------------------

@@ -23,8 +23,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec.structs import astuple
 
 from dragoman.engine.redaction_carry_over import CarryOverNotStored, IsRecorded, StoredCarryOver
-from dragoman.system.durable_files import write_atomically
-from dragoman.system.private_file import OWNER_ONLY
+from dragoman.system.safe_fs import OWNER_ONLY, write_atomically
 from dragoman.text.keyed_digest import keyed_digest
 
 MAX_AGE_SECONDS: Final = 7 * 86_400

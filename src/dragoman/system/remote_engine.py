@@ -29,7 +29,7 @@ from dragoman.engine.request import Committed, Outcome, Reply, Request
 from dragoman.system.hub_client import call_hub, parse_problem, unexpected_answer
 from dragoman.system.hub_lock import HubAddress
 from dragoman.system.ids import new_id
-from dragoman.system.private_file import BadKey
+from dragoman.system.safe_fs import BadKey
 
 _TIMEOUT_SECONDS: Final = 30.0
 _MAX_TRIES: Final = 3

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dragoman.core.errors import StoreCorrupt
-from dragoman.system.durable_files import (
+from dragoman.system.safe_fs import (
     append_line,
     create_atomically,
     open_regular,

@@ -23,7 +23,7 @@ from dragoman.surfaces.cli.data_directory import (
     via_label,
 )
 from dragoman.surfaces.cli.render import Screen
-from dragoman.system.durable_files import file_remedy
+from dragoman.system.safe_fs import file_remedy
 from dragoman.text.error_messages import describe_exception
 
 if TYPE_CHECKING:

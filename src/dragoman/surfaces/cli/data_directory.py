@@ -17,7 +17,7 @@ from dragoman.core.actor import Actor
 from dragoman.core.errors import DragomanError, Refused, SettingsError
 from dragoman.core.ids import check_agent
 from dragoman.surfaces.cli.render import ProgressBars
-from dragoman.system.durable_files import write_atomically
+from dragoman.system.safe_fs import write_atomically
 
 if TYPE_CHECKING:
     # Engine and cryptography are loaded when a directory is opened: help needs neither.

@@ -24,7 +24,7 @@ from dragoman.surfaces.cli.command import CliCommand
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
 from dragoman.surfaces.cli.data_directory import DataDirectory, sqlite_path
 from dragoman.surfaces.cli.render import Screen, pluralize
-from dragoman.system.durable_files import file_remedy
+from dragoman.system.safe_fs import file_remedy
 from dragoman.text.error_messages import describe_exception
 
 if TYPE_CHECKING:

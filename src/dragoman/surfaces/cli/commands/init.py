@@ -93,7 +93,7 @@ def _check_no_running_hub(data: Path) -> None:
 
 def _store_accepts_keys(context: CommandContext) -> bool:
     """Tell whether the store has the keys of this directory, or takes them as its first."""
-    from dragoman.system.private_file import BadKey
+    from dragoman.system.safe_fs import BadKey
 
     try:
         with context.open_for_writing():

@@ -414,7 +414,7 @@ def _print_findings(report: VerifyReport, subject: _Subject, screen: Screen) -> 
 def write_chain_file(directory: DataDirectory, stream: str, target: Path) -> int:
     """Write the entries of a stream with their proof to a file; returns its number of lines."""
     from dragoman.engine.verify import write_chain
-    from dragoman.system.durable_files import write_atomically
+    from dragoman.system.safe_fs import write_atomically
 
     lines = list(
         write_chain(
