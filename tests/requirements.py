@@ -2471,12 +2471,6 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A message has the same meaning as JSON and as CBOR.",
     ),
     Requirement(
-        "CCOS-CARDS",
-        "S-CCOS-5",
-        "Agents are discovered from A2A agent cards, by file or URL; a card describes the "
-        "abilities of an agent, and does not affect its trust.",
-    ),
-    Requirement(
         "CCOS-ACCEPTANCE",
         "S-CCOS-4",
         "The five acceptance criteria of CCOS 019, section 12, hold: hook, pluggable dispatcher, "
@@ -2491,8 +2485,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-CHAIN",
         "S-CCOS-8",
-        "Every entry about an intent is an Action with a cause; Actions are queried by intent, "
-        "plan, type, time, parent and agent.",
+        "Every entry about an intent is an Action with a cause, in the history and the tree "
+        "of its intent.",
     ),
     Requirement(
         "CCOS-PAYLOADS",
@@ -2515,7 +2509,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-CLI",
         "S-CCOS-8",
-        "delegate, why, intent and agent rank|discover have on the command line the effect of "
+        "delegate, why, intent and agent rank have on the command line the effect of "
         "the operations; why --export and verify --chain prove one chain alone, offline.",
     ),
     Requirement(
@@ -2950,13 +2944,13 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-REACH",
         "S-CCOS-5",
-        "An agent of which only an address is known is reported as unreachable by discovery, "
-        "ranking and delegation, with the remedy.",
+        "An agent of which only an address is known is reported as unreachable by "
+        "registration, ranking and delegation, with the remedy.",
     ),
     Requirement(
         "CCOS-BOUNDED",
         "S-CCOS-8",
-        "An explanation, a history and a page of Actions are bounded, however long the chain is: "
+        "An explanation and a history are bounded, however long the chain is: "
         "they say that there is more, and the next page continues with the same causes.",
     ),
     Requirement(

@@ -184,9 +184,8 @@ def test_result_for_another_intent_is_recorded_as_an_anomaly(tmp_path: Path) -> 
         async with running_hub(tmp_path / "d", settings) as hub:
             delegate(hub, "ada")
             assert (await wait_for_state(hub, "NeedsFollowUp"))["anomalies"] == 1
-            (anomaly,) = call_operation(hub, "ccos.actions", intent_id="i-1", type="Anomaly")[
-                "actions"
-            ]
+            history = call_operation(hub, "ccos.intent", intent_id="i-1")["history"]
+            (anomaly,) = [one for one in history if one["state"] == "Anomaly"]
             assert "this attempt works on i-1" in anomaly["details"]["reason"]
 
     run(scenario())

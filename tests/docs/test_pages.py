@@ -43,7 +43,6 @@ RUN_ELSEWHERE = {
     "pip install uv && uv run pytest": ".ci/run",
     "dragoman up": "tests/e2e/test_up.py",
     "claude mcp add": "tests/surfaces/mcp/test_stdio.py",
-    "discover https://planner.example": "tests/surfaces/cli/test_intent.py",
 }
 """Of lines that end with Ctrl-C or need the world outside -> what runs the like of them."""
 
@@ -71,7 +70,6 @@ REPORTED_TASK = (
     "dragoman task claim TASK-2026-02-09-057 --agent swe-backend --session s-1",
 )
 LETTER = '{"from": "bob", "to": ["ada"], "subject": "Lunch", "body_md": "Yes."}'
-CARD = '{"name": "Planner", "url": "https://planner.example", "skills": [{"name": "plan"}]}'
 A_TASK = "dragoman task create Parser --id T-1 --ready"
 
 PAGES = [
@@ -150,7 +148,6 @@ PAGES = [
     Page(
         "docs/dialects/ccos.md",
         before={
-            "discover card.json": (f"echo '{CARD}' > card.json",),
             "dragoman verify": ("cp .dragoman/keys/ledger.pub .",),
         },
         says=("i-7 is Satisfied",),

@@ -56,7 +56,6 @@ def test_published_id_patterns_match_the_check(
         (InboxQuery, "agent", True),
         (wire.Register, "agent_id", False),
         (wire.RequestsQuery, "agent_id", True),
-        (wire.Discover, "agent_id", True),
     ],
 )
 def test_published_agent_name_patterns_match_the_check(

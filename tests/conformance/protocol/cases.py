@@ -60,8 +60,6 @@ def _handoff_request(child: int) -> dict[str, Any]:
     }
 
 
-_CARD = {"name": "planner", "url": "https://planner.example", "skills": [{"name": "plan"}]}
-
 CASES: dict[str, tuple[Step, ...]] = {
     "aof": (
         *_task(1, holder="ada"),
@@ -117,7 +115,6 @@ CASES: dict[str, tuple[Step, ...]] = {
     ),
     "ccos": (
         _call("olga", "ccos.register", agent_id="ada", skills=["translate"]),
-        _call("olga", "ccos.discover", card=_CARD),
         _call("bob", "ccos.agents"),
         _call("bob", "ccos.rank", goal="Translate it"),
         _call("olga", "ccos.delegate", goal="Translate it", intent_id="i-1"),
@@ -127,7 +124,6 @@ CASES: dict[str, tuple[Step, ...]] = {
         _call("bob", "ccos.intent", intent_id="i-1"),
         _call("bob", "ccos.intents"),
         _call("bob", "ccos.why", intent_id="i-1"),
-        _call("bob", "ccos.actions"),
         _call("olga", "ccos.request", intent_id="i-2", agent_id="ada", goal="Translate it"),
         _call("olga", "ccos.cancel", intent_id="i-2"),
     ),

@@ -9,7 +9,7 @@ from dragoman.core.agent import PauseAgent
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.task_state import EditTask, MoveTask, RewindTask
 from dragoman.protocols.ccos import failed, succeeded
-from dragoman.protocols.ccos.render import ACTION_TYPES, parse_action_id, render_entry
+from dragoman.protocols.ccos.render import ACTION_TYPES, render_entry
 from dragoman.testing import HandHub, Refused, hand_hub
 from tests.engine.lab import HUMAN, Lab
 from tests.protocols.ccos.test_dialect import CcosHub
@@ -148,60 +148,8 @@ def test_needs_follow_up_is_caused_by_the_last_rejection(hub: HandHub) -> None:
     ]
 
 
-def test_actions_are_filtered_by_every_field(hub: HandHub) -> None:
-    hub.call("ccos.delegate", goal="translate it", intent_id="i-1", plan_id="p-1")
-    hub.advance(minutes=1)
-    hub.dispatch({"ada": succeeded})
-    hub.call("ccos.delegate", goal="translate that", intent_id="i-2")
-
-    def found(**filters: Any) -> list[str]:
-        return [one["action_id"] for one in hub.call("ccos.actions", **filters)["actions"]]
-
-    assert len(found()) == 11
-    assert found(intent_id="i-2") == [f"i-2#{number}" for number in range(1, 5)]
-    assert found(plan_id="p-1") == [f"i-1#{number}" for number in range(1, 8)]
-    assert found(type="TaskCompleted") == ["i-1#5"]
-    assert found(agent_id="ada", type="TaskDispatched") == ["i-1#4", "i-2#4"]
-    assert found(parent_id="i-1#4") == ["i-1#5"]
-    assert found(since="2026-02-09T20:56:00Z", intent_id="i-1") == ["i-1#5", "i-1#6", "i-1#7"]
-    assert found(until="2026-02-09T20:56:00Z")[-1] == "i-1#4"
-    assert found(agent_id="ada", plan_id="p-1", type="TaskDispatched") == ["i-1#4"]
-    assert found(intent_id="i-9") == []
-    assert found(agent_id="nobody") == []
-
-
-def test_actions_are_found_for_agents_without_requests(hub: HandHub) -> None:
-    hub.call("ccos.register", agent_id="ada", skills=["translate"], capacity=1, trust="T2")
-    for intent in ("i-1", "i-2"):
-        hub.call("ccos.delegate", goal="translate it", intent_id=intent)
-    with pytest.raises(Refused):
-        hub.call("ccos.result", agent="eva", intent_id="i-1", agent_id="eva", success=True)
-    hub.call("ccos.delegate", goal="translate it", intent_id="i-3", skills=["Latin"])
-
-    def found(agent: str, **filters: Any) -> list[str]:
-        page = hub.call("ccos.actions", agent_id=agent, **filters)
-        return [f"{one['intent_id']} {one['type']}" for one in page["actions"]]
-
-    rejected = ["i-3 DelegationProposed", "i-3 DelegationRejected"]
-    assert found("eva") == ["i-1 Anomaly", *rejected]
-    assert found("eva", type="DelegationRejected") == rejected[1:]
-    assert found("eva", type="TaskDispatched") == []
-    assert found("ada", type="DelegationRejected") == [
-        "i-2 DelegationRejected",
-        "i-3 DelegationRejected",
-    ]
-
-
-def test_actions_are_paged(hub: HandHub) -> None:
-    for number in range(3):
-        hub.call("ccos.delegate", goal="translate it", intent_id=f"i-{number}")
-    ids: list[str] = []
-    cursor, more = "", True
-    while more:
-        page = hub.call("ccos.actions", limit=5, cursor=cursor)
-        ids += [one["action_id"] for one in page["actions"]]
-        cursor, more = page["cursor"], page["more"]
-    assert ids == [f"i-{intent}#{number}" for intent in range(3) for number in range(1, 5)]
+def test_history_is_paged(hub: HandHub) -> None:
+    hub.call("ccos.delegate", goal="translate it", intent_id="i-0")
     history = hub.call("ccos.intent", intent_id="i-0", limit=3)
     rest = hub.call("ccos.intent", intent_id="i-0", after=history["next"])
     assert [one["state"] for one in rest["history"]] == ["TaskDispatched"]
@@ -224,8 +172,6 @@ def test_long_tree_is_cut_at_the_limit_and_continues_in_pages(hub: HandHub) -> N
     assert page["history"][0]["details"] == {"sequence": 1, "partial_bytes": 2_002}
     assert page["next"] == 6
     assert page["result"]["output"] == "y" * 2_000  # the result is whole on each page
-    action = hub.call("ccos.actions", intent_id="i-1", type="TaskUpdated")["actions"][0]
-    assert action["details"]["partial"] == "x" * 2_000
 
 
 @proves("CCOS-BOUNDED")
@@ -249,37 +195,6 @@ def test_result_is_found_behind_many_later_anomalies(hub: HandHub) -> None:
     assert (found["anomalies"], found["result"]["output"]) == (120, 7)
 
 
-@proves("CCOS-BOUNDED")
-def test_page_of_actions_is_limited_in_bytes(hub: HandHub) -> None:
-    hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
-    for number in range(1, 75):
-        update = {"intent_id": "i-1", "agent_id": "ada", "sequence": number}
-        hub.call("ccos.update", agent="ada", **update, partial="x" * 60_000)
-    page = hub.call("ccos.actions", intent_id="i-1", limit=500)
-    assert (page["more"], 50 < len(page["actions"]) < 78) == (True, True)
-    rest = hub.call("ccos.actions", intent_id="i-1", limit=500, cursor=page["cursor"])
-    numbers = [parse_action_id(one["action_id"])[1] for one in page["actions"] + rest["actions"]]
-    assert (numbers, rest["more"]) == (list(range(1, 79)), False)
-
-
-@pytest.mark.parametrize(
-    "filters",
-    [
-        {"type": "task.created"},
-        {"since": "now"},
-        {"until": "2026-13-01T00:00:00Z"},
-        {"cursor": "12"},
-        {"cursor": "1.x"},
-        {"cursor": "1.2\n"},
-        {"cursor": "9" * 17 + ".1"},
-    ],
-)
-def test_invalid_filters_are_refused(hub: HandHub, filters: dict[str, str]) -> None:
-    with pytest.raises(Refused) as refused:
-        hub.call("ccos.actions", **filters)
-    assert refused.value.code == "invalid_field"
-
-
 def test_every_kind_of_entry_has_a_type_and_can_be_rendered_alone() -> None:
     hub = CcosHub()
     lab: Lab = hub.lab
@@ -289,11 +204,3 @@ def test_every_kind_of_entry_has_a_type_and_can_be_rendered_alone() -> None:
     assert HUMAN.label == render_entry(entries[0]).actor
     sent = render_entry(entries[3])
     assert sent.dispatched_at == sent.at
-
-
-@pytest.mark.parametrize(
-    ("name", "parts"),
-    [("i-1#4", ("i-1", 4)), ("i-1", ("", 0)), ("i-1#x", ("", 0)), ("i#" + "1" * 40, ("", 0))],
-)
-def test_action_id_has_two_parts(name: str, parts: tuple[str, int]) -> None:
-    assert parse_action_id(name) == parts

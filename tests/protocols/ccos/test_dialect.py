@@ -21,8 +21,8 @@ from dragoman.protocols.ccos import (
     Choices,
     TaskRequest,
     TaskResult,
-    action_queries,
     failed,
+    queries,
     succeeded,
 )
 from dragoman.protocols.ccos.task_request import CheckpointInfo, TaskParams
@@ -56,6 +56,12 @@ def refused(hub: HandHub, operation: str, agent: str = "", **arguments: Any) -> 
     with pytest.raises(Refused) as caught:
         hub.call(operation, agent=agent, **arguments)
     return caught.value
+
+
+def history_of(hub: HandHub, intent: str, state: str) -> list[dict[str, Any]]:
+    """Entries of this kind in the history of an intent."""
+    history = hub.call("ccos.intent", intent_id=intent)["history"]
+    return [one for one in history if one["state"] == state]
 
 
 def result(**fields: Any) -> dict[str, Any]:
@@ -152,7 +158,7 @@ def test_deadline_applies_to_every_request_of_the_intent(hub: HandHub) -> None:
     hub.call("ccos.result", agent="ada", **result(success=False, output=None, error="no ink"))
     found = hub.call("ccos.intent", intent_id="i-1")
     assert (found["request"]["agent_id"], found["request"]["deadline"]) == ("bob", due)
-    proposed = hub.call("ccos.actions", intent_id="i-1", type="DelegationProposed")["actions"]
+    proposed = history_of(hub, "i-1", "DelegationProposed")
     assert [one["details"].get("due_by") for one in proposed] == [due, None]
 
 
@@ -190,7 +196,7 @@ def test_mismatched_result_is_an_anomaly(hub: HandHub, fields: dict[str, Any]) -
 def test_anomaly_is_recorded_in_the_chain_of_its_intent(hub: HandHub) -> None:
     delegate(hub)
     refused(hub, "ccos.result", "ada", **result(error="both"))
-    (odd,) = hub.call("ccos.actions", intent_id="i-1", type="Anomaly")["actions"]
+    (odd,) = history_of(hub, "i-1", "Anomaly")
     assert "a success has no error" in odd["details"]["reason"]
 
 
@@ -210,7 +216,7 @@ def test_updates_are_reported_in_percent(hub: HandHub) -> None:
     ids = {"intent_id": "i-1", "agent_id": "ada"}
     hub.call("ccos.update", agent="ada", **ids, progress=0.5, message="half")
     hub.call("ccos.update", agent="ada", **ids, progress=75, partial={"page": 1}, sequence=1)
-    updates = hub.call("ccos.actions", type="TaskUpdated")["actions"]
+    updates = history_of(hub, "i-1", "TaskUpdated")
     assert [one["details"]["progress"] for one in updates] == [50.0, 75]
     assert updates[1]["details"]["partial"] == {"page": 1}
     assert refused(hub, "ccos.update", "bob", **ids, progress=1).code == "anomaly"
@@ -294,7 +300,7 @@ def test_page_of_intents_ends_at_the_scan_limit(
     for number in range(3):
         delegate(hub, f"i-{number}", plan_id="p")
     delegate(hub, "i-3")
-    monkeypatch.setattr(action_queries, "_MAX_SCANNED", 2)
+    monkeypatch.setattr(queries, "_MAX_SCANNED", 2)
     first = hub.call("ccos.intents", plan_id="p", agent_id="nobody")
     assert first["intents"] == []
     assert (
@@ -303,27 +309,17 @@ def test_page_of_intents_ends_at_the_scan_limit(
     )
 
 
-def test_rank_explains_scores_and_choice(hub: HandHub) -> None:
+def test_rank_shows_scores_and_choice(hub: HandHub) -> None:
     hub.call("ccos.register", agent_id="eva", skills=["translate"], trust="T2")
     hub.call("ccos.register", agent_id="max", skills=["cook"])
     ranked = hub.call("ccos.rank", goal="translate the manual")
     first = ranked["candidates"][0]
     assert ranked["chosen"] == first["agent_id"] == "eva"
     assert first["score"] == pytest.approx(sum(first["parts"].values()))
-    assert "eva is" in ranked["why"]
-    assert "ahead of ada" in ranked["why"]
     last = ranked["candidates"][-1]
     assert (last["agent_id"], last["eligible"]) == ("max", False)
     assert ranked["threshold"] == BASE_THRESHOLD
     assert hub.call("ccos.rank", goal="translate", limit=1)["of"] == 4
-
-
-def test_rank_explains_ties_and_single_candidates(hub: HandHub) -> None:
-    assert "ties go by name" in hub.call("ccos.rank", goal="translate it")["why"]
-    hub.call("ccos.register", agent_id="max", skills=["cook"])
-    assert "only one" in hub.call("ccos.rank", goal="cook soup")["why"]
-    assert hub.call("ccos.rank", goal="sing")["chosen"] is None
-    assert "against all" in hub.call("ccos.rank", goal="sing", limit=1)["why"]
 
 
 @proves("CCOS-HANDS")
@@ -333,10 +329,7 @@ def test_busy_agent_is_passed_over_while_another_is_free() -> None:
         hub.call("ccos.register", agent_id="bob", skills=["translate"])
         assert delegate(hub, "i-1")["request"]["agent_id"] == "ada"
         ranked = hub.call("ccos.rank", goal="translate the manual")
-        assert ranked["why"] == (
-            "bob has a hand free, and ada, who would score more, works on all that it does at a "
-            "time ([agents.ada] concurrency)"
-        )
+        assert (ranked["candidates"][0]["agent_id"], ranked["chosen"]) == ("ada", "bob")
         assert [delegate(hub, f"i-{n}")["request"]["agent_id"] for n in (2, 3)] == [
             "bob",
             "ada",
@@ -376,7 +369,6 @@ def test_agents_far_below_the_threshold_are_probed_too(trust: str, skills: int) 
                 answer = hub.call("ccos.intent", intent_id=f"i-{number}")
             assert answer["tried"], answer
         ranked = hub.call("ccos.rank", goal="weld it")
-        assert f"{ranked['chosen']} is tried with one piece of work" in ranked["why"]
         other = {"w1": "w2", "w2": "w1"}[ranked["chosen"]]
         named = hub.call("ccos.request", intent_id="j", agent_id=other, goal="weld it", params={})
         assert named["request"]["agent_id"] == other, "who is named is not kept out by who is not"
@@ -432,7 +424,7 @@ def test_policy_rules_are_applied_and_explained() -> None:
         ("register", {"locality": [" "]}, "locality[0]"),
         ("register", {"cost": 1e300}, "cost"),
         ("register", {"capacity": 10**9}, "capacity"),
-        ("discover", {"latency_ms": 10**12}, "latency_ms"),
+        ("register", {"latency_ms": 10**12}, "latency_ms"),
     ],
 )
 def test_refused_field_is_named(
@@ -442,7 +434,6 @@ def test_refused_field_is_named(
         "delegate": {"goal": "translate it"},
         "request": {"goal": "translate it", "agent_id": "ada", "intent_id": "i-1"},
         "register": {"agent_id": "eva", "skills": ["sing"]},
-        "discover": {"card": {"name": "eva", "url": "https://eva", "skills": [{"id": "s"}]}},
     }
     assert refused(hub, f"ccos.{operation}", **right[operation] | wrong).refusal.path == path
 
@@ -494,19 +485,6 @@ def test_agents_are_filtered_by_skill_and_dialect(hub: HandHub) -> None:
     sought = refused(hub, "ccos.agents", speaks="latin")
     assert (sought.code, sought.refusal.path) == ("invalid_field", "speaks")
     assert sought.detail == "speaks: 'latin' is not one of: aof, agentmail, saop, acp, ccos"
-
-
-def test_discovered_card_is_registered(hub: HandHub) -> None:
-    card = {"name": "Route Planner", "url": "https://p.example", "skills": [{"tags": ["routes"]}]}
-    answer = hub.call("ccos.discover", card=card)
-    assert answer["agent_id"] == "route-planner"
-    (found,) = hub.call("ccos.agents", skill="routes")["agents"]
-    assert (found["trust"], found["reach"]) == ("T0", "https://p.example")
-    hub.call("ccos.discover", card=card, trust="T1", agent_id="route-planner")
-    assert hub.call("ccos.agents", skill="routes")["agents"][0]["trust"] == "T1"
-    hub.call("ccos.discover", card=card)
-    assert hub.call("ccos.agents", skill="routes")["agents"][0]["trust"] == "T1"
-    assert refused(hub, "ccos.discover", card={}).code == "invalid_field"
 
 
 def test_result_about_a_plain_task_reports_it(hub: HandHub) -> None:
@@ -779,8 +757,8 @@ def test_extra_fields_of_a_result_cannot_imitate_fields_of_the_hub(hub: HandHub)
     intent = hub.call("ccos.intent", intent_id="i-2")
     assert intent["result"].pop("extra_fields") == forged
     assert intent["result"].keys() == honest["result"].keys()
-    (before,) = hub.call("ccos.actions", intent_id="i-1", type="TaskCompleted")["actions"]
-    (after,) = hub.call("ccos.actions", intent_id="i-2", type="TaskCompleted")["actions"]
+    (before,) = history_of(hub, "i-1", "TaskCompleted")
+    (after,) = history_of(hub, "i-2", "TaskCompleted")
     assert after["details"].pop("extra_fields") == forged
     assert (after.keys(), after["details"].keys()) == (before.keys(), before["details"].keys())
 
@@ -930,7 +908,7 @@ def test_library_builds_results_that_can_be_sent() -> None:
 
 
 @proves("CCOS-SCORE")
-def test_chosen_agent_is_listed_beyond_the_page_limit() -> None:
+def test_chosen_agent_is_named_beyond_the_page_limit() -> None:
     with hand_hub() as hub:
         for number in range(8):
             hub.call("ccos.register", agent_id=f"a{number}", skills=["paint"], locality=["us"])
@@ -938,7 +916,6 @@ def test_chosen_agent_is_listed_beyond_the_page_limit() -> None:
         ranked = hub.call("ccos.rank", goal="paint", constraints=["locality:eu"], limit=1)
         delegated = hub.call("ccos.delegate", goal="paint", constraints=["locality:eu"])
         assert ranked["chosen"] == delegated["request"]["agent_id"] == "zed"
-        assert "zed" in [one["agent_id"] for one in ranked["candidates"]]
         paint = hub.call("ccos.rank", goal="paint", limit=1, constraints=["locality:mars"])
         assert (paint["chosen"], len(paint["candidates"])) == (None, 1)
 

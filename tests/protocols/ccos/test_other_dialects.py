@@ -117,7 +117,8 @@ def test_status_update_is_an_update_of_the_intent(
 ) -> None:
     hub = IntentHub()
     hub.lab.do(ADA, command)
-    (update,) = hub.call("ccos.actions", intent_id="i-1", type="TaskUpdated")["actions"]
+    history = hub.call("ccos.intent", intent_id="i-1")["history"]
+    (update,) = [one for one in history if one["state"] == "TaskUpdated"]
     assert (update["details"].get("progress"), update["details"]["message"]) == (progress, message)
     assert update["agent_id"] == "ada"
 

@@ -54,7 +54,6 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "lint": ("--dialect", "aof", "{beside}/message.json"),
     "schema": ("acp",),
     "rank": ("Write the tests",),
-    "discover": ("{beside}/card.json", "--name", "planner"),
     "delegate": ("Write the tests",),
     "why": ("i-1",),
     "redact": ("{beside}/message.json",),
@@ -81,14 +80,6 @@ UPDATE = {
 }
 """Message that ada may send in that directory."""
 
-CARD = {
-    "name": "Planner",
-    "url": "https://planner.example/a2a",
-    "version": "1.0.0",
-    "skills": [{"id": "plan", "name": "Plan", "description": "plans trips", "tags": ["plan"]}],
-}
-"""Agent card of another agent."""
-
 BEFORE_NOON = "2026-02-09T11:59:00Z"
 
 
@@ -104,7 +95,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     beside = dragoman.data.parent
     message = beside / "message.json"
     message.write_text(json.dumps(UPDATE))
-    (beside / "card.json").write_text(json.dumps(CARD))
     shutil.copy(message, dragoman.data / "inbox" / "message.json")
     dragoman.ask("export", str(beside / "before.tar"), "--now", BEFORE_NOON)
     dragoman.ask("backup", str(beside / "before.backup"), "--now", BEFORE_NOON)
@@ -276,14 +266,6 @@ def test_invalid_collector_url_is_a_usage_error(dragoman: Console, url: str) -> 
 
     assert (result.code, result.out) == (2, "")
     assert "dragoman otlp: --to " in result.err
-
-
-@proves("CLI-EXIT")
-def test_invalid_agent_card_url_is_a_usage_error(dragoman: Console) -> None:
-    result = dragoman("agent", "discover", "http://u:p@host/")
-
-    assert (result.code, result.out) == (2, "")
-    assert "the address must not hold a user or a password" in result.err
 
 
 @proves("CLI-WAVE", "CLI-PROMISES")

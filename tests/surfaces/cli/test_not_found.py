@@ -56,7 +56,6 @@ FILE_COMMANDS = (
     ("wave", "start", "--file", "{}", "--parallel", "1"),
     ("handoff", "initiate", "{}"),
     ("handoff", "verify", "--replay", "{}"),
-    ("agent", "discover", "{}"),
     ("verify", "--chain", "{}"),
     ("import", "{}"),
     ("restore", "{}"),

@@ -25,7 +25,6 @@ READ_COMMANDS = (
     ("agent", "rank", "Write the tests"),
     ("intent", "list"),
     ("intent", "show", "i-1"),
-    ("intent", "actions"),
     ("why", "i-1"),
     ("mail", "inbox", "--agent", "bob"),
     ("mail", "show", "m1", "--peek"),

@@ -129,8 +129,8 @@ def test_signed_result_is_accepted_once(server: HubServer) -> None:
     message = sign_message(RESULT)
     assert post_signed(server, message).json["reply"]["state"] == "Satisfied"
     assert post_signed(server, message).code == "replayed"
-    feedback = {"type": "FeedbackApplied"}
-    assert len(server.post("/v1/ccos/ccos.actions", feedback)["actions"]) == 1
+    history = server.post("/v1/ccos/ccos.intent", {"intent_id": "i-1"})["history"]
+    assert [one["state"] for one in history].count("FeedbackApplied") == 1
 
 
 @proves("CCOS-SIGNED")

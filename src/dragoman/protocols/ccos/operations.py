@@ -33,7 +33,7 @@ from dragoman.engine.queries.agents import find_agent, find_reputation
 from dragoman.engine.queries.intents import find_intent, is_cancelled, list_intents
 from dragoman.engine.raw_message import RawMessage
 from dragoman.engine.request import Commands, Committed
-from dragoman.protocols.ccos import action_queries, ranking, translate, wire
+from dragoman.protocols.ccos import queries, translate, wire
 from dragoman.protocols.ccos.lint import lint
 from dragoman.protocols.ccos.parse import (
     DetectedMessage,
@@ -71,17 +71,13 @@ _GOAL_FIELDS: Final[Mapping[str, str]] = {
     "follows": "follows",
 }
 """Field of the core's command -> field of the message."""
-_TERM_FIELDS: Final[Mapping[str, str]] = {
-    name: name for name in ("constraints", "locality", "cost", "latency_ms", "capacity")
-}
-"""The same for the terms of an agent."""
 _AGENT_FIELDS: Final[Mapping[str, str]] = {
-    **_TERM_FIELDS,
+    **{name: name for name in ("constraints", "locality", "cost", "latency_ms", "capacity")},
     "name": "agent_id",
     "skills": "skills",
     "reach": "reach",
 }
-"""The same for everything that an agent registers."""
+"""The same for what an agent registers."""
 
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
@@ -218,7 +214,7 @@ def _delegation_reply(choices: Choices, args: Any, facts: Facts, accepted: Commi
     assert not isinstance(reply, Refusal), "it was delegated in the same breath"
     remarks = [*accepted.warnings, _ignored_time_remark(args, facts, accepted)]
     if "request" in reply:
-        remarks.append(ranking.reachability_warning(reply["request"]["agent_id"], facts, choices))
+        remarks.append(queries.reachability_warning(reply["request"]["agent_id"], facts, choices))
     remark = "; ".join(filter(None, remarks))
     return reply | ({"remark": remark} if remark else {})
 
@@ -300,18 +296,6 @@ def _write_operations(choices: Choices) -> Iterator[Operation]:
         summary="Say what you can do, so that goals are given to you.",
     )
     yield Operation(
-        name="ccos.discover",
-        input=wire.Discover,
-        parse=argument_parser(wire.Discover),
-        roles=MAY_DELEGATE,
-        plan=lambda message, _, facts: _plan(
-            translate.discover_commands(message, facts),
-            partial(_discovery_reply, choices, message, facts),
-            _TERM_FIELDS,
-        ),
-        needs_io=always,
-    )
-    yield Operation(
         name="ccos.cancel",
         input=wire.Cancel,
         parse=argument_parser(wire.Cancel),
@@ -335,19 +319,9 @@ def _registration_reply(choices: Choices, facts: Facts, accepted: Committed) -> 
     descriptor = reputation.descriptor if reputation else None
     assert descriptor is not None, "it was described in the same breath"
     assert record is not None, "who is described is known"
-    terms = {**ranking.agent_terms(descriptor), "speaks": list(record.speaks)}
+    terms = {**queries.agent_terms(descriptor), "speaks": list(record.speaks)}
     reply = {"agent_id": name, **terms, "registered": True}
-    remark = ranking.reachability_warning(name, facts, choices)
-    return reply | ({"remark": remark} if remark else {})
-
-
-def _discovery_reply(
-    choices: Choices, args: wire.Discover, facts: Facts, accepted: Committed
-) -> Any:
-    """The same, with the skills of the card that do not count."""
-    reply = _registration_reply(choices, facts, accepted)
-    remarks = (*translate.parse_card_argument(args).skipped_skills(), reply.get("remark"))
-    remark = "; ".join(filter(None, remarks))
+    remark = queries.reachability_warning(name, facts, choices)
     return reply | ({"remark": remark} if remark else {})
 
 
@@ -366,35 +340,30 @@ def _query_operations(choices: Choices) -> Iterator[Operation]:
     yield _query_operation(
         "ccos.rank",
         wire.RankQuery,
-        lambda message, _, facts: ranking.query_ranking(message, facts, choices),
+        lambda message, _, facts: queries.query_ranking(message, facts, choices),
         "See who would be given a goal, and why, before you delegate it.",
     )
     yield _query_operation(
         "ccos.intent",
         wire.IntentQuery,
-        lambda message, _, facts: action_queries.query_intent(message, facts),
+        lambda message, _, facts: queries.query_intent(message, facts),
         "See how an intent stands, and its history.",
     )
     yield _query_operation(
         "ccos.intents",
         wire.IntentsQuery,
-        lambda message, _, facts: action_queries.query_intents(message, facts),
+        lambda message, _, facts: queries.query_intents(message, facts),
     )
     yield _query_operation(
         "ccos.why",
         wire.WhyQuery,
-        lambda message, _, facts: action_queries.query_why(message, facts),
+        lambda message, _, facts: queries.query_why(message, facts),
         "See why an intent went to whom, and what came of it: each Action with what it caused.",
-    )
-    yield _query_operation(
-        "ccos.actions",
-        wire.ActionsQuery,
-        lambda message, _, facts: action_queries.query_actions(message, facts),
     )
     yield _query_operation(
         "ccos.agents",
         wire.AgentsQuery,
-        lambda message, _, facts: ranking.query_agents(message, facts),
+        lambda message, _, facts: queries.query_agents(message, facts),
     )
 
 

@@ -261,11 +261,6 @@ def summarize_action(action: Action) -> dict[str, Any]:
     return summary
 
 
-def payload_bytes(action: Action) -> int:
-    """Size of its chunks and outputs in bytes."""
-    return sum(_payload_sizes(action.details or {}).values())
-
-
 def _payload_sizes(details: Mapping[str, Any]) -> dict[str, int]:
     return {
         name: len(msgspec.json.encode(details[name])) for name in _PAYLOAD_FIELDS if name in details
@@ -285,13 +280,6 @@ def action_tree(chain: Iterable[Action]) -> dict[str, Any] | None:
         else:
             parent.setdefault("children", []).append(node)
     return root
-
-
-def parse_action_id(action_id: str) -> tuple[str, int]:
-    """Intent and entry number of an Action id; ("", 0): it is none."""
-    intent, found, number = action_id.rpartition(_SEPARATOR)
-    is_number = bool(found) and number.isascii() and number.isdigit() and len(number) < 16
-    return (intent, int(number)) if is_number else ("", 0)
 
 
 def render_entry(entry: Entry) -> Action:

@@ -24,7 +24,6 @@ from dragoman.core.limits import (
     MAX_TEXT,
     WAIT_RANGE_MS,
 )
-from dragoman.engine.queries.traces import OPTIONAL_CURSOR_DESCRIPTION
 from dragoman.text.strict_cbor import encode_cbor, is_cbor_map, parse_cbor
 from dragoman.text.strict_json import check_encodable, parse_json
 
@@ -316,14 +315,6 @@ OptionalAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_P
 
 OptionalMoment = Annotated[str, Meta(max_length=100, description="RFC 3339; empty: any")]
 
-Cursor = Annotated[
-    str,
-    Meta(
-        pattern=r"^(?:[0-9]{1,16}\.[0-9]{1,16})?$(?!\n)",
-        extra={"reason": OPTIONAL_CURSOR_DESCRIPTION},
-    ),
-]
-
 Count = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
 
 
@@ -354,14 +345,6 @@ class Register(AgentTerms, frozen=True, kw_only=True):
     """Dialects that it understands; none: unchanged, or ccos."""
     reach: str = ""
     """Its address; empty: it polls for its requests."""
-
-
-class Discover(AgentTerms, frozen=True, kw_only=True):
-    """An A2A agent card to be registered."""
-
-    card: dict[str, Any]
-    agent_id: OptionalAgent = ""
-    """Name of the agent; empty: taken from its card."""
 
 
 class GoalArguments(Arguments, frozen=True, kw_only=True):
@@ -450,20 +433,4 @@ class AgentsQuery(Arguments, frozen=True, kw_only=True):
     speaks: DialectName | None = None
     after: str = ""
     """Last name of the page before."""
-    limit: Count = 100
-
-
-class ActionsQuery(Arguments, frozen=True, kw_only=True):
-    """Query of Actions of the causal chain; all filters must match."""
-
-    intent_id: str = ""
-    plan_id: str = ""
-    agent_id: str = ""
-    type: str = ""
-    parent_id: str = ""
-    """Only Actions that this one caused."""
-    since: OptionalMoment = ""
-    until: OptionalMoment = ""
-    cursor: Cursor = ""
-    """`cursor` of the page before."""
     limit: Count = 100

@@ -60,7 +60,7 @@ _AGENT_GROUP = CommandGroup(
     "Register agents and people, and see them.",
     {
         "agent": ("add", "token", "revoke", "list", "show", "pause", "resume"),
-        "intent": ("rank", "discover"),
+        "intent": ("rank",),
     },
 )
 
@@ -86,7 +86,7 @@ GROUPS: Mapping[str, CommandGroup] = {
     "intent": CommandGroup(
         "See what was delegated, and why.",
         {
-            "intent": ("show", "list", "actions", "cancel"),
+            "intent": ("show", "list", "cancel"),
         },
     ),
     "mail": CommandGroup(

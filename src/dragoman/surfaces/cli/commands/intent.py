@@ -1,11 +1,11 @@
-"""`dragoman delegate`, `why`, `intent`, `agent rank` and `agent discover`: goals for agents."""
+"""`dragoman delegate`, `why`, `intent` and `agent rank`: goals for agents."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from dragoman.core.errors import Refusal, Refused
+from dragoman.core.errors import Refusal
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.timestamps import parse_duration, parse_rfc3339, to_rfc3339
 from dragoman.surfaces.cli.command import CliCommand, argument, option
@@ -13,13 +13,10 @@ from dragoman.surfaces.cli.context import (
     CommandContext,
     CommandResult,
     call_operation,
-    make_endpoint,
-    read_source,
 )
 from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.surfaces.cli.generated import Field, OperationCommand, Typed, make_commands
 from dragoman.surfaces.cli.render import Screen, StyledText, fill, format_pairs, truncate
-from dragoman.text.error_messages import describe_exception
 
 # --- typed values -----------------------------------------------------------------------------
 
@@ -72,7 +69,7 @@ def why(
     Which agents were asked, why, and with which results.
 
     Each line was caused by the line above it in the tree. With --json the Actions have all that the
-    ledger knows of them, but of long outputs only the size: `intent actions` has those whole.
+    ledger knows of them, but of long outputs only the size.
 
     \b
     Examples:
@@ -166,8 +163,7 @@ def print_action_tree(screen: Screen, tree: Reply) -> None:
     for margin, action in _walk_tree(tree["actions"]):
         screen.line(*_action_line(margin, action))
     if tree.get("more"):
-        name = tree["intent_id"]
-        screen.line(f"of {tree['count']} Actions; all: `dragoman intent actions --intent {name}`")
+        screen.line(f"of {tree['count']} Actions; the rest: `dragoman call ccos.intent`")
 
 
 def _walk_tree(root: Reply) -> Iterator[tuple[str, Reply]]:
@@ -194,15 +190,6 @@ def _action_line(margin: str, action: Reply) -> list[StyledText]:
         f"  {truncate(text)}" if text else "",
         (f"  {action['at']}", "dim"),
     ]
-
-
-def _print_actions(screen: Screen, reply: Reply) -> None:
-    for action in reply["actions"]:
-        screen.line(*_action_line(f"{action['action_id']}  ", action))
-    if not reply["actions"]:
-        screen.line("none")
-    if reply["more"]:
-        screen.line(f"There are more: add --after {reply['cursor']}")
 
 
 # --- tables -----------------------------------------------------------------------------------
@@ -334,25 +321,6 @@ INTENT_TABLES = (
         styles=_STATE_STYLES,
     ),
     OperationCommand(
-        "actions",
-        "ccos.actions",
-        "List Actions of the causal chain, by any of their fields.",
-        "dragoman intent actions --agent ada --type TaskCompleted",
-        fields=(
-            Field("intent_id", "--intent", "ID", "Only of this intent."),
-            Field("plan_id", "--plan", "ID", "Only of this plan."),
-            Field("agent_id", "--agent", "NAME", "Only about this agent."),
-            Field("type", "--type", "TYPE", "Only of this type, e.g. TaskCompleted."),
-            Field("parent_id", "--parent", "ACTION", "Only Actions that this one has caused."),
-            Field("since", "--since", "RFC3339", "From this moment on.", parse=_parse_moment),
-            Field("until", "--until", "RFC3339", "Before this moment.", parse=_parse_moment),
-            Field("cursor", "--after", "CURSOR", "`cursor` of the page before."),
-            _limit(100),
-        ),
-        writes=False,
-        show=_print_actions,
-    ),
-    OperationCommand(
         "cancel",
         "ccos.cancel",
         """Cancel an intent; it does not count as a failure of its agent.
@@ -389,7 +357,7 @@ RANK = OperationCommand(
         _limit(20),
     ),
     writes=False,
-    headline=("{!chosen}nobody: |{why}",),
+    headline=("{?chosen}{chosen} would get it|{!chosen}nobody: {why}",),
     columns={
         "AGENT": "{agent_id}",
         "TRUST": "{trust}",
@@ -405,118 +373,9 @@ RANK = OperationCommand(
     styles={"may have it": "green"},
 )
 
-# --- agent cards ------------------------------------------------------------------------------
-
-_URL_SCHEMES = ("http://", "https://")
-
-_MAX_CARD_BYTES = 256 * 1024
-
-_WELL_KNOWN_PATH = "/.well-known/agent-card.json"
-
-
-def _read_card(_: CommandContext, arguments: dict[str, Any], typed: Typed) -> None:
-    """Read the agent card of a file or a host."""
-    from dragoman.text.strict_json import StrictJsonError, parse_json
-
-    source: str = typed["file_url"]
-    card = (
-        _fetch_card(source, typed["allow_host"] or ())
-        if source.startswith(_URL_SCHEMES)
-        else read_source(source, _MAX_CARD_BYTES)
-    )
-    try:
-        arguments["card"] = parse_json(card, _MAX_CARD_BYTES)
-    except StrictJsonError as error:
-        raise Refused(
-            Refusal("invalid_json", f"{source} holds no agent card: {error.reason}")
-        ) from None
-
-
-def _fetch_card(url: str, allowed_hosts: Collection[str]) -> bytes:
-    _, _, rest = url.partition("://")
-    path = "" if rest.partition("/")[2] else _WELL_KNOWN_PATH
-    endpoint = make_endpoint(url.rstrip("/") + path, "the address", allowed_hosts)
-    try:
-        status, card = endpoint.get({"Accept": "application/json"}, _MAX_CARD_BYTES + 1)
-    except OSError as error:
-        reason = f"{url} cannot be read: {describe_exception(error)}"
-        hint = (
-            "; `--allow-host HOST` lets a private one be asked" if "allow_hosts" in reason else ""
-        )
-        raise Refused(Refusal("invalid_field", reason + hint)) from None
-    if status != 200:
-        raise Refused(Refusal("invalid_field", f"{url} answered {status}, and no card"))
-    return card
-
-
-DISCOVER = OperationCommand(
-    "discover",
-    "ccos.discover",
-    """Register an agent by its A2A agent card.
-
-    The card says what the agent can do and where it is. How far it is trusted is for you to say:
-    T0, no trust at all, unless --trust says more.""",
-    "dragoman agent discover card.json --name planner",
-    fields=(
-        Field(
-            "",
-            "",
-            "FILE|URL",
-            "An A2A agent card, or the address of its host.",
-            required=True,
-        ),
-        Field("agent_id", "--name", "NAME", "What to call it; else as its card."),
-        Field(
-            "constraints",
-            "--constraint",
-            "WORD",
-            "A constraint that it satisfies; repeatable.",
-            many=True,
-        ),
-        Field(
-            "locality",
-            "--locality",
-            "PLACE",
-            "A location of data that it works on; repeatable.",
-            many=True,
-        ),
-        Field(
-            "trust",
-            "--trust",
-            "",
-            "How far it is trusted, T0 to T2; else T0.",
-            choices=("T0", "T1", "T2"),
-        ),
-        Field(
-            "cost",
-            "--cost",
-            "N",
-            "What a piece of work costs, in a unit of your own.",
-            parse=parse_price,
-        ),
-        Field(
-            "latency_ms",
-            "--latency",
-            "TIME",
-            "How long it usually takes: 30s, 5m.",
-            parse=parse_duration,
-        ),
-        Field("capacity", "--capacity", "N", "How many requests at a time.", range=(0, None)),
-        Field(
-            "",
-            "--allow-host",
-            "HOST",
-            "A host that may be asked although its address is a private or local one.",
-            many=True,
-        ),
-    ),
-    complete=_read_card,
-    headline=("{agent_id} can {skills}", "note: {remark}"),
-)
-
 
 COMMANDS = (
     *make_commands((DELEGATE,)),
     CliCommand("why", why, takes_as=False),
-    *make_commands((*INTENT_TABLES, RANK, DISCOVER)),
+    *make_commands((*INTENT_TABLES, RANK)),
 )
