@@ -25,8 +25,7 @@ from dragoman.surfaces.cli.app import build_cli
 from dragoman.surfaces.cli.commands.mail import FIELD_KINDS, LETTER_FORMS
 from dragoman.surfaces.http.errors import STATUS_BY_CODE, problem
 from dragoman.surfaces.mcp.tools import build_tools
-from dragoman.text.redact.command_lines import PROGRAMS
-from dragoman.text.redact.rules import RULES
+from dragoman.text.redact.rules import PROGRAMS, RULES
 
 # As a script it stands beside the picture, as a module in the folder of both.
 sys.path.append(str(Path(__file__).parent.parent))

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from docs.generate import DOCS
 from dragoman.text.linear_regex import AnyRegex, LinearRegex, Match
 from dragoman.text.redact import Redactor, Secret
-from dragoman.text.redact.command_lines import PROGRAMS
-from dragoman.text.redact.rules import RULES
+from dragoman.text.redact.rules import PROGRAMS, RULES
 from tests.requirements import proves
 from tests.text import secrets_corpus as corpus
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.text.redact import Redactor, Secret
-from dragoman.text.redact.chunks import MAX_CARRY_OVER
+from dragoman.text.redact.stream import MAX_CARRY_OVER
 from tests.requirements import proves
 from tests.text import secrets_corpus as corpus
 from tests.text.test_redact import BREAKS, GITHUB, KEY, PEM, TEXTS

@@ -26,8 +26,8 @@ from dragoman.core.trace import RecordTrace, RecordTurn
 from dragoman.engine.raw_message import UNREADABLE_CHARS_KEPT
 from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor
-from dragoman.text.redact.assignments import placeholder_kind
 from dragoman.text.redact.likelihood import looks_random
+from dragoman.text.redact.named_values import placeholder_kind
 from dragoman.text.redact.rules import RULES
 
 # --- names that hold a secret -----------------------------------------------------------------

@@ -10,20 +10,22 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from dragoman.text.keyed_digest import keyed_digest
 from dragoman.text.linear_regex import AnyRegex, LinearRegex, Match
-from dragoman.text.redact.assignments import find_assignments
-from dragoman.text.redact.command_lines import ANY_COMMAND, find_command_passwords
 from dragoman.text.redact.known import KnownValues, Secret
 from dragoman.text.redact.likelihood import MARK, PLACEHOLDER, is_only_words
 from dragoman.text.redact.logins import (
+    ANY_COMMAND,
     ANY_LOGIN,
+    find_command_passwords,
     find_cookies,
     find_headers,
     find_url_logins,
     find_user_passwords,
 )
-from dragoman.text.redact.name_patterns import ANY_SECRET_WORD, ASSIGNED_FORM
+from dragoman.text.redact.named_values import ANY_SECRET_WORD, ASSIGNED_FORM, find_assignments
 from dragoman.text.redact.normalized_text import (
     ANY_ESCAPED,
     ANY_HIDDEN,
@@ -66,23 +68,21 @@ _MAX_DEPTH: Final = 2
 _DIGEST_BYTES: Final = 4
 _MAX_ROUNDS: Final = 8
 """Rounds in which adjacent secrets, each hidden by its neighbour, are found one after the other."""
-_JOINING: Final = re.compile(rb"[A-Za-z0-9+/_\-\x00-\x08\x0b-\x1f\x7f-\xff]")
-_ENDING: Final = re.compile(rb"[\s\"'<>/@\\]")
-SMALL_TEXT: Final = 1_024
-"""In a larger text the gate is skipped: there mostly is something in it."""
+_JOINING: Final = re.compile(r"[^\t\n !-*,.:-@\[-^`{-~]")
+_ENDING: Final = re.compile(r"[\s\"'<>/@\\]")
 
-_PLACED: Final = (ANY_LOGIN, ANY_COMMAND)
-_FORMED: Final = (ANY_RULE, *(begin.encode() for begin in KEY_STARTS))
-_NAMED: Final = rb"(?i:" + ASSIGNED_FORM + rb")"
-_GATE: Final = AnyRegex(
-    b"|".join((_NAMED, *_PLACED, *_FORMED, ANY_HIDDEN, ANY_ESCAPED)), _ENCODED.pattern
+_BY_FORM: Final = b"|".join((ANY_RULE, *(begin.encode() for begin in KEY_STARTS)))
+_BY_PLACE: Final = rb"|".join((ANY_LOGIN, ANY_COMMAND))
+_BY_NAME: Final = rb"(?i:" + ASSIGNED_FORM + rb")"
+_FORM, _PLACE, _NAME, _HIDDEN, _ESCAPED = range(5)
+_FAMILIES: Final = AnyRegex(_BY_FORM, _BY_PLACE, _BY_NAME, ANY_HIDDEN, ANY_ESCAPED)
+"""Every secret needs a match of one of these, unless it is encoded."""
+_ANY_ENCODED: Final = AnyRegex(_ENCODED.pattern)
+"""Encoded text has an expression of its own: together they would have far too many states."""
+_ANY_START: Final = AnyRegex(
+    rb"|".join((_BY_FORM, _BY_PLACE, ANY_SECRET_WORD, ANY_HIDDEN, ANY_ESCAPED))
 )
-"""Every secret needs a match of this, except one that is encoded in several lines. Encoded text has
-an expression of its own: together they would have far too many states."""
-_WIDE_GATE: Final = AnyRegex(
-    b"|".join((ANY_SECRET_WORD, *_PLACED, *_FORMED, ANY_HIDDEN, ANY_ESCAPED)), _ENCODED.pattern
-)
-"""The same for a text that goes on: the value of a name may come later."""
+"""The same as the families for a text that goes on: the value of a name may come later."""
 
 
 class Found(NamedTuple):
@@ -105,6 +105,13 @@ def placeholder(kind: str, digest: str) -> str:
     return f"[REDACTED:{kind}:{digest}]"
 
 
+class Masked(Struct, frozen=True):
+    """A redacted text, and the secrets that were found."""
+
+    text: str
+    found: tuple[Found, ...] = ()
+
+
 class _Span(NamedTuple):
     """A secret in bytes."""
 
@@ -119,22 +126,18 @@ class _Span(NamedTuple):
 
 _Detector = Callable[[bytes], Iterable[tuple[int, int, str]]]
 
-_BY_FORM: Final = AnyRegex(b"|".join(_FORMED))
-_BY_PLACE: Final = AnyRegex(b"|".join(_PLACED))
-_BY_NAME: Final = AnyRegex(_NAMED)
-_GATES: Final = (_BY_FORM, _BY_PLACE, _BY_NAME)
-_DETECTORS: Final[tuple[tuple[_Detector, AnyRegex], ...]] = (
-    (find_private_keys, _BY_FORM),
-    (find_prefixed, _BY_FORM),
-    (find_url_logins, _BY_PLACE),
-    (find_headers, _BY_PLACE),
-    (find_cookies, _BY_PLACE),
-    (find_user_passwords, _BY_PLACE),
-    (find_command_passwords, _BY_PLACE),
-    (find_assignments, _BY_NAME),
+_DETECTORS: Final[tuple[tuple[_Detector, int], ...]] = (
+    (find_private_keys, _FORM),
+    (find_prefixed, _FORM),
+    (find_url_logins, _PLACE),
+    (find_headers, _PLACE),
+    (find_cookies, _PLACE),
+    (find_user_passwords, _PLACE),
+    (find_command_passwords, _PLACE),
+    (find_assignments, _NAME),
 )
-"""Detectors in the order of how specific they are, each with the gate that its findings need. A
-gate is tested once per text: most texts pass few, and each detector would search for its own."""
+"""Detectors in the order of how specific they are, each with its family. Which families can match
+is found out once per text: in most texts few can, and each detector would search for its own."""
 
 
 class Finder:
@@ -146,12 +149,26 @@ class Finder:
         self.known_only = known_only
         """True if rules are off."""
 
+    def mask(self, text: str) -> Masked:
+        """Replace the secrets of a text, also those that show only when others are masked."""
+        found = self.find(text)
+        masked = tuple(found)
+        for _ in range(_MAX_ROUNDS):
+            if not any(_may_hide_another(text, one) for one in found):
+                break
+            text = replace_found(text, found)
+            found = self.find(text)
+            masked += tuple(found)
+        return Masked(replace_found(text, found) if found else text, masked)
+
     def find(self, text: str) -> list[Found]:
         """Find the secrets of a text, in their order; no two overlap."""
         data = text.encode(errors="surrogatepass")
-        if len(data) < SMALL_TEXT and not self.may_contain(data):
+        families = self._families(data)
+        if not families and not self._may_match(data, ()):
             return []
-        spans = self._find_spans(data)
+        spans = self._find_normalized(data, _MAX_DEPTH, families)
+        spans = _without_taken(spans, _find_placeholders(data))
         places = _character_spans(data, spans)
         return [
             Found(span.kind, self.digest(span.secret), start, end)
@@ -160,7 +177,7 @@ class Finder:
 
     def may_contain(self, data: bytes) -> bool:
         """Check whether a text, or JSON, may contain a secret; a no is quick and certain."""
-        return self._may_match(data, _GATE)
+        return self._may_match(data, self._families(data))
 
     def may_start(self, text: str) -> bool:
         """Check whether a text may contain a secret, or a name that one may follow."""
@@ -170,43 +187,39 @@ class Finder:
             open_base64_start(data),
             continued_word_start(data),
         )
-        return max(opens) >= 0 or self._may_match(data, _WIDE_GATE)
+        is_open = max(opens) >= 0 or (not self.known_only and _ANY_START.matches(data))
+        return is_open or self._may_match(data, ())
 
     def digest(self, secret: bytes) -> str:
         """Digest that is equal for equal secrets, however they are written."""
         return keyed_digest(self._key, unescape(secret))[:_DIGEST_BYTES].hex()
 
-    def _may_match(self, data: bytes, gate: AnyRegex) -> bool:
-        if self.known.matches(data):
+    def _families(self, data: bytes) -> Sequence[int]:
+        """Families of secrets that can be in a text."""
+        return () if self.known_only else _FAMILIES.which(data)
+
+    def _may_match(self, data: bytes, families: Sequence[int]) -> bool:
+        if families or self.known.matches(data):
             return True
         if self.known_only:  # colours may still hide known values
             return bool(self.known.longest) and may_have_hidden(data)
-        if gate.matches(data):
+        if _ANY_ENCODED.matches(data):
             return True
         wrapped = _find_wrapped(data)
         return any(len(_split_lines(data[slice(*found.span())])) > 1 for found in wrapped)
 
-    def _find_spans(self, data: bytes) -> list[_Span]:
-        """Find all secrets, also those that show only when others are masked."""
-        spans = _merge_spans(self._find_unmasked(data))
-        for _ in range(_MAX_ROUNDS):
-            if not any(_may_hide_another(data, span) for span in spans):
-                break
-            given_out = _MaskedText(data, spans, self.digest)
-            more = self._find_unmasked(given_out.data)
-            if not more:
-                break
-            spans = _merge_spans([*spans, *map(given_out.to_original, more)])
-        return spans
+    def _find_normalized(
+        self, data: bytes, depth: int, families: Sequence[int] | None = None
+    ) -> list[_Span]:
+        """Find the secrets of a text without its hidden characters, and with them as separators.
 
-    def _find_unmasked(self, data: bytes) -> list[_Span]:
-        """Find the secrets of a text in which some may be masked already."""
-        return _without_taken(self._find_normalized(data, _MAX_DEPTH), _find_placeholders(data))
-
-    def _find_normalized(self, data: bytes, depth: int) -> list[_Span]:
-        """Find the secrets of a text without its hidden characters, and with them as separators."""
-        if not may_have_hidden(data):
-            return _merge_spans(self._detect(data, depth))
+        `families`: those that can match, where they are known.
+        """
+        if families is None:
+            families = self._families(data)
+        is_hidden = may_have_hidden(data) if self.known_only else _HIDDEN in families
+        if not is_hidden:
+            return _merge_spans(self._detect(data, depth, families))
         seen, inside = remove_hidden(data), sequence_payloads(data)
         found = _to_original(seen, _merge_spans(self._detect(seen.data, depth)))
         if not self.known_only:  # known values need no border
@@ -220,26 +233,29 @@ class Finder:
             )
         return found
 
-    def _detect(self, data: bytes, depth: int) -> list[_Span]:
+    def _detect(
+        self, data: bytes, depth: int, families: Sequence[int] | None = None
+    ) -> list[_Span]:
         spans = [
             _Span(start, end, 0, secret.kind, secret.value.encode(errors="surrogatepass"))
             for start, end, secret in self.known.find(data)
         ]
         if self.known_only:
             return spans
-        passed = [gate for gate in _GATES if gate.matches(data)]
-        for rank, (layer, gate) in enumerate(_DETECTORS if passed else (), start=1):
-            if gate in passed:
-                spans += (_Span(s, e, rank, kind, data[s:e]) for s, e, kind in layer(data))
+        families = self._families(data) if families is None else families
+        for rank, (detect, family) in enumerate(_DETECTORS, start=1):
+            if family in families:
+                spans += (_Span(s, e, rank, kind, data[s:e]) for s, e, kind in detect(data))
         if depth:
-            spans += self._find_escaped(data, depth)
+            spans += self._find_escaped(data, depth, is_escaped=_ESCAPED in families)
             spans += self._find_encoded(data, depth)
         return spans
 
-    def _find_escaped(self, data: bytes, depth: int) -> list[_Span]:
-        """Find secrets in lines that differ when unescaped."""
+    def _find_escaped(self, data: bytes, depth: int, *, is_escaped: bool) -> list[_Span]:
+        """Find secrets in lines that differ when unescaped, or joined."""
         found = list[_Span]()
-        for reading in filter(None, (unescape_lines(data), join_continued_lines(data))):
+        unescaped = unescape_lines(data) if is_escaped else None
+        for reading in filter(None, (unescaped, join_continued_lines(data))):
             found += _to_original(reading, self._find_normalized(reading.data, depth - 1))
         return found
 
@@ -324,39 +340,23 @@ def _without_taken(spans: list[_Span], taken: list[tuple[int, int]]) -> list[_Sp
     return kept
 
 
-def _may_hide_another(data: bytes, span: _Span) -> bool:
+def _may_hide_another(text: str, found: Found) -> bool:
     """Check whether another secret may show when this one is masked: one that goes on with what
     stands directly beside it, or behind a character in it at which a value ends.
     """
-    before, behind = data[span.start - 1 : span.start], data[span.end : span.end + 1]
+    before, behind = text[found.start - 1 : found.start], text[found.end : found.end + 1]
     if _JOINING.match(before) or _JOINING.match(behind):
         return True
-    return _ENDING.search(data, span.start, span.end) is not None
+    return _ENDING.search(text, found.start, found.end) is not None
 
 
-class _MaskedText:
-    """A text with placeholders instead of its secrets, and the original positions of its bytes."""
-
-    def __init__(self, data: bytes, spans: Sequence[_Span], digest: Callable[[bytes], str]) -> None:
-        pieces, end, size = list[bytes](), 0, 0
-        self._at, self._shift = [0], [0]
-        for span in spans:
-            instead = placeholder(span.kind, digest(span.secret)).encode()
-            pieces += (data[end : span.start], instead)
-            size += span.start - end + len(instead)
-            end = span.end
-            self._at.append(size)
-            self._shift.append(end - size)
-        self.data = b"".join((*pieces, data[end:]))
-
-    def to_original(self, span: _Span) -> _Span:
-        """Map a span to the original; it neither begins nor ends in a placeholder."""
-        return span._replace(
-            start=self._original_position(span.start), end=self._original_position(span.end - 1) + 1
-        )
-
-    def _original_position(self, at: int) -> int:
-        return at + self._shift[bisect_right(self._at, at) - 1]
+def replace_found(text: str, found: Sequence[Found]) -> str:
+    """Replace what was found in a text by its placeholders."""
+    pieces, end = list[str](), 0
+    for one in found:
+        pieces += (text[end : one.start], one.placeholder)
+        end = one.end
+    return "".join((*pieces, text[end:]))
 
 
 def _merge_spans(spans: list[_Span]) -> list[_Span]:

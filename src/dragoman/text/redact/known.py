@@ -82,7 +82,8 @@ class BrokenValues:
 
     def may_match(self, data: bytes) -> bool:
         """Check whether a search is worthwhile; a no is quick."""
-        return bool(self._whole) and self._any.matches(data.translate(None, _OF_BREAKS))
+        is_broken = self._whole and (b"\n" in data or b"\r" in data or b"\\" in data)
+        return bool(is_broken) and self._any.matches(data.translate(None, _OF_BREAKS))
 
     def find(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
         """Find the values; one may be found twice."""

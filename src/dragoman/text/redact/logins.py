@@ -1,7 +1,9 @@
-"""Secrets by position: in URLs, headers, cookies and password files."""
+"""Secrets by position: in URLs, headers, cookies, password files, and on command lines."""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 from dragoman.text.linear_regex import LinearRegex
@@ -11,7 +13,17 @@ from dragoman.text.redact.likelihood import (
     looks_random,
     without_placeholders,
 )
-from dragoman.text.redact.name_patterns import QUOTES, SCHEMES, SEPARATOR, Value, strip_punctuation
+from dragoman.text.redact.named_values import (
+    QUOTES,
+    SCHEMES,
+    SEPARATOR,
+    URL_LOGIN,
+    Value,
+    extend_value,
+    parse_value,
+    strip_punctuation,
+)
+from dragoman.text.redact.rules import PROGRAMS, ProgramRule
 
 _URL_FORM: Final = rb"://[^\s/@\"'<>]+@"
 _ORACLE_FORM: Final = rb"jdbc:oracle:(?:thin|oci8?):"
@@ -47,7 +59,6 @@ _HEADER: Final = LinearRegex(
     + SCHEMES
     + rb"[ \t]{1,4})?|(?:bearer|basic)[ \t]{1,4})([A-Za-z0-9._~+/=!#$%*?@^-]{8,})"
 )
-_IN_URL: Final = LinearRegex(rb"://([^\s/@:\"'<>]*)(?::([^\s/@\"'<>]+))?@")
 _TOGETHER: Final = LinearRegex(
     rb"(?i:"
     + _ORACLE_FORM
@@ -67,8 +78,6 @@ _OF_COOKIE: Final = frozenset((b"path", b"domain", b"expires", b"max-age", b"sam
 _LONGEST_USER: Final = 24
 """A longer random user of a URL is a token."""
 _SHORTEST_PASSWORD: Final = 3
-_LONGEST_LOGIN: Final = 64
-"""Longest user of a URL whose name ends like that of a secret."""
 
 _KindSpan = tuple[int, int, str]
 
@@ -108,7 +117,7 @@ def open_cookies_start(data: bytes) -> int:
 
 def find_url_logins(data: bytes) -> Iterator[_KindSpan]:
     """Find passwords of URLs, and users that are tokens."""
-    for found in _IN_URL.finditer(data):
+    for found in URL_LOGIN.finditer(data):
         start, end = found.span(2)
         if start < 0:
             start, end = found.span(1)
@@ -128,18 +137,99 @@ def find_user_passwords(data: bytes) -> Iterator[_KindSpan]:
             yield start, end, "password"
 
 
-def url_login_end(data: bytes, name: int, value: int) -> int:
-    """End of the login of a URL whose user the name is; 0: none. The password and the host follow,
-    and `find_url_logins` tells them apart.
-    """
-    scheme = data.rfind(b"://", max(0, name - _LONGEST_LOGIN), name)
-    found = _IN_URL.match(data, scheme) if scheme >= 0 else None
-    return found.end() if found is not None and found.start(2) == value else 0
-
-
 def _is_password(value: str) -> bool:
     return len(value) >= _SHORTEST_PASSWORD and not is_placeholder(value)
 
 
 def _text(data: bytes, start: int, end: int) -> str:
     return data[start:end].decode(errors="replace")
+
+
+# --- command lines ----------------------------------------------------------------------------
+
+LOGIN_KIND: Final = "password"
+_ParseValue = Callable[[bytes, int], Value | None]
+"""Parses the value at a position."""
+_BY_NAME: Final = {
+    name.encode(): (program, LinearRegex(rb"[ \t\"']" + program.option, captures=False))
+    for program in PROGRAMS
+    for name in program.names
+}
+_LONGEST_NAME: Final = max(map(len, _BY_NAME)) + 1
+ANY_COMMAND: Final = rb"\b(?:" + b"|".join(sorted(_BY_NAME, reverse=True)) + rb""")[ \t"']"""
+"""Every finding here needs a match of this; longer names go before shorter ones."""
+_COMMAND: Final = LinearRegex(ANY_COMMAND, captures=False)
+_LONGEST_COMMAND: Final = 256
+"""Largest distance between program and option."""
+_LONGEST_LIST: Final = 4_096
+"""The same in a list of arguments."""
+_LONGEST_OPEN: Final = 480
+"""Largest distance of an open value with blanks in it."""
+_OF_ARGUMENT: Final = bytes.maketrans(b" \t\r\n\"'", b"______")
+"""Replaces characters that would end an argument, or begin the next one, by harmless ones."""
+
+
+def find_command_passwords(data: bytes) -> Iterator[tuple[int, int, str]]:
+    """Find the passwords in command lines."""
+    return (
+        (start, end, LOGIN_KIND)
+        for start, end in _find_passwords(data, parse_value, _LONGEST_COMMAND)
+    )
+
+
+def find_argument_passwords(arguments: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Find the arguments of a command list that end with a password, and its start in each. A
+    password is all of its argument, whatever characters are in it.
+    """
+    line = b" ".join(argument.translate(_OF_ARGUMENT) for argument in arguments)
+    behind = list(accumulate(len(argument) + 1 for argument in arguments))
+
+    def argument_at(_: bytes, at: int) -> Value:
+        return Value(at, behind[bisect_right(behind, at)] - 1, False)
+
+    for start, _ in _find_passwords(line, argument_at, _LONGEST_LIST):
+        number = bisect_right(behind, start)
+        yield number, start - (behind[number - 1] if number else 0)
+
+
+def _find_passwords(
+    data: bytes, parse: _ParseValue, max_distance: int
+) -> Iterator[tuple[int, int]]:
+    at = 0
+    while (found := _COMMAND.search(data, at)) is not None:
+        at = found.end() - 1
+        program, option = _BY_NAME[data[found.start() : at]]
+        border = _command_end(data, at, max_distance)
+        while (given := option.search(data, at, border)) is not None:
+            at = given.end()
+            value = _skip_user(data, parse(data, at), program)
+            if value is not None and looks_random(
+                without_placeholders(data[value.start : value.end])
+            ):
+                start, at, _ = extend_value(data, value) if value.is_bare else value
+                yield start, at
+
+
+def open_command_start(data: bytes) -> int:
+    """Start of a command whose password may follow; -1: none."""
+    line = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+    at = max(line, len(data) - _LONGEST_OPEN - _LONGEST_NAME)
+    while (found := _COMMAND.search(data, at)) is not None:
+        at = found.end() - 1
+        if len(data) - at <= _LONGEST_OPEN:
+            return found.start()
+    return -1
+
+
+def _command_end(data: bytes, at: int, longest: int) -> int:
+    """Latest end of a command."""
+    most = min(at + longest, len(data))
+    ends = (data.find(end, at, most) for end in (b"\n", b"\r"))
+    return min((end for end in ends if end >= 0), default=most)
+
+
+def _skip_user(data: bytes, value: Value | None, program: ProgramRule) -> Value | None:
+    if value is None or not program.has_user:
+        return value
+    colon = data.find(b":", value.start, value.end)
+    return value._replace(start=colon + 1) if colon >= 0 else None

@@ -10,19 +10,18 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from dragoman.text.redact.assignments import is_option, kind_of_key, kind_of_name
-from dragoman.text.redact.chunks import Stream
-from dragoman.text.redact.command_lines import LOGIN_KIND, find_argument_passwords
-from dragoman.text.redact.finder import Finder, Found, placeholder
+from dragoman.text.redact.finder import Finder, Masked, placeholder
 from dragoman.text.redact.known import Secret
 from dragoman.text.redact.likelihood import is_placeholder, looks_random
-from dragoman.text.redact.name_patterns import VARIANT_FIELDS
+from dragoman.text.redact.logins import LOGIN_KIND, find_argument_passwords
+from dragoman.text.redact.named_values import VARIANT_FIELDS, is_option, kind_of_key, kind_of_name
 from dragoman.text.redact.private_keys import (
     NO_OPEN_KEY,
     PRIVATE_KEY,
     key_prefix_length,
     lines_since_key_start,
 )
+from dragoman.text.redact.stream import Stream
 from dragoman.text.strict_json import child_path
 
 _DESCRIBING_FIELDS: Final = {"value": ("name", "key"), "text": ("element",)}
@@ -35,13 +34,6 @@ _REMEMBERED: Final = 1_024
 _CACHED_TEXTS: Final = 32
 _SHORT: Final = 16_384
 """Longest text whose redaction is cached: the words of a message are also in its commands."""
-
-
-class Masked(Struct, frozen=True):
-    """A redacted text, and the secrets that were found."""
-
-    text: str
-    found: tuple[Found, ...] = ()
 
 
 class MaskedLine(Struct, frozen=True):
@@ -82,14 +74,7 @@ class Redactor:
 
     def text(self, text: str) -> Masked:
         """Redact a whole text."""
-        found = self._finder.find(text)
-        if not found:
-            return Masked(text)
-        pieces, end = list[str](), 0
-        for one in found:
-            pieces += (text[end : one.start], one.placeholder)
-            end = one.end
-        return Masked("".join((*pieces, text[end:])), tuple(found))
+        return self._finder.mask(text)
 
     def stream(self, carry_over: str = "") -> Stream:
         """Redact a text that comes in pieces; `carry_over` is that of an earlier stream of the same

@@ -1,6 +1,7 @@
-"""Rules for credentials that have a format of their own: one row each, with its source.
+"""Rules as tables: credentials with a format of their own, and programs that take passwords.
 
-A row is ours, written after the public documentation of the issuer. Where that shows no length, the
+One row each, with its source. A row is ours, written after the public documentation of the issuer.
+Where that shows no length, the
 row takes the shortest that examples have, and anything longer.
 """
 
@@ -14,7 +15,7 @@ from msgspec import Struct
 from dragoman.text.linear_regex import LinearRegex, escape_regex
 from dragoman.text.redact.likelihood import is_phrase
 
-# --- the table --------------------------------------------------------------------------------
+# --- formats ----------------------------------------------------------------------------------
 
 _RARE: Final = 4
 """Shortest prefix that hardly ever stands in ordinary text by chance."""
@@ -310,6 +311,86 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 """Earlier rows go before later ones where both fit."""
 # fmt: on
+
+
+# --- programs ---------------------------------------------------------------------------------
+
+NEXT_ARGUMENT: Final = rb"""\\{0,3}["'],(?:[ \t\r\n]|\\{1,3}[nrt]){0,40}"""
+"""Between two words of a list of arguments."""
+
+_APART: Final = rb"(?:[ \t]{1,4}|" + NEXT_ARGUMENT + rb")"
+
+
+class ProgramRule(Struct, frozen=True):
+    """Option of a program that takes a password."""
+
+    names: tuple[str, ...]
+    option_text: str
+    """Spelling in the documentation."""
+    option: bytes
+    """Regular expression of the option, with what stands between it and the password."""
+    source: str
+    has_user: bool = False
+    """True if a user and a colon stand before the password."""
+
+
+PROGRAMS: Final = (
+    ProgramRule(
+        ("curl",),
+        "-u user:…, --user, -U, --proxy-user",
+        rb"(?:-[A-Za-z]{0,8}[uU]|--user|--proxy-user)(?:=|" + _APART + rb")?",
+        "https://curl.se/docs/manpage.html#-u",
+        has_user=True,
+    ),
+    ProgramRule(
+        ("mysql", "mysqldump", "mysqladmin", "mariadb", "mariadb-dump", "mariadb-admin"),
+        "-p…",
+        rb"-p",
+        "https://dev.mysql.com/doc/refman/8.4/en/password-security-user.html",
+    ),
+    ProgramRule(
+        ("sshpass",),
+        "-p …",
+        rb"-p" + _APART + rb"?",
+        "https://manpages.ubuntu.com/manpages/oracular/man1/sshpass.1.html",
+    ),
+    ProgramRule(
+        ("docker", "podman"),
+        "login -p …",
+        rb"login" + _APART + rb"(?:[^\r\n]{0,80}[ \t\"'])?-p" + _APART + rb"?",
+        "https://docs.docker.com/reference/cli/docker/login/",
+    ),
+    ProgramRule(
+        ("az",),
+        "login -p …",
+        rb"login" + _APART + rb"(?:[^\r\n]{0,160}[ \t\"'])?-p" + _APART,
+        "https://learn.microsoft.com/en-us/cli/azure/reference-index#az-login",
+    ),
+    ProgramRule(
+        ("mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport", "cqlsh", "twine"),
+        "-p …",
+        rb"-p" + _APART,
+        "https://www.mongodb.com/docs/mongodb-shell/reference/options/",
+    ),
+    ProgramRule(
+        ("sqlcmd",),
+        "-P …",
+        rb"-P" + _APART + rb"?",
+        "https://learn.microsoft.com/en-us/sql/tools/sqlcmd/sqlcmd-utility",
+    ),
+    ProgramRule(
+        ("redis-cli", "valkey-cli"),
+        "-a …",
+        rb"-a" + _APART + rb"?",
+        "https://redis.io/docs/latest/develop/tools/cli/",
+    ),
+    ProgramRule(
+        ("ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami", "ldappasswd"),
+        "-w …",
+        rb"-w" + _APART + rb"?",
+        "https://www.openldap.org/software/man.cgi?query=ldapsearch",
+    ),
+)
 
 
 # --- finding ----------------------------------------------------------------------------------

@@ -8,10 +8,14 @@ from collections import defaultdict
 from typing import Final
 
 from dragoman.text.linear_regex import AnyRegex, LinearRegex
-from dragoman.text.redact.command_lines import ANY_COMMAND, open_command_start
-from dragoman.text.redact.finder import SMALL_TEXT, Finder, open_base64_start
-from dragoman.text.redact.logins import ANY_LOGIN, open_cookies_start
-from dragoman.text.redact.name_patterns import (
+from dragoman.text.redact.finder import Finder, open_base64_start
+from dragoman.text.redact.logins import (
+    ANY_COMMAND,
+    ANY_LOGIN,
+    open_command_start,
+    open_cookies_start,
+)
+from dragoman.text.redact.named_values import (
     BAR,
     BETWEEN,
     COLUMN_GAP,
@@ -51,7 +55,7 @@ _BEGUN: Final = (
     rb"""(?:"(?:[^"\\\n]|\\[^\n]|"")*|'(?:[^'\\\n]|\\[^\n]|''|'\\''|'"'"')*"""
     rb"""|\\{1,3}(?:"(?:[^"\n]|\\{3}")*|'[^'\n]*)?)?"""
 )
-"""A quoted value with quotes of its own, as `name_patterns` parses it. Unbounded: the searched part
+"""A quoted value with quotes of its own, as `named_values` parses it. Unbounded: the searched part
 is bounded, and counting takes a state for each number."""
 
 _LINE_END: Final = rb"[ \t]{0,8}(?:\r|\r?\n|\\{1,3}n?)[ \t>]{0,16}"
@@ -122,6 +126,9 @@ def open_name_start(data: bytes) -> int:
 MAX_CARRY_OVER: Final = 65_536
 """Largest carry-over of a text without a pause, in characters."""
 
+_SMALL_TEXT: Final = 1_024
+"""A larger one is searched at once: there mostly is something in it."""
+
 _LEAST_HELD: Final = 4_096
 """Smallest carry-over of such a text, or the length of the longest known value."""
 
@@ -154,7 +161,7 @@ class Stream:
         """Add a piece; the redacted text that is complete."""
         held = self._carry_over = self._carry_over + piece
         border = self._border_before_phrase(_after_last_space(held, len(held) - self._max_broken))
-        if 0 < border < SMALL_TEXT and not self._finder.may_start(held[:border]):
+        if 0 < border < _SMALL_TEXT and not self._finder.may_start(held[:border]):
             self._carry_over = held[border:]
             return held[:border]
         for _ in range(_MOST_STEPS):
@@ -174,12 +181,10 @@ class Stream:
 
     def _release(self, border: int) -> str:
         ready, self._carry_over = self._carry_over[:border], self._carry_over[border:]
-        pieces, end = list[str](), 0
-        for one in self._finder.find(ready):
-            pieces += (ready[end : one.start], one.placeholder)
-            end = one.end
+        masked = self._finder.mask(ready)
+        for one in masked.found:
             self.found[one.kind, one.digest] += 1
-        return "".join((*pieces, ready[end:]))
+        return masked.text
 
     def _open_start(self, border: int) -> int:
         """Start of something that may go on behind the border; else the border."""
