@@ -224,9 +224,7 @@ def test_killed_restore_leaves_none_and_next_succeeds(tmp_path: Path, is_own_fil
 
     kills = 0
     for step in kill_steps():
-        if not run_killed_at(
-            step, lambda: restore_archive("backup", backup, data, store, no_progress)
-        ):
+        if not run_killed_at(step, restore):
             break
         kills += 1
         if data.exists():

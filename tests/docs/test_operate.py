@@ -41,7 +41,6 @@ def _assert_accepted(command: list[str]) -> None:
 
 def test_unit_file_is_valid_and_starts_the_hub() -> None:
     unit = ConfigParser(interpolation=None)
-    unit.optionxform = str  # pyright: ignore[reportAttributeAccessIssue]  # names keep their case
     unit.read_string(_block("ini"))
     assert unit.sections() == ["Unit", "Service", "Install"]
     service = unit["Service"]

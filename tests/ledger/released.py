@@ -414,7 +414,7 @@ def play_handoffs(store: Store) -> None:
     ask(ALICE, ReleaseWorkItem("I-1"))
 
 
-def play_takings(store: Store) -> None:
+def play_overdue(store: Store) -> None:
     """Run transitions that the hub makes: a late handoff, and one that a rewind withdraws."""
     play = Play(store)
     ask, offer = play.ask, _offer("T-1", "carol", "H-1", sla_ms={"proposed": 1_000})
@@ -542,7 +542,7 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "traces": play_traces,
     "intents": play_intents,
     "reviews": play_reviews,
-    "takings": play_takings,
+    "overdue": play_overdue,
     "handoffs": play_handoffs,
 }
 """Name of a golden ledger -> script that writes it."""

@@ -50,7 +50,7 @@ ROOTS = {
     "traces": "fa0f9b517f8d3301def48b4138a4d5ddbe578178156b17bbf8bd2b3b7c40e0de",
     "intents": "4c2b8e7c26ae96bf3c4a703c088019b01a54d920f62567868774b7e8d881dd16",
     "reviews": "e25f9258fa37ee68d3642cd4816885ce685ac0e9940d8c3e5435c306cc6bfac4",
-    "takings": "7e1dd758601c987cf3f6670b715396cb4ba1fa778a2bff3fed80ecc03861557b",
+    "overdue": "10c0dc7e5249a9f6cd7fb1f5f8f659750b37033b6a65cc16e322d5f99923d17c",
     "handoffs": "b38fab7ea8b5b924664505cbf9ccf2df882e8dc68c58d08f27ca683f76e50eaa",
 }
 """Merkle root of each golden ledger (RFC 9162)."""
