@@ -1922,12 +1922,6 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A letter that does not say if it wants an ack wants one if its type does.",
     ),
     Requirement(
-        "MAIL-MODEL",
-        "S-MAIL-8",
-        "A configured program summarizes a thread when a person or an orchestrator requests it; "
-        "there is none by default, and a failing one leaves the summary unchanged.",
-    ),
-    Requirement(
         "MAIL-THREAD",
         "S-MAIL-8",
         "The thread of a bead has all letters about it, in their order, whatever thread their "

@@ -117,7 +117,6 @@ class HubProcess:
         traces = trace_choices(settings, hub.redaction.redactor, hub, lambda: "")
         known_dialects = build_dialects(
             settings,
-            None,
             HandoffPorts(None, workq, hub.redaction.check_document),
             replace(traces, tails=disk.tails),
         )

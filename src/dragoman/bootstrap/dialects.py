@@ -1,10 +1,9 @@
 """Builds every dialect and the redactor from the settings, with the ports that they need."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -19,15 +18,12 @@ from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import ArtifactStore, Clock
 from dragoman.engine.workq import WorkQueue
 from dragoman.files.artifacts import FileArtifactStore
-from dragoman.notify.command_target import INHERITED_VARIABLES
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
-from dragoman.protocols.agentmail import Model, ModelSummary
 from dragoman.services.workq import HubWorkq
 from dragoman.system.bearer_tokens import load_token, new_secret
 from dragoman.system.git import GitHead
 from dragoman.system.ids import new_id
 from dragoman.system.keys import LedgerKey, UnusableKeys, load_keys
-from dragoman.system.process import Timeouts, run_program
 from dragoman.system.redaction_carry_over_file import CarryOverFile
 from dragoman.system.safe_fs import BadKey, SafeDisk
 from dragoman.text.base64url import encode_base64url
@@ -147,35 +143,6 @@ def handoff_choices(settings: Settings, ports: HandoffPorts) -> acp.Choices:
     )
 
 
-# --- summaries of threads ---------------------------------------------------------------------
-
-_SUMMARY_SECONDS: Final = 30.0
-
-
-def open_summary_model(settings: Settings, data: Path) -> Model:
-    """Summarizer that runs the program of the settings in the data directory.
-
-    One run at a time: a model is slow, and must not take the threads that others wait for.
-    """
-    return partial(_summarize, settings.agentmail.summarize_command, data, Lock())
-
-
-def _summarize(command: Sequence[str], data: Path, lock: Lock, thread: bytes) -> ModelSummary:
-    if not lock.acquire(blocking=False):
-        return ModelSummary(trouble=f"{command[0]} is busy with another thread: try again")
-    environ = environment()
-    variables = {name: environ[name] for name in INHERITED_VARIABLES if name in environ}
-    try:
-        code, text = run_program(command, thread, variables, data, Timeouts(_SUMMARY_SECONDS))
-    except (OSError, ValueError) as error:
-        return ModelSummary(trouble=f"{command[0]!a}: {error}")
-    finally:
-        lock.release()
-    if code:
-        return ModelSummary(trouble=f"{command[0]} ended with {code}")
-    return ModelSummary(text.decode(errors="replace").strip())
-
-
 # --- all dialects -----------------------------------------------------------------------------
 
 
@@ -193,15 +160,12 @@ def open_dialects(settings: Settings, data: Path, hub: Hub, secret: bytes) -> Op
     carry_over = open_carry_over(data, secret, hub.clock)
     traces = trace_choices(settings, hub.redaction.redactor, hub, hub.engine.current_commit)
     ports = handoff_ports(settings, hub, data)
-    built = build_dialects(
-        settings, _summary_model(settings, data), ports, replace(traces, tails=carry_over)
-    )
+    built = build_dialects(settings, ports, replace(traces, tails=carry_over))
     return OpenedDialects(built, ports, carry_over, partial(saop.final_chunk, choices=traces))
 
 
 def build_dialects(
     settings: Settings | None = None,
-    model: agentmail.Model | None = None,
     ports: HandoffPorts = NO_HANDOFF_PORTS,
     traces: saop.Choices | None = None,
 ) -> tuple[Dialect, ...]:
@@ -209,7 +173,7 @@ def build_dialects(
     settings = settings or Settings()
     return (
         aof.dialect(apply_immediately=settings.aof.apply_completion == "immediately"),
-        agentmail.dialect(_mail_choices(settings, model)),
+        agentmail.dialect(_mail_choices(settings)),
         acp.dialect(handoff_choices(settings, ports)),
         ccos.dialect(
             ccos.Choices(
@@ -224,15 +188,7 @@ def build_dialects(
     )
 
 
-def _summary_model(settings: Settings, data: Path) -> agentmail.Model | None:
-    """Summarizer of threads, if the settings name a program."""
-    if not settings.agentmail.summarize_command:
-        return None
-
-    return open_summary_model(settings, data)
-
-
-def _mail_choices(settings: Settings, model: agentmail.Model | None) -> agentmail.Choices:
+def _mail_choices(settings: Settings) -> agentmail.Choices:
     section = settings.agentmail
     return agentmail.Choices(
         adopt=section.adopt,
@@ -245,7 +201,6 @@ def _mail_choices(settings: Settings, model: agentmail.Model | None) -> agentmai
         ack_within_ms=section.ack_within_ms,
         groups={name: group.members for name, group in settings.groups.items()},
         teamspaces=settings.teamspaces,
-        model=model,
     )
 
 

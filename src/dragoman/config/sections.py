@@ -39,8 +39,6 @@ class AgentMailSettings(Struct, frozen=True):
     """Time after which a missing ack or answer is reported as late."""
     spawn_within_ms: int = 300_000
     """Time that a task may wait for a requested worker before the hub declines."""
-    summarize_command: tuple[str, ...] = ()
-    """A program that reads a thread as JSON and prints a summary, on demand; empty: none."""
 
 
 Visibility = Literal["private", "team", "human-audit"]

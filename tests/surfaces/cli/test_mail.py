@@ -1,7 +1,6 @@
 """`mail`: letters from files and options, inbox filters, and text that cannot act."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -501,16 +500,6 @@ def test_search_query_means_the_same_in_one_or_several_arguments_and_in_call(
         assert message_ids(dragoman, "search", query) == expected
         result = dragoman("mail", "search", "--json", "--", *query.split(" "))
         assert [row["id"] for row in result.json["messages"]] == expected
-
-
-@proves("MAIL-MODEL", "MAIL-HOSTILE")
-def test_model_summary_is_indented(dragoman: Console) -> None:
-    send(dragoman, *PROGRESS)
-    command = json.dumps([sys.executable, "-c", r"print('half\x1b[2J done\nlast: DONE')"])
-    settings = dragoman.data / "dragoman.toml"
-    settings.write_text(f"[agentmail]\nsummarize_command = {command}\n")
-    output = dragoman("mail", "summarize", "ol-1", "--model").out
-    assert output.endswith("summary by the model\n  half done\n  last: DONE\n")
 
 
 @proves("FILES-ARCHIVE")

@@ -25,7 +25,7 @@ from dragoman.protocols.agentmail.queries import (
     passes_checks,
     summarize,
 )
-from dragoman.protocols.agentmail.settings import Choices, Model, ModelSummary
+from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.wire import Message, MessageType, Parsed, Problem
 
 __all__ = [
@@ -35,8 +35,6 @@ __all__ = [
     "MailError",
     "Message",
     "MessageType",
-    "Model",
-    "ModelSummary",
     "Parsed",
     "Parser",
     "Problem",

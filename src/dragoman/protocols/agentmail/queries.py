@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import takewhile
 from typing import Any, Final, get_args
 
@@ -11,7 +10,6 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
-from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, mail_stream
@@ -228,7 +226,7 @@ def query_operations(choices: Choices) -> Iterator[Operation]:
     yield query_operation(
         "mail.summary",
         SummaryQuery,
-        with_visibility(partial(_query_summary, choices)),
+        with_visibility(_query_summary),
         "Summarise a thread: counts, last status, what is open, files, commits.",
     )
 
@@ -353,16 +351,7 @@ def _query_search(arguments: SearchQuery, actor: Actor, facts: Facts, is_shown: 
     return _format_page(page, actor.name, facts.now())
 
 
-def _query_summary(
-    choices: Choices, arguments: SummaryQuery, actor: Actor, facts: Facts, is_shown: MailFilter
-) -> Any:
-    if arguments.model and actor.role not in MAY_DISPATCH:
-        return Fault(
-            "not_authorized", f"{actor.label} may not request a summary by a model", "model"
-        )
-    if arguments.model and choices.model is None:
-        detail = "no model is configured: set agentmail.summarize_command to a program"
-        return Fault("invalid_field", detail, "model")
+def _query_summary(arguments: SummaryQuery, _: Actor, facts: Facts, is_shown: MailFilter) -> Any:
     thread = find_thread(arguments.thread_id, facts.store)
     if isinstance(thread, Refusal):
         return fault_from_refusal(thread, "thread_id")
@@ -378,11 +367,7 @@ def _query_summary(
     others = Counter(mail.kind or MessageType.UNKNOWN for mail in letters if not is_typed(mail))
     counts = dict(Counter(summary.counts) + others)
     answer = msgspec.to_builtins(replace(summary, messages=len(letters), counts=counts))
-    answer |= {"cursor": page.cursor, "more": page.more}
-    if not arguments.model or choices.model is None:
-        return answer
-    rows = [format_letter(letter, actor.name, facts.now()) for letter in page.letters]
-    return answer | {"model": msgspec.to_builtins(choices.model(msgspec.json.encode(rows)))}
+    return answer | {"cursor": page.cursor, "more": page.more}
 
 
 def _refused_tail(store: Store, letters: Sequence[Letter]) -> frozenset[str]:

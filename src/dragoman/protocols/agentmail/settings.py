@@ -1,6 +1,6 @@
 """Settings of Agent Mail."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -10,18 +10,6 @@ from dragoman.engine.queries.handoffs import NO_TEAMS, Team
 
 MAIL_LEASE_MS: Final = 20 * 60_000
 """Lease of a task that is claimed by mail; long, because mail has no heartbeats (S-RUN)."""
-
-
-class ModelSummary(Struct, frozen=True):
-    """Summary of a thread by an external program."""
-
-    text: str = ""
-    trouble: str = ""
-    """Reason for the missing text."""
-
-
-Model = Callable[[bytes], ModelSummary]
-"""Summarizes a thread, given as a JSON array of its letters."""
 
 
 class Choices(Struct, frozen=True):
@@ -43,8 +31,6 @@ class Choices(Struct, frozen=True):
     """Group -> its members; addressed as @NAME."""
     teamspaces: Mapping[str, Team] = NO_TEAMS
     """Teamspaces with members: letters about their handoffs are shown to nobody else."""
-    model: Model | None = None
-    """Program that summarizes threads on request, or None."""
 
 
 DEFAULTS: Final = Choices()

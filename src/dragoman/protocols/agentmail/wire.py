@@ -260,8 +260,6 @@ class SummaryQuery(Struct, frozen=True, forbid_unknown_fields=True):
     thread_id: LetterId
     before: Position | None = None
     """Only letters before this position: the `cursor` of a summary that left older letters out."""
-    model: bool = False
-    """Also ask the configured program for a summary; for orchestrators and people."""
 
 
 class SearchQuery(Struct, frozen=True, forbid_unknown_fields=True):

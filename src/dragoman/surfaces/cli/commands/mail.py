@@ -439,21 +439,16 @@ def search(
 def summarize(
     context: CommandContext,
     thread: ThreadArgument,
-    model: Annotated[
-        bool,
-        option("--model", "", "Add a summary by the program of [agentmail] summarize_command."),
-    ] = False,
 ) -> CommandResult:
     """Summarize a thread.
 
     Counts, last status, open questions and acks, files, commits.
 
     \b
-    Examples:
+    Example:
       dragoman mail summarize ol-527.1
-      dragoman mail summarize ol-527.1 --model
     """
-    summary = query_operation(context, "mail.summary", thread_id=thread, model=model)
+    summary = query_operation(context, "mail.summary", thread_id=thread)
     return CommandResult(summary, lambda screen: _print_summary(summary, screen))
 
 
@@ -475,9 +470,6 @@ def _print_summary(summary: dict[str, Any], screen: Screen) -> None:
     for name in ("files", "commits"):
         if summary[name]:
             screen.line(f"{name}: {', '.join(summary[name])}")
-    if model_summary := summary.get("model"):
-        screen.line(("summary by the model", "bold"), f": {model_summary['trouble']}".rstrip(": "))
-        screen.block(model_summary["text"], "  ")
 
 
 # --- ack, read --------------------------------------------------------------------------------
