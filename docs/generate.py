@@ -17,6 +17,7 @@ from dragoman.core.base import Role
 from dragoman.core.errors import FAULTS, REFUSALS
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.handoff.state import DEFAULT_SLA_MS, HANDOFF_TRANSITIONS, LEGAL_ACTIONS
+from dragoman.core.intent.state import INTENT_TRANSITIONS
 from dragoman.core.reactions import REACTION_ORDER, REACTIONS, UNFOLLOWED
 from dragoman.core.task_state import FINAL_STATUSES, TASK_TRANSITIONS
 from dragoman.core.timestamps import format_hours
@@ -37,16 +38,8 @@ _BLOCK = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL
 
 def transitions() -> str:
     """The diagram of a task's statuses."""
-    lines = ["```mermaid", "stateDiagram-v2", "    [*] --> backlog", "    [*] --> ready"]
-    lines += [
-        f"    {_node(a)} --> {_node(b)}" + (" : claim" if b == "in-progress" else "")
-        for a, targets in TASK_TRANSITIONS.items()
-        for b in targets
-    ]
-    lines += [
-        f"    {_node(status)} --> [*]" for status in TASK_TRANSITIONS if status in FINAL_STATUSES
-    ]
-    return "\n".join([*lines, "```"])
+    labels = {"in-progress": "claim"}
+    return _diagram(TASK_TRANSITIONS, ("backlog", "ready"), FINAL_STATUSES, labels)
 
 
 def transition_table() -> str:
@@ -225,11 +218,13 @@ def mcp_tools() -> str:
 
 def handoff_states() -> str:
     """The diagram of a handoff's states."""
-    lines = ["```mermaid", "stateDiagram-v2", "    [*] --> draft"]
-    ways = ((a, b) for a, targets in HANDOFF_TRANSITIONS.items() for b in targets)
-    lines += [f"    {a} --> {b}" for a, b in ways]
-    lines += [f"    {state} --> [*]" for state, ways in HANDOFF_TRANSITIONS.items() if not ways]
-    return "\n".join([*lines, "```"])
+    ends = {state for state, targets in HANDOFF_TRANSITIONS.items() if not targets}
+    return _diagram(HANDOFF_TRANSITIONS, ("draft",), ends)
+
+
+def intent_states() -> str:
+    """The diagram of an intent's states."""
+    return _diagram(INTENT_TRANSITIONS, ("New",), ())
 
 
 def handoff_table() -> str:
@@ -288,6 +283,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "mcp-tools": mcp_tools,
     "handoff-states": handoff_states,
+    "intent-states": intent_states,
     "handoff-table": handoff_table,
     "redaction-rules": redaction_rules,
     "redaction-programs": redaction_programs,
@@ -337,8 +333,26 @@ def _source(page: str) -> str:
     return f"[{host or page}]({page.removeprefix('docs/')})"
 
 
-def _node(status: str) -> str:
-    return status.replace("-", "_")
+def _diagram(
+    table: Mapping[Any, tuple[str, ...]],
+    starts: Iterable[str],
+    ends: Collection[str],
+    labels: Mapping[str, str] = {},
+) -> str:
+    """The diagram of a transition table."""
+
+    def node(state: str) -> str:
+        return state.replace("-", "_")
+
+    def label(state: str) -> str:
+        return f" : {labels[state]}" if state in labels else ""
+
+    lines = ["```mermaid", "stateDiagram-v2", *(f"    [*] --> {node(start)}" for start in starts)]
+    lines += [
+        f"    {node(a)} --> {node(b)}{label(b)}" for a, targets in table.items() for b in targets
+    ]
+    lines += [f"    {node(state)} --> [*]" for state in table if state in ends]
+    return "\n".join([*lines, "```"])
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -9,9 +9,10 @@ from dragoman.core.attempt import ClaimTask
 from dragoman.core.authority import MAY_DISPATCH, MAY_MOVE, MAY_WRITE
 from dragoman.core.base import Role, Status
 from dragoman.core.errors import Refusal
+from dragoman.core.intent.state import INTENT_TRANSITIONS, IntentState
 from dragoman.core.read import Decision
 from dragoman.core.task_state import FINAL_STATUSES, TASK_TRANSITIONS, MoveTask, TaskTransitioned
-from tests.core.expected_transitions import EXPECTED_TRANSITIONS
+from tests.core.expected_transitions import EXPECTED_TRANSITIONS, INTENT_DETOURS, INTENT_LIFE
 from tests.core.world import (
     ALICE,
     BOB,
@@ -71,6 +72,15 @@ def test_transition_table_matches_the_expected_one() -> None:
     }
     assert set(FINAL_STATUSES) == {"done", "cancelled"}
     assert set(STATUSES) == set(EXPECTED_TRANSITIONS)
+
+
+@proves("CCOS-LIFE")
+def test_intent_table_is_the_life_cycle_with_its_detours() -> None:
+    pairs = {(a, b) for a, targets in INTENT_TRANSITIONS.items() for b in targets}
+    life = {(a, b) for a, targets in INTENT_LIFE.items() for b in targets}
+    assert pairs == life | set(INTENT_DETOURS)
+    assert set(INTENT_TRANSITIONS) == set(get_args(IntentState))
+    assert {b for _, b in pairs} | {"New"} == set(INTENT_TRANSITIONS)
 
 
 @proves("ROLE-TABLE")

@@ -47,6 +47,7 @@ from dragoman.core.intent.state import (
     IntentSatisfied,
     IntentSuperseded,
     OpenRequest,
+    can_become,
     intent_of_task,
 )
 from dragoman.core.read import Read, StreamEvents
@@ -155,9 +156,12 @@ class IntentWorkflow:
         return (*self.forbidden_reasons(extra), *found)
 
     def record_intent(self, event: IntentEvent) -> None:
-        """Record an event of the intent."""
+        """Record an event of the intent, which takes it along its table of transitions."""
+        before = self.intent.state
         self._events.append((intent_stream(self.intent.id), event))
         self.intent = INTENT_FOLDS[type(event)](self.intent, event, self._now)
+        after = self.intent.state
+        assert before == after or can_become(before, after), f"no way from {before} to {after}"
 
     def record_task(self, event: TaskEvent) -> None:
         """Record an event of its task."""
@@ -353,7 +357,7 @@ class IntentWorkflow:
         intent that needed follow-up before.
         """
         status, intent = self.task.status, self.intent
-        if status == "done" and self.intent.state != "Satisfied":
+        if status == "done" and can_become(intent.state, "Satisfied"):
             self.record_intent(IntentSatisfied(self.intent.id))
         if status in GIVEN_UP_STATUSES and (cancelled or self.intent.state not in RENEWABLE_STATES):
             reason = cancelled or f"its task is {status}"

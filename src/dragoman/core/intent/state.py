@@ -4,7 +4,7 @@ An intent is a goal that is delegated to an agent as a request and comes back as
 deciders are in `core/intent/`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any, Final, Literal
 
@@ -321,7 +321,7 @@ IntentEvent = (
 )
 
 
-# --- states and bounds ------------------------------------------------------------------------
+# --- table and bounds -------------------------------------------------------------------------
 
 IntentState = Literal[
     "New",
@@ -335,6 +335,40 @@ IntentState = Literal[
     "NeedsFollowUp",
 ]
 
+INTENT_TRANSITIONS: Final[Mapping[IntentState, tuple[IntentState, ...]]] = {
+    "New": ("DelegationProposed", "DelegationRejected"),
+    "DelegationProposed": ("DelegationApproved", "DelegationRejected"),
+    "DelegationApproved": ("TaskDispatched",),
+    "DelegationRejected": ("DelegationProposed", "Satisfied", "NeedsFollowUp"),
+    "TaskDispatched": (
+        "TaskCompleted",
+        "DelegationProposed",
+        "DelegationRejected",
+        "Satisfied",
+        "NeedsFollowUp",
+    ),
+    "TaskCompleted": (
+        "FeedbackApplied",
+        "DelegationProposed",
+        "DelegationRejected",
+        "TaskDispatched",
+        "Satisfied",
+        "NeedsFollowUp",
+    ),
+    "FeedbackApplied": (
+        "DelegationProposed",
+        "DelegationRejected",
+        "TaskDispatched",
+        "Satisfied",
+        "NeedsFollowUp",
+    ),
+    "Satisfied": ("DelegationProposed", "NeedsFollowUp"),
+    "NeedsFollowUp": ("DelegationProposed", "DelegationRejected", "Satisfied"),
+}
+"""State -> states that an intent may go to (S-CCOS-4): the way from `New` to its end, a request
+that ends without a result, the next candidate, and a new start.
+"""
+
 SETTLED_STATES: Final[frozenset[IntentState]] = frozenset(
     {"DelegationRejected", "Satisfied", "NeedsFollowUp"}
 )
@@ -342,6 +376,12 @@ SETTLED_STATES: Final[frozenset[IntentState]] = frozenset(
 
 RENEWABLE_STATES: Final[frozenset[IntentState]] = frozenset({"DelegationRejected", "NeedsFollowUp"})
 """States from which it may be delegated again."""
+
+
+def can_become(state: IntentState, to: IntentState) -> bool:
+    """Return whether an intent in this state may go to the other one."""
+    return to in INTENT_TRANSITIONS[state]
+
 
 MAX_CLOSED_REQUESTS: Final = 32
 
