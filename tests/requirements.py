@@ -1066,6 +1066,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "alone or with concurrent callers the answers and the entries are the same.",
     ),
     Requirement(
+        "DIALECT-INSTALLED",
+        "Dialects",
+        "A dialect of another package is found by its entry point and served like the others; one "
+        "that cannot be loaded, or repeats a name, is named at the start.",
+    ),
+    Requirement(
         "DIALECT-NOBODYS",
         "S-AOF-1",
         "A message of no dialect gets the same explanation on every surface: invalid JSON with "

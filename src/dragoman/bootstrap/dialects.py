@@ -1,8 +1,10 @@
 """Builds every dialect and the redactor from the settings, with the ports that they need."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -143,6 +145,46 @@ def handoff_choices(settings: Settings, ports: HandoffPorts) -> acp.Choices:
     )
 
 
+# --- dialects that are installed beside the hub -----------------------------------------------
+
+_ENTRY_POINTS = "dragoman.dialects"
+
+
+@cache
+def _installed_dialects() -> tuple[Dialect, ...]:
+    """Dialects of other packages, by their entry points: each a function that builds one."""
+    return tuple(_load_dialect(one) for one in sorted(entry_points(group=_ENTRY_POINTS)))
+
+
+def _load_dialect(entry_point: EntryPoint) -> Dialect:
+    try:
+        built = entry_point.load()()
+    except Exception as error:
+        raise SettingsError(
+            f"the dialect {entry_point.name} ({entry_point.value}) cannot be loaded: {error!r}; "
+            "repair its package, or uninstall it"
+        ) from error
+    if not isinstance(built, Dialect) or built.name != entry_point.name:
+        raise SettingsError(
+            f"{entry_point.value} does not build the dialect {entry_point.name}: it has to return "
+            "a Dialect of that name"
+        )
+    return built
+
+
+def _check_unique(dialects: tuple[Dialect, ...]) -> tuple[Dialect, ...]:
+    """Refuse two dialects, or two operations, of one name."""
+    names = [one.name for one in dialects]
+    names += [operation.name for one in dialects for operation in one.operations]
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise SettingsError(
+                f"there are two dialects or operations {name}: uninstall one of the packages that "
+                "bring a dialect"
+            )
+    return dialects
+
+
 # --- all dialects -----------------------------------------------------------------------------
 
 
@@ -169,9 +211,9 @@ def build_dialects(
     ports: HandoffPorts = NO_HANDOFF_PORTS,
     traces: saop.Choices | None = None,
 ) -> tuple[Dialect, ...]:
-    """Build every dialect."""
+    """Build every dialect, in the order in which they are shown a message."""
     settings = settings or Settings()
-    return (
+    own = (
         aof.dialect(apply_immediately=settings.aof.apply_completion == "immediately"),
         agentmail.dialect(_mail_choices(settings)),
         acp.dialect(handoff_choices(settings, ports)),
@@ -186,6 +228,7 @@ def build_dialects(
         ),
         saop.dialect(traces),
     )
+    return _check_unique((*own, *_installed_dialects()))
 
 
 def _mail_choices(settings: Settings) -> agentmail.Choices:

@@ -3,6 +3,7 @@
 Each part checks what it needs; nothing is opened, started or made.
 """
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -37,9 +38,11 @@ def check_settings(settings: Settings, data: Path) -> None:
     check_store_url(settings.store.url)
     check_host_settings(settings.http)
     check_certificate(settings.http)
+    dialects = build_dialects(settings)
     for name, agent in settings.agents.items():
         check_agent_settings(name, agent)
-    Profiles(build_tools(build_dialects(settings)), settings.profiles)
+        _check_dialects(name, agent, [dialect.name for dialect in dialects])
+    Profiles(build_tools(dialects), settings.profiles)
     tuple(variable_secrets(settings))
     notify_targets(settings, data)
     if settings.workq.url:
@@ -75,6 +78,14 @@ def check_agent_settings(name: str, settings: AgentSettings) -> None:
         if not is_ccos_agent(settings):
             raise SettingsError(f'agents.{name} has a function: add speaks = ["ccos"]')
         load_function(name, settings.function)
+
+
+def _check_dialects(name: str, settings: AgentSettings, known: Sequence[str]) -> None:
+    for spoken in settings.speaks:
+        if spoken not in known:
+            raise SettingsError(
+                f"agents.{name}.speaks: {spoken!a} is not a dialect; known: {', '.join(known)}"
+            )
 
 
 def _check_unused_settings(name: str, settings: AgentSettings, kind: str) -> None:

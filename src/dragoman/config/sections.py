@@ -273,8 +273,8 @@ class AgentSettings(Struct, frozen=True):
     """URL that assignments are posted to instead, http or https."""
     function: str = ""
     """Or a function of the hub's own process, MODULE:NAME; it takes and returns CCOS messages."""
-    speaks: tuple[Literal["aof", "ccos"], ...] = ("aof",)
-    """Dialect of its assignments."""
+    speaks: tuple[str, ...] = ("aof",)
+    """Dialects that it understands; with ccos its assignments are requests of CCOS."""
     allow_hosts: tuple[str, ...] = ()
     """Hosts that url may lead to although their address is a private or local one."""
     concurrency: Annotated[int, Meta(ge=1)] = 1

@@ -1,4 +1,4 @@
-"""A hub with a manual clock, for people who test their agents.
+"""A hub with a manual clock, for people who test their agents, and the conformance of a dialect.
 
 from dragoman.testing import hand_hub
 
@@ -11,10 +11,14 @@ with hand_hub() as hub:
 """
 
 from dragoman.core.errors import Refused
+from dragoman.testing.dialect_conformance import Call, DialectConformance, Do
 from dragoman.testing.hand_hub import START, HandHub, Work, hand_hub
 
 __all__ = [
     "START",
+    "Call",
+    "DialectConformance",
+    "Do",
     "HandHub",
     "Refused",
     "Work",

@@ -1,7 +1,7 @@
 """The test hub: real core, ledger and store; only time and ids are scripted."""
 
 import tempfile
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -20,12 +20,14 @@ from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, Task
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
+from dragoman.engine.lint import explain_unrecognized
+from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.intents import list_intents
 from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.queries.tasks import find_task
-from dragoman.engine.request import Rejected
-from dragoman.engine.router import Router
+from dragoman.engine.request import Rejected, Reply
+from dragoman.engine.router import MessageInput, Router
 from dragoman.engine.verify import Finding, check_ledger, check_stored_states
 from dragoman.ledger.entry import Line, read_line
 from dragoman.protocols import ccos
@@ -41,20 +43,25 @@ AgentFunction = Callable[[ccos.TaskRequest], ccos.TaskResult]
 """An agent: takes a request, returns its result."""
 
 
-class CcosOperations:
-    """Calls CCOS operations on a hub, and dispatches its requests to functions."""
+class DialectOperations:
+    """Calls operations of dialects on a hub, and dispatches CCOS requests to functions."""
 
-    def __init__(self, hub: Hub, choices: ccos.Choices) -> None:
+    def __init__(self, hub: Hub, dialects: Sequence[Dialect]) -> None:
         facts = StoreFacts(hub.store, _has_no_file, now=hub.clock.now)
         self._hub = hub
-        self._router = Router(hub, (ccos.dialect(choices),), facts)
+        self._router = Router(hub, dialects, facts)
 
     def call(self, operation: str, arguments: Mapping[str, Any], actor: Actor) -> Any:
         """Call an operation; a refusal is raised as Refused."""
-        answer = self._router.call(operation, arguments, actor)
-        if isinstance(answer, Rejected):
-            raise Refused(Refusal(answer.code, answer.detail, path=answer.path))
-        return answer.reply
+        return _accepted_reply(self._router.call(operation, arguments, actor))
+
+    def send(self, message: MessageInput) -> Any:
+        """Send a message of its own sender; a refusal is raised as Refused."""
+        answer = self._router.send(message, via="testing")
+        if answer is None:
+            fault = explain_unrecognized(message, self._router.dialects)
+            raise Refused(Refusal(fault.code, fault.detail))
+        return _accepted_reply(answer)
 
     def dispatch(self, workers: Mapping[str, AgentFunction]) -> int:
         """Dispatch every open request of these agents; their number."""
@@ -76,6 +83,12 @@ class CcosOperations:
         return None if request is None else msgspec.convert(request, ccos.TaskRequest)
 
 
+def _accepted_reply(answer: Reply) -> Any:
+    if isinstance(answer, Rejected):
+        raise Refused(Refusal(answer.code, answer.detail, path=answer.path))
+    return answer.reply
+
+
 def _has_no_file(task: str, ref: str) -> bool:
     """Return False: without a data directory no task has files."""
     del task, ref
@@ -90,6 +103,7 @@ START = 1_770_670_500_000
 _TESTER = Actor("human", "tester", "testing")
 
 _DEFAULTS = ccos.Choices()
+_CCOS: Sequence[Dialect] = (ccos.dialect(_DEFAULTS),)
 
 
 class Work(Struct, frozen=True):
@@ -132,13 +146,15 @@ class Work(Struct, frozen=True):
 class HandHub:
     """A hub whose time passes only when a test says so."""
 
-    def __init__(self, open_store: Callable[[], Store], choices: ccos.Choices = _DEFAULTS) -> None:
+    def __init__(
+        self, open_store: Callable[[], Store], dialects: Sequence[Dialect] = _CCOS
+    ) -> None:
         self.clock = ManualClock(START)
         self._ids = SequentialIds()
         self._open_store = open_store
-        self._choices = choices
+        self._dialects = dialects
         self._hub = self._open()
-        self._ccos = CcosOperations(self._hub, choices)
+        self._operations = DialectOperations(self._hub, dialects)
 
     def create(self, title: str, *, ready: bool = True) -> str:
         """Create a task; give `do` a `CreateTask` for one with more to it."""
@@ -161,13 +177,17 @@ class HandHub:
         return self._hub.submit(actor, command, key=key).receipts[0]
 
     def call(self, operation: str, *, agent: str = "", **arguments: Any) -> Any:
-        """Call an operation of CCOS, as a person or as an agent; a refusal is raised as Refused."""
+        """Call an operation, as a person or as an agent; a refusal is raised as Refused."""
         actor = Actor("agent", agent, "testing") if agent else _TESTER
-        return self._ccos.call(operation, arguments, actor)
+        return self._operations.call(operation, arguments, actor)
+
+    def send(self, message: MessageInput) -> Any:
+        """Send a message, from whom it names; its reply, or a refusal that is raised as Refused."""
+        return self._operations.send(message)
 
     def dispatch(self, workers: Mapping[str, AgentFunction]) -> int:
         """Dispatch every open request to its agent's function, submit the result; their number."""
-        return self._ccos.dispatch(workers)
+        return self._operations.dispatch(workers)
 
     def task(self, name: str) -> Task:
         """The current task."""
@@ -190,7 +210,7 @@ class HandHub:
         """Restart the hub on what it had stored."""
         self.close()
         self._hub = self._open()
-        self._ccos = CcosOperations(self._hub, self._choices)
+        self._operations = DialectOperations(self._hub, self._dialects)
 
     def history(self) -> list[Line[Raw]]:
         """Every entry of the ledger, oldest first."""
@@ -214,13 +234,15 @@ class HandHub:
 
 @contextmanager
 def hand_hub(
-    store: Literal["memory", "sqlite"] = "memory", choices: ccos.Choices = _DEFAULTS
+    store: Literal["memory", "sqlite"] = "memory",
+    choices: ccos.Choices = _DEFAULTS,
+    dialects: Sequence[Dialect] = (),
 ) -> Generator[HandHub]:
-    """Open a hub in memory, or on a temporary SQLite file."""
+    """Open a hub in memory, or on a temporary SQLite file, that speaks CCOS and these dialects."""
     if store not in _OPENERS:
         raise ValueError(f"a manual hub is stored in {' or '.join(_OPENERS)}, not in {store!r}")
     with tempfile.TemporaryDirectory() as folder:
-        hub = HandHub(_OPENERS[store](Path(folder)), choices)
+        hub = HandHub(_OPENERS[store](Path(folder)), (ccos.dialect(choices), *dialects))
         try:
             yield hub
         finally:

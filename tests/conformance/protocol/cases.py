@@ -1,30 +1,31 @@
-"""Accepted calls for every operation of every dialect, in order."""
+"""Accepted calls for every operation of every dialect, in order, and messages of each."""
 
+import json
 from typing import Any
 
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.task_state import CreateTask
-from tests.conformance.surface.surfaces import Action, Operation, Step
+from dragoman.testing import Call, Do
 from tests.protocols.acp.hub import offer
 from tests.protocols.saop.hub import event, thought, turn
 
 
-def _task(number: int, *, holder: str = "") -> tuple[Action, ...]:
+def _task(number: int, *, holder: str = "") -> tuple[Do, ...]:
     """Create a task with the AOF id of this number, claimed by the holder if one is named."""
     id = _aof_id(number)
-    made = Action("olga", CreateTask("Mend the roof", id=id, ready=True), "", ("", {}))
-    return (made, Action(holder, ClaimTask(id, holder, "s-1"), "", ("", {}))) if holder else (made,)
+    made = Do("olga", CreateTask("Mend the roof", id=id, ready=True))
+    return (made, Do(holder, ClaimTask(id, holder, "s-1"))) if holder else (made,)
 
 
 def _aof_id(number: int) -> str:
     return f"TASK-2026-02-09-{number:03d}"
 
 
-def _call(by: str, name: str, **arguments: Any) -> Operation:
-    return Operation(by, name, arguments)
+def _call(by: str, name: str, **arguments: Any) -> Call:
+    return Call(by, name, arguments)
 
 
-def _aof(by: str, type_: str, task: int, to: str = "dispatcher", **payload: Any) -> Operation:
+def _aof(by: str, type_: str, task: int, to: str = "dispatcher", **payload: Any) -> Call:
     envelope = {
         "protocol": "aof",
         "version": 1,
@@ -35,7 +36,7 @@ def _aof(by: str, type_: str, task: int, to: str = "dispatcher", **payload: Any)
         "sentAt": "2026-02-09T20:55:00.000Z",
         "payload": payload,
     }
-    return Operation(by, type_, envelope)
+    return Call(by, type_, envelope)
 
 
 _DONE: dict[str, Any] = {
@@ -44,6 +45,9 @@ _DONE: dict[str, Any] = {
     "tests": {"total": 1, "passed": 1, "failed": 0},
     "notes": "dry",
 }
+
+
+_REPORT: dict[str, Any] = {"deliverables": [], "blockers": [], **_DONE}
 
 
 def _handoff_request(child: int) -> dict[str, Any]:
@@ -60,7 +64,7 @@ def _handoff_request(child: int) -> dict[str, Any]:
     }
 
 
-CASES: dict[str, tuple[Step, ...]] = {
+CASES: dict[str, tuple[Call | Do, ...]] = {
     "aof": (
         *_task(1, holder="ada"),
         _call("ada", "aof_task_update", taskId=_aof_id(1), progress="half"),
@@ -84,7 +88,7 @@ CASES: dict[str, tuple[Step, ...]] = {
         _aof(
             "bob", "handoff.rejected", 4, "ada", taskId=_aof_id(4), accepted=False, reason="no time"
         ),
-        _aof("ada", "completion.report", 2, deliverables=[], blockers=[], **_DONE),
+        _aof("ada", "completion.report", 2, **_REPORT),
     ),
     "agentmail": (
         _call("ada", "mail.send", to=["bob"], subject="Lunch", body_md="At noon?", id="m-1"),
@@ -128,10 +132,22 @@ CASES: dict[str, tuple[Step, ...]] = {
         _call("olga", "ccos.cancel", intent_id="i-2"),
     ),
     "saop": (
-        Operation("olga", "saop.turn", turn()),
-        Operation("olga", "saop.event", event(1, thought("hm"))),
+        Call("olga", "saop.turn", turn()),
+        Call("olga", "saop.event", event(1, thought("hm"))),
         _call("ada", "saop.turns", task_id="task-abc-123"),
         _call("ada", "saop.events", task_id="task-abc-123"),
     ),
 }
 """Dialect -> steps that call each of its operations."""
+
+MESSAGES: dict[str, tuple[str, ...]] = {
+    "aof": tuple(
+        prefix + json.dumps(_aof("ada", "completion.report", 2, **_REPORT).arguments)
+        for prefix in ("", "AOF/1 ")
+    ),
+    "agentmail": (json.dumps({"from": "ada", "to": ["bob"], "subject": "Hi", "body_md": "Hi."}),),
+    "acp": (json.dumps({**offer(), "from_agent": "ada"}),),
+    "ccos": (json.dumps({"intent_id": "i-1", "agent_id": "ada", "success": True, "output": 1}),),
+    "saop": (json.dumps(turn()), json.dumps(event(1, thought("hm")))),
+}
+"""Dialect -> valid messages of it."""

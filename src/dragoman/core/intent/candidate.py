@@ -1,13 +1,10 @@
 """Candidates for a goal: requirements, scores, policy."""
 
-from typing import Final, Literal
+from typing import Final
 
 from msgspec import Struct
 
 from dragoman.core.agent import Trust
-
-DialectName = Literal["aof", "agentmail", "saop", "acp", "ccos"]
-"""Names of the dialects that an agent may understand."""
 
 DEFAULT_MAX_OUTPUT_BYTES: Final = 65_536
 """Largest output that is stored in the ledger, unless the settings say otherwise."""

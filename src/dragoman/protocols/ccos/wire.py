@@ -14,7 +14,6 @@ from msgspec.structs import force_setattr
 
 from dragoman.core.agent import Trust
 from dragoman.core.ids import AGENT_PATTERN, ID_PATTERN
-from dragoman.core.intent.candidate import DialectName
 from dragoman.core.limits import (
     MAX_PAGE,
     MAX_REASON,
@@ -341,7 +340,7 @@ class Register(AgentTerms, frozen=True, kw_only=True):
 
     agent_id: AgentId
     skills: WordList
-    speaks: tuple[DialectName, ...] = ()
+    speaks: tuple[str, ...] = ()
     """Dialects that it understands; none: unchanged, or ccos."""
     reach: str = ""
     """Its address; empty: it polls for its requests."""
@@ -430,7 +429,7 @@ class AgentsQuery(Arguments, frozen=True, kw_only=True):
     """Query of the registry."""
 
     skill: str = ""
-    speaks: DialectName | None = None
+    speaks: str | None = None
     after: str = ""
     """Last name of the page before."""
     limit: Count = 100

@@ -1,8 +1,8 @@
 """`dragoman agent`: register agents and people, their tokens, keys and capabilities."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -25,7 +25,6 @@ from dragoman.core.agent import (
 from dragoman.core.base import Role
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refused, StoreUnavailable
-from dragoman.core.intent.candidate import DialectName
 from dragoman.core.limits import TOKEN_LIFETIME_RANGE_MS
 from dragoman.core.timestamps import format_duration, parse_duration, to_rfc3339
 from dragoman.engine.queries.agents import find_agent, find_reputation, list_agents
@@ -118,8 +117,6 @@ RoleChoice = Literal["agent", "orchestrator", "coordinator", "human", "observer"
 
 SaopRole = Literal["researcher", "architect", "developer", "reviewer"]
 
-DIALECTS = get_args(DialectName)
-
 DEFAULT_TOKEN_MS = 90 * 86_400_000
 
 AgentArgument = Annotated[str, argument("NAME", "The agent or person.")]
@@ -144,11 +141,11 @@ ExpiresOption = Annotated[
 ]
 
 
-def parse_dialect(text: str) -> str:
-    """Parse the name of a dialect."""
-    if text in DIALECTS:
-        return text
-    raise ValueError(f"{text!a} is not a dialect; known: {', '.join(DIALECTS)}")
+def _check_dialects(context: CommandContext, names: Iterable[str]) -> None:
+    known = [dialect.name for dialect in context.wiring.dialects()]
+    for name in names:
+        if name not in known:
+            raise_usage_error(f"{name!a} is not a dialect; known: {', '.join(known)}")
 
 
 def add(
@@ -164,7 +161,6 @@ def add(
             "--speaks",
             "DIALECT",
             "A dialect that it understands; repeatable; else its present ones.",
-            parser=parse_dialect,
         ),
     ] = None,
     saop_role: Annotated[
@@ -215,6 +211,7 @@ def add(
       dragoman agent add linguist --skill translate --skill French --trust T2 --cost 0.5
     """
     _check_option_combination(expires, key, overlap, no_token=no_token)
+    _check_dialects(context, speaks or ())
     public_key = None if key is None else _read_key(key)
     capabilities = CapabilityOptions(
         skill, constraint, locality, trust, cost, latency, capacity, reach
