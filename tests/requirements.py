@@ -1473,8 +1473,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "DISPATCH-FAIR",
         "Agents",
         "Among agents that may all have a task, the one with fewer recent failures gets it, then "
-        "the one that has waited longest, also after a restart; an agent that failed at a task "
-        "gets it again only when no other may have it.",
+        "the one that has waited longest; an agent that failed at a task gets it again only when "
+        "no other may have it.",
     ),
     Requirement(
         "DISPATCH-CONCURRENCY",
@@ -1499,7 +1499,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Agents",
         "An agent that has used up its daily attempts, minutes, output or cost is paused until "
         "the next day or until it is resumed; the pause and the question are recorded once, reach "
-        "those who can resume it, and survive a restart. Running attempts count.",
+        "those who can resume it, and survive a restart.",
     ),
     Requirement(
         "AGENT-PAUSE",
@@ -1516,13 +1516,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "DISPATCH-STOP",
         "Agents",
         "At a stop agents may finish within a grace period; then unfinished work goes back to "
-        "its queue without a failure, or is kept for its agent.",
+        "its queue without a failure.",
     ),
     Requirement(
         "DISPATCH-RESTART",
         "Agents",
         "Every attempt is recovered after a kill and none is duplicated: a report counts, a lost "
-        "program has failed its attempt, and a claim that was not started starts in its attempt.",
+        "program has failed its attempt, and a claim that was not started goes back to its queue.",
     ),
     Requirement(
         "DISPATCH-STORE",

@@ -84,7 +84,7 @@ def test_killed_hub_recovers_every_attempt_once(tmp_path: Path, trace: Trace) ->
 
 
 @proves("DISPATCH-RESTART")
-def test_claimed_task_that_never_started_starts_in_the_same_attempt(tmp_path: Path) -> None:
+def test_claimed_task_that_never_started_goes_back_to_its_queue(tmp_path: Path) -> None:
     settings = FAST + agent_section("ada", "report()")
 
     async def scenario() -> None:
@@ -97,7 +97,7 @@ def test_claimed_task_that_never_started_starts_in_the_same_attempt(tmp_path: Pa
             hub.do(ClaimTask(removed, "ben", f"{name}.2"), actor=HUB_ACTOR)
         async with running_hub(tmp_path / "data", settings) as hub:
             done = await hub.until_status(task, "review")
-            assert done.attempts == 1
+            assert (done.attempts, done.failures) == (2, 0)
             assert hub.task(others).status == "in-progress"
             assert (hub.task(removed).status, hub.task(removed).failures) == ("ready", 0)
 

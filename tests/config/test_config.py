@@ -169,7 +169,7 @@ def test_numbers_have_bounds(key: str, value: str) -> None:
             "the variable DRAGOMAN_CCOS_POLICY_TRUST_FLOOR: ",
         ),
         ("DRAGOMAN_CCOS_POLICY_COST_CEILING", "-2", "COST_CEILING is -2.0; it must be from 0"),
-        ("DRAGOMAN_HUB_ON_STOP", "kep", "DRAGOMAN_HUB_ON_STOP: 'kep' is not one of: release"),
+        ("DRAGOMAN_REDACTION_RULES", "al", "DRAGOMAN_REDACTION_RULES: 'al' is not one of: all"),
     ],
 )
 def test_error_in_a_variable_names_the_variable_and_no_file(
@@ -250,8 +250,8 @@ def test_variable_does_not_hide_an_error_in_the_file() -> None:
 
 
 def test_invalid_choice_lists_the_valid_ones() -> None:
-    with pytest.raises(SettingsError, match=r"hub\.on_stop: .* one of: release, keep"):
-        parse_settings("[hub]\non_stop = 'kep'", {})
+    with pytest.raises(SettingsError, match=r"redaction\.rules: .* one of: all, known"):
+        parse_settings("[redaction]\nrules = 'al'", {})
     with pytest.raises(SettingsError, match=r"notify\.statuses: .* one of: .*deadletter"):
         parse_settings("[notify]\nstatuses = ['dnoe']", {})
 

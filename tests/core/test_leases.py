@@ -25,7 +25,6 @@ from dragoman.core.attempt import (
     ReleaseTask,
     RenewLease,
     ReportOutcome,
-    SetLeaseDuration,
 )
 from dragoman.core.attempt_state import Lease, TaskReported, TaskRequeued, grant_lease, renew_lease
 from dragoman.core.authority import MAY_HOLD
@@ -141,7 +140,7 @@ WRITE_COMMANDS: tuple[AnyCommand, ...] = (
 @proves("LEASE-LOST")
 def test_cases_cover_every_task_command() -> None:
     others = {CreateTask, AdoptTask, ClaimTask, RegisterAgent, RejectMessage}
-    others |= {SetLeaseDuration, ExpireLease}
+    others |= {ExpireLease}
     # A warning belongs to a message that is judged itself; the others are not for a holder.
     others |= {WarnTask, AcceptDelegation, RejectDelegation, EscalateDelegation}
     others |= {SetAgentKey, IssueToken, RevokeToken, PauseAgent, ResumeAgent, RewindTask}
@@ -502,28 +501,6 @@ def test_release_by_hub_needs_current_fence() -> None:
     world.do(HUB, ReleaseTask("T", "hub_stopped", 1))
     assert (world.tasks["T"].status, world.leases) == ("ready", {})
     assert world.code(HUB, ReleaseTask("T", "hub_stopped", 1)) == "lease_lost"
-
-
-@proves("LEASE-RECOVERY")
-def test_hub_sets_lease_duration_without_a_heartbeat() -> None:
-    world = held()
-    before = world.leases["T"]
-    assert world.do(HUB, SetLeaseDuration("T", 1, 10 * TTL), NOW + 5).events == ()
-    assert world.leases["T"] == replace(before, expires_at=NOW + 5 + 10 * TTL)
-    world.do(HUB, SetLeaseDuration("T", 1, TTL), NOW + 2 * TTL)
-    assert world.leases["T"] == replace(before, expires_at=NOW + 3 * TTL)
-
-
-@proves("LEASE-RECOVERY", "ROLE-HOLDER")
-def test_lease_duration_is_set_only_by_hub_on_valid_lease() -> None:
-    keep = SetLeaseDuration("T", 1, TTL)
-    for other in (ALICE, BOB, HUMAN, ORCHESTRATOR):
-        assert held().code(other, keep) == "not_authorized"
-    assert held().code(HUB, keep, NOW + TTL) == "lease_lost"
-    assert held().code(HUB, replace(keep, fence=2)) == "lease_lost"
-    assert held().code(HUB, replace(keep, lasts_ms=1)) == "invalid_field"
-    assert held().code(HUB, replace(keep, task="nowhere")) == "task_not_found"
-    assert World(task()).code(HUB, keep) == "lease_lost"
 
 
 @proves("LEASE-RELEASE", "LIMIT-TEXT")

@@ -117,7 +117,6 @@ def test_commands_have_deciders_and_stable_names() -> None:
         "intent.result",
         "intent.update",
         "lease.expire",
-        "lease.keep",
         "mail.ack",
         "mail.answer",
         "mail.escalate",

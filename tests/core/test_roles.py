@@ -37,7 +37,6 @@ from dragoman.core.attempt import (
     ReleaseTask,
     RenewLease,
     ReportOutcome,
-    SetLeaseDuration,
 )
 from dragoman.core.attempt_state import Report
 from dragoman.core.base import Status
@@ -159,7 +158,6 @@ def commands(name: str) -> tuple[AnyCommand, ...]:
         ReleaseTask("T"),
         ReportOutcome("T", "needs_review", "said"),
         EndAttempt("T"),
-        SetLeaseDuration("T", 2, TTL),
         ExpireLease("T"),
         LinkTask("T", "discovered-from", "UU"),
         AliasTask("T", "bead:b"),
@@ -289,7 +287,6 @@ EXPECTED_ACTORS: dict[str, tuple[str, dict[Status, str]]] = {
     "task.release": ("", {"in-progress": "sH"}),
     "task.report": ("", {"in-progress": "sH"}),
     "attempt.end": ("", {"in-progress": "hosH"}),
-    "lease.keep": ("", {"in-progress": "s"}),
     "lease.expire": ("", {"in-progress": "hos"}),
     "task.link": ("hoscHadn", {}),
     "task.alias": ("hoscHadn", {}),

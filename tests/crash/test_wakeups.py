@@ -172,7 +172,7 @@ def make_dispatcher(hub: Hub, hints: CommitHints, runner: IdleAgent) -> Dispatch
     outside = DispatcherPorts(
         _ignore_output, frozenset, list[str]().append, NullUsage(), SequentialIds(), print
     )
-    policy = DispatchPolicy("hub", 1, 3 * HOUR_MS, HOUR_MS, 0, RunPolicy(Backoff(), 1.0, "release"))
+    policy = DispatchPolicy("hub", 1, 3 * HOUR_MS, HOUR_MS, 0, RunPolicy(Backoff(), 1.0))
     agent = AgentSpec(ADA, runner, ("",), lambda task, _: task.title)
     dispatcher = Dispatcher(hub, [agent], policy, outside)
     hints.subscribe(dispatcher.hint)

@@ -17,7 +17,7 @@ from dragoman.core.errors import Refused
 from dragoman.core.mail import Mail
 from dragoman.core.task_state import CreateTask, EditTask, MoveTask, UpdateTask
 from dragoman.engine.request import Accepted
-from dragoman.services.worker_requests import Spawner, SpawnPolicy, SpawnResult, spawn_requested_at
+from dragoman.services.worker_requests import Spawner, SpawnPolicy, SpawnResult
 from tests.engine.lab import ALICE, HUMAN, findings
 from tests.protocols.agentmail.hub import BEAD, OLGA, SPAWNER, MailHub, letter
 from tests.requirements import proves
@@ -396,22 +396,3 @@ def test_ack_of_another_sender_is_not_authorized() -> None:
         assert spawner_lab.effect(actor, forged) == "not_authorized"
     assert spawner_lab.mail(request).awaits_answer
     assert spawner_lab.effect(SPAWNER, forged) == "applied"
-
-
-def test_time_of_the_latest_unanswered_request_is_known() -> None:
-    spawner_lab, terms = SpawnerLab(), SpawnPolicy("spawner", "SPAWN_REQUEST", 60_000)
-    spawner_lab.lab.do(HUMAN, CreateTask("other", "other", ready=True))
-    spawner_lab.request()
-    spawner_lab.request(thread_id="", subject="[no-such-bead] SPAWN_REQUEST")
-    store, first = spawner_lab.lab.store, spawner_lab.lab.clock.now()
-    task, other = spawner_lab.lab.task(BEAD), spawner_lab.lab.task("other")
-    assert (spawn_requested_at(store, terms, task), spawn_requested_at(store, terms, other)) == (
-        first,
-        0,
-    )
-    spawner_lab.lab.clock.advance(1_000)
-    spawner_lab.request()
-    assert spawn_requested_at(store, terms, task) == first + 1_000
-    spawner_lab.lab.do(ADA_ACTOR, ClaimTask(BEAD, "ada"))
-    spawner_lab.run()
-    assert spawn_requested_at(store, terms, task) == 0

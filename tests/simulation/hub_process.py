@@ -183,7 +183,7 @@ class HubProcess:
             ttl_ms=environment.ttl_ms,
             poll_ms=1_800_000,
             drain_ms=30_000,
-            run_policy=RunPolicy(settings.retry, 5.0, "release"),
+            run_policy=RunPolicy(settings.retry, 5.0),
         )
 
     def _outside(self, environment: Environment) -> DispatcherPorts:

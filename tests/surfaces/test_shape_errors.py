@@ -199,7 +199,11 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
         {"task": "x", "outcome": "perhaps"},
         "outcome: 'perhaps' is not one of: done, blocked, needs_review, partial",
     ),
-    (_settings, "[hub]\non_stop = 'x'", "line 2: hub.on_stop: 'x' is not one of: release, keep"),
+    (
+        _settings,
+        "[redaction]\nrules = 'x'",
+        "line 2: redaction.rules: 'x' is not one of: all, known",
+    ),
     # Out of range.
     (tasks, {"title": "x", "max_attempts": 0}, "max_attempts: it must be a whole number, at"),
     (tasks, {"title": ""}, "title: it must be a text of at least 1 character"),

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.bootstrap.preflight import check_agent_settings, is_ccos_agent, load_function
-from dragoman.bootstrap.services import agent_queues, spawn_policy
+from dragoman.bootstrap.services import agent_queues
 from dragoman.config import AgentSettings, environment
 from dragoman.core.actor import HUB_ACTOR, Actor
 from dragoman.core.errors import Refusal, Refused
@@ -49,9 +48,6 @@ if TYPE_CHECKING:
 
 _WEEK_MS = 7 * 86_400_000
 
-_LOCATION_DIGITS = 8
-"""Digits of a URL's digest that identify it, without revealing its content."""
-
 _log = logging.getLogger("dragoman.dispatch")
 
 
@@ -65,7 +61,6 @@ def open_dispatcher(directory: DataDirectory, identity: "Authenticator", url: st
     from dragoman.services.dispatch.agent_slots import AgentSpec
     from dragoman.services.dispatch.budget_enforcer import Budget
     from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
-    from dragoman.services.worker_requests import spawn_requested_at
     from dragoman.system.process import PidFiles
     from dragoman.system.state_files import UsageFile, load_or_create_hub_id
 
@@ -84,7 +79,6 @@ def open_dispatcher(directory: DataDirectory, identity: "Authenticator", url: st
             ),
             dialects=one.speaks,
             must_report=is_ccos_agent(one),
-            location=sha256(one.url.encode()).hexdigest()[:_LOCATION_DIGITS] if one.url else "",
             concurrency=one.concurrency,
             attempt_ms=one.attempt_ms,
             budget=Budget(
@@ -102,9 +96,7 @@ def open_dispatcher(directory: DataDirectory, identity: "Authenticator", url: st
         run_policy=RunPolicy(
             settings.retry,
             settings.dispatch.stop_grace_ms / 1_000,
-            settings.hub.on_stop,
             settings.dispatch.exit_grace_ms / 1_000,
-            settings.hub.kept_lease_ms,
         ),
     )
     ports = DispatcherPorts(
@@ -114,7 +106,6 @@ def open_dispatcher(directory: DataDirectory, identity: "Authenticator", url: st
         usage=UsageFile(directory.path),
         new_id=new_id,
         warn=lambda text: _log.warning("%s", safe_text(text, one_line=True)),
-        spawn_requested_at=partial(spawn_requested_at, hub.store, spawn_policy(settings)),
         cancel_starts=cancelled.set,
     )
     dispatcher = Dispatcher(hub, agents, policy, ports)

@@ -62,7 +62,6 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("http", "burst"): (1, _UNLIMITED),
     ("http", "max_body"): (1_024, 2**31),
     ("hub", "drain_ms"): (0, _DAY_MS),
-    ("hub", "kept_lease_ms"): LEASE_RANGE_MS,
     ("dispatch", "concurrency"): (1, 10_000),
     ("dispatch", "poll_ms"): (10, _DAY_MS),
     ("dispatch", "stop_grace_ms"): (0, _DAY_MS),

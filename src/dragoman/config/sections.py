@@ -244,10 +244,6 @@ class HubSettings(Struct, frozen=True):
 
     drain_ms: int = 30_000
     """Time that agents may go on with their work when the hub is stopped."""
-    on_stop: Literal["release", "keep"] = "release"
-    """Unfinished work at a stop: released to its queue, or kept for its agent."""
-    kept_lease_ms: int = 3_600_000
-    """Time that kept work waits for the next start; after that its lease expires."""
 
 
 class DispatchSettings(Struct, frozen=True):

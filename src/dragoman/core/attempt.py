@@ -12,7 +12,6 @@ from dragoman.core.attempt_state import (
     TaskReported,
     TaskRequeued,
     renew_lease,
-    set_lease_duration,
 )
 from dragoman.core.authority import (
     MAY_DISPATCH,
@@ -121,13 +120,6 @@ class EndAttempt(TaskCommand, frozen=True, tag="attempt.end"):
     session: str = ""
     backoff: Backoff = Backoff()
     fence: int | None = None
-
-
-class SetLeaseDuration(TaskCommand, frozen=True, tag="lease.keep"):
-    """Set how long the lease of an attempt lasts: long while the hub itself is away."""
-
-    fence: int
-    lasts_ms: int
 
 
 class ExpireLease(TaskCommand, frozen=True, tag="lease.expire"):
@@ -262,25 +254,6 @@ def decide_release_task(command: ReleaseTask, read: Read, now: int) -> Decision 
     )
     events = ((task_stream(task.id), released),)
     return Decision(task_receipt(task, "ready"), events, LeaseChange(task.id, None))
-
-
-def decide_set_lease_duration(
-    command: SetLeaseDuration, read: Read, now: int
-) -> Decision | Refusal:
-    """Set how long an attempt waits for the hub, or from now on for its agent: no entry."""
-    task = read.task(command.task)
-    if isinstance(task, Refusal):
-        return task
-    if read.actor.role != "system":
-        return Refusal("not_authorized", f"{read.actor.label} may not set the duration of leases")
-    lease = read.lease(task)
-    refusal = check_holds(
-        _acting_holder(read.actor, lease), task, lease, command.fence, now
-    ) or check_duration("the lease", command.lasts_ms, *LEASE_RANGE_MS)
-    if refusal or lease is None:
-        return refusal or Refusal("lease_lost", f"nobody holds {task.id}")
-    lease = set_lease_duration(lease, command.lasts_ms, now)
-    return Decision(task_receipt(task, task.status, lease), (), LeaseChange(task.id, lease))
 
 
 # --- checkpoint -------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ it is. The commands are in `task_state`, with those of tasks.
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from dragoman.core.base import Event, Outcome, Status
 from dragoman.core.timestamps import clamp_timestamp
@@ -158,11 +157,3 @@ def renew_lease(lease: Lease, now: int) -> Lease:
         lease.session,
         lease.heartbeats + 1,
     )
-
-
-def set_lease_duration(lease: Lease, lasts_ms: int, now: int) -> Lease:
-    """Set the lease to last this long from now on, longer or shorter than before.
-
-    It is no sign of life.
-    """
-    return replace(lease, expires_at=clamp_timestamp(now + lasts_ms))

@@ -27,7 +27,6 @@ from dragoman.core.attempt import (
     ReleaseTask,
     RenewLease,
     ReportOutcome,
-    SetLeaseDuration,
 )
 from dragoman.core.delegation import (
     AcceptDelegation,
@@ -90,7 +89,6 @@ AnyCommand = (
     | CheckpointTask
     | ReportOutcome
     | EndAttempt
-    | SetLeaseDuration
     | ExpireLease
     | LinkTask
     | AliasTask

@@ -39,7 +39,6 @@ from dragoman.core.attempt import (
     ReleaseTask,
     RenewLease,
     ReportOutcome,
-    SetLeaseDuration,
 )
 from dragoman.core.attempt_state import renew_lease
 from dragoman.core.authority import holds
@@ -148,7 +147,6 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     ReleaseTask: attempt.decide_release_task,
     ReportOutcome: attempt.decide_report_outcome,
     EndAttempt: attempt.decide_end_attempt,
-    SetLeaseDuration: attempt.decide_set_lease_duration,
     ExpireLease: attempt.decide_expire_lease,
     UpdateTask: decide_update_task,
     EditTask: decide_edit_task,

@@ -19,7 +19,6 @@ from dragoman.core.mail import Mail
 from dragoman.core.task_state import Task, TaskTransitioned
 from dragoman.core.timestamps import format_duration
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import Store
 from dragoman.engine.queries.agents import find_agent, names_in_role
 from dragoman.engine.queries.mail import Letter, all_mail, find_refusal
 from dragoman.engine.queries.streams import decode_event, stream_entries
@@ -89,23 +88,6 @@ def _fold_event(claims: _Claims, event: object, *, is_hub_claim: bool) -> _Claim
 
 
 # --- service ----------------------------------------------------------------------------------
-
-
-def spawn_requested_at(store: Store, policy: SpawnPolicy, task: Task) -> int:
-    """Time of the last unanswered request for a worker on a task; 0: none."""
-    return max(
-        (
-            letter.mail.posted_at
-            for letter in all_mail(store, f"asked:{policy.spawner}")
-            if letter.mail.kind == policy.letter_kind and _is_about_task(store, letter.mail, task)
-        ),
-        default=0,
-    )
-
-
-def _is_about_task(store: Store, mail: Mail, task: Task) -> bool:
-    found = find_task(store, mail.bead)
-    return not isinstance(found, Refusal) and found.task.id == task.id
 
 
 class Spawner:

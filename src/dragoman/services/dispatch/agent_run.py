@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum, auto
 from math import inf
-from typing import Literal
 
 from msgspec import Struct
 
@@ -19,7 +18,6 @@ from dragoman.core.attempt import (
     ReleaseTask,
     RenewLease,
     ReportOutcome,
-    SetLeaseDuration,
 )
 from dragoman.core.attempt_state import TaskClaimed, TaskRequeued
 from dragoman.core.authority import holder_objection
@@ -36,17 +34,16 @@ from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.queries.streams import decode_event, stream_entries
 from dragoman.engine.queries.tasks import find_task
 from dragoman.ledger.entry import Entry, read_line
-from dragoman.services.dispatch.budget_enforcer import OpenAttempt, attempt_cost
+from dragoman.services.dispatch.budget_enforcer import attempt_cost
 from dragoman.services.dispatch.cooldown import ReleaseEvent
 from dragoman.text.error_messages import describe_exception
 
 _CLAIMED = EVENT_NAMES[TaskClaimed]
 
-
 _REQUEUED = EVENT_NAMES[TaskRequeued]
 
-
 _ENDING_EVENTS = STATUS_CHANGE_NAMES - {_CLAIMED}
+"""Events that end an attempt."""
 
 
 class AttemptStatus(Enum):
@@ -109,7 +106,7 @@ class AttemptRecord:
         )
         is_ready = task.status == "ready" and not task.not_before and not was_forced
         if is_ready and len(transitions) == 1 and self._ended_by_agent(transitions):
-            return ReleaseEvent(self._assignment.agent, task.reserved_for, task.moved_at)
+            return ReleaseEvent(self._assignment.agent, task.reserved_for)
         return None
 
     def has_failed(self) -> bool:
@@ -144,7 +141,6 @@ class AttemptRecord:
 VIA = "agent-output"
 """The surface that messages of started agents come through."""
 
-OnStop = Literal["release", "keep"]
 SubmitMessage = Callable[[Actor, bytes], Awaitable[str]]
 """Submits a message of an agent; returns a note for its log, or nothing."""
 
@@ -158,11 +154,8 @@ class RunPolicy(Struct, frozen=True):
 
     backoff: Backoff
     stop_seconds: float
-    on_stop: OnStop
     exit_grace_seconds: float = 60.0
     """Time that a program may go on after its own report ended the attempt."""
-    kept_lease_ms: int = 3_600_000
-    """Time that a kept attempt waits for the next start of the hub."""
 
 
 _ENDED = frozenset((AttemptStatus.RELEASED, AttemptStatus.LOST))
@@ -187,8 +180,6 @@ class RunResult(Struct, frozen=True):
     """Reason why the agent could not even be started; empty: it was."""
     release: ReleaseEvent | None = None
     has_failed: bool = False
-    is_kept: bool = False
-    """True if it goes on under the next start of the hub."""
 
 
 class AgentRun:
@@ -223,11 +214,6 @@ class AgentRun:
         """Note on the last of its messages that was refused or had warnings."""
 
     @property
-    def open_attempt(self) -> OpenAttempt:
-        """Identifies the attempt among all attempts."""
-        return OpenAttempt(self.assignment.task, self.assignment.attempt)
-
-    @property
     def elapsed_ms(self) -> int:
         """Milliseconds since the start."""
         return round((asyncio.get_running_loop().time() - self._started_at) * 1_000)
@@ -241,12 +227,6 @@ class AgentRun:
     def has_started(self) -> bool:
         """True once its agent was started."""
         return self._running is not None
-
-    @property
-    def survives_hub(self) -> bool:
-        """True if the agent lives elsewhere, and goes on while the hub is away."""
-        running = self._running
-        return self._policy.on_stop == "keep" and running is not None and not running.renews_lease
 
     def notify(self) -> None:
         """Wake up: the task or the agent has changed."""
@@ -277,9 +257,8 @@ class AgentRun:
             )
         except OSError as error:
             if self._is_halted:  # the start was cancelled: the agent is not to blame
-                return RunResult(
-                    task, self.elapsed_ms, is_kept=await self._settle(self._hub_stop_command())
-                )
+                await self._settle(self._hub_stop_command())
+                return RunResult(task, self.elapsed_ms)
             problem = describe_exception(error)
             reason = f"not started: {problem}"[:MAX_REASON]
             await self._settle(
@@ -295,15 +274,13 @@ class AgentRun:
                 fallback = self._unreported_outcome((await ended).problem)
             else:
                 fallback = order.fallback
-                if not self._keeps_running:
-                    await self._stop_agent(running, order.reason)
-                    await ended
-            is_kept = await self._settle(fallback)
+                await self._stop_agent(running, order.reason)
+                await ended
+            await self._settle(fallback)
         finally:
-            if not ended.done() and not self._keeps_running:
+            if not ended.done():
                 await running.stop(0)
                 await ended
-            ended.cancel()
             await asyncio.to_thread(running.forget)
         cost = await asyncio.to_thread(self._record.cost)
         release = await asyncio.to_thread(self._record.find_release)
@@ -315,7 +292,6 @@ class AgentRun:
             cost,
             release=release,
             has_failed=has_failed,
-            is_kept=is_kept,
         )
 
     async def _stop_agent(self, running: Run, reason: str) -> None:
@@ -334,10 +310,6 @@ class AgentRun:
         if not stopping.done():
             await running.stop(0)
         await stopping
-
-    @property
-    def _keeps_running(self) -> bool:
-        return self._is_halted and self.survives_hub
 
     @property
     def _heartbeat_seconds(self) -> float:
@@ -377,12 +349,9 @@ class AgentRun:
                 return _StopOrder("it no longer holds the task")
         return _StopOrder("the hub stops", self._hub_stop_command())
 
-    def _hub_stop_command(self) -> SetLeaseDuration | ReleaseTask:
+    def _hub_stop_command(self) -> ReleaseTask:
         """Command for the task when the hub stops."""
-        task, fence = self.assignment.task, self.assignment.fence
-        if self._policy.on_stop == "keep":
-            return SetLeaseDuration(task, fence, self._policy.kept_lease_ms)
-        return ReleaseTask(task, "hub_stopped", fence)
+        return ReleaseTask(self.assignment.task, "hub_stopped", self.assignment.fence)
 
     def _ends_with_report(self, status: AttemptStatus, running: Run) -> bool:
         """Check whether the run ends with the report: nobody sees what a remote agent does after
@@ -430,10 +399,8 @@ class AgentRun:
             task, "failed", reason, fence=fence, apply=True, backoff=self._policy.backoff
         )
 
-    async def _settle(self, fallback: AnyCommand | None) -> bool:
-        """End the session: its report takes effect, otherwise `fallback` does; whether the task is
-        kept for the next start.
-        """
+    async def _settle(self, fallback: AnyCommand | None) -> None:
+        """End the session: its report takes effect, otherwise `fallback` does."""
         assignment = self.assignment
         end = EndAttempt(assignment.task, assignment.session, self._policy.backoff)
         try:
@@ -442,10 +409,8 @@ class AgentRun:
                 # The hub decides about the task of an agent that reports nothing; the agent does
                 # not.
                 await self._submit_with_retry(fallback)
-                return isinstance(fallback, SetLeaseDuration)
         except Refused:
             pass  # the lease was lost meanwhile: another attempt decides about the task
-        return False
 
     async def _submit_with_retry(self, command: AnyCommand) -> Receipt:
         """Submit a command until there is an answer; a store that is away when the hub stops is not
@@ -476,6 +441,3 @@ class AgentRun:
                 note = f"this message was not processed: {error}"
             self._last_note = note or self._last_note
             return note
-
-
-"""Events that end an attempt."""

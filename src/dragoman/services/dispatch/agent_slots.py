@@ -9,7 +9,7 @@ from dragoman.core.ids import task_stream
 from dragoman.core.task_state import Task
 from dragoman.engine.ports import ReadyKey, Runner, Store, Transaction
 from dragoman.services.dispatch.agent_run import AgentRun
-from dragoman.services.dispatch.budget_enforcer import Budget, FairShare, Usage, add_usage
+from dragoman.services.dispatch.budget_enforcer import Budget, Usage, add_usage
 
 # --- agents and their slots -------------------------------------------------------------------
 
@@ -30,9 +30,6 @@ class AgentSpec(Struct, frozen=True):
     """Dialects that it understands: its prompt is in them."""
     must_report: bool = False
     """True if an attempt that ends without a report has failed."""
-    location: str = ""
-    """Identifies the place of an agent that goes on without the hub; empty: its runs end with the
-    hub."""
     concurrency: int = 1
     attempt_ms: int = 0
     budget: Budget = Budget()
@@ -59,26 +56,26 @@ class AgentSlots:
         """By session: two runs may be on one task, while the first is being stopped."""
         self.start_problem = ""
         self.start_retry_at = 0.0
+        self.last_dispatch = 0
+        """Increases with each dispatch; 0: never dispatched."""
+        self.recent_failures = 0
+        """Failed attempts since the last one that did not fail."""
         self._start_failures = 0
         """Consecutive failures to start."""
 
-    def running_usage(self) -> Usage:
-        """Usage of the runs in progress."""
-        runs = self.runs.values()
-        return Usage(
-            elapsed_ms=sum(run.elapsed_ms for run in runs),
-            output_bytes=sum(attempt.output_bytes for attempt in runs),
-        )
-
-    def settled_usage(self) -> Usage | None:
-        """Usage of the runs in progress; None while one is being started, which may fail."""
-        has_started = all(run.has_started for run in self.runs.values())
-        return self.running_usage() if has_started else None
+    @property
+    def is_starting(self) -> bool:
+        """True while a run is being started, which may fail."""
+        return not all(run.has_started for run in self.runs.values())
 
     def total_usage(self, recorded: Usage) -> Usage:
         """Recorded usage plus that of the runs in progress."""
-        running = self.running_usage()
-        return add_usage(recorded, ms=running.elapsed_ms, output=running.output_bytes)
+        runs = self.runs.values()
+        return add_usage(
+            recorded,
+            ms=sum(run.elapsed_ms for run in runs),
+            output=sum(run.output_bytes for run in runs),
+        )
 
     def record_start(self, problem: str, now: float, warn: Callable[[str], None]) -> None:
         """Record a start; after a failed one the agent pauses, longer each time."""
@@ -105,9 +102,7 @@ class NextTask(Struct, frozen=True):
     """Free agents that may have it, in fair order."""
 
 
-def find_next_task(
-    free: Sequence[AgentSlots], first: Mapping[str, ReadyKey], share_of: Callable[[str], FairShare]
-) -> NextTask | None:
+def find_next_task(free: Sequence[AgentSlots], first: Mapping[str, ReadyKey]) -> NextTask | None:
     """Find the next task to dispatch among the first of each queue.
 
     Agents with fewer recent failures come first, then those with less to do, then those that have
@@ -118,17 +113,12 @@ def find_next_task(
     if not keys:
         return None
     key, queue = min(keys)
+    candidates = [slots for slots in free if queue in slots.agent.queues]
+    return NextTask(task_id_of(key), queue, sorted(candidates, key=_fair_order))
 
-    def sort_key(agent_slots: AgentSlots) -> tuple[int, float, int]:
-        its = share_of(agent_slots.agent.name)
-        return (
-            its.recent_failures,
-            len(agent_slots.runs) / agent_slots.agent.concurrency,
-            its.last_dispatch,
-        )
 
-    candidates = [agent_slots for agent_slots in free if queue in agent_slots.agent.queues]
-    return NextTask(task_id_of(key), queue, sorted(candidates, key=sort_key))
+def _fair_order(slots: AgentSlots) -> tuple[int, float, int]:
+    return slots.recent_failures, len(slots.runs) / slots.agent.concurrency, slots.last_dispatch
 
 
 def choose_agent(

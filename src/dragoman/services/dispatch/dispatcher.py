@@ -15,10 +15,8 @@ from msgspec.structs import replace
 
 from dragoman.core.actor import HUB_ACTOR
 from dragoman.core.agent import RegisterAgent
-from dragoman.core.attempt import ClaimTask, SetLeaseDuration
-from dragoman.core.authority import holder_objection
+from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import DragomanError, Refusal, Refused, StoreUnavailable
-from dragoman.core.task_state import Task
 from dragoman.engine.health import HEALTHY, HealthProblem, problem_from_error
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Assignment
@@ -33,12 +31,7 @@ from dragoman.services.dispatch.agent_slots import (
     find_next_task,
     first_ready,
 )
-from dragoman.services.dispatch.budget_enforcer import (
-    BudgetEnforcer,
-    OpenAttempt,
-    UsageStore,
-    total_usage,
-)
+from dragoman.services.dispatch.budget_enforcer import Budget, BudgetEnforcer, UsageStore
 from dragoman.services.dispatch.cooldown import Cooldowns
 from dragoman.services.dispatch.orphan_recovery import ForgetSession, OrphanedAttempts, StopOrphans
 from dragoman.services.dispatch.wakeups import DispatchWakeups
@@ -72,8 +65,6 @@ class DispatcherPorts(Struct, frozen=True):
     new_id: Callable[[], str]
     warn: Callable[[str], None]
     """Shows at the hub's terminal what keeps an agent from working."""
-    spawn_requested_at: Callable[[Task], int] = lambda _: 0
-    """Time of the last unanswered request for a worker on a task; 0: none."""
     cancel_starts: Callable[[], None] = lambda: None
     """Cancels long starts, like a checkout, when the hub stops."""
 
@@ -84,19 +75,6 @@ class _PendingClaim(Struct, frozen=True):
     slots: AgentSlots
     task: str
     session: str
-
-
-# --- names of sessions ------------------------------------------------------------------------
-
-
-def session_name(hub_name: str, id: str, location: str) -> str:
-    """Name of a session; it includes the location if the agent does not run at the hub."""
-    return ".".join(filter(None, (hub_name, id, location)))
-
-
-def session_location(session: str, hub_name: str) -> str:
-    """Location of a session of this hub."""
-    return session.removeprefix(f"{hub_name}.").partition(".")[2]
 
 
 # --- dispatcher -------------------------------------------------------------------------------
@@ -117,12 +95,13 @@ class Dispatcher:
         self._policy = policy
         self._ports = ports
         self._budgets = BudgetEnforcer(hub, ports.usage, ports.warn)
-        self._cooldowns = Cooldowns(hub, policy.run_policy.backoff, ports.spawn_requested_at)
+        self._cooldowns = Cooldowns(policy.run_policy.backoff)
         self._wakeups = DispatchWakeups(hub.store, policy.poll_ms / 1_000, self._runs)
         self.is_stopping = False
         self._pending_claims = deque[_PendingClaim]()
         """Claims whose run has not started yet, because the store failed in between."""
         self._run_tasks = set[asyncio.Task[None]]()
+        self._dispatch_count = 0
         self._problem = HEALTHY
         """Problem of the last round; empty: none."""
 
@@ -150,7 +129,7 @@ class Dispatcher:
     @property
     def running_count(self) -> int:
         """Number of runs that a stop waits for."""
-        return sum(not run.survives_hub for run in self._runs())
+        return sum(1 for _ in self._runs())
 
     def agent_states(self) -> list[AgentState]:
         """Status of every agent."""
@@ -158,7 +137,7 @@ class Dispatcher:
             AgentState(
                 name,
                 tuple(run.assignment.task for run in slots.runs.values()),
-                slots.total_usage(total_usage(self._budgets.usage(name))),
+                slots.total_usage(self._budgets.usage(name)),
                 self._idle_reason(slots) or self._cooldown_reason(slots),
             )
             for name, slots in self._slots.items()
@@ -218,50 +197,7 @@ class Dispatcher:
             )
             await self._hub.submit_async(HUB_ACTOR, *registrations)
         await self._review_budgets()
-        await orphans.recover(self._resume, self._count_orphan)
-        await self._budgets.close_orphans({attempt.open_attempt for attempt in self._runs()})
-
-    async def _resume(self, view: TaskView) -> str:
-        """Resume an attempt of an earlier hub; the reason why it cannot be resumed, or nothing."""
-        lease = view.lease
-        assert lease is not None, "what nobody holds was not left by anybody"
-        slots = self._slots.get(lease.holder)
-        if slots is None:
-            return "the hub no longer starts its agent"
-        record = await asyncio.to_thread(find_agent, self._hub.store, lease.holder)
-        if cannot_hold := holder_objection(record):
-            return cannot_hold
-        location = session_location(lease.session, self._policy.hub_name)
-        if location != slots.agent.location:
-            # The agent may still work there: only a new fence keeps two out of one attempt.
-            return "its agent has moved since the attempt began"
-        if not location and not self._has_free_slot(slots):
-            return "the limit of concurrent agents is reached"
-        if not location and self._idle_reason(slots):
-            return "its agent is paused, or has used up its daily budget"
-        remaining_ms = self._remaining_ms(slots.agent, view)
-        if remaining_ms is None:
-            return "the time of its attempt (attempt_ms) is over"
-        # It has waited for the hub; from now on it needs heartbeats.
-        keep_lease = SetLeaseDuration(view.task.id, lease.fence, lease.ttl_ms)
-        try:
-            await self._hub.submit_async(HUB_ACTOR, keep_lease)
-        except Refused:
-            return "it was kept for longer than kept_lease_ms"
-        await self._start_run(slots, view, remaining_ms)
-        return ""
-
-    def _count_orphan(self, view: TaskView) -> None:
-        """Count an orphaned attempt, if its hub was killed before it could."""
-        assert view.lease is not None, "what nobody holds was not left by anybody"
-        self._budgets.record_start(view.lease.holder, OpenAttempt(view.task.id, view.task.attempts))
-
-    def _remaining_ms(self, agent: AgentSpec, view: TaskView) -> int | None:
-        """Time that is left of a resumed attempt (0: no limit); None: it is over."""
-        remaining = agent.attempt_ms - max(self._hub.clock.now() - view.task.moved_at, 0)
-        if remaining <= 0:
-            return None if agent.attempt_ms else 0
-        return remaining
+        await orphans.recover()
 
     # Dispatch
 
@@ -269,7 +205,7 @@ class Dispatcher:
         """Claim tasks for free agents, the most urgent first, until nothing fits."""
         await self._review_budgets()
         await self._start_claimed()
-        skipped = await self._cooldowns.active_tasks(self._wakeups.now)
+        skipped = {cooldown.task for cooldown in self._cooldowns.active(self._wakeups.now)}
         skipped_per_queue = Counter[str]()
         while not self.is_stopping and (free := list(self._free_slots())):
             queues = {queue for slots in free for queue in slots.agent.queues}
@@ -283,7 +219,7 @@ class Dispatcher:
             first = await asyncio.to_thread(
                 first_ready, self._hub.store, now, sorted(queues), excluded
             )
-            next_task = find_next_task(free, first, self._budgets.fair_share)
+            next_task = find_next_task(free, first)
             if next_task is None:
                 break
             agent_slots = await self._choose_agent(next_task.task, next_task.candidates)
@@ -305,10 +241,9 @@ class Dispatcher:
         return None if isinstance(view, Refusal) else choose_agent(view.task, candidates, available)
 
     async def _review_budgets(self) -> None:
-        all_slots = self._slots.values()
-        await self._budgets.review(
-            [(agent_slots.agent, agent_slots.settled_usage) for agent_slots in all_slots]
-        )
+        budgets = {name: slots.agent.budget for name, slots in self._slots.items()}
+        starting = [name for name, slots in self._slots.items() if slots.is_starting]
+        await self._budgets.review(budgets, starting)
 
     def _free_slots(self) -> Iterator[AgentSlots]:
         for slots in self._slots.values():
@@ -324,7 +259,7 @@ class Dispatcher:
     def _idle_reason(self, slots: AgentSlots) -> str:
         if self._wakeups.now < slots.start_retry_at:
             return slots.start_problem
-        return self._budgets.idle_reason(slots.agent, slots.running_usage())
+        return self._budgets.idle_reason(slots.agent.name, slots.agent.budget)
 
     def _cooldown_reason(self, slots: AgentSlots) -> str:
         """Cooldown of the tasks that an idle agent would otherwise work on."""
@@ -335,7 +270,7 @@ class Dispatcher:
     async def _claim_task(self, slots: AgentSlots, task: str) -> bool:
         """Claim a task for an agent and start the run; False when another claim came first."""
         agent = slots.agent
-        session = session_name(self._policy.hub_name, self._ports.new_id(), agent.location)
+        session = f"{self._policy.hub_name}.{self._ports.new_id()}"
         command = ClaimTask(task, agent.name, session, self._policy.ttl_ms, agent.queues)
         self._pending_claims.append(_PendingClaim(slots, task, session))
         try:
@@ -353,12 +288,12 @@ class Dispatcher:
             try:
                 view = await asyncio.to_thread(find_task, self._hub.store, claim.task)
                 if isinstance(view, TaskView) and _is_session(view, claim.session):
-                    await self._start_run(claim.slots, view, claim.slots.agent.attempt_ms)
+                    await self._start_run(claim.slots, view)
             except StoreUnavailable:
                 self._pending_claims.appendleft(claim)
                 raise
 
-    async def _start_run(self, slots: AgentSlots, view: TaskView, limit_ms: int) -> None:
+    async def _start_run(self, slots: AgentSlots, view: TaskView) -> None:
         task, lease = view.task, view.lease
         assert lease is not None, "what nobody holds is not begun"
         prompt = await asyncio.to_thread(slots.agent.build_prompt, task, slots.agent.name)
@@ -383,15 +318,17 @@ class Dispatcher:
             self._policy.run_policy,
         )
         slots.runs[assignment.session] = run
-        self._budgets.record_start(slots.agent.name, run.open_attempt)
-        run_task = asyncio.create_task(self._supervise(slots, run, limit_ms))
+        self._dispatch_count += 1
+        slots.last_dispatch = self._dispatch_count
+        self._budgets.record_start(slots.agent.name)
+        run_task = asyncio.create_task(self._supervise(slots, run))
         self._run_tasks.add(run_task)
         run_task.add_done_callback(self._run_tasks.discard)
 
-    async def _supervise(self, slots: AgentSlots, run: AgentRun, limit_ms: int) -> None:
+    async def _supervise(self, slots: AgentSlots, run: AgentRun) -> None:
         agent = slots.agent
         try:
-            result = await run.run(limit_ms, partial(self._budgets.save_if_budgeted, agent))
+            result = await run.run(agent.attempt_ms, partial(self._save_start, agent.budget))
             loop = asyncio.get_running_loop()
             now = loop.time()
             slots.record_start(result.start_problem, now, self._ports.warn)
@@ -404,12 +341,13 @@ class Dispatcher:
             if result.start_problem:
                 self._budgets.undo_start(agent.name)
             else:
-                self._budgets.add_usage(
-                    agent.name, ms=result.elapsed_ms, output=result.output_bytes
+                self._budgets.record_end(
+                    agent.name,
+                    ms=result.elapsed_ms,
+                    output=result.output_bytes,
+                    cost=result.cost,
                 )
-            self._budgets.record_outcome(agent.name, has_failed=result.has_failed)
-            if not result.is_kept:
-                self._budgets.record_end(agent.name, run.open_attempt, result.cost)
+            slots.recent_failures = slots.recent_failures + 1 if result.has_failed else 0
             await self._budgets.save()
         except (DragomanError, OSError) as error:
             whose = f"{agent.name} on {run.assignment.task}"
@@ -419,6 +357,11 @@ class Dispatcher:
             slots.runs.pop(run.assignment.session, None)
             self._wakeups.wake()
 
+    async def _save_start(self, budget: Budget) -> None:
+        """Save the usage before an agent with a budget starts; one without need not wait."""
+        if budget != Budget():
+            await self._budgets.save()
+
     # Shutdown
 
     def _runs(self) -> Iterator[AgentRun]:
@@ -426,15 +369,12 @@ class Dispatcher:
             yield from slots.runs.values()
 
     async def _drain(self) -> None:
-        """Let agents finish within the grace time, then stop them; do not await remote agents."""
+        """Let agents finish within the grace time, then stop them."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._policy.drain_ms / 1_000
         while self.running_count and (remaining := deadline - loop.time()) > 0:
-            # One that is just being started may turn out to be remote.
             await asyncio.wait(
-                self._run_tasks,
-                timeout=min(remaining, self._policy.poll_ms / 1_000),
-                return_when=asyncio.FIRST_COMPLETED,
+                self._run_tasks, timeout=remaining, return_when=asyncio.FIRST_COMPLETED
             )
         for run in self._runs():
             run.request_stop()
