@@ -32,7 +32,6 @@ COMMANDS = [
 FINITE_COMMANDS = [words for words in COMMANDS if words not in (("up",), ("mcp",))]
 """Commands that end by themselves; the others are tested in their own processes."""
 
-SESSION = Path(__file__).parents[2] / "protocols" / "saop" / "transcripts" / "codex.jsonl"
 
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "create": ("Another",),
@@ -62,8 +61,6 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "backup": ("{beside}/hub.backup",),
     "restore": ("{beside}/before.backup",),
     "watch": ("T-1",),
-    "trace": (str(SESSION), "--task", "T-2"),
-    "otlp": ("T-1",),
     "rewind": ("T-1", "--to", "1"),
 }
 """Arguments with which a command succeeds in the directory of `populated`."""
@@ -257,15 +254,6 @@ def test_usage_error_exits_2_on_stderr_and_creates_nothing(
         assert part in result.err
         assert result.err.rstrip().endswith("--help`.")
         assert not dragoman.data.exists()
-
-
-@proves("CLI-EXIT")
-@pytest.mark.parametrize("url", ["localhost:4318", "ftp://host/x", "http://[", "http://u:p@host/"])
-def test_invalid_collector_url_is_a_usage_error(dragoman: Console, url: str) -> None:
-    result = dragoman("otlp", "T-1", "--to", url)
-
-    assert (result.code, result.out) == (2, "")
-    assert "dragoman otlp: --to " in result.err
 
 
 @proves("CLI-WAVE", "CLI-PROMISES")

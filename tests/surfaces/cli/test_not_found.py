@@ -51,7 +51,6 @@ FILE_COMMANDS = (
     ("send", "{}"),
     ("lint", "--dialect", "aof", "{}"),
     ("redact", "{}"),
-    ("trace", "{}", "--task", "T-1"),
     ("mail", "send", "{}"),
     ("wave", "start", "--file", "{}", "--parallel", "1"),
     ("handoff", "initiate", "{}"),

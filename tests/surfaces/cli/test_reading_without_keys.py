@@ -18,7 +18,6 @@ READ_COMMANDS = (
     ("task", "log", "T-1"),
     ("events",),
     ("watch", "T-1"),
-    ("otlp", "T-1"),
     ("rewind", "T-1", "--to", "1"),
     ("agent", "list"),
     ("agent", "show", "ada"),

@@ -22,6 +22,7 @@ from dragoman.surfaces.cli.commands.watch import (
     format_milliseconds,
 )
 from dragoman.surfaces.cli.render import OutputClosed
+from dragoman_traces.transcript import CaptureTarget, Transcript
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 from tests.surfaces.http.hub_server import HubServer as Hub
@@ -29,7 +30,7 @@ from tests.surfaces.http.hub_server import serving
 
 pytestmark = proves("WATCH-TASK")
 
-CLAUDE = Path(__file__).parents[2] / "protocols" / "saop" / "transcripts" / "claude-code.jsonl"
+CLAUDE = Path(__file__).parents[2] / "extras" / "transcripts" / "claude-code.jsonl"
 AT = "2026-02-21T10:00:00.000Z"
 
 
@@ -245,7 +246,13 @@ def test_each_event_has_a_line(watched: WatchedEvent, expected: str) -> None:
 def traced(dragoman: Console) -> Console:
     """Give a data directory with a session of T-1 and one of T-2."""
     for task in ("T-1", "T-2"):
-        assert dragoman("trace", str(CLAUDE), "--task", task).code == 0
+        transcript = Transcript(CaptureTarget(task), 0)
+        lines = CLAUDE.read_bytes().splitlines()
+        captured = [*(one for line in lines for one in transcript.feed(line)), *transcript.close()]
+        first = next(one for one in captured if one.kind == "turn")
+        for one in (first, *(one for one in captured if one is not first)):
+            message = one.message if one.kind == "turn" else {**one.message, "task_id": task}
+            assert dragoman("call", f"saop.{one.kind}", json.dumps(message)).code == 0
     return dragoman
 
 

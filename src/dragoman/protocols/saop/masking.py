@@ -22,7 +22,7 @@ _TURN_PLAIN_FIELDS: Final = frozenset({"turn_index", "agent_id", "role", "metada
 _METADATA_PLAIN_FIELDS: Final = frozenset(
     {"version", "task_id", "timestamp", "confidence", "estimated_complexity"}
 )
-_EVENT_PLAIN_FIELDS: Final = frozenset({"event_id", "session_id", "payload"})
+_EVENT_PLAIN_FIELDS: Final = frozenset({"event_id", "session_id", "task_id", "payload"})
 _PAYLOAD_PLAIN_FIELDS: Final = frozenset({"type", "agent_id", "task_id", "timestamp"})
 _CHUNK_PLAIN_FIELDS: Final = _PAYLOAD_PLAIN_FIELDS | {"chunk"}
 _LINE_PLAIN_FIELDS: Final = _PAYLOAD_PLAIN_FIELDS | {"line"}

@@ -103,7 +103,7 @@ def _trace_command(
         envelope=masked.envelope,
         digest=digest,
         masked=bool(masked.findings),
-        task=context.task,
+        task=context.task or _stated_task(sent),
         agent=context.agent,
         call=masked.envelope["payload"]["call_id"] if context.call else "",
         ends_call=context.ends_call,
@@ -111,6 +111,12 @@ def _trace_command(
         is_final=context.is_final,
         commit=choices.head() if requests_transition(sent) else "",
     )
+
+
+def _stated_task(sent: SentEvent) -> str:
+    """Task that an event names beside its session, as those that are read back do."""
+    task: Any = sent.original.get("task_id")
+    return task if isinstance(task, str) else ""
 
 
 def pulse_command(

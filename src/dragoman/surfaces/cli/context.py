@@ -1,7 +1,7 @@
 """Context of one command: its shared options, the data directory, and how its result is printed."""
 
 import sys
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from shlex import quote
@@ -28,7 +28,6 @@ from dragoman.text.error_messages import describe_exception
 
 if TYPE_CHECKING:
     from dragoman.engine.request import Accepted, Rejected
-    from dragoman.system.http_client import SafeHttpClient
 
 
 # --- shared options and results ---------------------------------------------------------------
@@ -309,18 +308,6 @@ def read_source(source: str, max_bytes: int) -> bytes:
     """Read up to `max_bytes` + 1 bytes, so that the caller can refuse input that is too long."""
     with open_source(source) as file:
         return file.read(max_bytes + 1)
-
-
-def make_endpoint(
-    url: str, label: str, allowed: Collection[str], seconds: float = 5.0
-) -> "SafeHttpClient":
-    """Make an HTTP endpoint for a typed URL; `label` is what a person calls it."""
-    from dragoman.system.http_client import SafeHttpClient
-
-    try:
-        return SafeHttpClient(url, label, allowed, seconds=seconds)
-    except SettingsError as error:
-        raise_usage_error(error.detail)
 
 
 # --- operations -------------------------------------------------------------------------------

@@ -37,8 +37,6 @@ TOP_LEVEL: ModuleCommands = {
     "tick": ("tick",),
     "events": ("events",),
     "watch": ("watch",),
-    "trace": ("trace",),
-    "otlp_export": ("otlp",),
     "redact": ("redact",),
     "rewind": ("rewind",),
     "verify": ("verify",),

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import Struct
 
-from dragoman.protocols.saop.capture.steps import (
+from dragoman_traces.steps import (
     AgentStep,
     AnswerEnd,
     AnswerText,

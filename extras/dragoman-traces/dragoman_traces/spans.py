@@ -28,9 +28,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class TraceSubject(Struct, frozen=True):
-    """Task that a trace is about, with its ledger."""
+    """Task that a trace is about."""
 
-    ledger: str
+    created_at: str
+    """Time of its creation: two hubs may have tasks of one name."""
     task: str
     title: str
     version: str
@@ -41,8 +42,8 @@ def trace_document(
     subject: TraceSubject, turns: Iterable[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Build the trace of a task from its turn envelopes and its events, in their order."""
-    trace = _derive_id(16, subject.ledger, subject.task)
-    root = _derive_id(8, subject.ledger, subject.task, "root")
+    trace = _derive_id(16, subject.created_at, subject.task)
+    root = _derive_id(8, subject.created_at, subject.task, "root")
     children = [*_turn_spans(subject, turns), *_tool_spans(subject, events)]
     span_events = _span_events(events)
     times = [
@@ -85,10 +86,10 @@ def _turn_spans(
         yield _make_span(
             _derive_id(
                 8,
-                subject.ledger,
+                subject.created_at,
                 subject.task,
                 f"turn {turn.get('attempt', 0)}",
-                str(_turn_index(turn)),
+                str(int(turn["turn_index"])),
             ),
             f"chat {turn['agent_id']}",
             _KIND_CLIENT,
@@ -103,7 +104,7 @@ def _turn_spans(
                     "assistant", parts, finish_reason="stop"
                 ),
                 "dragoman.task.id": subject.task,
-                "dragoman.turn.index": _turn_index(turn),
+                "dragoman.turn.index": int(turn["turn_index"]),
                 **_turn_attributes(turn),
                 "dragoman.turn.confidence": float(meta["confidence"]),
             },
@@ -116,10 +117,6 @@ def _turn_attributes(turn: Mapping[str, Any]) -> dict[str, Any]:
         f"dragoman.turn.{name}": turn.get(name) for name in ("attempt", "by", "after_attempt")
     }
     return {key: value for key, value in attributes.items() if value not in (None, "")}
-
-
-def _turn_index(turn: Mapping[str, Any]) -> int:
-    return int(turn["turn_index"])
 
 
 def _input_messages(observation: str) -> str:
@@ -174,7 +171,7 @@ def _make_tool_span(
     if ended is None:
         attributes["dragoman.unfinished"] = True
     span = _make_span(
-        _derive_id(8, subject.ledger, subject.task, "tool", *key),
+        _derive_id(8, subject.created_at, subject.task, "tool", *key),
         f"execute_tool {payload['tool']}",
         _KIND_INTERNAL,
         (at * _NANOSECONDS_PER_MS, (at + duration_ms) * _NANOSECONDS_PER_MS),

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from dragoman.protocols.saop.capture.steps import (
+from dragoman_traces.steps import (
     AgentStep,
     AnswerEnd,
     AnswerText,

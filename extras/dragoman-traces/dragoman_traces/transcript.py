@@ -17,10 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.timestamps import to_rfc3339
-from dragoman.protocols.saop.capture.claude_code import ClaudeCode
-from dragoman.protocols.saop.capture.codex import Codex
-from dragoman.protocols.saop.capture.otel import OpenTelemetry
-from dragoman.protocols.saop.capture.steps import (
+from dragoman.text.keyed_digest import uuid8
+from dragoman_traces.claude_code import ClaudeCode
+from dragoman_traces.codex import Codex
+from dragoman_traces.otel import OpenTelemetry
+from dragoman_traces.steps import (
     AgentStep,
     AnswerEnd,
     AnswerText,
@@ -33,7 +34,6 @@ from dragoman.protocols.saop.capture.steps import (
     ToolStart,
     as_record,
 )
-from dragoman.text.keyed_digest import uuid8
 
 # --- turns and events from steps --------------------------------------------------------------
 
@@ -46,7 +46,7 @@ _MAX_CHUNK_CHARS: Final = 32_768
 """Limit of one thought event: an event must be shorter than a turn."""
 
 _MAX_WORD_CHARS: Final = 4_096
-"""A chunk may end this much earlier so as not to cut a word, which may be a secret of the hub."""
+"""A chunk may end this much earlier so as not to cut a word."""
 
 _THOUGHT_SEPARATOR: Final = "\n\n"
 """Separator of two thoughts of one turn, in the turn and in the events alike."""

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dragoman.core.timestamps import parse_rfc3339
-from dragoman.protocols.saop.capture.transcript import (
+from dragoman_traces.transcript import (
     READERS,
     CapturedMessage,
     CaptureTarget,

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from dragoman.protocols.saop.capture.steps import (
+from dragoman_traces.steps import (
     AgentStep,
     AnswerText,
     Observation,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.protocols.saop.otlp_export import TraceSubject, trace_document
+from dragoman_traces.spans import TraceSubject, trace_document
 from tests.protocols.saop.hub import event, invoked, turn
 from tests.requirements import proves
 
