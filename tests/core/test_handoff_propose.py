@@ -243,7 +243,7 @@ def test_superseded_handoff_keeps_its_successor() -> None:
     again(world, ALICE, WithdrawHandoff("H2"), "cause-3")
     answer = refusal_of(world, offer("carol", "H3", supersedes="H"))
     assert answer.code == "invalid_field"
-    assert answer.detail == "supersedes: H2 has taken the place of H: name that one"
+    assert answer.detail == "supersedes: H2 has taken the place of H"
     assert handoff(world).superseded_by == "H2"
     again(world, ALICE, offer("carol", "H3", supersedes="H2"), "cause-4")
     assert (handoff(world).superseded_by, handoff(world, "H2").superseded_by) == ("H2", "H3")

@@ -21,7 +21,7 @@ from dragoman.core.handoff.state import (
     RejectReason,
 )
 from dragoman.engine.lint import lint_text
-from dragoman.files.handoff_log import EventContext, render_keys
+from dragoman.files.handoff_log import EventContext, render_event
 from dragoman.protocols.acp.wire import ACTION_NAMES
 from tests.docs.pages import commands_of, run
 from tests.requirements import proves
@@ -59,14 +59,12 @@ def test_every_key_of_an_audit_line_is_explained() -> None:
         HandoffEscalated("timeout", "proposed→validating", "coordinator"),
     )
     found = dict[str, set[str]]()
-    for line in (
-        line for event in output for line in render_keys(event, 0, EventContext("agent:bob", after))
-    ):
-        found.setdefault(line["event"], set()).update(line)
+    context = EventContext("agent:bob", after)
+    for kind, keys in (line for event in output for line in render_event(event, context)):
+        found.setdefault(kind, set()).update(keys)
     rows = dict(re.findall(r"\| `(handoff_\w+)` \|[^|]*\|([^|]*)\|\n", PAGE))
-    common = {"event", "handoff_id", "task_id", "timestamp"}
     explained = {kind: set(re.findall(r"`(\w+)`", row)) - {"system"} for kind, row in rows.items()}
-    assert explained == {kind: keys - common for kind, keys in found.items()}
+    assert explained == found
 
 
 def test_the_shell_commands_do_what_the_page_says(

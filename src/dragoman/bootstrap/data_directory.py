@@ -205,6 +205,8 @@ def _assemble(
     )
     # The inbox is processed in a thread of its own, so it needs a disk of its own.
     inbox = open_inbox(SafeDisk(data), inbox_router, facts, warn)
+    artifacts = opened.handoff_ports.artifacts
+    assert artifacts is not None, "a data directory has a store of artifacts"
     file_services = files.services(inbox, opened.handoff_ports.sweep, renewed_leases)
     checkpoints = CheckpointFile(data / CHECKPOINTS_FILE, parts.key)
     checkpointer, notifier = Checkpointer(hub, checkpoints), open_notifier(data, settings, hub)
@@ -225,7 +227,7 @@ def _assemble(
         checkpoints=checkpoints,
         projector=files.projector,
         archive=partial(_archive, parts, files.disk),
-        audit=partial(check_handoff, hub.store, files.disk),
+        audit=partial(check_handoff, hub.store, files.disk, artifacts),
         service_groups=service_groups(hub, settings, router, ports),
         file_services=(*file_services.inbox, *file_services.polled, *file_services.commit_driven),
         delivery_states=notifier.delivery_statuses,

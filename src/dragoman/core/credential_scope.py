@@ -20,6 +20,7 @@ from dragoman.core.base import TaskCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.duplicates import find_applied
 from dragoman.core.handoff.state import (
+    ActivateHandoff,
     HandoffCommand,
     ProposeHandoff,
 )
@@ -112,17 +113,18 @@ def bind_to_attempt(command: "AnyCommand", read: Read, now: int) -> "AnyCommand 
         return _wrong_attempt(actor, task, named)
     if hasattr(command, "fence"):
         return replace(command, fence=actor.fence)
-    if kind in _RESULT_COMMANDS or _is_known_repeat(command, read, now):
-        return command
     # Nothing else checks the attempt: the command names no fencing token.
-    return check_attempt_valid(task, read, now) or command
+    refusal = None if kind in _RESULT_COMMANDS else check_attempt_valid(task, read, now)
+    return command if refusal is None or _has_ended_attempt(command, read) else refusal
 
 
-def _is_known_repeat(command: "AnyCommand", read: Read, now: int) -> bool:
-    """True if it repeats what was done to a handoff before and adds nothing: the answer to what
-    ended the attempt may have been lost.
-    """
-    return isinstance(command, HandoffCommand) and find_applied(command, read, now) is not None
+def _has_ended_attempt(command: "AnyCommand", read: Read) -> bool:
+    """True if it repeats what ended the attempt: the answer to that may have been lost."""
+    return (
+        isinstance(command, HandoffCommand)
+        and not isinstance(command, ActivateHandoff)
+        and find_applied(command, read) is not None
+    )
 
 
 def _check_bearer(read: Read) -> Refusal | None:

@@ -69,7 +69,6 @@ from dragoman.core.handoff.state import (
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.handoff.suggestions import suggest_actions
 from dragoman.core.intent import delegate, results
 from dragoman.core.intent.state import (
     CancelIntent,
@@ -204,26 +203,18 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
 
 
 def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
-    """Decide a command; a refusal about a handoff suggests what its caller can do instead."""
-    decision = _decide(command, read, now)
-    if isinstance(decision, Decision):
-        return decision
-    return suggest_actions(decision, command, read, lambda other: _decide(other, read, now))
-
-
-def _decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     """Decide a command and its reactions; what the holder sends also renews its lease (S-RUN)."""
     if read.actor.task:
         bound_command = bind_to_attempt(command, read, now)
         if isinstance(bound_command, Refusal):
             return bound_command
         command = bound_command
-    kind = type(command)
-    is_of_handoff = isinstance(command, HandoffCommand)
-    repeated = _known_repeat(command, read, now) if is_of_handoff else None
-    decision = repeated or DECIDERS[kind](command, read, now)
+    decision = DECIDERS[type(command)](command, read, now)
     if isinstance(decision, Refusal):
-        return decision
+        repeated = _decide_again(command, decision, read)
+        if repeated is None:
+            return decision
+        decision = repeated
     decision = react(command, decision, read, now)
     if isinstance(decision, Refusal):
         return decision
@@ -233,10 +224,12 @@ def _decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     return decision if lease is None else replace(decision, lease=lease)
 
 
-def _known_repeat(command: HandoffCommand, read: Read, now: int) -> Decision | None:
-    """Repeat of a handoff command that was done before."""
-    done = find_applied(command, read, now)
-    return repeat_decision(done) if done else None
+def _decide_again(command: AnyCommand, refusal: Refusal, read: Read) -> Decision | None:
+    """Answer to a repeated handoff command, whose handoff has moved on because of the first."""
+    if not isinstance(command, HandoffCommand) or refusal.code != "invalid_transition":
+        return None
+    applied = find_applied(command, read)
+    return repeat_decision(applied) if applied else None
 
 
 def _heartbeat_task(command: AnyCommand, read: Read) -> str:

@@ -14,7 +14,6 @@ from dragoman.core.actor import Actor
 from dragoman.core.agent import Reputation
 from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import check_id
 from dragoman.core.intent.candidate import Candidate, Policy, Requirements
 from dragoman.engine.ports import Store
@@ -349,13 +348,6 @@ class Errors(Struct, frozen=True):
 OUR_ERRORS = Errors()
 
 
-class HandoffFindings(Struct, frozen=True):
-    """Findings about a handoff that its entries do not have."""
-
-    obstacles: tuple[str, ...] = ()
-    """Problems of its next step: files that are missing or have changed."""
-
-
 class Dialect(Struct, frozen=True):
     """A protocol that agents speak: its operations, and how its messages are recognised."""
 
@@ -373,9 +365,6 @@ class Dialect(Struct, frozen=True):
     errors: Errors = OUR_ERRORS
     events: frozenset[type[Any]] = frozenset()
     """The events of the ledger that concern it."""
-    diagnose: Callable[[Handoff, Facts], HandoffFindings] = lambda _, __: HandoffFindings()
-    """Findings about a handoff from outside of the ledger, for its diagnosis: files are read and
-    external queues are asked."""
 
     @property
     def limits(self) -> MessageLimits:

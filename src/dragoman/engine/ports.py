@@ -443,12 +443,6 @@ class ArtifactStore(Protocol):
         """Size in bytes of a file beneath the roots of a teamspace, without reading it."""
         ...
 
-    def verify_file(
-        self, teamspace: str, path: str, expected: ExpectedArtifact
-    ) -> ArtifactMismatch | None:
-        """Check a file, which is read but not stored; None if it is as expected."""
-        ...
-
     def store_file(
         self, teamspace: str, path: str, expected: ExpectedArtifact
     ) -> StoredArtifact | ArtifactMismatch:

@@ -18,7 +18,6 @@ from dragoman.core import not_found
 from dragoman.core.actor import HUB_ACTOR, UNKNOWN_SENDER, Actor, MessageReceived, RejectMessage
 from dragoman.core.base import Role
 from dragoman.core.errors import Refusal, StoreError
-from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import safe_name
 from dragoman.engine.blocking_lookups import BlockingLookups
 from dragoman.engine.forwarding import ForwardedOperation
@@ -28,7 +27,6 @@ from dragoman.engine.operation import (
     Dialect,
     Facts,
     Fault,
-    HandoffFindings,
     Operation,
     ParsedMessage,
     Plan,
@@ -435,13 +433,6 @@ class Router:
         fault = message.planned
         outcome = Refusal(fault.code, fault.detail) if isinstance(fault, Fault) else _NO_COMMANDS
         return self._follow_up(message, outcome, self._reply(message, outcome, None))
-
-    def diagnose_handoff(self, handoff: Handoff) -> HandoffFindings:
-        """The findings of all dialects about a handoff, from outside of the ledger."""
-        findings = [dialect.diagnose(handoff, self._facts) for dialect in self.dialects]
-        return HandoffFindings(
-            tuple(one for finding in findings for one in finding.obstacles),
-        )
 
     # Reply
 

@@ -81,19 +81,6 @@ class FileArtifactStore:
         """Size of a file beneath the roots of a teamspace, without reading it."""
         return self._with_file(teamspace, path, lambda _, size: size)
 
-    def verify_file(
-        self, teamspace: str, path: str, expected: ExpectedArtifact
-    ) -> ArtifactMismatch | None:
-        """Verify a file without copying it; None when it is as expected."""
-
-        def read(file: FileIO, size: int) -> StoredArtifact | ArtifactMismatch:
-            return _check_size(size, expected) or _check_content(
-                *_hash_file(file, size), size, expected
-            )
-
-        found = self._with_file(teamspace, path, read)
-        return found if isinstance(found, ArtifactMismatch) else None
-
     def store_file(
         self, teamspace: str, path: str, expected: ExpectedArtifact
     ) -> StoredArtifact | ArtifactMismatch:

@@ -1,15 +1,11 @@
 """Audit log of handoffs, `teamspaces/<teamspace>/handoffs/handoffs.jsonl`.
 
-There are seven types of line. A line names what it is about in plain keys; the first line of an
-entry also carries the event itself under `entry`, so that every handoff can be replayed from
-the file alone (`handoff_audit`). Notes and SLA extensions are in `events/`
-only.
+There are seven types of line. Notes and SLA extensions are in `events/` only.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
 from dragoman.core.event_table import AnyEvent
@@ -17,7 +13,6 @@ from dragoman.core.handoff.state import (
     Handoff,
     HandoffApproved,
     HandoffEscalated,
-    HandoffEvent,
     HandoffProposed,
     HandoffRejected,
     HandoffStatus,
@@ -37,7 +32,7 @@ from dragoman.files.line_log import (
     RenderedLines,
     number_decoder,
 )
-from dragoman.ledger.entry import CODEC, Entry, Line, read_line
+from dragoman.ledger.entry import CODEC, Entry, read_line
 from dragoman.ledger.stream_state import State, fold
 from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.safe_text import harmless_line
@@ -67,43 +62,19 @@ def render_lines(entry: Entry, after: Handoff) -> list[bytes]:
     """Render the lines of an entry, without line feeds; `after` is the handoff after it."""
     line = read_line(entry.line)
     event = CODEC.decode(line.event, line.v, line.body)
-    rendered = render_keys(event, line.at, EventContext(_actor_of_label(line.actor), after))
+    context = EventContext(_actor_of_label(line.actor), after)
+    common = {"handoff_id": after.id, "task_id": after.task, "timestamp": to_rfc3339(line.at)}
+    first_id = entry.position * LINES_PER_ENTRY
     return [
-        harmless_line(
-            {
-                "event": keys["event"],
-                "event_id": entry.position * LINES_PER_ENTRY + number,
-                **keys,
-                **(_entry_keys(entry, line) if number == 0 else {}),
-            }
-        )
-        for number, keys in enumerate(rendered)
+        harmless_line({"event": kind, "event_id": first_id + number, **common, **keys})
+        for number, (kind, keys) in enumerate(render_event(event, context))
     ]
 
 
-def render_keys(event: AnyEvent, at: int, context: EventContext) -> list[Keys]:
-    """Render the keys of an event's lines, without event ids and without the event itself."""
+def render_event(event: AnyEvent, context: EventContext) -> Iterator[AuditLine]:
+    """Render the lines of an event: the type of each, and its own keys."""
     render = _RENDERERS.get(type(event))
-    if render is None:
-        return []
-    after = context.after
-    common = {"handoff_id": after.id, "task_id": after.task, "timestamp": to_rfc3339(at)}
-    return [{"event": kind, **common, **keys} for kind, keys in render(event, context)]
-
-
-def _entry_keys(entry: Entry, line: Line[msgspec.Raw]) -> Keys:
-    """The event as the ledger has it, and the hash of its entry."""
-    return {
-        "entry": {
-            "position": entry.position,
-            "version": line.version,
-            "event": line.event,
-            "v": line.v,
-            "at": line.at,
-            "body": line.body,
-            "hash": entry.hash.hex(),
-        }
-    }
+    return iter(()) if render is None else render(event, context)
 
 
 def _render_proposed(event: HandoffProposed, context: EventContext) -> Iterator[AuditLine]:
@@ -150,13 +121,6 @@ _END_LINES: Final[Mapping[HandoffStatus, tuple[str, str]]] = {
     "closed": ("handoff_closed", "closure_notes"),
 }
 """State -> type of the line that reports it, and the key for its notes."""
-
-
-def ownership_keys(event: HandoffEvent, after: Handoff) -> Keys:
-    """Owner and chain that an event sets; empty when it does not change them."""
-    if isinstance(event, HandoffProposed):
-        return _chain_keys(after)
-    return _owner_keys(event, after) if isinstance(event, HandoffTransitioned) else _NO_KEYS
 
 
 def _chain_keys(handoff: Handoff) -> Keys:

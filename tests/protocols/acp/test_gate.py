@@ -376,47 +376,6 @@ def test_package_with_a_secret_is_refused_with_its_path(tmp_path: Path) -> None:
     assert strict.act("accept", id, BOB)["error"]["code"] == "policy_violation"
 
 
-@proves("ACP-FINAL-ARTIFACTS")
-def test_complete_warns_about_invalid_final_artifacts(tmp_path: Path) -> None:
-    hub = AcpHub(tmp_path, max_package_bytes=20)
-    hub.write_artifact("good.txt", "hello\n")
-    digest = hashlib.sha256(b"hello\n").hexdigest()
-    id = hub.advance_to("activated")
-    finals = [
-        artifact("good", "good.txt", sha256=digest, size_bytes=6),
-        artifact("gone", "gone.txt"),
-        artifact("forged", "good.txt", sha256="0" * 64),
-        artifact("short", "good.txt", size_bytes=7),
-        artifact("maybe", "other.txt", required=False),
-        {"artifact_id": "pr", "ref": {"type": "pr", "path": "17"}},
-    ]
-    assert "metadata" not in hub.act("complete", id, ALICE, final_artifacts=finals)
-    done = hub.act("complete", id, BOB, final_artifacts=finals)
-    assert (done["success"], done["status"]) == (True, "completed")
-    assert [warning.split(": ")[:2] for warning in done["metadata"]["warnings"]] == [
-        ["missing_artifact", "gone"],
-        ["hash_mismatch", "forged"],
-        ["hash_mismatch", "short"],
-    ]
-    assert not (tmp_path / "artifacts" / "sha256").exists(), "nothing is kept of them"
-    again = hub.act("complete", id, BOB, final_artifacts=finals)
-    assert (again["success"], again["status"]) == (True, "completed")
-
-
-@proves("ACP-FINAL-ARTIFACTS")
-def test_oversized_final_artifacts_are_not_read(tmp_path: Path) -> None:
-    hub = AcpHub(tmp_path, max_package_bytes=10)
-    hub.write_artifact("good.txt", "hello\n")
-    forged = artifact("forged", "good.txt", sha256="0" * 64)
-    id = hub.advance_to("activated")
-    twice = [forged, forged | {"artifact_id": "too"}]
-    (warning,) = hub.act("complete", id, BOB, final_artifacts=twice)["metadata"]["warnings"]
-    assert "at most 10 are taken" in warning
-    bare = AcpHub(tmp_path / "bare", artifacts=None)
-    done = bare.act("complete", bare.advance_to("activated"), BOB, final_artifacts=twice)
-    assert (done["status"], "warnings" in done.get("metadata", {})) == ("completed", False)
-
-
 @proves("ACP-ARTIFACTS")
 @pytest.mark.parametrize("is_first", [True, False])
 def test_missing_artifact_is_reported_before_a_hash_mismatch(hub: AcpHub, is_first: bool) -> None:

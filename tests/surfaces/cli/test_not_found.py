@@ -54,7 +54,6 @@ FILE_COMMANDS = (
     ("mail", "send", "{}"),
     ("wave", "start", "--file", "{}", "--parallel", "1"),
     ("handoff", "initiate", "{}"),
-    ("handoff", "verify", "--replay", "{}"),
     ("verify", "--chain", "{}"),
     ("import", "{}"),
     ("restore", "{}"),

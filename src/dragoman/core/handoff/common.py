@@ -12,7 +12,7 @@ from dragoman.core.actor import HUB_NAME, Actor
 from dragoman.core.authority import MAY_DISPATCH, check_write
 from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff.state import Handoff, HandoffStatus
+from dragoman.core.handoff.state import LEGAL_ACTIONS, Handoff, HandoffStatus
 from dragoman.core.ids import check_id, handoff_stream, mail_stream
 from dragoman.core.intent.request_workflow import IntentWorkflow
 from dragoman.core.intent.state import intent_of_task
@@ -51,11 +51,15 @@ def find_in_state(
 def wrong_state_refusal(
     handoff: Handoff, states: tuple[HandoffStatus, ...], action: str
 ) -> Refusal:
-    """Refusal of an action in a state that does not allow it."""
+    """Refusal of an action in a state that does not allow it; it names the actions that are
+    legal.
+    """
     instead = f", and {handoff.superseded_by} has taken its place" if handoff.superseded_by else ""
+    legal = ", ".join(LEGAL_ACTIONS[handoff.status])
     return Refusal(
         "invalid_transition",
-        f"{handoff.id} is {handoff.status}{instead}: {action} is for {', '.join(states)}",
+        f"{handoff.id} is {handoff.status}{instead}: {action} is for {', '.join(states)}; "
+        + (f"now it is time for {legal}" if legal else "it is final"),
     )
 
 

@@ -1,11 +1,12 @@
 """Complete and close a handoff, and add notes to it."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from dragoman.core.attempt import ReportOutcome, decide_report_outcome
 from dragoman.core.errors import Refusal
+from dragoman.core.handoff.activate import check_can_begin
 from dragoman.core.handoff.common import (
     COORDINATOR_ROLES,
     find_in_state,
@@ -26,15 +27,7 @@ from dragoman.core.handoff.state import (
 from dragoman.core.ids import handoff_stream, task_stream
 from dragoman.core.limits import MAX_TEXT, check_json, check_text
 from dragoman.core.read import Decision, Read, StreamEvents
-from dragoman.core.task_state import (
-    Task,
-    TaskHandedOver,
-)
-
-if TYPE_CHECKING:
-    pass
-
-from dragoman.core.handoff.activate import check_can_begin
+from dragoman.core.task_state import Task, TaskHandedOver
 
 COMPLETION_NOTE_KIND: Final = "completion_notes"
 """Kind of the note that ends the work."""
@@ -48,9 +41,8 @@ def decide_complete(command: CompleteHandoff, read: Read, now: int) -> Decision 
     handoff, task = at
     if read.actor.name != handoff.recipient:
         return not_authorized_refusal(handoff, read.actor, "complete", handoff.recipient)
-    details: dict[str, object] = {"handoff": handoff.id}
-    if command.final_artifacts:
-        details["final_artifacts"] = list(command.final_artifacts)
+    note = completion_note(command, read.actor.name)
+    details = {"handoff": handoff.id, **note.data}
     reported = decide_report_outcome(
         ReportOutcome(
             task.id, "done", command.notes, details=details, apply=True, backoff=command.backoff
@@ -66,14 +58,19 @@ def decide_complete(command: CompleteHandoff, read: Read, now: int) -> Decision 
         return Refusal("lease_lost", f"{lost}: {hint}")
     if isinstance(reported, Refusal):
         return reported
-    data = {k: v for k, v in details.items() if k != "handoff"}
-    note = HandoffNoted(read.actor.name, COMPLETION_NOTE_KIND, command.notes, data)
     done = completion_events(handoff, task, read, note)
     return replace(
         reported,
         events=(*reported.events, *done),
         receipt=replace(reported.receipt, stream=handoff_stream(handoff.id), state="completed"),
     )
+
+
+def completion_note(command: CompleteHandoff, by: str) -> HandoffNoted:
+    """Note with the last words about the work."""
+    artifacts = list(command.final_artifacts)
+    data: dict[str, object] = {"final_artifacts": artifacts} if artifacts else {}
+    return HandoffNoted(by, COMPLETION_NOTE_KIND, command.notes, data)
 
 
 def completion_events(

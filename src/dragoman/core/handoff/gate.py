@@ -93,7 +93,7 @@ def _gate_failures(command: AcceptHandoff, handoff: Handoff, task: Task) -> tupl
     if command.failed:
         return command.failed
     chain = owner_chain(task, current_owner(task, handoff.sender))
-    cycle = check_ownership_cycle(chain, handoff.recipient, is_offered_back=handoff.is_offered_back)
+    cycle = check_ownership_cycle(chain, handoff.recipient)
     return (("ownership_conflict", cycle.detail),) if cycle else ()
 
 

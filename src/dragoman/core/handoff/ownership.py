@@ -104,56 +104,15 @@ def may_supersede(old: Handoff, actor: Actor) -> bool:
     return old.sender == actor.name and old.status != "activated"
 
 
-def may_offer_back(
-    chain: tuple[str, ...],
-    recipient: str,
-    old: Handoff | None,
-    find: Callable[[str], Handoff | None],
-) -> bool:
-    """Return whether the last owner may offer the work to the owner before it, superseding `old`.
-
-    An owner that has passed activated work on has no handoff left that the former owner could get
-    it back by: it goes back by superseding the offer that was rejected. Between the two, other
-    rejected offers are allowed.
-    """
-    if chain[-2:-1] != (recipient,):
-        return False
-    owner = chain[-1]
-    while old is not None and old.sender == owner and old.rejection is not None:
-        old = find(old.supersedes) if old.supersedes else None
-        if old is not None and old.recipient == owner and old.was_redelegated:
-            return True
-    return False
-
-
-def check_ownership_cycle(
-    chain: tuple[str, ...], recipient: str, *, is_offered_back: bool = False, hint: str = ""
-) -> Refusal | None:
-    """Check that the recipient has not owned the work before, unless it had it last and gets it
-    back.
-
-    `hint` says how else the work can get to it.
-    """
-    if recipient not in chain or (is_offered_back and chain[-2:-1] == (recipient,)):
+def check_ownership_cycle(chain: tuple[str, ...], recipient: str) -> Refusal | None:
+    """Check that the recipient has not owned the work before: it goes back by reject (S-ACP-5)."""
+    if recipient not in chain:
         return None
     if recipient == chain[-1]:
         return Refusal("ownership_conflict", f"{recipient} has it now: name somebody else", "cycle")
-    before = f"{recipient} has owned it before ({' → '.join(chain)})"
-    return Refusal("ownership_conflict", f"{before}: {hint}" if hint else before, "cycle")
-
-
-def return_hint(task: Task, chain: tuple[str, ...], recipient: str) -> str:
-    """Hint how the work gets back to a former owner, if its owner may not offer it."""
-    under_way = task.handoff
-    if under_way is not None and under_way.is_taken and under_way.owner == recipient:
-        return f"reject {under_way.id} to give it back"
-    by_hand = (
-        "once nobody works on it and no handoff of it is open, a person, an orchestrator or a "
-        f"coordinator can make {recipient} its assignee"
-    )
-    if chain[-2:-1] != (recipient,):
-        return by_hand
-    return (
-        f"{by_hand}; {chain[-1]} can offer it back by an offer that supersedes the one which was "
-        "rejected"
+    return Refusal(
+        "ownership_conflict",
+        f"{recipient} has owned it before ({' → '.join(chain)}): work goes back by reject, or a "
+        "person, an orchestrator or a coordinator assigns it",
+        "cycle",
     )

@@ -3,7 +3,6 @@
 Whoever hands work over stays its owner until the recipient activates it (S-OWN).
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from dragoman.core import not_found
@@ -20,14 +19,11 @@ from dragoman.core.handoff.common import (
     offer_receipt,
     policy_objection,
 )
-from dragoman.core.handoff.duplicates import find_same_offer
 from dragoman.core.handoff.ownership import (
     check_may_hand_over,
     check_ownership_cycle,
     current_owner,
-    may_offer_back,
     owner_chain,
-    return_hint,
 )
 from dragoman.core.handoff.package import (
     add_hub_fields,
@@ -84,31 +80,31 @@ def decide_propose(command: ProposeHandoff, read: Read, now: int) -> Decision | 
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    same_offer = find_same_offer(command, task, read)
+    same_offer = _find_same_offer(command, task, read)
     if same_offer is not None:
         return Decision(offer_receipt(same_offer, task))
     old = read.handoff(command.supersedes) if command.supersedes else None
     id = command.id or read.cause
     owner = current_owner(task, read.actor.name)
     chain = owner_chain(task, owner)
-    is_offered_back = may_offer_back(chain, command.recipient, old, read.handoff)
-    hint = return_hint(task, chain, command.recipient)
     refusal = (
         _check_id_writable(id, read)
-        or check_superseded(command.supersedes, old, task)
+        or _check_superseded(command.supersedes, old, task)
         or check_may_hand_over(task, old, read.actor, read.handoff)
-        or check_not_superseded(old, read.handoff)
+        or _check_not_superseded(old)
         or _check_sender_policy(task, read, now)
-        or check_ownership_cycle(
-            chain, command.recipient, is_offered_back=is_offered_back, hint=hint
-        )
+        or check_ownership_cycle(chain, command.recipient)
     )
     if refusal:
         return refusal
-    package, package_hash = finalize_package(command, id, task, read.actor, chain)
-    refusal = check_stated_hash(command, package_hash)
-    if refusal:
-        return refusal
+    thread = handoff_thread(command.thread, task)
+    package, package_hash = seal_package(
+        add_hub_fields(
+            command, id, thread, read.actor.label, session=_owner_session(task), chain=chain
+        )
+    )
+    if command.stated_hash not in ("", package_hash, compute_package_hash(command.package)):
+        return Refusal("hash_mismatch", "the package does not match the stated package_hash")
     offered = HandoffProposed(
         id=id,
         task=task.id,
@@ -118,7 +114,7 @@ def decide_propose(command: ProposeHandoff, read: Read, now: int) -> Decision | 
         package_hash=package_hash,
         title=command.title or task.title,
         reason=command.reason or "requested",
-        thread=handoff_thread(command.thread, task),
+        thread=thread,
         teamspace=command.teamspace,
         chain=chain,
         supersedes=command.supersedes,
@@ -132,6 +128,43 @@ def decide_propose(command: ProposeHandoff, read: Read, now: int) -> Decision | 
     )
     receipt = offer_receipt(fold_proposed(None, offered, now), task)
     return Decision(receipt, (*ended, *offer_events))
+
+
+def _find_same_offer(command: ProposeHandoff, task: Task, read: Read) -> Handoff | None:
+    """Find the handoff that an equal proposal has created: the one it names, or the active one."""
+    id = command.id or (task.handoff.id if task.handoff else "")
+    existing = read.handoff(id) if id else None
+    if existing is None or existing.sender != read.actor.name:
+        return None
+    # The thread may have had another name then, and the owner another session.
+    is_same_thread = command.thread in ("", existing.thread)
+    package = add_hub_fields(
+        command,
+        existing.id,
+        existing.thread if is_same_thread else handoff_thread(command.thread, task),
+        read.actor.label,
+        session=package_section(existing.package, "provenance").get("origin_session", ""),
+        chain=existing.chain,
+    )
+    stated = (
+        compute_package_hash(package),
+        command.recipient,
+        command.reason or "requested",
+        command.teamspace,
+        command.supersedes,
+        command.sla_ms,
+        command.due_at,
+    )
+    recorded = (
+        existing.package_hash,
+        existing.recipient,
+        existing.reason,
+        existing.teamspace,
+        existing.supersedes,
+        existing.sla_ms,
+        existing.due_at,
+    )
+    return existing if stated == recorded else None
 
 
 def _check_sender_policy(task: Task, read: Read, now: int) -> Refusal | None:
@@ -240,13 +273,10 @@ def decide_reassign(command: ReassignHandoff, read: Read, now: int) -> Decision 
 
 def _check_new_recipient(handoff: Handoff, recipient: str) -> Refusal | None:
     """Check that the same package may go to this recipient instead."""
-    id = handoff.id
     if recipient == handoff.recipient:
-        return Refusal("invalid_field", f"{recipient} is the recipient of {id}: name another one")
-    if handoff.status == "activated" and recipient == handoff.owner:
-        detail = f"{recipient} has handed it over by {id}: reject {id} to give it back"
-        return Refusal("ownership_conflict", detail, "cycle")
-    return check_ownership_cycle(handoff.chain, recipient)
+        detail = f"{recipient} is the recipient of {handoff.id}: name another one"
+        return Refusal("invalid_field", detail)
+    return check_ownership_cycle(handoff.owners, recipient)
 
 
 # --- checks of a proposal ---------------------------------------------------------------------
@@ -317,27 +347,7 @@ def id_in_use_refusal(id: str) -> Refusal:
     return Refusal("not_authorized", f"the id {id} is taken: choose another")
 
 
-def finalize_package(
-    command: ProposeHandoff, id: str, task: Task | None, actor: Actor, chain: tuple[str, ...]
-) -> tuple[dict[str, object], str]:
-    """Return the package as it is proposed, and its hash; `task` is None if the hub does not know
-    it.
-    """
-    thread = command.thread if task is None else handoff_thread(command.thread, task)
-    session = "" if task is None else _owner_session(task)
-    return seal_package(
-        add_hub_fields(command, id, thread, actor.label, session=session, chain=chain)
-    )
-
-
-def check_stated_hash(command: ProposeHandoff, package_hash: str) -> Refusal | None:
-    """Check a hash that the sender states: of the package as sent, or as sealed by the hub."""
-    if command.stated_hash in ("", package_hash, compute_package_hash(command.package)):
-        return None
-    return Refusal("hash_mismatch", "the package does not match the stated package_hash")
-
-
-def check_superseded(supersedes: str, old: Handoff | None, task: Task) -> Refusal | None:
+def _check_superseded(supersedes: str, old: Handoff | None, task: Task) -> Refusal | None:
     """Check that the handoff to supersede exists and is about the same task."""
     if not supersedes:
         return None
@@ -350,21 +360,12 @@ def check_superseded(supersedes: str, old: Handoff | None, task: Task) -> Refusa
     return None
 
 
-def check_not_superseded(
-    old: Handoff | None, find: Callable[[str], Handoff | None]
-) -> Refusal | None:
-    """Check that nothing has superseded this handoff yet; else name the latest of the series.
-
-    The latest one is over, because this is checked only for whoever may hand the task over now.
-    """
+def _check_not_superseded(old: Handoff | None) -> Refusal | None:
+    """Check that nothing has superseded this handoff yet."""
     if old is None or not old.superseded_by:
         return None
-    latest = old.superseded_by
-    while (last := find(latest)) is not None and last.superseded_by:
-        latest = last.superseded_by
-    return Refusal(
-        "invalid_field", f"supersedes: {latest} has taken the place of {old.id}: name that one"
-    )
+    new = old.superseded_by
+    return Refusal("invalid_field", f"supersedes: {new} has taken the place of {old.id}")
 
 
 def _supersede_events(old: Handoff, id: str, read: Read) -> StreamEvents:

@@ -1,7 +1,7 @@
 """Handoff SLA: escalate a state that lasts too long, and extend its deadline (S-ACP-10)."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from dragoman.core.handoff.common import (
     letter_event,
     not_authorized_refusal,
     offer_receipt,
+    repeat_decision,
 )
 from dragoman.core.handoff.state import (
     STAGE_LABELS,
@@ -31,9 +32,6 @@ from dragoman.core.ids import handoff_stream
 from dragoman.core.mail import MailPosted
 from dragoman.core.read import Decision, Read
 from dragoman.core.timestamps import clamp_timestamp
-
-if TYPE_CHECKING:
-    pass
 
 # --- SLA breaches on record -------------------------------------------------------------------
 
@@ -102,6 +100,13 @@ def decide_extend(command: ExtendHandoff, read: Read, now: int) -> Decision | Re
     refusal = check_stage_duration(command.by_ms) or _check_stage(command.stage, handoff)
     if refusal:
         return refusal
+    present = handoff.extension
+    is_same = present is not None and (present.by, present.by_ms) == (
+        read.actor.name,
+        command.by_ms,
+    )
+    if is_same and not handoff.is_escalated:
+        return repeat_decision(handoff)
     begin = max(now, handoff.escalation_due_at or now)
     until = clamp_timestamp(begin + command.by_ms)
     extension = HandoffExtended(until, read.actor.name, command.by_ms)
@@ -118,5 +123,5 @@ def _check_stage(stage: str, handoff: Handoff) -> Refusal | None:
         return Refusal("invalid_field", f"{stage[:40]!a} is no stage; use {states}", path="stage")
     return Refusal(
         "invalid_transition",
-        f"{handoff.id} is {handoff.status}, not {stage}: only its present stage can be extended",
+        f"{handoff.id} is {handoff.status}, not {stage}: extend_sla is for its present stage",
     )

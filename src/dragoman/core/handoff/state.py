@@ -529,19 +529,6 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         return self.chain_after_activation if has_begun else self.chain
 
     @property
-    def is_offered_back(self) -> bool:
-        """True if it is offered to the owner before the present one."""
-        return self.chain[-2:-1] == (self.recipient,)
-
-    @property
-    def was_redelegated(self) -> bool:
-        """True if the recipient activated it and then passed the work on, which completed it."""
-        step = self.find_step("completed")
-        if step is None or step.note != redelegation_note(self.superseded_by):
-            return False
-        return self.find_note("completion_notes", step.at) is None  # no completion note of its own
-
-    @property
     def is_active(self) -> bool:
         """True if it is proposed and not ended yet."""
         return self.status in ACTIVE_STATES

@@ -12,7 +12,6 @@ from msgspec import Struct
 from dragoman.core.handoff.ownership import check_ownership_cycle
 from dragoman.core.handoff.package import compute_package_hash
 from dragoman.core.handoff.state import GateFailure, Handoff, RejectReason, package_section
-from dragoman.engine.operation import HandoffFindings
 from dragoman.engine.ports import (
     ArtifactMismatch,
     ArtifactProblem,
@@ -111,9 +110,7 @@ def policy_failures(package: Mapping[str, Any], choices: Choices) -> Iterator[Ga
 
 
 def _cycle_failures(handoff: Handoff) -> Iterator[GateFailure]:
-    cycle = check_ownership_cycle(
-        handoff.chain, handoff.recipient, is_offered_back=handoff.is_offered_back
-    )
+    cycle = check_ownership_cycle(handoff.chain, handoff.recipient)
     if cycle is not None:
         yield "ownership_conflict", cycle.detail
 
@@ -129,22 +126,6 @@ def _hash_failures(handoff: Handoff) -> Iterator[GateFailure]:
         yield "hash_mismatch", f"the package is not the one with the hash {handoff.package_hash}"
 
 
-# --- diagnosis --------------------------------------------------------------------------------
-
-
-def diagnose(handoff: Handoff, choices: Choices) -> HandoffFindings:
-    """Verify the files of an offer as the gate would, or their copies after acceptance."""
-    obstacles: list[str] = []
-    if handoff.status in ("proposed", "validating"):
-        artifacts = package_artifacts(handoff)
-        kept = [one for one in artifacts if one.artifact_id not in handoff.left_out]
-        obstacles = verify_files(kept, handoff.teamspace, choices)
-    elif handoff.status == "accepted":
-        failure = check_verified_copies(handoff, choices.artifacts)
-        obstacles = [failure[1]] if failure else []
-    return HandoffFindings(tuple(obstacles))
-
-
 # --- checks of artifacts ----------------------------------------------------------------------
 
 
@@ -154,37 +135,13 @@ def package_artifacts(handoff: Handoff) -> tuple[Artifact, ...]:
     return cast(tuple[Artifact, ...], artifacts) if isinstance(artifacts, tuple) else ()
 
 
-def _format_findings(findings: "_ArtifactFindings") -> list[str]:
-    """Format the failures and transient problems of files."""
-    return [f"{code}: {detail}" for code, detail in findings.failed] + findings.waits_for
-
-
-def verify_files(artifacts: Collection[Artifact], teamspace: str, choices: Choices) -> list[str]:
-    """Verify files as the gate would, without keeping copies; return what is wrong, in words."""
-    store, findings = choices.artifacts, _ArtifactFindings()
-    if store is None:
-        return []
-    files = [artifact for artifact in artifacts if artifact.ref.type == "file"]
-    measured = _measure_files(files, teamspace, store, choices.max_package_bytes, findings)
-    is_too_much = bool(findings.failed)
-    for artifact, size in measured:
-        wrong = size if isinstance(size, ArtifactMismatch) else None
-        expected = _expected(artifact)
-        # If nothing is stated about a file, it need not be read.
-        if wrong is None and not is_too_much and expected != ExpectedArtifact():
-            wrong = store.verify_file(teamspace, artifact.ref.path, expected)
-        if wrong is not None:
-            _add_finding(artifact, wrong, findings)
-    return _format_findings(findings)
-
-
 def check_verified_copies(
-    handoff: Handoff, store: ArtifactStore | None, *, recreate: bool = False
+    handoff: Handoff, store: ArtifactStore | None
 ) -> tuple[RejectReason | Literal["passing"], str] | None:
     """Check the verified copies that were made at acceptance (S-ACP-8); None: all are intact.
 
-    A missing copy, as when another hub has made it, counts as present while the artifact itself
-    still has the verified hash; `recreate`: then the copy is made here too.
+    A missing copy, as when another hub has made it, is made anew from the artifact, if that still
+    has the verified hash.
     """
     if not handoff.artifacts:
         return None
@@ -194,8 +151,7 @@ def check_verified_copies(
     for name, sha256 in handoff.artifacts.items():
         wrong = store.verify_copy(sha256)
         if wrong is not None and wrong.problem == "missing":
-            use = store.store_file if recreate else store.verify_file
-            file = use(handoff.teamspace, paths[name], ExpectedArtifact(sha256))
+            file = store.store_file(handoff.teamspace, paths[name], ExpectedArtifact(sha256))
             wrong = _still_missing(wrong, file) if isinstance(file, ArtifactMismatch) else None
         if wrong is not None:
             return _REJECT_REASONS.get(wrong.problem, TRANSIENT), f"{name}: {wrong.detail}"

@@ -39,7 +39,6 @@ from dragoman.engine.schemas.handoffs import handoff_detail, handoff_summary
 from dragoman.engine.workq import WorkQueue, describe_failed_items, protocol_status, transfer_items
 from dragoman.protocols.acp import mail_operations, translate
 from dragoman.protocols.acp.errors import REFUSAL_CODES
-from dragoman.protocols.acp.gate_checks import diagnose
 from dragoman.protocols.acp.lint import KINDS, lint
 from dragoman.protocols.acp.parse import HANDOFF, ActionCall, parse_action, parse_message
 from dragoman.protocols.acp.render import (
@@ -81,7 +80,6 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
             ),
         ),
         events=EVENTS,
-        diagnose=lambda handoff, _: diagnose(handoff, choices),
         hint=(
             "an object with action (initiate, accept, …), or with to, payload and type "
             "(status.update, …)"

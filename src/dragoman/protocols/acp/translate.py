@@ -41,7 +41,6 @@ from dragoman.protocols.acp.gate_checks import (
     check_verified_copies,
     package_artifacts,
     run_gate,
-    verify_files,
 )
 from dragoman.protocols.acp.parse import ActionCall
 from dragoman.protocols.acp.render import CONFLICT_RETRY
@@ -90,8 +89,7 @@ _NEEDS_HANDOFF: Final = frozenset({"accept", "activate"})
 
 def needs_handoff(call: ActionCall, choices: Choices) -> bool:
     """Return whether the handoff must be read before the action is translated."""
-    is_delivery = call.action == "complete" and bool(call.arguments.final_artifacts)
-    return call.action in _NEEDS_HANDOFF or is_delivery or bool(choices.teamspaces)
+    return call.action in _NEEDS_HANDOFF or bool(choices.teamspaces)
 
 
 def _find_known(arguments: Any, facts: Facts) -> Handoff | None:
@@ -290,11 +288,7 @@ def _activate_commands(
     arguments: Activate = call.arguments
     is_due = known is not None and known.status == "accepted" and known.recipient == actor.name
     copies = choices.artifacts
-    failure = (
-        check_verified_copies(known, copies, recreate=True)
-        if known is not None and is_due
-        else None
-    )
+    failure = check_verified_copies(known, copies) if known is not None and is_due else None
     if failure is not None and failure[0] == TRANSIENT:
         return Fault(CONFLICT_RETRY, f"{failure[1]}; nothing has changed, activate it again")
     return (
@@ -304,27 +298,6 @@ def _activate_commands(
             ttl_ms=choices.ttl_ms,
             work_state_update=call.filled.get("work_state_update", {}),
             failed=() if failure is None else (cast(GateFailure, failure),),
-        ),
-    )
-
-
-def _complete_commands(
-    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
-) -> Commands:
-    """Complete; missing final artifacts only cause warnings.
-
-    The work is done all the same, and its reviewer reads the files where they are.
-    """
-    del facts
-    arguments: Complete = call.arguments
-    if known is not None and known.status == "activated" and known.recipient == actor.name:
-        call.warnings.extend(verify_files(arguments.final_artifacts, known.teamspace, choices))
-    return (
-        CompleteHandoff(
-            arguments.handoff_id,
-            notes=arguments.completion_notes,
-            final_artifacts=tuple(call.filled.get("final_artifacts", ())),
-            backoff=choices.backoff,
         ),
     )
 
@@ -342,6 +315,15 @@ def _single_command(make: Callable[[Any, ActionCall, Choices], AnyCommand]) -> A
         return (make(call.arguments, call, choices),)
 
     return make_commands
+
+
+def _complete_command(arguments: Complete, call: ActionCall, choices: Choices) -> AnyCommand:
+    return CompleteHandoff(
+        arguments.handoff_id,
+        notes=arguments.completion_notes,
+        final_artifacts=tuple(call.filled.get("final_artifacts", ())),
+        backoff=choices.backoff,
+    )
 
 
 def _extend_command(arguments: ExtendSla, _: ActionCall, __: Choices) -> AnyCommand:
@@ -392,7 +374,7 @@ _ACTION_COMMANDS: Final[Mapping[str, _CommandMaker]] = {
     "accept": _accept_commands,
     "reject": _single_command(_reject_command),
     "activate": _activate_commands,
-    "complete": _complete_commands,
+    "complete": _single_command(_complete_command),
     "close": _single_command(_close_command),
     "withdraw": _single_command(_withdraw_command),
     "extend_sla": _single_command(_extend_command),

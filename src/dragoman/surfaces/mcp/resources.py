@@ -168,8 +168,8 @@ def _read_handoff(context: HubContext, parameters: UriParameters) -> str:
     handoff = find_handoff(store, parameters["handoff"], context.actor.name, closed)
     if isinstance(handoff, Refusal):
         raise Refused(handoff)
-    teams, outlook = context.settings.teamspaces, context.router.diagnose_handoff(handoff)
-    waits = msgspec.to_builtins(diagnose_handoff(store, handoff, context.now, teams, outlook))
+    diagnosis = diagnose_handoff(store, handoff, context.now, context.settings.teamspaces)
+    waits = msgspec.to_builtins(diagnosis)
     return _to_json(msgspec.to_builtins(handoff_detail(handoff)) | {"diagnosis": waits})
 
 

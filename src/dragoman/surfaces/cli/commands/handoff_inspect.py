@@ -1,7 +1,6 @@
 """`dragoman handoff list`, `show`, `timeline`, `verify` and `diagnose`."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from msgspec import to_builtins
@@ -10,13 +9,11 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.core.handoff.state import HandoffStatus
 from dragoman.core.ids import handoff_stream
 from dragoman.core.timestamps import format_hours, to_rfc3339
-from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option
+from dragoman.surfaces.cli.command import CliCommand, LimitOption, option
 from dragoman.surfaces.cli.commands.handoff import HandoffArgument, closed_teamspaces, load_handoff
 from dragoman.surfaces.cli.context import (
     CommandContext,
     CommandResult,
-    open_source,
-    raise_usage_error,
 )
 from dragoman.surfaces.cli.event_text import history_result
 from dragoman.surfaces.cli.render import Column, Screen, format_pairs, truncate
@@ -24,7 +21,7 @@ from dragoman.surfaces.cli.render import Column, Screen, format_pairs, truncate
 if TYPE_CHECKING:
     from dragoman.core.handoff.state import Handoff, HandoffStep
     from dragoman.engine.handoff_diagnosis import HandoffDiagnosis
-    from dragoman.files.handoff_verification import HandoffCheck, ReplayedLog
+    from dragoman.files.handoff_verification import HandoffCheck
 
 
 # --- list, show, timeline ---------------------------------------------------------------------
@@ -133,46 +130,16 @@ def timeline(
 
 # --- verify, diagnose -------------------------------------------------------------------------
 
-_NOT_COMPARED = (
-    "there is no ledger here to compare with: who acted, and the hashes of entries, were not "
-    "checked; a line and its event that were changed alike are not found"
-)
 
-_TORN_LINE = (
-    "line {} has no end: it was torn off while it was written, and does not count; in a data "
-    "directory the next `dragoman tick`, or a hub that runs, completes the file"
-)
-
-
-def verify(
-    context: CommandContext,
-    id: Annotated[str, argument("ID", "The handoff's id.")] = "",
-    replay: Annotated[
-        Path | None,
-        option(
-            "--replay", "FILE", "Replay a handoffs.jsonl and compare what it tells with the ledger."
-        ),
-    ] = None,
-) -> CommandResult:
+def verify(context: CommandContext, id: HandoffArgument) -> CommandResult:
     """Prove that a handoff is as it was written.
 
-    Its entries, its state, its package, its artifacts and its audit lines are checked.
-
-    With --replay, every handoff of an audit file is replayed from that file alone, and each line
-    is compared with its event; states, owners and chains are printed. If there is a ledger here,
-    every line is compared with it.
+    Its entries, its package, its audit lines and the copies of its artifacts are checked.
 
     \b
-    Examples:
+    Example:
       dragoman handoff verify fix-login-1
-      dragoman handoff verify --replay .dragoman/teamspaces/default/handoffs/handoffs.jsonl
     """
-    if bool(id) == (replay is not None):
-        raise_usage_error("name a handoff, or a file with --replay FILE")
-    return _verify_handoff(context, id) if replay is None else _replay_file(context, replay)
-
-
-def _verify_handoff(context: CommandContext, id: str) -> CommandResult:
     with context.open_for_reading() as directory:
         handoff = load_handoff(context, directory, id)
         checks = [*directory.audit(handoff)]
@@ -197,56 +164,6 @@ def _print_check(check: "HandoffCheck", screen: Screen) -> None:
     screen.line("  ", verdict, f"{check.check}: {check.detail}")
 
 
-def _replay_file(context: CommandContext, file: Path) -> CommandResult:
-    from dragoman.files.handoff_verification import (
-        compare_with_ledger,
-        handed_on_elsewhere,
-        replay_lines,
-    )
-
-    with open_source(str(file)) as lines:
-        replayed = replay_lines(lines)
-    differences: dict[str, str] = {}
-    warnings, has_ledger = [_NOT_COMPARED], context.data.is_dir()
-    if has_ledger:
-        with context.open_for_reading() as directory:
-            differences = dict(compare_with_ledger(replayed, directory.hub.store))
-            warnings = [*handed_on_elsewhere(replayed, directory.hub.store)]
-    if replayed.torn:
-        warnings.append(_TORN_LINE.format(replayed.torn))
-    data = _replay_to_dict(replayed) | {
-        "compared": has_ledger,
-        "differences": differences,
-        "warnings": warnings,
-    }
-    if differences:
-        first = next(iter(differences))
-        data |= {"code": "audit_differs", "detail": f"{first}: {differences[first]}"}
-
-    def show(screen: Screen) -> None:
-        compared = ", as the ledger has them" if has_ledger and not differences else ""
-        screen.line(f"lines: {replayed.lines}; handoffs: {len(replayed.handoffs)}{compared}")
-        for id, handoff in replayed.handoffs.items():
-            owner = replayed.owners.get(handoff.task, "")
-            chain = " → ".join(replayed.chains.get(handoff.task, ()))
-            screen.line(f"  {id}  {handoff.status}  {handoff.task}: {owner} ({chain})")
-        for id, why in differences.items():
-            screen.line("  ", (f"{id}: ", "bold red"), why)
-        for warning in warnings:
-            screen.line(("look: ", "yellow"), warning)
-
-    return CommandResult(data, show, is_ok=not differences)
-
-
-def _replay_to_dict(replayed: "ReplayedLog") -> dict[str, object]:
-    return {
-        "lines": replayed.lines,
-        "handoffs": {id: handoff.status for id, handoff in replayed.handoffs.items()},
-        "owners": replayed.owners,
-        "chains": replayed.chains,
-    }
-
-
 def diagnose(context: CommandContext, id: HandoffArgument) -> CommandResult:
     """Say why a handoff does not go on.
 
@@ -260,10 +177,11 @@ def diagnose(context: CommandContext, id: HandoffArgument) -> CommandResult:
 
     with context.open_for_reading() as directory:
         handoff = load_handoff(context, directory, id)
-        teams = directory.settings.teamspaces
-        outlook = directory.router.diagnose_handoff(handoff)
         diagnosis = diagnose_handoff(
-            directory.hub.store, handoff, directory.hub.clock.now(), teams, outlook
+            directory.hub.store,
+            handoff,
+            directory.hub.clock.now(),
+            directory.settings.teamspaces,
         )
     return CommandResult(to_builtins(diagnosis), lambda screen: print_diagnosis(diagnosis, screen))
 
@@ -509,14 +427,11 @@ def print_diagnosis(diagnosis: "HandoffDiagnosis", screen: Screen) -> None:
     elif diagnosis.due_by is not None:
         screen.line(f"  by {diagnosis.due_by}")
     for step in diagnosis.steps:
-        who = " or ".join(step.who) or _DEFAULT_ACTORS.get(step.action, "a coordinator")
+        default = "a person" if step.action in ("approve", "deny") else "a coordinator"
+        who = " or ".join(step.who) or default
         screen.line("  ", (f"{who} can {step.action}: ", "bold"), step.command)
     for finding in diagnosis.findings:
         screen.line("  ", ("look: ", "yellow"), finding)
-
-
-_DEFAULT_ACTORS = {"approve": "a person", "deny": "a person"}
-"""Action -> who can do it where nobody is named."""
 
 
 COMMANDS = (

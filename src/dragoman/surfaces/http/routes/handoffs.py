@@ -90,8 +90,7 @@ async def diagnose(call: Call) -> HandoffDiagnosis:
     handoff, deps = await _find(call), call.context.deps
 
     def read(store: Store) -> HandoffDiagnosis:
-        outlook = deps.router.diagnose_handoff(handoff)
-        return diagnose_handoff(store, handoff, call.now, deps.settings.teamspaces, outlook)
+        return diagnose_handoff(store, handoff, call.now, deps.settings.teamspaces)
 
     return await call.context.read(read)
 
