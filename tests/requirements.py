@@ -384,10 +384,9 @@ _MANIFEST: tuple[Requirement, ...] = (
         "KB.",
     ),
     Requirement(
-        "MCP-PROFILES",
+        "MCP-VISIBLE",
         "MCP",
-        "A profile selects the tools that an agent sees and can call; without one, its role and "
-        "its dialects do.",
+        "Its role and its dialects select the tools that an agent sees and can call.",
     ),
     Requirement(
         "MCP-RESOURCES",
@@ -404,15 +403,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "MCP-STDIO",
         "MCP",
         "`dragoman mcp` serves on standard input and output, leaves all files up to date, goes "
-        "through a running hub, relays everything to a given hub address, and answers all that it "
-        "has read before it exits.",
+        "through a running hub, and relays everything to a given hub address.",
     ),
     Requirement(
         "MCP-MALFORMED",
         "MCP",
-        "Input that is no JSON or no JSON-RPC message is answered with -32700 or -32600 and the "
-        "id null, with the same text over HTTP and on standard output; so is a request whose id "
-        "is invalid. An empty line on standard input is ignored.",
+        "A body at /mcp is decoded as at every other address: within the same limits, in a thread "
+        "if it is long, and with the same problem if it is no JSON.",
     ),
     # --- commands
     Requirement(

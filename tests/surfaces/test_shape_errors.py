@@ -1,7 +1,6 @@
 """Shape errors: the same wording on every surface, with the path of the field."""
 
 import asyncio
-import json
 import re
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, Final
@@ -16,7 +15,7 @@ from dragoman.core.errors import SettingsError
 from dragoman.engine.lint import linter_of
 from dragoman.engine.operation import Dialect, Fault, Operation
 from dragoman.protocols.acp.wire import ACTION_SHAPES
-from dragoman.surfaces.http.endpoint import parse_body, parse_query
+from dragoman.surfaces.http.endpoint import convert_body, parse_query
 from dragoman.surfaces.http.errors import HttpProblem
 from dragoman.surfaces.mcp.tool import ToolCall, ToolError
 from dragoman.surfaces.mcp.tools import build_tools
@@ -280,9 +279,7 @@ def _body_refusals(server: HubServer) -> Iterator[str]:
                 yield from _problems(parse_query, query, endpoint.query)
         if endpoint.parses_body and endpoint.body not in (None, Any):
             for value in _with_odd_field(endpoint.body):
-                yield from _problems(
-                    parse_body, json.dumps(value).encode(), endpoint.body, 1_000_000
-                )
+                yield from _problems(convert_body, value, endpoint.body)
 
 
 def _problems(read: Callable[..., Any], *arguments: Any) -> Iterator[str]:

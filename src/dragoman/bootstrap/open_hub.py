@@ -114,23 +114,21 @@ def _describe_hub(store: Store, url: str, config: Path | None) -> "HubConfig":
 def _mcp_app(directory: DataDirectory, timeouts: "Timeouts") -> "LazyApp":
     """MCP app of a running hub."""
     from dragoman.surfaces.mcp.mount import LazyApp
-    from dragoman.surfaces.mcp.tools import Profiles, build_tools
 
-    settings, tools = directory.settings, build_tools(directory.router.dialects)
-    # Faults of the settings are reported at the start.
-    profiles = Profiles(tools, settings.profiles)
+    settings = directory.settings
 
     def load() -> "McpApp":
         import dragoman
         from dragoman.surfaces.mcp.context import HubContextProvider
-        from dragoman.surfaces.mcp.http import McpApp, find_http_caller
+        from dragoman.surfaces.mcp.http import McpApp, find_http_principal
         from dragoman.surfaces.mcp.resources import RESOURCES
-        from dragoman.surfaces.mcp.server import Catalog, build_server
+        from dragoman.surfaces.mcp.server import build_server
+        from dragoman.surfaces.mcp.tools import build_tools
 
         room = HubContextProvider(directory.hub, directory.router, settings)
-        tables = Catalog(tools, RESOURCES, profiles)
-        server = build_server(room, tables, find_http_caller, dragoman.__version__)
-        return McpApp(server, profiles.names, settings.http.max_body, timeouts)
+        tools = build_tools(directory.router.dialects)
+        server = build_server(room, tools, RESOURCES, find_http_principal, dragoman.__version__)
+        return McpApp(server, settings.http.max_body, timeouts)
 
     return LazyApp(load)
 

@@ -33,7 +33,6 @@ _DEFAULTS: Final = AgentSettings()
 def check_settings(settings: Settings, data: Path) -> None:
     """Raise SettingsError for the first setting with which no hub would run."""
     from dragoman.surfaces.http.network_policy import check_certificate, check_host_settings
-    from dragoman.surfaces.mcp.tools import Profiles, build_tools
 
     check_store_url(settings.store.url)
     check_host_settings(settings.http)
@@ -42,7 +41,6 @@ def check_settings(settings: Settings, data: Path) -> None:
     for name, agent in settings.agents.items():
         check_agent_settings(name, agent)
         _check_dialects(name, agent, [dialect.name for dialect in dialects])
-    Profiles(build_tools(dialects), settings.profiles)
     tuple(variable_secrets(settings))
     notify_targets(settings, data)
     if settings.workq.url:

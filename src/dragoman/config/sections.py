@@ -308,13 +308,6 @@ class AgentSettings(Struct, frozen=True):
         return "AgentSettings(…)"  # a URL and arguments may hold secrets
 
 
-class ProfileSettings(Struct, frozen=True):
-    """[profiles.NAME]"""
-
-    tools: tuple[str, ...] = ("core",)
-    """MCP tools by name, or `core`, or dialects: those of /mcp/NAME, and of agent NAME."""
-
-
 class Settings(Struct, frozen=True):
     """All settings."""
 
@@ -339,7 +332,6 @@ class Settings(Struct, frozen=True):
     hub: HubSettings = HubSettings()
     dispatch: DispatchSettings = DispatchSettings()
     agents: dict[str, AgentSettings] = {}
-    profiles: dict[str, ProfileSettings] = {}
 
 
 @cache
@@ -371,7 +363,6 @@ def _is_section(kind: Any) -> bool:
 
 TABLE_SECTIONS: dict[str, type[Struct]] = {
     "agents": AgentSettings,
-    "profiles": ProfileSettings,
     "groups": GroupSettings,
     "teamspaces": TeamspaceSettings,
 }

@@ -165,7 +165,6 @@ def test_obstacle_in_place_of_a_file_is_to_be_moved(
         ('[http]\nhost = "10.0.0.7"', "tokens would travel in the open"),
         ('[http]\ntls_cert = "/nope"\ntls_key = "/nope"', "cannot be read: No such file"),
         ('[http]\ntls_cert = "{toml}"\ntls_key = "{toml}"', "without a password: "),
-        ('[profiles.night]\ntools = ["clame"]', "there is no tool or group 'clame'"),
         ('[notify]\nwebhook_url = "ftp://x"', "notify.webhook_url must begin with"),
         ('[notify]\ncommand = [""]', "notify.command must be a list"),
         ('[workq]\nurl = "ftp://x"', "workq.url must begin with https://"),

@@ -4,20 +4,14 @@ from collections.abc import Generator
 
 import pytest
 
-from dragoman.config import ProfileSettings
 from tests.surfaces.http.hub_server import HubServer, serving
 from tests.surfaces.mcp.mcp_hub import mount_mcp
-
-PROFILES = {
-    "night": ProfileSettings(("claim", "complete", "aof")),
-    "eve": ProfileSettings(("read",)),
-}
 
 
 @pytest.fixture(scope="module")
 def server() -> Generator[HubServer]:
-    """Give a running hub with agents, an observer and profiles."""
-    with serving(mount_mcp(HubServer(), PROFILES)) as served:
+    """Give a running hub with agents, and an observer."""
+    with serving(mount_mcp(HubServer())) as served:
         for name in ("ada", "bob", "eve"):
             served.add_agent(name)
         served.add_agent("olga", "observer")

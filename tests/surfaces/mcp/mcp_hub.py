@@ -5,46 +5,38 @@ prints its URL. The suite sends no token, so every caller is taken for the owner
 """
 
 import sys
-from collections.abc import Mapping
 from typing import Any, cast
 
 from starlette.types import Receive, Scope, Send
 
-from dragoman.config import ProfileSettings
 from dragoman.surfaces.http.app import HttpApp, build_app
 from dragoman.surfaces.mcp import resources
 from dragoman.surfaces.mcp.context import HubContextProvider
-from dragoman.surfaces.mcp.http import McpApp, find_http_caller
+from dragoman.surfaces.mcp.http import McpApp, find_http_principal
 from dragoman.surfaces.mcp.mount import PATH, LazyApp
-from dragoman.surfaces.mcp.server import Catalog, build_server
-from dragoman.surfaces.mcp.tools import Profiles, build_tools
+from dragoman.surfaces.mcp.server import build_server
+from dragoman.surfaces.mcp.tools import build_tools
 from tests.surfaces.http.hub_server import OWNER_TOKEN, HubServer, serving
 from tests.surfaces.mcp import fixtures
 
 VERSION = "0"
 
 
-def mount_mcp(
-    server: HubServer,
-    profiles: Mapping[str, ProfileSettings] | None = None,
-    *,
-    with_fixtures: bool = False,
-) -> HubServer:
+def mount_mcp(server: HubServer, *, with_fixtures: bool = False) -> HubServer:
     """Mount MCP in the application of a server."""
     deps = server.deps
     extra_tools, extra_resources = (
         (fixtures.TOOLS, fixtures.RESOURCES) if with_fixtures else ((), ())
     )
     tools = build_tools(deps.router.dialects, extra_tools)
-    tool_profiles = Profiles(tools, profiles or {})
+    kinds = (*resources.RESOURCES, *extra_resources)
 
     def load() -> McpApp:
         provider = HubContextProvider(deps.hub, deps.router, deps.settings)
-        catalog = Catalog(tools, (*resources.RESOURCES, *extra_resources), tool_profiles)
-        mcp_server = build_server(provider, catalog, find_http_caller, VERSION)
+        mcp_server = build_server(provider, tools, kinds, find_http_principal, VERSION)
         if with_fixtures:
             fixtures.add_fixtures(mcp_server)
-        return McpApp(mcp_server, tool_profiles.names, deps.settings.http.max_body, deps.timeouts)
+        return McpApp(mcp_server, deps.settings.http.max_body, deps.timeouts)
 
     server.app = build_app(deps, {PATH: LazyApp(load)})
     return server

@@ -2,8 +2,11 @@
 
 import json
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPResponse
+from threading import Event
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -46,13 +49,6 @@ def test_token_host_and_origin_are_checked(server: HubServer) -> None:
         assert response.code == code
 
 
-def test_path_of_unknown_profile_is_not_found(server: HubServer) -> None:
-    response = server.request("POST", "/mcp/nobody", INITIALIZE, by="ada", headers=ACCEPT)
-
-    assert response.code == "not_found"
-    assert "known: eve, night" in response.json["detail"]
-
-
 @proves("MCP-IDENTITY")
 def test_session_belongs_to_its_caller(server: HubServer) -> None:
     session = begin_session(server, "ada")
@@ -79,19 +75,50 @@ def test_too_large_body_is_refused() -> None:
 
 @proves("MCP-MALFORMED")
 @pytest.mark.parametrize("version", [{}, {"MCP-Protocol-Version": "2026-07-28"}])
-@pytest.mark.parametrize(
-    ("body", "code", "message"), [*MALFORMED, (b"", -32700, "there is nothing in it")]
-)
-def test_invalid_message_is_refused(
-    server: HubServer, version: dict[str, str], body: bytes, code: int, message: str
+@pytest.mark.parametrize(("body", "message"), MALFORMED)
+def test_invalid_json_is_refused_as_at_every_door(
+    server: HubServer, version: dict[str, str], body: bytes, message: str
 ) -> None:
     response = server.request("POST", "/mcp", body, by="ada", headers={**ACCEPT, **version})
 
+    assert (response.status, response.code) == (400, "invalid_json")
+    assert message in response.json["detail"]
+    assert response.json == server.request("POST", "/v1/tasks", body, by="ada").json
+
+
+@proves("MCP-MALFORMED")
+@pytest.mark.parametrize("body", [b"[]", b"null", b'{"jsonrpc":"2.0"}'])
+def test_json_that_is_no_message_is_refused(server: HubServer, body: bytes) -> None:
+    response = server.request("POST", "/mcp", body, by="ada", headers=ACCEPT)
+
     assert response.status == 400
-    assert response.headers["content-type"] == "application/json"
-    assert response.json.keys() == {"jsonrpc", "id", "error"}
-    assert (response.json["id"], response.json["error"]["code"]) == (None, code)
-    assert message in response.json["error"]["message"]
+    assert response.json["error"]["code"] in (-32600, -32602)
+
+
+@proves("MCP-MALFORMED")
+def test_large_body_of_many_values_blocks_nobody(server: HubServer) -> None:
+    """Decoding six million values took seconds of the event loop."""
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":[%b[]]}}' % (b"[]," * 5_000_000)
+    delays: list[float] = []
+    is_over = Event()
+
+    def watch() -> None:
+        while not is_over.is_set():
+            started_at = monotonic()
+            assert server.request("GET", "/healthz").status == 200
+            delays.append(monotonic() - started_at)
+
+    with ThreadPoolExecutor() as threads:
+        watching = threads.submit(watch)
+        try:
+            response = server.request("POST", "/mcp", body, by="ada", headers=ACCEPT)
+        finally:
+            is_over.set()
+        watching.result()
+
+    assert (response.status, response.code) == (400, "invalid_json")
+    assert "more than 10000 values" in response.json["detail"]
+    assert max(delays) < 1
 
 
 @proves("MCP-MALFORMED")

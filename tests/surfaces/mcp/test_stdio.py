@@ -24,7 +24,6 @@ from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving
 from tests.surfaces.mcp.clients import (
     INITIALIZE,
-    MALFORMED,
     PROTOCOL_VERSIONS,
     call_tool,
     refusal_code,
@@ -103,20 +102,6 @@ def test_token_identifies_the_agent_until_revoked(program: Program) -> None:
     assert refused.err.startswith("token_revoked: DRAGOMAN_TOKEN")
 
 
-@proves("MCP-PROFILES")
-def test_profile_is_named_on_the_command_line(program: Program) -> None:
-    program.prepare("init")
-    settings = program.data / "dragoman.toml"
-    settings.write_text('[profiles.night]\ntools = ["claim", "aof_task_update"]\n')
-
-    listed = run_with_client(program, lambda client: client.list_tools(), "--profile", "night")
-
-    assert [tool.name for tool in listed.tools] == ["claim", "aof_task_update"]
-    unknown = program.run("mcp", "--profile", "day")
-    assert unknown.code == 2
-    assert "known: night" in unknown.err
-
-
 @proves("MCP-IDENTITY", "MCP-RESOURCES")
 @pytest.mark.parametrize("mode", PROTOCOL_VERSIONS)
 def test_requests_are_relayed_to_a_remote_hub(
@@ -165,10 +150,8 @@ def test_proxy_of_the_environment_is_not_used(program: Program, server: HubServe
 def test_unreachable_or_refusing_remote_hub_is_reported_at_once(
     program: Program, server: HubServer
 ) -> None:
-    def error_of(url: str, token: str, *arguments: str) -> str:
-        process = program.run(
-            "mcp", *arguments, more={"DRAGOMAN_URL": url, "DRAGOMAN_TOKEN": token}
-        )
+    def error_of(url: str, token: str) -> str:
+        process = program.run("mcp", more={"DRAGOMAN_URL": url, "DRAGOMAN_TOKEN": token})
         assert (process.code, process.out) == (1, "")
         return process.err
 
@@ -180,9 +163,6 @@ def test_unreachable_or_refusing_remote_hub_is_reported_at_once(
             f"store_unavailable: the hub at {silent_url}/mcp"
         )
     assert error_of(url, "wrong").startswith("unauthenticated: unknown credential")
-    assert error_of(url, token, "--profile", "day").startswith(
-        "not_found: there is no profile 'day'"
-    )
     assert error_of(f"{url}/v1", token).startswith("not_found: there is nothing at '/v1/mcp'")
 
 
@@ -257,78 +237,10 @@ def test_running_hub_is_used(program: Program) -> None:
     program.prepare("verify")
 
 
-def _exchange_lines(program: Program, *lines: bytes) -> list[Any]:
-    """Return the responses of `dragoman mcp` to lines after which its input ends at once."""
-    process = subprocess.run(
-        (*COMMAND, "mcp", "--as", "ada"),
-        input=b"".join(line + b"\n" for line in lines),
-        capture_output=True,
-        env=program.environment(),
-        timeout=60,
-        check=True,
-    )
-    return [json.loads(line) for line in process.stdout.splitlines()]
-
-
 def _request(number: int, tool: str, **arguments: Any) -> bytes:
     params = {"name": tool, "arguments": arguments}
     call = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
     return json.dumps(call).encode()
-
-
-def test_requests_are_answered_before_exit(program: Program) -> None:
-    task = program.ask_here("task", "create", "Mend it", "--ready")["id"]
-    cancelled = {
-        "jsonrpc": "2.0",
-        "method": "notifications/cancelled",
-        "params": {"requestId": 3},
-    }
-
-    responses = _exchange_lines(
-        program,
-        json.dumps(INITIALIZE).encode(),
-        _request(2, "claim", task=task),
-        _request(3, "inbox"),
-        json.dumps(cancelled).encode(),
-        *(_request(number, "read", task=task) for number in range(4, 9)),
-        # A repeated id is answered twice.
-        _request(8, "read"),
-    )
-
-    by_id = sorted(response["id"] for response in responses)
-    assert by_id == sorted([INITIALIZE["id"], 2, 4, 5, 6, 7, 8, 8])
-    assert all("result" in response for response in responses)
-
-
-@proves("MCP-MALFORMED")
-def test_invalid_line_is_answered_and_next_line_too(program: Program) -> None:
-    responses = _exchange_lines(
-        program,
-        *(line for line, _, _ in MALFORMED),
-        json.dumps(INITIALIZE).encode(),
-    )
-
-    *errors, initialized = responses
-    assert initialized["id"] == INITIALIZE["id"]
-    for response, (line, code, message) in zip(errors, MALFORMED, strict=True):
-        assert (response["id"], response["error"]["code"]) == (None, code), line
-        assert message in response["error"]["message"]
-
-
-@proves("MCP-MALFORMED")
-def test_errors_are_those_of_http(program: Program, server: HubServer) -> None:
-    lines = [line for line, _, _ in MALFORMED]
-
-    responses = _exchange_lines(program, *lines)
-
-    assert responses == [server.request("POST", "/mcp", line, by="ada").json for line in lines]
-
-
-@proves("MCP-MALFORMED")
-def test_empty_line_is_ignored(program: Program) -> None:
-    (response,) = _exchange_lines(program, b"", b" \t\r", json.dumps(INITIALIZE).encode(), b"")
-
-    assert response["id"] == INITIALIZE["id"]
 
 
 def test_closed_stdout_ends_it_quietly(program: Program) -> None:

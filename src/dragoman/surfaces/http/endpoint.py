@@ -149,10 +149,7 @@ class EndpointApp:
         if not endpoint.parses_body:
             return raw, None
         max_bytes = deps.settings.http.max_body
-        if len(raw) > MAX_BYTES:
-            # Parsing a long body in a thread does not block other requests.
-            return raw, await asyncio.to_thread(parse_body, raw, endpoint.body, max_bytes)
-        return raw, parse_body(raw, endpoint.body, max_bytes)
+        return raw, convert_body(await decode_json(raw, max_bytes), endpoint.body)
 
 
 def parse_query(text: bytes, shape: type[Query]) -> Any:
@@ -232,12 +229,23 @@ def check_cbor(raw: bytes) -> None:
     raise problem_error("invalid_json", "this CBOR is not a map; a body must be one")
 
 
-def parse_body(raw: bytes, shape: Any, max_bytes: int) -> Any:
-    """Parse a JSON body into its shape; HttpProblem if it is malformed."""
+async def decode_json(raw: bytes, max_bytes: int) -> Any:
+    """Decode a JSON body within all limits; HttpProblem if it is malformed.
+
+    A long one is decoded in a thread, so that it does not block other requests.
+    """
     try:
-        return msgspec.convert(parse_json(raw, max_bytes), shape)
+        if len(raw) > MAX_BYTES:
+            return await asyncio.to_thread(parse_json, raw, max_bytes)
+        return parse_json(raw, max_bytes)
     except StrictJsonError as error:
         raise HttpProblem(problem_from_json_error(error)) from None
+
+
+def convert_body(value: Any, shape: Any) -> Any:
+    """Convert a decoded body into its shape; HttpProblem if it does not fit."""
+    try:
+        return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
         fault = shape_fault(error, shape)
         raise problem_error("invalid_field", f"{fault}", fault.path) from None

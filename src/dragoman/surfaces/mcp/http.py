@@ -1,57 +1,39 @@
-"""MCP at `/mcp` of the HTTP surface: streamable HTTP, behind the same authentication middleware.
-
-`/mcp/NAME` shows the tools of the profile NAME.
-"""
+"""MCP at `/mcp` of the HTTP surface: streamable HTTP, behind the same authentication middleware."""
 
 import asyncio
-from collections.abc import Collection
 
 from mcp.server import Server
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from dragoman.engine.auth import Principal
 from dragoman.surfaces.http.deps import Timeouts
-from dragoman.surfaces.http.endpoint import JSON, check_content_type
+from dragoman.surfaces.http.endpoint import JSON, check_content_type, decode_json
 from dragoman.surfaces.http.errors import problem_error
 from dragoman.surfaces.http.limits import read_body
-from dragoman.surfaces.mcp.jsonrpc import InvalidMessage, parse_message
-from dragoman.surfaces.mcp.mount import PATH
-from dragoman.surfaces.mcp.server import McpCaller, McpContext
+from dragoman.surfaces.mcp.server import McpContext
 
-_MAX_SESSIONS = 10_000
 MAX_SESSIONS_PER_CALLER = 256
 """Sessions of one caller that may be open at a time; the owner is not limited."""
-_SESSION_IDLE_S = 1_800.0
 _OWNER = "owner"
-_PRINCIPAL, _PROFILE = "principal", "mcp.profile"
+_PRINCIPAL = "principal"
 
 
-def find_http_caller(context: McpContext) -> McpCaller:
+def find_http_principal(context: McpContext) -> Principal:
     """Return the caller that the middleware has authenticated."""
     assert context.request is not None, "an HTTP message has a request"
-    scope = context.request.scope
-    return McpCaller(scope[_PRINCIPAL], scope[_PROFILE])
+    return context.request.scope[_PRINCIPAL]
 
 
 class McpApp:
     """An ASGI application for one server; it starts with its first request, until it is closed."""
 
-    def __init__(
-        self, server: Server, profiles: Collection[str], max_body: int, timeouts: Timeouts
-    ) -> None:
+    def __init__(self, server: Server, max_body: int, timeouts: Timeouts) -> None:
         # Host and Origin were checked by the middleware.
-        self._manager = _LimitedSessions(
-            server,
-            session_idle_timeout=_SESSION_IDLE_S,
-            max_request_body_size=max_body,
-            max_sessions=_MAX_SESSIONS,
-        )
-        self._profiles = profiles
+        self._manager = _LimitedSessions(server, max_request_body_size=max_body)
         self._max_body = max_body
         self._timeouts = timeouts
         self._runner: asyncio.Task[None] | None = None
@@ -60,31 +42,18 @@ class McpApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        scope["progress"].route = PATH
-        # White space around a value is not part of it (RFC 9110, 5.5); the parser leaves it there.
-        scope["headers"] = [(name, value.strip()) for name, value in scope["headers"]]
-        scope[_PROFILE] = self._profile(scope["path"])
         # A session belongs to the caller that has opened it.
         scope["user"] = _authenticated_user(scope[_PRINCIPAL])
-        if scope["method"] == "POST":
-            check_content_type(scope["by_name"], (JSON,))
-            body = await read_body(receive, scope["by_name"], self._max_body, self._timeouts)
-            try:
-                parse_message(body)
-            except InvalidMessage as fault:
-                response = Response(
-                    fault.response.model_dump_json(exclude_unset=True), 400, media_type=JSON
-                )
-                await response(scope, receive, send)
-                return
-            receive = _replay_body(body, receive)
-        else:
-            scope["progress"].is_stream = True
         await self._start()
-        if scope["method"] == "POST":
-            await self._manager.handle_request(scope, receive, send)
-        else:
+        if scope["method"] != "POST":
+            scope["progress"].is_stream = True
             await self._serve_stream(scope, receive, send)
+            return
+        check_content_type(scope["by_name"], (JSON,))
+        body = await read_body(receive, scope["by_name"], self._max_body, self._timeouts)
+        # The SDK decodes it again, without limits, in the event loop.
+        await decode_json(body, self._max_body)
+        await self._manager.handle_request(scope, _replay_body(body, receive), send)
 
     async def _serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a stream until the token of the caller ends."""
@@ -100,15 +69,6 @@ class McpApp:
     def close(self) -> None:
         """End every session and its streams; may be called more than once, in the server's loop."""
         self._closed.set()
-
-    def _profile(self, path: str) -> str:
-        profile = path.removeprefix(PATH).strip("/")
-        if profile and profile not in self._profiles:
-            known = ", ".join(sorted(self._profiles)) or "none"
-            raise problem_error(
-                "not_found", f"there is no profile {profile[:64]!a}; known: {known}"
-            )
-        return profile
 
     async def _start(self) -> None:
         if self._closed.is_set():

@@ -5,32 +5,21 @@ The SDK takes a second and 25 MB, which a hub that nobody calls by MCP need not 
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
 
+from dragoman.surfaces.http.app import MountedApp
+
 PATH = "/mcp"
-
-
-class App(Protocol):
-    """The loaded application."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        ...
-
-    def close(self) -> None:
-        """End its streams."""
-        ...
 
 
 class LazyApp:
     """An application that is loaded with its first request."""
 
-    def __init__(self, load: Callable[[], App]) -> None:
+    def __init__(self, load: Callable[[], MountedApp]) -> None:
         self._load = load
         self._loading = asyncio.Lock()
-        self._app: App | None = None
+        self._app: MountedApp | None = None
         self._is_closed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

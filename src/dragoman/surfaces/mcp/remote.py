@@ -28,10 +28,10 @@ TlsVerification = ssl.SSLContext | bool
 
 @asynccontextmanager
 async def connect_remote(
-    url: str, token: str, profile: str, tls: TlsVerification = True
+    url: str, token: str, tls: TlsVerification = True
 ) -> AsyncGenerator[tuple[httpx2.AsyncClient, str]]:
     """Connect to the hub's MCP with this token; yield the client and the address, after a check."""
-    address = url.rstrip("/") + PATH + (f"/{profile}" if profile else "")
+    address = url.rstrip("/") + PATH
     headers = {"Authorization": f"Bearer {token}"}
     # The environment of a process may name a proxy, which must not see the token.
     async with httpx2.AsyncClient(

@@ -8,7 +8,6 @@ import msgspec
 from mcp import types
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from msgspec import Struct
 
 from dragoman.core.errors import DragomanError
 from dragoman.engine.auth import Principal
@@ -17,7 +16,7 @@ from dragoman.surfaces.mcp import resources
 from dragoman.surfaces.mcp.context import ContextProvider, HubContext
 from dragoman.surfaces.mcp.resources import ResourceKind
 from dragoman.surfaces.mcp.tool import Tool, ToolCall, ToolError, ToolResult
-from dragoman.surfaces.mcp.tools import Profiles, ToolsByName
+from dragoman.surfaces.mcp.tools import ToolsByName, visible_tools
 
 NAME = "dragoman"
 INSTRUCTIONS = (
@@ -31,31 +30,19 @@ SdkResult = types.CallToolResult | types.InputRequiredResult
 T = TypeVar("T")
 
 
-class McpCaller(Struct, frozen=True):
-    """The caller of a request."""
-
-    principal: Principal | None = None
-    """None: the provider knows."""
-    profile: str = ""
-    """The profile that was asked for."""
-
-
-class Catalog(Struct, frozen=True):
-    """The tools, resources and profiles that a server offers."""
-
-    tools: ToolsByName
-    resources: Sequence[ResourceKind]
-    profiles: Profiles
+FindPrincipal = Callable[[McpContext], Principal | None]
+"""Returns the caller of a request; None: the provider knows."""
 
 
 def build_server(
     provider: ContextProvider,
-    catalog: Catalog,
-    find_caller: Callable[[McpContext], McpCaller],
+    tools: ToolsByName,
+    kinds: Sequence[ResourceKind],
+    find_principal: FindPrincipal,
     version: str,
 ) -> Server[Any]:
-    """Build a server; `find_caller` returns the caller of a request."""
-    handlers = _Handlers(provider, catalog, find_caller)
+    """Build a server of these tools and resources."""
+    handlers = _Handlers(provider, tools, kinds, find_principal)
     return Server(
         NAME,
         version=version,
@@ -75,14 +62,14 @@ class _Handlers:
     def __init__(
         self,
         provider: ContextProvider,
-        catalog: Catalog,
-        find_caller: Callable[[McpContext], McpCaller],
+        tools: ToolsByName,
+        kinds: Sequence[ResourceKind],
+        find_principal: FindPrincipal,
     ) -> None:
         self._provider = provider
-        self._tools = catalog.tools
-        self._resources = catalog.resources
-        self._profiles = catalog.profiles
-        self._find_caller = find_caller
+        self._tools = tools
+        self._resources = kinds
+        self._find_principal = find_principal
 
     def schema(self, name: str) -> Mapping[str, Any] | None:
         """Return the schema of a tool's arguments."""
@@ -108,8 +95,7 @@ class _Handlers:
             raise MCPError(
                 types.INVALID_PARAMS, f"there is no tool {params.name[:64]!a} here; known: {known}"
             )
-        principal = self._find_caller(context).principal
-        run_in_context = partial(self._provider.run, principal)
+        run_in_context = partial(self._provider.run, self._find_principal(context))
         return _to_call_result(
             await tool.run(ToolCall(params.arguments or {}, run_in_context, context))
         )
@@ -141,19 +127,16 @@ class _Handlers:
         )
 
     async def _visible_tools(self, context: McpContext) -> ToolsByName:
-        caller = self._find_caller(context)
-
         def find_visible(context: HubContext) -> ToolsByName:
-            actor = context.actor
-            known = find_agent(context.hub.store, actor.name)
-            return self._profiles.visible_to(actor.name, actor.role, known, caller.profile)
+            known = find_agent(context.hub.store, context.actor.name)
+            return visible_tools(self._tools, context.actor.role, known)
 
         return await self._read_in_context(context, find_visible)
 
     async def _read_in_context(self, context: McpContext, work: Callable[[HubContext], T]) -> T:
         """Run a function that is not a tool: its errors are errors of the protocol."""
         try:
-            return await self._provider.run(self._find_caller(context).principal, work, reads=True)
+            return await self._provider.run(self._find_principal(context), work, reads=True)
         except DragomanError as error:
             raise MCPError(types.INTERNAL_ERROR, f"{error.code}: {error.detail}") from error
 

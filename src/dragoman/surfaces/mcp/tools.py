@@ -1,16 +1,15 @@
-"""Tools of the MCP surface: tasks, inbox, dialect operations; profiles choose among them."""
+"""Tools of the MCP surface: tasks, inbox, dialect operations."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import Meta, field
 
-from dragoman.config import ProfileSettings
 from dragoman.core.agent import AgentRecord
 from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
 from dragoman.core.base import Outcome, Role, Status
-from dragoman.core.errors import Refusal, Refused, SettingsError
+from dragoman.core.errors import Refusal, Refused
 from dragoman.core.handoff.state import HandoffStatus
 from dragoman.core.mail import Mail
 from dragoman.core.read import Receipt
@@ -505,48 +504,18 @@ def build_tools(dialects: Sequence[Dialect], extra: Sequence[Tool] = ()) -> dict
     return by_name
 
 
-# --- profiles ---------------------------------------------------------------------------------
+# --- selection --------------------------------------------------------------------------------
 
 CORE_GROUP = "core"
 
 ToolsByName = Mapping[str, Tool]
 
 
-class Profiles:
-    """The profiles of the settings; every word in them is the name of a tool or of a group."""
-
-    def __init__(self, tools: ToolsByName, profiles: Mapping[str, ProfileSettings]) -> None:
-        self._tools = tools
-        groups = {tool.group for tool in tools.values()}
-        for name, profile in profiles.items():
-            for word in profile.tools:
-                if word not in tools and word not in groups:
-                    known = ", ".join((*sorted(groups), *tools))
-                    raise SettingsError(
-                        f"profiles.{name}.tools: there is no tool or group {word!a}; known: {known}"
-                    )
-        self._chosen = {name: _select(tools, profile.tools) for name, profile in profiles.items()}
-
-    @property
-    def names(self) -> Collection[str]:
-        """The names of the profiles."""
-        return self._chosen.keys()
-
-    def visible_to(
-        self, name: str, role: Role, agent: AgentRecord | None, profile: str
-    ) -> ToolsByName:
-        """Return the tools of the requested profile or of that with the caller's name; else by its
-        role and dialects."""
-        chosen = self._chosen.get(profile or name)
-        if chosen is not None:
-            return chosen
-        if role == "observer":
-            return {name: tool for name, tool in self._tools.items() if tool.is_read_only}
-        if agent is None or not agent.speaks:
-            return self._tools
-        return _select(self._tools, (CORE_GROUP, *agent.speaks))
-
-
-def _select(tools: ToolsByName, words: Sequence[str]) -> ToolsByName:
-    chosen = frozenset(words)
-    return {name: tool for name, tool in tools.items() if name in chosen or tool.group in chosen}
+def visible_tools(tools: ToolsByName, role: Role, agent: AgentRecord | None) -> ToolsByName:
+    """Return the tools that an agent is shown: by its role, and the dialects that it speaks."""
+    if role == "observer":
+        return {name: tool for name, tool in tools.items() if tool.is_read_only}
+    if agent is None or not agent.speaks:
+        return tools
+    groups = {CORE_GROUP, *agent.speaks}
+    return {name: tool for name, tool in tools.items() if tool.group in groups}

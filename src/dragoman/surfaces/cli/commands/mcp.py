@@ -3,14 +3,14 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import dragoman
 from dragoman.config import environment
 from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal, Refused, SettingsError
-from dragoman.surfaces.cli.command import CliCommand, option
-from dragoman.surfaces.cli.context import CommandContext, raise_usage_error
+from dragoman.surfaces.cli.command import CliCommand
+from dragoman.surfaces.cli.context import CommandContext
 from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.text.error_messages import describe_exception
 
@@ -21,15 +21,7 @@ if TYPE_CHECKING:
 _URL, _TOKEN, _CERT = "DRAGOMAN_URL", "DRAGOMAN_TOKEN", "DRAGOMAN_CERT"
 
 
-def mcp(
-    context: CommandContext,
-    profile: Annotated[
-        str,
-        option(
-            "--profile", "NAME", "Show the tools of [profiles.NAME]; else all that fit the agent."
-        ),
-    ] = "",
-) -> None:
+def mcp(context: CommandContext) -> None:
     """Offer the hub to a coding agent as MCP tools (stdio).
 
     It acts for --as NAME, else for the bearer of the token in DRAGOMAN_TOKEN, else for you. It
@@ -45,7 +37,7 @@ def mcp(
 
     url, token = environment().get(_URL, ""), environment().get(_TOKEN, "")
     if url and token and not context.acting_agent():
-        asyncio.run(_relay_to_hub(url, token, profile))
+        asyncio.run(_relay_to_hub(url, token))
         return
     if url and not context.acting_agent() and context.shared.data is None:
         # The data directory here is not what was meant, so it is not used as its owner.
@@ -53,28 +45,23 @@ def mcp(
             f"{_URL} names a hub, and {_TOKEN}, which says who speaks there, is not set: set both "
             "(`dragoman agent add NAME` prints a token), or name a data directory with --data"
         )
-    from dragoman.surfaces.mcp.tools import Profiles, build_tools
+    from dragoman.surfaces.mcp.tools import build_tools
 
     # Faults that every request would meet are reported at the start, before the SDK is loaded.
     with _open_tool_context(context, token, reads=False) as tool_context:
         tools = build_tools(tool_context.router.dialects)
-        profiles = Profiles(tools, tool_context.settings.profiles)
-    if profile and profile not in profiles.names:
-        known = ", ".join(profiles.names) or "none"
-        raise_usage_error(f"there is no profile {profile!a} in the settings; known: {known}")
     from dragoman.surfaces.mcp.resources import RESOURCES
-    from dragoman.surfaces.mcp.server import Catalog, McpCaller, build_server
+    from dragoman.surfaces.mcp.server import build_server
     from dragoman.surfaces.mcp.stdio import DirectoryContextProvider, serve
 
     room = DirectoryContextProvider(partial(_open_tool_context, context, token))
-    tables, caller = Catalog(tools, RESOURCES, profiles), McpCaller(profile=profile)
-    asyncio.run(serve(build_server(room, tables, lambda _: caller, dragoman.__version__)))
+    asyncio.run(serve(build_server(room, tools, RESOURCES, lambda _: None, dragoman.__version__)))
 
 
-async def _relay_to_hub(url: str, token: str, profile: str) -> None:
+async def _relay_to_hub(url: str, token: str) -> None:
     from dragoman.surfaces.mcp.remote import connect_remote
 
-    async with connect_remote(url, token, profile, _load_trust()) as (http, address):
+    async with connect_remote(url, token, _load_trust()) as (http, address):
         from dragoman.surfaces.mcp.remote import relay
 
         await relay(http, address, dragoman.__version__)
