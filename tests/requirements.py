@@ -1279,8 +1279,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "HTTP-RESOURCES",
         "HTTP",
-        "Tasks, runs, events and agents can be read in pages, by filters, and with ETags; tasks "
-        "can be created, claimed, renewed, released, moved, noted, linked and reported on.",
+        "Tasks, runs, events and agents can be read in pages and by filters; tasks can be created, "
+        " claimed, renewed, released, moved, noted, linked and reported on.",
     ),
     Requirement(
         "HTTP-WAIT",
@@ -1321,12 +1321,6 @@ _MANIFEST: tuple[Requirement, ...] = (
         "HTTP",
         "The hub accepts as many connections as it may have open files, and answers above that "
         "with an error.",
-    ),
-    Requirement(
-        "HTTP-CORS",
-        "HTTP",
-        "Pages of an allowed origin can call every address from a browser and read the answers; "
-        "other origins get no CORS headers.",
     ),
     Requirement(
         "HTTP-PROXY",

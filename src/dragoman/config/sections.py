@@ -229,8 +229,6 @@ class HttpSettings(Struct, frozen=True):
     """Addresses of proxies that end TLS before the hub; their headers about callers are trusted."""
     allowed_hosts: tuple[str, ...] = ()
     """More names, or NAME:PORT, that the hub is called by; the Host of a request must be one."""
-    allowed_origins: tuple[str, ...] = ()
-    """Origins of web pages that may call the hub beside its own, e.g. https://desk.example."""
     rate_per_second: float = 100.0
     """Requests or messages a second that each caller may send over time; 0: any number."""
     burst: int = 1000

@@ -16,7 +16,6 @@ from dragoman.surfaces.http.limits import MAX_BUCKETS, RateLimiter
 from dragoman.surfaces.http.network_policy import PeerPolicy
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import DAY_MS, HubServer, serving
-from tests.surfaces.http.reader import follow_stream
 
 ALL_INTERFACES = "0.0.0.0"  # noqa: S104  nothing is bound to it
 ROUTES = HubServer().app.endpoints
@@ -28,14 +27,6 @@ def shared_server() -> Generator[HubServer]:
     """Give one server for all routes: no request changes it."""
     with serving(HubServer()) as server:
         server.add_agent("ada")
-        yield server
-
-
-@pytest.fixture(scope="module")
-def cors_server() -> Generator[HubServer]:
-    """Give a server with an allowed foreign origin."""
-    http = HttpSettings(port=0, rate_per_second=0, allowed_origins=("https://desk.example",))
-    with serving(HubServer(http=http)) as server:
         yield server
 
 
@@ -140,16 +131,12 @@ def test_own_hosts_and_origins_are_allowed(shared_server: HubServer) -> None:
 
 
 @proves("HTTP-HOST", "HTTP-ORIGIN")
-def test_settings_allow_more_hosts_and_origins() -> None:
-    http = HttpSettings(
-        port=0,
-        allowed_hosts=("Hub.example", "other.example:444"),
-        allowed_origins=("https://desk.example/",),
-    )
+def test_settings_allow_more_hosts_and_their_origins() -> None:
+    http = HttpSettings(port=0, allowed_hosts=("Hub.example", "other.example:444"))
     with serving(HubServer(http=http)) as server:
         allowed = ("hub.example", f"hub.example:{server.port}", "other.example:444")
         for host in allowed:
-            headers = {"Host": host, "Origin": "https://desk.example"}
+            headers = {"Host": host, "Origin": f"http://{host}"}
             assert server.request("GET", "/v1/tasks", headers=headers).status == 200
         response = server.request("GET", "/v1/tasks", headers={"Host": "other.example"})
         assert response.code == "unknown_host"
@@ -186,48 +173,6 @@ def test_whitespace_around_header_value_is_ignored(server: HubServer) -> None:
         for key in ("k", "k ", "k\t")
     ]
     assert created[0] == created[1] == created[2]
-
-
-@proves("HTTP-CORS")
-@pytest.mark.parametrize("endpoint", GUARDED, ids=_endpoint_id)
-def test_preflight_allows_every_endpoint_to_allowed_origin(
-    cors_server: HubServer, endpoint: Endpoint
-) -> None:
-    preflight_headers = {
-        "Origin": "https://desk.example",
-        "Access-Control-Request-Method": endpoint.method,
-        "Access-Control-Request-Headers": "authorization,content-type,idempotency-key",
-    }
-    response = cors_server.request("OPTIONS", _path_of(endpoint), by="", headers=preflight_headers)
-    assert (response.status, response.body) == (204, b"")
-    assert response.headers["access-control-allow-origin"] == "https://desk.example"
-    assert endpoint.method in response.headers["access-control-allow-methods"].split(", ")
-    allowed_headers = set(response.headers["access-control-allow-headers"].split(", "))
-    assert {"authorization", "content-type", "idempotency-key", "last-event-id"} <= allowed_headers
-    assert response.headers["vary"] == "origin"
-
-
-@proves("HTTP-CORS")
-def test_allowed_origin_can_read_responses_and_problems(cors_server: HubServer) -> None:
-    origin_header = {"Origin": "https://desk.example"}
-    for by, status in (("owner", 200), ("", 401)):
-        response = cors_server.request("GET", "/v1/tasks", by=by, headers=origin_header)
-        assert response.status == status
-        assert response.headers["access-control-allow-origin"] == "https://desk.example"
-        exposed_headers = set(response.headers["access-control-expose-headers"].split(", "))
-        assert {"retry-after", "location", "dragoman-warning", "etag"} <= exposed_headers
-    with follow_stream(cors_server, "", "Origin: https://desk.example") as reader:
-        assert reader.headers["access-control-allow-origin"] == "https://desk.example"
-
-
-@proves("HTTP-CORS")
-def test_foreign_origin_gets_no_cors_headers(cors_server: HubServer) -> None:
-    preflight_headers = {"Origin": "https://evil.example", "Access-Control-Request-Method": "GET"}
-    for method in ("OPTIONS", "GET"):
-        response = cors_server.request(method, "/v1/tasks", headers=preflight_headers)
-        assert (response.status, response.code) == (403, "foreign_origin")
-        assert not [name for name in response.headers if name.startswith("access-control")]
-    assert "vary" not in cors_server.request("GET", "/v1/tasks").headers
 
 
 @proves("HTTP-EXPOSURE", "HTTP-HOST")
@@ -383,15 +328,9 @@ def test_reachable_bind_address_needs_tls_or_proxy(settings: dict[str, Any], mes
             ({"allowed_hosts": (host,)}, f"http.allowed_hosts: {host!a} is no Host")
             for host in ("", "https://hub.example", "hub.example/x", '["hub.example"]', "::1", "*")
         ),
-        *(
-            ({"allowed_origins": (origin,)}, f"http.allowed_origins: {origin!a} is no Origin")
-            for origin in ("", "desk.example", "https://desk.example/x", "https://", "*")
-        ),
     ],
 )
-def test_impossible_host_or_origin_setting_is_refused(
-    settings: dict[str, Any], message: str
-) -> None:
+def test_impossible_host_setting_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(message)):
         check_host_settings(HttpSettings(**settings))
 
@@ -402,7 +341,6 @@ def test_impossible_host_or_origin_setting_is_refused(
     [
         HttpSettings(),
         HttpSettings(allowed_hosts=("hub.example", "Hub_1.example:8443", "[::1]", "[fe80::1]:1")),
-        HttpSettings(allowed_origins=("https://Desk.example:8443/", "moz-extension://a-b", "null")),
         HttpSettings(host="::1"),
         HttpSettings(host="localhost"),
         HttpSettings(host="127.3.2.1"),

@@ -284,12 +284,6 @@ def test_endpoints_without_token_are_documented() -> None:
     assert open_paths == {"/healthz", "/readyz", "/v1/signed"}
 
 
-def test_etag_and_location_headers_are_documented() -> None:
-    paths = _document()["paths"]
-    tasks = paths["/v1/tasks"]
-    assert "Location" in tasks["post"]["responses"]["201"]["headers"]
-    for path in ("/v1/tasks", "/v1/runs/{name}", "/v1/events", "/v1/agents", "/v1/agents/{name}"):
-        responses = paths[path]["get"]["responses"]
-        assert "ETag" in responses["200"]["headers"]
-        assert "304" in responses
-        assert "If-None-Match" in {one["name"] for one in paths[path]["get"]["parameters"]}
+def test_location_header_is_documented() -> None:
+    responses = _document()["paths"]["/v1/tasks"]["post"]["responses"]
+    assert "Location" in responses["201"]["headers"]

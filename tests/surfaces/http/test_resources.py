@@ -1,4 +1,4 @@
-"""Tasks, runs, events and agents over HTTP: pages, filters, ETags and actions."""
+"""Tasks, runs, events and agents over HTTP: pages, filters and actions."""
 
 from typing import Any
 
@@ -214,26 +214,6 @@ def test_empty_filter_is_refused(server: HubServer, query: str) -> None:
     response = server.request("GET", f"/v1/{query}")
     assert (response.status, response.code) == (400, "invalid_request")
     assert response.json["path"] == query.partition("?")[2].partition("=")[0]
-
-
-@pytest.mark.parametrize("path", ["/openapi.json", "/docs", "/healthz"])
-def test_documents_have_an_etag(server: HubServer, path: str) -> None:
-    first = server.request("GET", path)
-    again = server.request("GET", path, headers={"If-None-Match": first.headers["etag"]})
-    assert (first.status, again.status, again.body) == (200, 304, b"")
-
-
-def test_unchanged_resource_is_not_sent_again(server: HubServer) -> None:
-    task = server.submit(CreateTask("One"))
-    for path in ("/v1/tasks", f"/v1/tasks/{task}"):
-        first = server.request("GET", path)
-        known = {"If-None-Match": f'"other", {first.headers["etag"]}'}
-        again = server.request("GET", path, headers=known)
-        assert (again.status, again.body) == (304, b"")
-        assert again.headers["etag"] == first.headers["etag"]
-        assert server.request("GET", path, headers={"If-None-Match": "*"}).status == 304
-        server.post(f"/v1/tasks/{task}/note", {"text": "New."})
-        assert server.request("GET", path, headers=known).status == 200
 
 
 def test_head_request_has_no_body(server: HubServer) -> None:

@@ -1,6 +1,6 @@
 """Authentication middleware: checks host, origin, token and rate before a request is handled.
 
-It also answers CORS preflights, turns exceptions into problem documents and counts requests.
+It also turns exceptions into problem documents and counts requests.
 """
 
 import logging
@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dragoman.core.errors import DragomanError, Refusal
 from dragoman.engine.auth import Principal
 from dragoman.surfaces.http.context import AppContext
-from dragoman.surfaces.http.cors import PREFLIGHT_HEADERS, cors_headers, is_preflight
 from dragoman.surfaces.http.errors import (
     ErrorFormat,
     HttpProblem,
@@ -51,8 +50,6 @@ class ResponseProgress(Struct):
     is_stream: bool = False
     is_request_read: bool = False
     """True if the whole request was received."""
-    is_cors_allowed: bool = False
-    """True if the web page that sent the request may read the response."""
     route: str = UNMATCHED
 
 
@@ -96,18 +93,15 @@ class AuthMiddleware:
         async def tracked_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 progress.status = message["status"]
-                if more := _extra_headers(progress, headers):
-                    message["headers"] = [*message["headers"], *more]
+                if not progress.is_request_read and _has_body(headers):
+                    # The rest of the request is not read any more.
+                    message["headers"] = [*message["headers"], (b"connection", b"close")]
             await send(message)
 
         try:
             self._check_headers(scope, headers)
-            if is_preflight(scope["method"], headers):
-                self._context.check_rate(_client_address(scope))
-                await _send_preflight(tracked_send)
-            else:
-                await self._admit(scope, headers)
-                await self._inner(scope, tracked_receive, tracked_send)
+            await self._admit(scope, headers)
+            await self._inner(scope, tracked_receive, tracked_send)
         except HttpProblem as rejection:
             await self._send_problem(rejection, progress, scope, tracked_receive, tracked_send)
         except DragomanError as error:
@@ -147,10 +141,8 @@ class AuthMiddleware:
             raise problem_error(
                 "foreign_origin",
                 f"web pages of {origin[:_MAX_SHOWN].decode(errors='replace')!a} may not call "
-                "this hub; "
-                "if they shall, list the origin in http.allowed_origins",
+                "this hub",
             )
-        scope["progress"].is_cors_allowed = True
 
     async def _admit(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
         is_unmetered = self._open_paths.get(scope["path"])
@@ -202,24 +194,8 @@ def bearer_token(headers: Mapping[bytes, bytes]) -> str:
     return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
 
 
-async def _send_preflight(send: Send) -> None:
-    await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT_HEADERS})
-    await send({"type": "http.response.body", "body": b""})
-
-
-def _extra_headers(
-    progress: ResponseProgress, headers: Mapping[bytes, bytes]
-) -> list[tuple[bytes, bytes]]:
-    """Build the headers that the middleware adds to a response."""
-    extra: list[tuple[bytes, bytes]] = []
-    if not progress.is_request_read and (
-        b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
-    ):
-        # The rest of the request is not read any more.
-        extra.append((b"connection", b"close"))
-    if b"origin" in headers and progress.is_cors_allowed:
-        extra += cors_headers(headers[b"origin"])
-    return extra
+def _has_body(headers: Mapping[bytes, bytes]) -> bool:
+    return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
 
 
 def _check_duplicate_headers(headers: Sequence[tuple[bytes, bytes]]) -> None:

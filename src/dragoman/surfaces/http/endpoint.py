@@ -6,7 +6,6 @@ the same shapes are published as OpenAPI.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -57,7 +56,6 @@ class Endpoint(Struct, frozen=True):
 
     method: str
     path: str
-    summary: str
     handle: Callable[[Call], Awaitable[Any]] | None
     """Returns a value of the shape `response`, or a whole `Response`; None: see `app_factory`."""
     response: Any = None
@@ -88,6 +86,13 @@ class Endpoint(Struct, frozen=True):
     app_factory: "Callable[[AppContext, Endpoint], ASGIApp] | None" = None
     """Builds the application that serves it instead of `EndpointApp`, where every microsecond
     counts."""
+    title: str = ""
+    """Its summary; empty: the docstring of `handle`."""
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a line."""
+        return self.title or (self.handle.__doc__ or "").partition("\n")[0].removesuffix(".")
 
 
 class EndpointApp:
@@ -124,9 +129,7 @@ class EndpointApp:
             raise HttpProblem(problem_from_refusal(refused.refusal)) from None
         if not isinstance(response, Response):
             wants_cbor = endpoint.supports_cbor and _prefers_cbor(scope["by_name"])
-            response = (_respond_in_cbor if wants_cbor else respond)(
-                scope, response, endpoint.status
-            )
+            response = (_respond_in_cbor if wants_cbor else respond)(response, endpoint.status)
         for warning in call.warnings:
             response.headers.append(
                 WARNING_HEADER, warning.encode("ascii", "backslashreplace").decode()
@@ -266,31 +269,12 @@ def _prefers_cbor(headers: Mapping[bytes, bytes]) -> bool:
     return next((one for one in named if one in (CBOR, JSON)), JSON) == CBOR
 
 
-def _respond_in_cbor(scope: Scope, answer: Any, status: int) -> Response:
+def _respond_in_cbor(answer: Any, status: int) -> Response:
     """Build the same response as JSON would have, as CBOR."""
-    del scope
     return Response(encode_cbor(msgspec.json.decode(encode(answer))), status, media_type=CBOR)
 
 
-def respond(scope: Scope, answer: Any, status: int) -> Response:
-    """Build a JSON response; to GET with an ETag, or 304 if the caller has it already."""
+def respond(answer: Any, status: int) -> Response:
+    """Build a JSON response."""
     body = b"" if answer is None else encode(answer)
-    if scope["method"] not in ("GET", "HEAD") or status != 200:
-        return Response(body, status, media_type=JSON if body else None)
-    return respond_with_etag(scope, body)
-
-
-def respond_with_etag(
-    scope: Scope,
-    body: bytes,
-    media_type: str = JSON,
-    extra_headers: Mapping[str, str] | None = None,
-) -> Response:
-    """Build the response to GET; 304 if the caller has it already, by its ETag."""
-    etag = f'"{sha256(body).hexdigest()[:32]}"'
-    headers = {**(extra_headers or {}), "etag": etag, "cache-control": "no-cache"}
-    known_etags = scope["by_name"].get(b"if-none-match", b"").decode("latin-1")
-    # `*` matches whatever there is.
-    if {etag, "*"}.intersection(one.strip().removeprefix("W/") for one in known_etags.split(",")):
-        return Response(status_code=304, headers=headers)
-    return Response(body, 200, headers, media_type=media_type)
+    return Response(body, status, media_type=JSON if body else None)

@@ -31,74 +31,38 @@ HTTP_CODES: dict[str, str] = {
 }
 """Code -> meaning, for errors that only the HTTP surface detects."""
 
-STATUS_BY_CODE: dict[str, int] = {
-    "invalid_json": 400,
-    "invalid_request": 400,
-    "unauthenticated": 401,
-    "token_expired": 401,
-    "token_revoked": 401,
-    "not_authorized": 403,
-    "unauthorized_agent": 403,
-    "identity_mismatch": 403,
-    "foreign_origin": 403,
-    "not_by_proxy": 403,
-    "not_found": 404,
-    "task_not_found": 404,
-    "parent_not_found": 404,
-    "agent_not_found": 404,
-    "token_not_found": 404,
-    "mail_not_found": 404,
-    "wave_not_found": 404,
-    "handoff_not_found": 404,
-    "work_item_not_found": 404,
-    "intent_not_found": 404,
-    "reservation_not_found": 404,
-    "method_not_allowed": 405,
-    "request_timeout": 408,
-    "ambiguous_name": 409,
-    "already_exists": 409,
-    "replayed": 409,
-    "invalid_transition": 409,
-    "claim_required": 409,
-    "unassigned_task": 409,
-    "lease_lost": 409,
-    "already_claimed": 409,
-    "not_ready": 409,
-    "reserved_for_other": 409,
-    "files_reserved": 409,
-    "blocked_by_dependency": 409,
-    "nothing_ready": 409,
-    "link_cycle": 409,
-    "already_linked": 409,
-    "nested_delegation": 409,
-    "nothing_changed": 409,
-    "ownership_conflict": 409,
-    "anomaly": 409,
-    "approval_required": 409,
-    "conflict_retry": 409,
-    "message_too_large": 413,
-    "unsupported_media_type": 415,
-    "unknown_host": 421,
-    "invalid_id": 422,
-    "invalid_field": 422,
-    "invalid_envelope": 422,
-    "unknown_type": 422,
-    "taskId_mismatch": 422,
-    "hash_mismatch": 422,
-    "missing_artifact": 422,
-    "schema_invalid": 422,
-    "policy_violation": 422,
-    "key_reused": 422,
-    "not_recognized": 422,
-    "rate_limited": 429,
-    "too_many_waiting": 429,
-    "internal_error": 500,
-    "store_corrupt": 500,
-    "ledger_broken": 500,
-    "overloaded": 503,
-    "stopping": 503,
-    "store_unavailable": 503,
-    "store_conflict": 503,
+_CODES_BY_STATUS = {
+    400: "invalid_json invalid_request",
+    401: "unauthenticated token_expired token_revoked",
+    403: "not_authorized unauthorized_agent identity_mismatch foreign_origin not_by_proxy",
+    404: (
+        "not_found task_not_found parent_not_found agent_not_found token_not_found "
+        "mail_not_found wave_not_found handoff_not_found work_item_not_found intent_not_found "
+        "reservation_not_found"
+    ),
+    405: "method_not_allowed",
+    408: "request_timeout",
+    409: (
+        "ambiguous_name already_exists replayed invalid_transition claim_required "
+        "unassigned_task lease_lost already_claimed not_ready reserved_for_other "
+        "files_reserved blocked_by_dependency nothing_ready link_cycle already_linked "
+        "nested_delegation nothing_changed ownership_conflict anomaly approval_required "
+        "conflict_retry"
+    ),
+    413: "message_too_large",
+    415: "unsupported_media_type",
+    421: "unknown_host",
+    422: (
+        "invalid_id invalid_field invalid_envelope unknown_type taskId_mismatch hash_mismatch "
+        "missing_artifact schema_invalid policy_violation key_reused not_recognized"
+    ),
+    429: "rate_limited too_many_waiting",
+    500: "internal_error store_corrupt ledger_broken",
+    503: "overloaded stopping store_unavailable store_conflict",
+}
+
+STATUS_BY_CODE = {
+    code: status for status, codes in _CODES_BY_STATUS.items() for code in codes.split()
 }
 """Code -> HTTP status."""
 

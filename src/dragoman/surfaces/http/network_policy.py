@@ -10,9 +10,7 @@ from dragoman.core.errors import SettingsError
 
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _WILDCARD_HOSTS = ("0.0.0.0", "::", "")  # noqa: S104  compared with, not listened at
-_NAME = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?"
-_HOST = re.compile(_NAME)
-_ORIGIN = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*://{_NAME}/?|null")
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?")
 _STANDARD_PORTS = {"http": 80, "https": 443}
 
 
@@ -22,7 +20,7 @@ def check_host_settings(settings: HttpSettings) -> None:
         raise SettingsError("http.tls_cert and http.tls_key belong together: give both or neither")
     for proxy in settings.proxy:
         _check_proxy(proxy)
-    _check_names(settings)
+    _check_hosts(settings)
     if is_loopback_host(settings.host):
         return
     host = settings.host or "(empty, so every address of this machine)"
@@ -71,19 +69,13 @@ def _check_proxy(proxy: str) -> None:
         ) from None
 
 
-def _check_names(settings: HttpSettings) -> None:
-    """Check the allowed hosts and origins: one that no header can contain would never match."""
+def _check_hosts(settings: HttpSettings) -> None:
+    """Check the allowed hosts: one that no header can contain would never match."""
     for host in settings.allowed_hosts:
         if not _HOST.fullmatch(host):
             raise SettingsError(
                 f"http.allowed_hosts: {host!a} is no Host of a request: write hub.example or "
                 "hub.example:8443, and an IPv6 address in brackets"
-            )
-    for origin in settings.allowed_origins:
-        if not _ORIGIN.fullmatch(origin):
-            raise SettingsError(
-                f"http.allowed_origins: {origin!a} is no Origin of a web page: write "
-                "https://desk.example, with its port where it has one, and no path"
             )
 
 
@@ -133,12 +125,12 @@ class HostPolicy:
         return frozenset(host.encode("latin-1", "replace") for host in known if host)
 
     def _origins(self, port: int) -> frozenset[bytes]:
-        """Return every Origin whose pages may call the hub: its own, and those of the settings."""
+        """Return every Origin whose pages may call the hub: its own."""
         # A proxy is called by HTTPS, and calls the hub by HTTP.
         schemes = {scheme(self._settings), *(("https",) if self._settings.proxy else ())}
-        own = {b"%s://%s" % (one.encode(), host) for one in schemes for host in self.hosts(port)}
-        named = (origin.lower().rstrip("/") for origin in self._settings.allowed_origins)
-        return frozenset(own | {origin.encode("latin-1", "replace") for origin in named})
+        return frozenset(
+            b"%s://%s" % (one.encode(), host) for one in schemes for host in self.hosts(port)
+        )
 
 
 class PeerPolicy:

@@ -16,7 +16,7 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.surfaces.http.context import Call
-from dragoman.surfaces.http.endpoint import CBOR, JSON, Endpoint, respond_with_etag
+from dragoman.surfaces.http.endpoint import CBOR, JSON, Endpoint
 from dragoman.surfaces.http.errors import PROBLEM_MEDIA_TYPE, STATUS_BY_CODE, Problem
 from dragoman.surfaces.http.parameters import (
     AGENT_PATH_PATTERN,
@@ -40,17 +40,6 @@ _LAST_EVENT = {
     "in": "header",
     "description": "Position after which the stream resumes.",
     "schema": {"type": "string", "pattern": "^[0-9]{1,16}$"},
-}
-
-_IF_NONE_MATCH = {
-    "name": "If-None-Match",
-    "in": "header",
-    "description": "`ETag` of the copy that the caller has: 304 while it is unchanged.",
-    "schema": {"type": "string"},
-}
-
-_ETAG = {
-    "ETag": {"description": "Changes with the content.", "schema": {"type": "string"}},
 }
 
 _LOCATION = {
@@ -187,12 +176,6 @@ def _operation_parameters(endpoint: Endpoint, schemas: _Schemas) -> Iterator[Sch
         yield _IDEMPOTENCY_KEY
     if endpoint.media_type == "text/event-stream":
         yield _LAST_EVENT
-    if _has_etag(endpoint):
-        yield _IF_NONE_MATCH
-
-
-def _has_etag(endpoint: Endpoint) -> bool:
-    return endpoint.method == "GET" and endpoint.media_type == JSON
 
 
 def _responses(endpoint: Endpoint, schemas: _Schemas) -> Schema:
@@ -217,9 +200,6 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Schema:
             answers[str(status)]["content"] = {endpoint.media_type: content}
     if endpoint.status == HTTPStatus.CREATED:
         answers[str(endpoint.status)]["headers"] = _LOCATION
-    if _has_etag(endpoint):
-        answers[str(endpoint.status)]["headers"] = _ETAG
-        answers["304"] = {"description": "Not modified: the ETag matches."}
     default: Schema = {"$ref": "#/components/responses/Problem"}
     if endpoint.has_dialect_errors:
         default = {
@@ -276,9 +256,9 @@ _CONTENT_POLICY = "; ".join(
 _DOCS_HEADERS = {"content-security-policy": _CONTENT_POLICY}
 
 
-async def show_docs(call: Call) -> Response:
+async def show_docs(_: Call) -> Response:
     """Show the page; it fetches /openapi.json itself."""
-    return respond_with_etag(call.request.scope, _DOCS_PAGE, "text/html", _DOCS_HEADERS)
+    return Response(_DOCS_PAGE, headers=_DOCS_HEADERS, media_type="text/html")
 
 
 async def redirect_to_docs(_: Call) -> Response:
@@ -289,18 +269,11 @@ async def redirect_to_docs(_: Call) -> Response:
 def document_endpoints(document: bytes) -> tuple[Endpoint, ...]:
     """Build the endpoints that publish the document; they are not part of it."""
 
-    async def show_openapi(call: Call) -> Response:
-        return respond_with_etag(call.request.scope, document)
+    async def show_openapi(_: Call) -> Response:
+        return Response(document, media_type=JSON)
 
     return (
-        Endpoint("GET", "/", "Redirect to the page", redirect_to_docs, status=307, is_open=True),
-        Endpoint("GET", "/openapi.json", "This description", show_openapi, is_open=True),
-        Endpoint(
-            "GET",
-            "/docs",
-            "This description as a page",
-            show_docs,
-            media_type="text/html",
-            is_open=True,
-        ),
+        Endpoint("GET", "/", redirect_to_docs, status=307, is_open=True),
+        Endpoint("GET", "/openapi.json", show_openapi, is_open=True),
+        Endpoint("GET", "/docs", show_docs, media_type="text/html", is_open=True),
     )

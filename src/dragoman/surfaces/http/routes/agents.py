@@ -1,7 +1,6 @@
 """Agents over HTTP: list, show, pause, resume."""
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -92,15 +91,8 @@ def _matches(record: AgentRecord, query: AgentFilter, now: int) -> bool:
 
 async def show_agent(call: Call) -> Agent:
     """Show one agent by its name."""
-    return await _read_agent(call, call.path_params["name"])
-
-
-async def _read_agent(call: Call, name: str) -> Agent:
-    return _to_resource(
-        await call.context.find_or_raise(_find_record, name),
-        call.now,
-        _agent_states(call).get(name),
-    )
+    record = await call.context.find_or_raise(_find_record, call.path_params["name"])
+    return _to_resource(record, call.now, _agent_states(call).get(record.name))
 
 
 def _agent_states(call: Call) -> dict[str, AgentState]:
@@ -143,41 +135,24 @@ class PauseBody(Body, frozen=True):
     reason: Annotated[str, Meta(min_length=1, max_length=MAX_REASON)] = DEFAULT_PAUSE_REASON
 
 
-class ResumeBody(Body, frozen=True):
-    """An empty body."""
+async def pause_agent(call: Call) -> Agent:
+    """Pause an agent."""
+    return await _run(call, PauseAgent(call.path_params["name"], call.body.reason))
 
 
-CommandFactory = Callable[[str, Any], AnyCommand]
-"""Takes the agent's name and the body of the request."""
-
-_AGENT_ACTIONS: dict[str, tuple[str, type[Body], CommandFactory]] = {
-    "pause": (
-        "Pause an agent",
-        PauseBody,
-        lambda name, body: PauseAgent(name, body.reason),
-    ),
-    "resume": (
-        "Resume a paused agent, with as much again of its budget",
-        ResumeBody,
-        lambda name, _: ResumeAgent(name),
-    ),
-}
-"""Action on an agent -> its summary, the shape of its body, and its command."""
+async def resume_agent(call: Call) -> Agent:
+    """Resume a paused agent, with as much again of its budget."""
+    return await _run(call, ResumeAgent(call.path_params["name"]))
 
 
-def _action_endpoint(
-    name: str, summary: str, shape: type[Body], command: CommandFactory
-) -> Endpoint:
-    async def run_action(call: Call) -> Agent:
-        agent = call.path_params["name"]
-        await call.submit(command(agent, call.body))
-        return await _read_agent(call, agent)
-
-    return Endpoint("POST", f"/v1/agents/{{name}}/{name}", summary, run_action, Agent, body=shape)
+async def _run(call: Call, command: AnyCommand) -> Agent:
+    await call.submit(command)
+    return await show_agent(call)
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/v1/agents", "List agents", list_agents_page, AgentPage, query=AgentFilter),
-    Endpoint("GET", "/v1/agents/{name}", "Show an agent", show_agent, Agent),
-    *(_action_endpoint(name, *action) for name, action in _AGENT_ACTIONS.items()),
+    Endpoint("GET", "/v1/agents", list_agents_page, AgentPage, query=AgentFilter),
+    Endpoint("GET", "/v1/agents/{name}", show_agent, Agent),
+    Endpoint("POST", "/v1/agents/{name}/pause", pause_agent, Agent, body=PauseBody),
+    Endpoint("POST", "/v1/agents/{name}/resume", resume_agent, Agent, body=Body),
 )

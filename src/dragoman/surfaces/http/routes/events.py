@@ -376,20 +376,6 @@ def _in_writes(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/v1/events",
-        "Read the ledger, and wait for more",
-        list_events,
-        EventPage,
-        query=EventsQuery,
-    ),
-    Endpoint(
-        "GET",
-        "/v1/stream",
-        "Follow the ledger as server-sent events",
-        open_stream,
-        query=StreamQuery,
-        media_type=EVENT_STREAM,
-    ),
+    Endpoint("GET", "/v1/events", list_events, EventPage, query=EventsQuery),
+    Endpoint("GET", "/v1/stream", open_stream, query=StreamQuery, media_type=EVENT_STREAM),
 )

@@ -112,28 +112,10 @@ def _reader_name(call: Call) -> str:
 
 
 ENDPOINTS = (
+    Endpoint("GET", "/v1/handoffs", list_handoffs, HandoffPage, query=HandoffsQuery),
+    Endpoint("GET", "/v1/handoffs/{id}", show_handoff, HandoffDetail),
     Endpoint(
-        "GET",
-        "/v1/handoffs",
-        "List handoffs, newest first",
-        list_handoffs,
-        HandoffPage,
-        query=HandoffsQuery,
+        "GET", "/v1/handoffs/{id}/events", list_handoff_events, HistoryPage, query=HistoryQuery
     ),
-    Endpoint("GET", "/v1/handoffs/{id}", "Show a handoff", show_handoff, HandoffDetail),
-    Endpoint(
-        "GET",
-        "/v1/handoffs/{id}/events",
-        "Show a handoff's history",
-        list_handoff_events,
-        HistoryPage,
-        query=HistoryQuery,
-    ),
-    Endpoint(
-        "GET",
-        "/v1/handoffs/{id}/diagnosis",
-        "Diagnose why a handoff is stuck",
-        diagnose,
-        HandoffDiagnosis,
-    ),
+    Endpoint("GET", "/v1/handoffs/{id}/diagnosis", diagnose, HandoffDiagnosis),
 )

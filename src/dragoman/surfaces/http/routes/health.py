@@ -56,7 +56,7 @@ async def show_readiness(call: Call) -> Response:
     is_stopped = any(wrong.message and not wrong.is_partial for wrong in troubles.values())
     ready = found.store == found.ledger == OK and not is_stopped
     readiness = Readiness(ready, found.store, found.ledger, services)
-    return respond(call.request.scope, readiness, 200 if ready else 503)
+    return respond(readiness, 200 if ready else 503)
 
 
 async def _has_valid_token(call: Call) -> bool:
@@ -84,23 +84,14 @@ async def show_metrics(call: Call) -> Response:
 
 
 ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/healthz",
-        "Report liveness",
-        show_liveness,
-        Liveness,
-        is_open=True,
-        is_unmetered=True,
-    ),
+    Endpoint("GET", "/healthz", show_liveness, Liveness, is_open=True, is_unmetered=True),
     Endpoint(
         "GET",
         "/readyz",
-        "Report readiness",
         show_readiness,
         Readiness,
         other_statuses={503: "It is not ready; the response says what is wrong."},
         is_open=True,
     ),
-    Endpoint("GET", "/metrics", "Metrics for Prometheus", show_metrics, media_type="text/plain"),
+    Endpoint("GET", "/metrics", show_metrics, media_type="text/plain"),
 )

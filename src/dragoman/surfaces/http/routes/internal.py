@@ -55,7 +55,6 @@ OPERATION_ENDPOINTS = (
     Endpoint(
         "POST",
         "/v1/internal/commands",
-        "Run commands as any actor (owner only)",
         run_commands,
         ForwardedResult,
         body=ForwardedCommands,
@@ -107,7 +106,6 @@ MESSAGE_ENDPOINTS = (
     Endpoint(
         "POST",
         "/v1/internal/operations",
-        "Call an operation as any actor (owner only)",
         call_operation,
         ForwardedReply,
         query=OperationQuery,

@@ -350,7 +350,6 @@ async def _call_and_wait(operation: Operation, long_poll: LongPoll, call: Call) 
 ENDPOINT = Endpoint(
     "POST",
     "/v1/messages",
-    "Send one message, or many, in any dialect",
     None,
     AcceptedMessage,
     query=MessagesQuery,
@@ -358,6 +357,7 @@ ENDPOINT = Endpoint(
     accepts=(JSON, CBOR, *JSON_LINES),
     other_media={JSON_LINES[0]: (AcceptedMessage, RejectedMessage)},
     app_factory=MessagesApp,
+    title="Send one message, or many, in any dialect",
 )
 
 
@@ -386,7 +386,6 @@ def _operation_endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
     return Endpoint(
         "POST",
         _path_prefix(dialect) + operation.name,
-        _summary(dialect, operation),
         partial(_call_and_wait, operation, long_poll)
         if long_poll
         else partial(_call_operation, operation),
@@ -397,6 +396,7 @@ def _operation_endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
         supports_cbor=True,
         parses_body=False,
         has_dialect_errors=dialect.errors.format is not None,
+        title=_summary(dialect, operation),
     )
 
 
@@ -442,13 +442,5 @@ async def send_signed(call: Call) -> AcceptedMessage:
 
 
 ENDPOINTS = (
-    Endpoint(
-        "POST",
-        "/v1/signed",
-        "Send a signed message, without a token",
-        send_signed,
-        AcceptedMessage,
-        body=SignedMessage,
-        is_open=True,
-    ),
+    Endpoint("POST", "/v1/signed", send_signed, AcceptedMessage, body=SignedMessage, is_open=True),
 )

@@ -1,6 +1,5 @@
 """Actions on tasks for callers without a dialect: create, claim, heartbeat, move, report, …"""
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
@@ -75,6 +74,7 @@ class CreateTaskBody(Body, frozen=True):
 
 
 async def create_task(call: Call) -> Any:
+    """Create a task."""
     body: CreateTaskBody = call.body
     if body.id == "" and (misnamed := check_task_id(body.id, "id")) is not None:
         raise Refused(misnamed)
@@ -96,7 +96,7 @@ async def create_task(call: Call) -> Any:
     )
     accepted = await call.submit(command)
     receipt = accepted.receipts[0]
-    response = respond(call.request.scope, await task_after(call, receipt), 201)
+    response = respond(await task_after(call, receipt), 201)
     response.headers["location"] = f"/v1/tasks/{receipt.task}"
     return response
 
@@ -191,50 +191,99 @@ async def renew_lease(call: Call) -> LeaseStatus:
     )
 
 
-class ReleaseBody(Body, frozen=True):
-    """Release a task without counting a failure."""
+class TaskAction(Body, frozen=True):
+    """The body of an action on a task, which runs commands and shows the task after them."""
 
-    reason: ReasonText = "released"
     fence: Fence | None = None
 
+    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+        """Return the commands to run."""
+        raise NotImplementedError
 
-class MoveBody(Body, frozen=True):
-    """A transition to another status; only a claim leads to in-progress."""
+
+class ReleaseBody(TaskAction, frozen=True):
+    """Release a task, without counting a failure."""
+
+    reason: ReasonText = "released"
+
+    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+        del call
+        return [ReleaseTask(task, self.reason, self.fence)]
+
+
+class MoveBody(TaskAction, frozen=True, kw_only=True):
+    """Move a task to another status; only a claim leads to in-progress."""
 
     to: Status
     reason: ReasonText = ""
-    fence: Fence | None = None
+
+    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+        del call
+        return [MoveTask(task, self.to, self.reason, self.fence)]
 
 
-class NoteBody(Body, frozen=True):
-    """A line for the work log."""
+class NoteBody(TaskAction, frozen=True, kw_only=True):
+    """Add a line to a task's work log."""
 
     text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
-    fence: Fence | None = None
+
+    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+        del call
+        return [NoteTask(task, self.text, self.fence)]
 
 
-class LinkBody(Body, frozen=True):
-    """Links to other tasks, or more names of this one; all or none."""
+class LinkBody(TaskAction, frozen=True):
+    """Link a task to others, or add names to it; all or none."""
 
     blocked_by: TaskNames = ()
     parent: OptionalTaskName = ""
     discovered_from: OptionalTaskName = ""
     aliases: Aliases = ()
-    fence: Fence | None = None
+
+    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+        del call
+        links: tuple[tuple[LinkKind, tuple[str, ...]], ...] = (
+            ("blocked-by", self.blocked_by),
+            ("parent", (self.parent,)),
+            ("discovered-from", (self.discovered_from,)),
+        )
+        found: list[AnyCommand] = [
+            LinkTask(task, kind, other, self.fence)
+            for kind, others in links
+            for other in others
+            if other
+        ]
+        found += [AliasTask(task, name, self.fence) for name in self.aliases]
+        if not found:
+            raise problem_error(
+                "invalid_field",
+                "at least one of blocked_by, parent, discovered_from and aliases is needed",
+            )
+        return found
 
 
-class UpdateBody(Body, frozen=True):
-    """Progress: another status where the transition table allows it, else a line in the log."""
+class UpdateBody(TaskAction, frozen=True):
+    """Report progress: another status where the transition table allows it, else a line in the
+    log."""
 
     to: Status | None = None
     progress: ProgressText = ""
     notes: ProgressText = ""
     blockers: Blockers = ()
-    fence: Fence | None = None
+
+    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+        del call
+        if self.to is None and not (self.progress or self.notes or self.blockers):
+            raise problem_error(
+                "invalid_field", "at least one of to, progress, notes and blockers is needed"
+            )
+        return [
+            UpdateTask(task, self.to, self.progress, self.notes, self.blockers, fence=self.fence)
+        ]
 
 
-class ReportBody(Body, frozen=True):
-    """The outcome of an attempt; applied at once, or when its session or its lease ends."""
+class ReportBody(TaskAction, frozen=True, kw_only=True):
+    """Report the outcome of an attempt; applied at once, or when its session or its lease ends."""
 
     outcome: Outcome
     notes: ProgressText = ""
@@ -244,120 +293,52 @@ class ReportBody(Body, frozen=True):
         Meta(description="Details for programs; a number `cost` counts for the agent's budget."),
     ] = field(default_factory=dict[str, Any])
     apply: bool = True
-    fence: Fence | None = None
 
-
-def _update_commands(task: str, body: UpdateBody) -> list[AnyCommand]:
-    if body.to is None and not (body.progress or body.notes or body.blockers):
-        raise problem_error(
-            "invalid_field", "at least one of to, progress, notes and blockers is needed"
-        )
-    return [UpdateTask(task, body.to, body.progress, body.notes, body.blockers, fence=body.fence)]
-
-
-def _link_commands(task: str, body: LinkBody) -> list[AnyCommand]:
-    links: tuple[tuple[LinkKind, tuple[str, ...]], ...] = (
-        ("blocked-by", body.blocked_by),
-        ("parent", (body.parent,)),
-        ("discovered-from", (body.discovered_from,)),
-    )
-    commands: list[AnyCommand] = [
-        LinkTask(task, kind, other, body.fence)
-        for kind, others in links
-        for other in others
-        if other
-    ]
-    commands += [AliasTask(task, name, body.fence) for name in body.aliases]
-    if not commands:
-        raise problem_error(
-            "invalid_field",
-            "at least one of blocked_by, parent, discovered_from and aliases is needed",
-        )
-    return commands
-
-
-CommandFactory = Callable[[Call, str, Any], list[AnyCommand]]
-"""Takes the call, the name of the task and the body of the request."""
-
-_TASK_ACTIONS: dict[str, tuple[str, type[Body], CommandFactory]] = {
-    "release": (
-        "Release a task",
-        ReleaseBody,
-        lambda _, task, body: [ReleaseTask(task, body.reason, body.fence)],
-    ),
-    "move": (
-        "Move a task to another status",
-        MoveBody,
-        lambda _, task, body: [MoveTask(task, body.to, body.reason, body.fence)],
-    ),
-    "note": (
-        "Add a line to a task's work log",
-        NoteBody,
-        lambda _, task, body: [NoteTask(task, body.text, body.fence)],
-    ),
-    "link": (
-        "Link a task to others, or add an alias",
-        LinkBody,
-        lambda _, task, body: _link_commands(task, body),
-    ),
-    "update": (
-        "Report progress",
-        UpdateBody,
-        lambda _, task, body: _update_commands(task, body),
-    ),
-    "report": (
-        "Report the outcome of an attempt",
-        ReportBody,
-        lambda call, task, body: [
+    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+        backoff = call.context.deps.settings.retry
+        return [
             ReportOutcome(
                 task,
-                body.outcome,
-                body.notes,
-                body.blockers,
-                body.details,
-                body.fence,
-                body.apply,
-                call.context.deps.settings.retry,
+                self.outcome,
+                self.notes,
+                self.blockers,
+                self.details,
+                self.fence,
+                self.apply,
+                backoff,
             )
-        ],
-    ),
+        ]
+
+
+_TASK_ACTIONS: dict[str, type[TaskAction]] = {
+    "release": ReleaseBody,
+    "move": MoveBody,
+    "note": NoteBody,
+    "link": LinkBody,
+    "update": UpdateBody,
+    "report": ReportBody,
 }
-"""Action on a task -> its summary, the shape of its body, and its commands."""
 
 
-def _action_endpoint(
-    name: str, summary: str, shape: type[Body], commands: CommandFactory
-) -> Endpoint:
-    async def run_action(call: Call) -> TaskDetail:
-        to_run = commands(call, call.path_params["name"], call.body)
-        accepted = await call.submit(*to_run)
-        return await task_after(call, accepted.receipts[-1])
-
-    return Endpoint(
-        "POST", f"/v1/tasks/{{name}}/{name}", summary, run_action, TaskDetail, body=shape
-    )
+async def _run_action(call: Call) -> TaskDetail:
+    action: TaskAction = call.body
+    accepted = await call.submit(*action.commands(call, call.path_params["name"]))
+    return await task_after(call, accepted.receipts[-1])
 
 
 ENDPOINTS = (
-    Endpoint(
-        "POST",
-        "/v1/tasks",
-        "Create a task",
-        create_task,
-        TaskDetail,
-        body=CreateTaskBody,
-        status=201,
+    Endpoint("POST", "/v1/tasks", create_task, TaskDetail, body=CreateTaskBody, status=201),
+    Endpoint("POST", "/v1/tasks/{name}/claim", claim_task, ClaimedTask, body=ClaimBody),
+    Endpoint("POST", "/v1/tasks/{name}/heartbeat", renew_lease, LeaseStatus, body=HeartbeatBody),
+    *(
+        Endpoint(
+            "POST",
+            f"/v1/tasks/{{name}}/{name}",
+            _run_action,
+            TaskDetail,
+            body=shape,
+            title=(shape.__doc__ or "").partition(";")[0].partition(":")[0].removesuffix("."),
+        )
+        for name, shape in _TASK_ACTIONS.items()
     ),
-    Endpoint(
-        "POST", "/v1/tasks/{name}/claim", "Claim a task", claim_task, ClaimedTask, body=ClaimBody
-    ),
-    Endpoint(
-        "POST",
-        "/v1/tasks/{name}/heartbeat",
-        "Renew the lease of an attempt",
-        renew_lease,
-        LeaseStatus,
-        body=HeartbeatBody,
-    ),
-    *(_action_endpoint(name, *action) for name, action in _TASK_ACTIONS.items()),
 )

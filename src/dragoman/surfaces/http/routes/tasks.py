@@ -161,19 +161,8 @@ def _to_run(attempt: Attempt) -> Run:
 
 
 ENDPOINTS = (
-    Endpoint(
-        "GET", "/v1/tasks", "List tasks, newest first", list_tasks, TaskPage, query=TasksQuery
-    ),
-    Endpoint("GET", "/v1/tasks/{name}", "Show a task", show_task, TaskDetail),
-    Endpoint(
-        "GET",
-        "/v1/tasks/{name}/events",
-        "Show a task's history",
-        list_task_events,
-        HistoryPage,
-        query=HistoryQuery,
-    ),
-    Endpoint(
-        "GET", "/v1/runs/{name}", "Show the attempts on a task", list_runs, Runs, query=RunsQuery
-    ),
+    Endpoint("GET", "/v1/tasks", list_tasks, TaskPage, query=TasksQuery),
+    Endpoint("GET", "/v1/tasks/{name}", show_task, TaskDetail),
+    Endpoint("GET", "/v1/tasks/{name}/events", list_task_events, HistoryPage, query=HistoryQuery),
+    Endpoint("GET", "/v1/runs/{name}", list_runs, Runs, query=RunsQuery),
 )

@@ -141,20 +141,6 @@ async def _task_id(call: Call) -> str:
 
 
 ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/v1/tasks/{name}/turns",
-        "Show the turns of a task",
-        list_turns,
-        TurnPage,
-        query=TurnsQuery,
-    ),
-    Endpoint(
-        "GET",
-        "/v1/tasks/{name}/trace",
-        "Show the trace of a task",
-        show_trace,
-        TracePage,
-        query=TraceQuery,
-    ),
+    Endpoint("GET", "/v1/tasks/{name}/turns", list_turns, TurnPage, query=TurnsQuery),
+    Endpoint("GET", "/v1/tasks/{name}/trace", show_trace, TracePage, query=TraceQuery),
 )

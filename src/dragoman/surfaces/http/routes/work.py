@@ -83,7 +83,6 @@ ENDPOINTS = (
     Endpoint(
         "POST",
         "/v1/work",
-        "Wait for a task and take it",
         wait_for_work,
         ClaimedTask,
         body=WaitForWorkBody,
