@@ -8,7 +8,7 @@ from time import perf_counter
 
 import msgspec
 
-from dragoman.protocols.agentmail import Checks, Draft, Parser, compose
+from dragoman.protocols.agentmail import Draft, Parser, compose
 
 _BODY = 600
 _AT_ONCE = 100
@@ -16,7 +16,7 @@ _AT_ONCE = 100
 
 _BEAD = "ol-527.1"
 _FILES = ("src/auth.py", "src/middleware/session.py", "tests/test_auth.py")
-_CHECKS = Checks(tests=True, lint=True, build=True)
+_CHECKS = {"tests_pass": True, "lint_pass": True, "build_pass": True}
 
 
 def decoded(_: Path, seconds: float) -> float:
@@ -71,11 +71,14 @@ def _words(length: int) -> str:
 
 
 _LETTERS: tuple[Callable[[str], Draft], ...] = (
-    lambda more: compose.bead_accepted(_BEAD, title=more, started_at="2026-01-31T10:00:00Z"),
-    lambda more: compose.progress(
-        _BEAD, step="Step 4 - auth", status=more, context_usage=45, files_touched=_FILES
+    lambda more: compose.draft(
+        "BEAD_ACCEPTED", _BEAD, title=more, started_at="2026-01-31T10:00:00Z"
     ),
-    lambda more: compose.help_request(
+    lambda more: compose.draft(
+        "PROGRESS", _BEAD, step="Step 4 - auth", status=more, context_usage=45, files_touched=_FILES
+    ),
+    lambda more: compose.draft(
+        "HELP_REQUEST",
         _BEAD,
         issue_type="SPEC_UNCLEAR",
         problem=f"The session outlives its token.\n\n{more}",
@@ -83,31 +86,38 @@ _LETTERS: tuple[Callable[[str], Draft], ...] = (
         question="Which of the two wins?",
         files_touched=_FILES,
     ),
-    lambda more: compose.help_response(_BEAD, guidance=f"The token wins.\n\n{more}"),
-    lambda more: compose.offering_ready(
-        _BEAD, commit="abc123def", files=_FILES, checks=_CHECKS, summary=more
+    lambda more: compose.draft("HELP_RESPONSE", _BEAD, guidance=f"The token wins.\n\n{more}"),
+    lambda more: compose.draft(
+        "OFFERING_READY", _BEAD, commit_sha="abc123def", files=_FILES, **_CHECKS, summary=more
     ),
-    lambda more: compose.done(
-        _BEAD, commit="abc123def", files=_FILES, checks=_CHECKS, summary=more
+    lambda more: compose.draft(
+        "DONE", _BEAD, commit_sha="abc123def", files=_FILES, **_CHECKS, summary=more
     ),
-    lambda more: compose.failed(
+    lambda more: compose.draft(
+        "FAILED",
         _BEAD,
         failure_type="TESTS_FAIL",
         reason="two integration tests fail",
         internal_attempts=3,
-        partial=("abc123def", _FILES),
+        partial_commit_sha="abc123def",
+        files=_FILES,
         recommendation=more,
     ),
-    lambda more: compose.checkpoint(
+    lambda more: compose.draft(
+        "CHECKPOINT",
         _BEAD,
-        reason="CONTEXT_HIGH",
-        commit="abc123def",
+        checkpoint_reason="CONTEXT_HIGH",
+        partial_commit_sha="abc123def",
         progress="steps 1 to 3 are complete",
         context_usage=85,
         next_steps=f"1. finish the middleware\n2. run the tests\n\n{more}",
     ),
-    lambda more: compose.spawn_request(
-        _BEAD, orchestrator=f"crank-{more}", resume=True, checkpoint="abc123def"
+    lambda more: compose.draft(
+        "SPAWN_REQUEST",
+        _BEAD,
+        orchestrator=f"crank-{more}",
+        resume=True,
+        partial_commit_sha="abc123def",
     ),
-    lambda more: compose.spawn_ack(_BEAD, status="spawned", session=more),
+    lambda more: compose.draft("SPAWN_ACK", _BEAD, status="spawned", session=more),
 )

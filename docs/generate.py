@@ -21,9 +21,11 @@ from dragoman.core.intent.state import INTENT_TRANSITIONS
 from dragoman.core.reactions import REACTION_ORDER, REACTIONS, UNFOLLOWED
 from dragoman.core.task_state import FINAL_STATUSES, TASK_TRANSITIONS
 from dragoman.core.timestamps import format_hours
+from dragoman.protocols.agentmail import MessageType, compose
+from dragoman.protocols.agentmail.grammar import FORMS, VALUE_KINDS
+from dragoman.protocols.agentmail.wire import MESSAGE_TYPES
 from dragoman.protocols.saop import TYPES
 from dragoman.surfaces.cli.app import build_cli
-from dragoman.surfaces.cli.commands.mail import FIELD_KINDS, LETTER_FORMS
 from dragoman.surfaces.http.errors import STATUS_BY_CODE, problem
 from dragoman.surfaces.mcp.tools import build_tools
 from dragoman.text.redact.rules import PROGRAMS, RULES
@@ -113,15 +115,16 @@ def _by_right(table: Mapping[Role, Collection[str]]) -> Iterator[tuple[str, str]
 def mail_fields() -> str:
     """What `mail send --type` is told by `--field`."""
 
-    def told(names: Iterable[str]) -> str:
-        kinds = {name: f" ({kind.description})" for name, kind in FIELD_KINDS.items()}
-        return ", ".join(f"`{name}`{kinds.get(name, '')}" for name in names)
+    def told(type: MessageType, names: Iterable[str]) -> str:
+        allowed = {name: kind.allowed for name, kind in VALUE_KINDS[type].items() if kind.allowed}
+        return ", ".join(f"`{n}`" + (f" ({allowed[n]})" if n in allowed else "") for n in names)
 
-    rows = (
-        (f"`{type}`", told(form.required), told(form.optional))
-        for type, form in LETTER_FORMS.items()
-    )
-    return _table(("type", "must have", "may have"), rows)
+    def row(type: MessageType) -> tuple[str, str, str]:
+        names, optional = compose.draft_fields(type), FORMS[type].optional
+        needed = (name for name in names if name not in optional)
+        return f"`{type}`", told(type, needed), told(type, (n for n in names if n in optional))
+
+    return _table(("type", "must have", "may have"), map(row, MESSAGE_TYPES.values()))
 
 
 def outcomes() -> str:

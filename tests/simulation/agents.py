@@ -117,13 +117,14 @@ class MailWorker(Participant):
             return
         task = self.rng.choice(beads)
         bead, started_at = task.id, to_rfc3339(self.now)
-        await self._post(compose.bead_accepted(bead, title="taken", started_at=started_at))
+        await self._post(compose.draft("BEAD_ACCEPTED", bead, title="taken", started_at=started_at))
         for _ in range(self.rng.randrange(3)):
             await self.step(600)
             word = self.world.new_word()
             if self.rng.random() < 0.2:
                 await self._post(
-                    compose.help_request(
+                    compose.draft(
+                        "HELP_REQUEST",
                         bead,
                         issue_type="STUCK",
                         problem=word,
@@ -134,7 +135,8 @@ class MailWorker(Participant):
                 )
             else:
                 await self._post(
-                    compose.progress(bead, step=word, status="going", context_usage=50), word
+                    compose.draft("PROGRESS", bead, step=word, status="going", context_usage=50),
+                    word,
                 )
         await self.step(600)
         outcome = self.rng.choice(("done", "done", "done", "TESTS_FAIL", "checkpoint"))
@@ -170,7 +172,9 @@ class Helper(MailWorker):
         for row in box.reply["messages"][:5]:
             await self.step(60)
             if row["type"] == "HELP_REQUEST" and row.get("bead_id"):
-                draft = compose.help_response(row["bead_id"], guidance=self.world.new_word())
+                draft = compose.draft(
+                    "HELP_RESPONSE", row["bead_id"], guidance=self.world.new_word()
+                )
                 message = messages.letter(draft, f"m-{self.world.new_number()}", to=(row["from"],))
                 message["reply_to"] = row["id"]
                 await self.call_with_retries("help", message_call(message, self.actor))

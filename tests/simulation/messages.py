@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman.core.timestamps import to_rfc3339
-from dragoman.protocols.agentmail import Checks, compose
+from dragoman.protocols.agentmail import compose
 
 Message = dict[str, Any]
 
@@ -79,19 +79,27 @@ def letter(draft: compose.Draft, id: str, to: Sequence[str] = ()) -> Message:
 def mail_report(bead: str, word: str, outcome: str) -> compose.Draft:
     """Build a report as a letter."""
     if outcome == "done":
-        checks = Checks(tests=True, lint=True, build=True)
-        return compose.done(bead, commit="0a1b2c3", files=["a.py"], checks=checks, summary=word)
+        checks = {"tests_pass": True, "lint_pass": True, "build_pass": True}
+        return compose.draft(
+            "DONE", bead, commit_sha="0a1b2c3", files=["a.py"], **checks, summary=word
+        )
     if outcome == "checkpoint":
-        return compose.checkpoint(
+        return compose.draft(
+            "CHECKPOINT",
             bead,
-            reason="CONTEXT_HIGH",
-            commit="0a1b2c3",
+            checkpoint_reason="CONTEXT_HIGH",
+            partial_commit_sha="0a1b2c3",
             progress="half",
             context_usage=90,
             next_steps=word,
         )
-    return compose.failed(
-        bead, failure_type=outcome, reason=word, internal_attempts=1, recommendation="mend it"
+    return compose.draft(
+        "FAILED",
+        bead,
+        failure_type=outcome,
+        reason=word,
+        internal_attempts=1,
+        recommendation="mend it",
     )
 
 

@@ -116,7 +116,7 @@ class Orchestrator(Participant):
 
     async def _spawn(self) -> None:
         number = self.world.new_number()
-        draft = compose.spawn_request(f"ol-{number}", orchestrator=self.name, resume=False)
+        draft = compose.draft("SPAWN_REQUEST", f"ol-{number}", orchestrator=self.name, resume=False)
         message = messages.letter(draft, f"m-{number}")
         await self.call_with_retries("spawn", message_call(message, self.actor))
 

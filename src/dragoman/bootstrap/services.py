@@ -120,7 +120,9 @@ def _format_ack(request: Mail, result: SpawnResult) -> compose.Rendered:
     status = "spawned" if result.session else "failed"
     if not request.bead:  # a request without a task has no issue for the form
         return compose.Rendered(MessageType.SPAWN_ACK, f"Status: {status}\n")
-    return compose.render(compose.spawn_ack(request.bead, status=status, session=result.session))
+    return compose.render(
+        compose.draft(MessageType.SPAWN_ACK, request.bead, status=status, session=result.session)
+    )
 
 
 # --- plain files ------------------------------------------------------------------------------

@@ -3,23 +3,25 @@
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.protocols.agentmail import Checks, Draft, Message, Parsed, Parser, compose
+from dragoman.protocols.agentmail import Draft, Message, Parsed, Parser, compose
 
-CHECKS = Checks(tests=True, lint=True, build=False)
+CHECKS = {"tests_pass": True, "lint_pass": True, "build_pass": False}
 FILES = ("src/auth.py", "tests/test_auth.py")
 
 DRAFTS: dict[str, Callable[[], Draft]] = {
-    "BEAD_ACCEPTED": lambda: compose.bead_accepted(
-        "ol-527.1", title="Add auth", started_at="2026-01-31T10:00:00Z"
+    "BEAD_ACCEPTED": lambda: compose.draft(
+        "BEAD_ACCEPTED", "ol-527.1", title="Add auth", started_at="2026-01-31T10:00:00Z"
     ),
-    "PROGRESS": lambda: compose.progress(
+    "PROGRESS": lambda: compose.draft(
+        "PROGRESS",
         "ol-527.1",
         step="Step 4 - implementing auth",
         status="Writing handler",
         context_usage=45,
         files_touched=FILES,
     ),
-    "HELP_REQUEST": lambda: compose.help_request(
+    "HELP_REQUEST": lambda: compose.draft(
+        "HELP_REQUEST",
         "ol-527.1",
         issue_type="STUCK",
         problem="It hangs.",
@@ -27,33 +29,49 @@ DRAFTS: dict[str, Callable[[], Draft]] = {
         question="Why?",
         files_touched=FILES,
     ),
-    "HELP_RESPONSE": lambda: compose.help_response("ol-527.1", guidance="Use lib/auth.\n\nReally."),
-    "OFFERING_READY": lambda: compose.offering_ready(
-        "ol-527.1", commit="abc123d", files=FILES, checks=CHECKS, summary="Added JWT."
+    "HELP_RESPONSE": lambda: compose.draft(
+        "HELP_RESPONSE", "ol-527.1", guidance="Use lib/auth.\n\nReally."
     ),
-    "DONE": lambda: compose.done(
-        "ol-527.1", commit="abc123d", files=FILES, checks=CHECKS, summary="Added JWT."
+    "OFFERING_READY": lambda: compose.draft(
+        "OFFERING_READY",
+        "ol-527.1",
+        commit_sha="abc123d",
+        files=FILES,
+        **CHECKS,
+        summary="Added JWT.",
     ),
-    "FAILED": lambda: compose.failed(
+    "DONE": lambda: compose.draft(
+        "DONE", "ol-527.1", commit_sha="abc123d", files=FILES, **CHECKS, summary="Added JWT."
+    ),
+    "FAILED": lambda: compose.draft(
+        "FAILED",
         "ol-527.1",
         failure_type="TESTS_FAIL",
         reason="two tests fail",
         internal_attempts=3,
-        partial=("ghi789a", FILES),
+        partial_commit_sha="ghi789a",
+        files=FILES,
         recommendation="Check the database.",
     ),
-    "CHECKPOINT": lambda: compose.checkpoint(
+    "CHECKPOINT": lambda: compose.draft(
+        "CHECKPOINT",
         "ol-527.1",
-        reason="CONTEXT_HIGH",
-        commit="jkl012b",
+        checkpoint_reason="CONTEXT_HIGH",
+        partial_commit_sha="jkl012b",
         progress="half is done",
         context_usage=85,
         next_steps="1. finish\n2. test",
     ),
-    "SPAWN_REQUEST": lambda: compose.spawn_request(
-        "ol-527.1", orchestrator="crank-1", resume=True, checkpoint="jkl012b"
+    "SPAWN_REQUEST": lambda: compose.draft(
+        "SPAWN_REQUEST",
+        "ol-527.1",
+        orchestrator="crank-1",
+        resume=True,
+        partial_commit_sha="jkl012b",
     ),
-    "SPAWN_ACK": lambda: compose.spawn_ack("ol-527.1", status="spawned", session="demigod-1"),
+    "SPAWN_ACK": lambda: compose.draft(
+        "SPAWN_ACK", "ol-527.1", status="spawned", session="demigod-1"
+    ),
 }
 
 

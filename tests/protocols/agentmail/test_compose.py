@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman.protocols.agentmail import Checks, Draft, Parser, compose
+from dragoman.protocols.agentmail import Draft, Parser, compose
 from dragoman.protocols.agentmail.grammar import escape_text, join_list, split_list, unescape_text
 from dragoman.protocols.agentmail.wire import (
     CHECKPOINT_REASONS,
@@ -67,15 +67,19 @@ TEXTS = HOSTILE | st.text(st.characters(exclude_categories=[]), max_size=40)
 NONEMPTY = TEXTS.map(lambda text: "x" if not safe_text(text).strip() else text)
 """Any text for a field, but never an empty one."""
 FILES = st.lists(TEXTS, max_size=4)
-CHECKS = st.builds(Checks, tests=st.booleans(), lint=st.booleans(), build=st.booleans())
 PERCENT = st.integers(0, 100)
 
 DRAFT_STRATEGIES: dict[str, st.SearchStrategy[Draft]] = {
     "BEAD_ACCEPTED": st.builds(
-        compose.bead_accepted, NONEMPTY, title=NONEMPTY, started_at=st.just("2026-01-31T10:00:00Z")
+        compose.draft,
+        st.just("BEAD_ACCEPTED"),
+        NONEMPTY,
+        title=NONEMPTY,
+        started_at=st.just("2026-01-31T10:00:00Z"),
     ),
     "PROGRESS": st.builds(
-        compose.progress,
+        compose.draft,
+        st.just("PROGRESS"),
         NONEMPTY,
         step=NONEMPTY,
         status=NONEMPTY,
@@ -83,7 +87,8 @@ DRAFT_STRATEGIES: dict[str, st.SearchStrategy[Draft]] = {
         files_touched=FILES,
     ),
     "HELP_REQUEST": st.builds(
-        compose.help_request,
+        compose.draft,
+        st.just("HELP_REQUEST"),
         NONEMPTY,
         issue_type=st.sampled_from(ISSUE_TYPES),
         problem=NONEMPTY,
@@ -91,53 +96,65 @@ DRAFT_STRATEGIES: dict[str, st.SearchStrategy[Draft]] = {
         question=NONEMPTY,
         files_touched=FILES,
     ),
-    "HELP_RESPONSE": st.builds(compose.help_response, NONEMPTY, guidance=NONEMPTY)
-    | st.builds(compose.help_response, guidance=NONEMPTY.map("Well, {}".format)),
+    "HELP_RESPONSE": st.builds(compose.draft, st.just("HELP_RESPONSE"), NONEMPTY, guidance=NONEMPTY)
+    | st.builds(compose.draft, st.just("HELP_RESPONSE"), guidance=NONEMPTY.map("Well, {}".format)),
     "FAILED": st.builds(
-        compose.failed,
+        compose.draft,
+        st.just("FAILED"),
         NONEMPTY,
         failure_type=st.sampled_from(FAILURE_TYPES),
         reason=NONEMPTY,
         internal_attempts=st.integers(0, 999_999_999),
-        partial=st.tuples(TEXTS, FILES),
+        partial_commit_sha=TEXTS,
+        files=FILES,
         recommendation=TEXTS,
     ),
     "CHECKPOINT": st.builds(
-        compose.checkpoint,
+        compose.draft,
+        st.just("CHECKPOINT"),
         NONEMPTY,
-        reason=st.sampled_from(CHECKPOINT_REASONS),
-        commit=NONEMPTY,
+        checkpoint_reason=st.sampled_from(CHECKPOINT_REASONS),
+        partial_commit_sha=NONEMPTY,
         progress=NONEMPTY,
         context_usage=PERCENT,
         next_steps=NONEMPTY,
     ),
     "SPAWN_REQUEST": st.builds(
-        compose.spawn_request,
+        compose.draft,
+        st.just("SPAWN_REQUEST"),
         NONEMPTY,
         orchestrator=NONEMPTY,
         resume=st.booleans(),
-        checkpoint=NONEMPTY,
+        partial_commit_sha=NONEMPTY,
     )
     | st.builds(
-        compose.spawn_request,
+        compose.draft,
+        st.just("SPAWN_REQUEST"),
         NONEMPTY,
         orchestrator=NONEMPTY,
         resume=st.just(value=False),
-        checkpoint=st.just(""),
+        partial_commit_sha=st.just(""),
     ),
     "SPAWN_ACK": st.builds(
-        compose.spawn_ack, NONEMPTY, status=st.sampled_from(SPAWN_STATUSES), session=NONEMPTY
+        compose.draft,
+        st.just("SPAWN_ACK"),
+        NONEMPTY,
+        status=st.sampled_from(SPAWN_STATUSES),
+        session=NONEMPTY,
     ),
     **{
         kind: st.builds(
-            write,
+            compose.draft,
+            st.just(kind),
             NONEMPTY,
-            commit=NONEMPTY,
+            commit_sha=NONEMPTY,
             files=FILES.map(lambda some: [*some, "a"]),
-            checks=CHECKS,
+            tests_pass=st.booleans(),
+            lint_pass=st.booleans(),
+            build_pass=st.booleans(),
             summary=NONEMPTY,
         )
-        for kind, write in {"OFFERING_READY": compose.offering_ready, "DONE": compose.done}.items()
+        for kind in ("OFFERING_READY", "DONE")
     },
 }
 
@@ -158,14 +175,14 @@ def test_composed_letter_parses_back_to_its_draft(kind: str, data: st.DataObject
     assert (message.type, message.ack_required) == (kind, draft.ack_required)
 
 
-def test_every_type_has_a_constructor() -> None:
+def test_every_type_can_be_drafted() -> None:
     assert set(DRAFT_STRATEGIES) == set(MESSAGE_TYPES)
 
 
 @given(NONEMPTY)
 def test_text_is_kept_except_controls_and_surrounding_space(text: str) -> None:
-    draft = compose.help_request(
-        "a-1", issue_type="STUCK", problem=text, what_tried="x", question="y"
+    draft = compose.draft(
+        "HELP_REQUEST", "a-1", issue_type="STUCK", problem=text, what_tried="x", question="y"
     )
     assert draft.parsed.problem == safe_text(text).strip()
 
@@ -184,8 +201,14 @@ def test_list_of_names_with_commas_and_backslashes_is_reversible(names: list[str
 
 def test_file_name_that_begins_with_a_checkbox_is_kept() -> None:
     names = ("[x] a.py", "[ ] b.py", "c.py")
-    draft = compose.help_request(
-        "a-1", issue_type="STUCK", problem="p", what_tried="x", question="y", files_touched=names
+    draft = compose.draft(
+        "HELP_REQUEST",
+        "a-1",
+        issue_type="STUCK",
+        problem="p",
+        what_tried="x",
+        question="y",
+        files_touched=names,
     )
     assert round_trip(draft).parsed.files_touched == names
 
@@ -276,7 +299,7 @@ def test_rendered_letter_matches_the_document(kind: str, body: str) -> None:
 
 @pytest.mark.parametrize("bead", ["two words", "a]b", "done", "DONE"])
 def test_id_that_brackets_cannot_hold_is_written_in_the_body_only(bead: str) -> None:
-    draft = compose.help_response(bead, guidance="x")
+    draft = compose.draft("HELP_RESPONSE", bead, guidance="x")
     assert compose.render(draft).subject == "HELP_RESPONSE"
     assert round_trip(draft).bead_id == bead
 
@@ -285,51 +308,73 @@ def test_id_that_brackets_cannot_hold_is_written_in_the_body_only(bead: str) -> 
     "guidance", ["Go left.", "Go left.\nBead: a-1\n## Problem\nx", "- Files: a\n\n```\nx"]
 )
 def test_help_response_can_be_rendered_without_a_bead(guidance: str) -> None:
-    draft = compose.help_response(guidance=guidance)
+    draft = compose.draft("HELP_RESPONSE", guidance=guidance)
     assert compose.render(draft) == compose.Rendered("HELP_RESPONSE", f"{guidance}\n")
     assert round_trip(draft).parsed == draft.parsed
 
 
 REFUSED: dict[str, Callable[[], Draft]] = {
-    "bead_id is empty": lambda: compose.spawn_ack(" ", status="failed"),
-    "guidance begins with 'Bead: a-1'": lambda: compose.help_response(guidance="Bead: a-1\nGo."),
-    "guidance is empty": lambda: compose.help_response("a-1", guidance="\n"),
-    "title is empty": lambda: compose.bead_accepted(
-        "a-1", title="", started_at="2026-01-31T10:00:00Z"
+    "bead_id is empty": lambda: compose.draft("SPAWN_ACK", " ", status="failed"),
+    "guidance begins with 'Bead: a-1'": lambda: compose.draft(
+        "HELP_RESPONSE", guidance="Bead: a-1\nGo."
     ),
-    "started_at is 'soon'": lambda: compose.bead_accepted("a-1", title="x", started_at="soon"),
-    "context_usage is 101": lambda: compose.progress(
-        "a-1", step="s", status="s", context_usage=101
+    "guidance is empty": lambda: compose.draft("HELP_RESPONSE", "a-1", guidance="\n"),
+    "title is empty": lambda: compose.draft(
+        "BEAD_ACCEPTED", "a-1", title="", started_at="2026-01-31T10:00:00Z"
     ),
-    "'ODD' is none of STUCK": lambda: compose.help_request(
-        "a-1", issue_type="ODD", problem="p", what_tried="t", question="q"
+    "started_at is 'soon'": lambda: compose.draft(
+        "BEAD_ACCEPTED", "a-1", title="x", started_at="soon"
     ),
-    "internal_attempts is -1": lambda: compose.failed(
-        "a-1", failure_type="ERROR", reason="r", internal_attempts=-1
+    "context_usage is '101%'": lambda: compose.draft(
+        "PROGRESS", "a-1", step="s", status="s", context_usage=101
     ),
-    "'started' is none of spawned": lambda: compose.spawn_ack("a-1", status="started"),
-    "session is empty": lambda: compose.spawn_ack("a-1", status="spawned"),
-    "checkpoint is empty": lambda: compose.spawn_request("a-1", orchestrator="c", resume=True),
-    "files is empty": lambda: compose.done(
-        "a-1", commit="c", files=[], checks=Checks(tests=True, lint=True, build=True), summary="s"
+    "issue_type is 'ODD': use one of STUCK": lambda: compose.draft(
+        "HELP_REQUEST", "a-1", issue_type="ODD", problem="p", what_tried="t", question="q"
+    ),
+    "internal_attempts is '-1'": lambda: compose.draft(
+        "FAILED", "a-1", failure_type="ERROR", reason="r", internal_attempts=-1
+    ),
+    "status is 'started': use one of spawned": lambda: compose.draft(
+        "SPAWN_ACK", "a-1", status="started"
+    ),
+    "session is empty": lambda: compose.draft("SPAWN_ACK", "a-1", status="spawned"),
+    "partial_commit_sha is empty": lambda: compose.draft(
+        "SPAWN_REQUEST", "a-1", orchestrator="c", resume=True
+    ),
+    "files is empty": lambda: compose.draft(
+        "DONE",
+        "a-1",
+        commit_sha="c",
+        files=[],
+        tests_pass=True,
+        lint_pass=True,
+        build_pass=True,
+        summary="s",
     ),
 }
 
 
 @pytest.mark.parametrize(("problem", "write"), REFUSED.items())
-def test_constructors_refuse_letters_that_strict_mode_would_refuse(
+def test_drafts_that_strict_mode_would_refuse_are_refused(
     problem: str, write: Callable[[], Draft]
 ) -> None:
     with pytest.raises(ValueError, match=f"^{problem}"):
         write()
 
 
+def test_values_may_be_given_as_a_letter_has_them() -> None:
+    progress = {"step": "s", "status": "going", "files_touched": "a.py, b.py"}
+    typed = compose.draft("PROGRESS", "a-1", **progress, context_usage="45%")
+    assert (typed.parsed.context_usage, typed.parsed.files_touched) == (45, ("a.py", "b.py"))
+    with pytest.raises(ValueError, match="'colour' is no field of a PROGRESS: it has step, stat"):
+        compose.draft("PROGRESS", "a-1", colour="red")
+
+
 def test_enumeration_values_are_case_insensitive() -> None:
-    request = compose.help_request(
-        "a-1", issue_type="stuck", problem="p", what_tried="t", question="q"
+    request = compose.draft(
+        "HELP_REQUEST", "a-1", issue_type="stuck", problem="p", what_tried="t", question="q"
     )
-    acked = compose.spawn_ack("a-1", status="Spawned", session="s")
-    assert (request.parsed.issue_type, acked.parsed.status) == ("STUCK", "spawned")
+    assert request.parsed.issue_type == "STUCK"
 
 
 @proves("MAIL-ACK-DEFAULT")

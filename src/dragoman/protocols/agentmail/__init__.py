@@ -7,7 +7,7 @@
 """
 
 from dragoman.protocols.agentmail import compose
-from dragoman.protocols.agentmail.compose import Checks, Draft, Rendered
+from dragoman.protocols.agentmail.compose import Draft, Rendered
 from dragoman.protocols.agentmail.errors import MailError
 from dragoman.protocols.agentmail.operations import dialect
 from dragoman.protocols.agentmail.parse import Parser
@@ -29,7 +29,6 @@ from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.wire import Message, MessageType, Parsed, Problem
 
 __all__ = [
-    "Checks",
     "Choices",
     "Draft",
     "MailError",

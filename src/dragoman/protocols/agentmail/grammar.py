@@ -120,14 +120,25 @@ class Form(Struct, frozen=True, dict=True):
         return {f"## {section.title}": section for section in self.sections}
 
     @cached_property
-    def required(self) -> tuple[tuple[str, str], ...]:
-        """Fields that strict parsing requires, each with the title of its section."""
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        """All fields, each with the title of its section."""
         fields = [(label.field, "") for label in self.head]
         fields += [("guidance", "")] * self.is_guidance
         for section in self.sections:
             inner = section.labels or (Label("", section.field),)
             fields += [(label.field, section.title) for label in inner]
-        return tuple(item for item in fields if item[0] not in self.optional)
+        return tuple(fields)
+
+    @cached_property
+    def required(self) -> tuple[tuple[str, str], ...]:
+        """Fields that strict parsing requires, each with the title of its section."""
+        return tuple(item for item in self.fields if item[0] not in self.optional)
+
+    @cached_property
+    def text_fields(self) -> frozenset[str]:
+        """Fields of several lines that are no labels: texts of sections, and guidance."""
+        texts = (section.field for section in self.sections if section.kind == "text")
+        return frozenset((*texts, "guidance"))
 
     @property
     def _all_labels(self) -> tuple[Label, ...]:
@@ -272,6 +283,9 @@ FORMS: Final[Mapping[MessageType, Form]] = {
 
 NO_BEAD_NEEDED: Final = frozenset({MessageType.HELP_RESPONSE, MessageType.UNKNOWN})
 """Types whose form need not name a bead; an answer is found by its thread."""
+
+SPAWN_TYPES: Final = frozenset({MessageType.SPAWN_REQUEST, MessageType.SPAWN_ACK})
+"""Types that name their bead as an issue."""
 
 
 # --- headings and code fences -----------------------------------------------------------------
@@ -686,71 +700,64 @@ def _parse_failed_status(text: str) -> ParsedValue:
     return "FAILED", "" if ascii_upper(text) in wire.FAILED_STATUSES else "bad_value"
 
 
-def _parser_without_markup(parse: ValueParser) -> ValueParser:
-    """Let a parser accept a value in code or bold marks."""
-    return lambda text: parse(strip_markup(text))
+class ValueKind(Struct, frozen=True):
+    """Kind of a field's value: how it is parsed and written, and its allowed values in words."""
+
+    parse: ValueParser
+    format: Callable[[Any], str] = str
+    allowed: str = ""
 
 
-_VALUE_PARSERS: Final[Mapping[str, ValueParser]] = {
-    "bead_id": _parse_word,
-    "issue_id": _parse_word,
-    "commit_sha": _parse_word,
-    "partial_commit_sha": _parse_word,
-    "orchestrator": _parse_word,
-    "session": _parse_word,
-    "started_at": _parse_timestamp,
-    "context_usage": _parse_percentage,
-    "internal_attempts": _parse_count,
-    "tests_pass": _parse_verdict,
-    "lint_pass": _parse_verdict,
-    "build_pass": _parse_verdict,
-    "resume": _parse_verdict,
-    "issue_type": _enum_parser(wire.ISSUE_TYPES),
-    "failure_type": _enum_parser(wire.FAILURE_TYPES),
-    "checkpoint_reason": _enum_parser(wire.CHECKPOINT_REASONS),
+def _word_kind(
+    parse: ValueParser, write: Callable[[Any], str] = str, allowed: str = ""
+) -> ValueKind:
+    """Build the kind of a value that may stand in code or bold marks."""
+    return ValueKind(lambda text: parse(strip_markup(text)), write, allowed)
+
+
+def _enum_kind(allowed: tuple[str, ...], parse: ValueParser | None = None) -> ValueKind:
+    return _word_kind(parse or _enum_parser(allowed), allowed=", ".join(allowed))
+
+
+_WORD: Final = _word_kind(_parse_word)
+
+_FILES: Final = ValueKind(_parse_files, join_list, "with commas between them")
+
+_CHECK: Final = _word_kind(
+    _parse_verdict, lambda passed: "PASS" if passed else "FAIL", "PASS or FAIL"
+)
+
+_KINDS: Final[Mapping[str, ValueKind]] = {
+    "bead_id": _WORD,
+    "issue_id": _WORD,
+    "commit_sha": _WORD,
+    "partial_commit_sha": _WORD,
+    "orchestrator": _WORD,
+    "session": _WORD,
+    "started_at": _word_kind(_parse_timestamp, allowed="a date with a time"),
+    "context_usage": _word_kind(_parse_percentage, "{}%".format, "0 to 100"),
+    "internal_attempts": _word_kind(_parse_count, allowed="a whole number"),
+    "files": _FILES,
+    "files_touched": _FILES,
+    "tests_pass": _CHECK,
+    "lint_pass": _CHECK,
+    "build_pass": _CHECK,
+    "resume": _word_kind(_parse_verdict, lambda yes: str(yes).lower(), "true or false"),
+    "issue_type": _enum_kind(wire.ISSUE_TYPES),
+    "failure_type": _enum_kind(wire.FAILURE_TYPES),
+    "checkpoint_reason": _enum_kind(wire.CHECKPOINT_REASONS),
 }
 
-_STATUS_PARSERS: Final[Mapping[MessageType, ValueParser]] = {
-    MessageType.OFFERING_READY: _enum_parser(wire.COMPLETED_STATUSES),
-    MessageType.DONE: _enum_parser(wire.COMPLETED_STATUSES),
-    MessageType.FAILED: _parse_failed_status,
-    MessageType.SPAWN_ACK: _parse_spawn_status,
+_STATUS_KINDS: Final[Mapping[MessageType, ValueKind]] = {
+    MessageType.OFFERING_READY: _enum_kind(wire.COMPLETED_STATUSES),
+    MessageType.DONE: _enum_kind(wire.COMPLETED_STATUSES),
+    MessageType.FAILED: _enum_kind(wire.FAILED_STATUSES, _parse_failed_status),
+    MessageType.SPAWN_ACK: _enum_kind(wire.SPAWN_STATUSES, _parse_spawn_status),
 }
-"""Parsers of `status`, by type; in other types it is free text."""
+"""Kinds of `status`, by type; in other types it is free text."""
 
-_LIST_PARSERS: Final[dict[str, ValueParser]] = {
-    "files_touched": _parse_files,
-    "files": _parse_files,
-}
-
-
-def _value_parsers_of(type: MessageType) -> Iterator[tuple[str, ValueParser]]:
-    yield from _VALUE_PARSERS.items()
-    if type in _STATUS_PARSERS:
-        yield "status", _STATUS_PARSERS[type]
-
-
-FIELD_PARSERS: Final[Mapping[MessageType, Mapping[str, ValueParser]]] = {
-    type: _LIST_PARSERS
-    | {field: _parser_without_markup(read) for field, read in _value_parsers_of(type)}
+VALUE_KINDS: Final[Mapping[MessageType, Mapping[str, ValueKind]]] = {
+    type: {**_KINDS, **({"status": _STATUS_KINDS[type]} if type in _STATUS_KINDS else {})}
     for type in MessageType
 }
-"""Type -> field -> parser of its value; a field that is not listed is text."""
-
-ALLOWED_VALUES: Final[Mapping[str, str]] = {
-    "issue_type": ", ".join(wire.ISSUE_TYPES),
-    "failure_type": ", ".join(wire.FAILURE_TYPES),
-    "checkpoint_reason": ", ".join(wire.CHECKPOINT_REASONS),
-    "tests_pass": "PASS or FAIL",
-    "lint_pass": "PASS or FAIL",
-    "build_pass": "PASS or FAIL",
-    "resume": "true or false",
-}
-
-ALLOWED_STATUS: Final[Mapping[MessageType, str]] = {
-    MessageType.OFFERING_READY: "DONE",
-    MessageType.DONE: "DONE",
-    MessageType.FAILED: "FAILED",
-    MessageType.SPAWN_ACK: ", ".join(wire.SPAWN_STATUSES),
-}
-"""Field -> its allowed words, for messages about a wrong one."""
+"""Type -> field -> kind of its value; a field that is not listed is text."""

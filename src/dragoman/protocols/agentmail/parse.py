@@ -16,11 +16,10 @@ from dragoman.core.ids import check_task_id
 from dragoman.engine.raw_message import candidate_messages
 from dragoman.protocols.agentmail.errors import MailError, make_problem, quote
 from dragoman.protocols.agentmail.grammar import (
-    ALLOWED_STATUS,
-    ALLOWED_VALUES,
-    FIELD_PARSERS,
     FORMS,
     NO_BEAD_NEEDED,
+    SPAWN_TYPES,
+    VALUE_KINDS,
     FieldsByLabel,
     Form,
     Section,
@@ -518,7 +517,7 @@ def find_missing_fields(type: MessageType, parsed: Parsed, body: ParsedBody) -> 
     if not parsed.bead_id and type not in NO_BEAD_NEEDED:
         line = body.line_numbers.get("bead_id") or body.line_numbers.get("issue_id", 0)
         yield make_problem("missing_bead_id", "bead_id", line)
-    required = FORMS[type].required + _conditional_fields(type, parsed)
+    required = FORMS[type].required + conditional_fields(type, parsed)
     for field, title in required:
         if field in _BEAD_FIELDS or field in body.values:
             continue
@@ -537,7 +536,7 @@ def find_misplaced_fields(type: MessageType, parsed: Parsed, body: ParsedBody) -
             yield make_problem("misplaced_field", field, line, right=_FIELD_HINTS[type][field])
 
 
-def _conditional_fields(type: MessageType, parsed: Parsed) -> tuple[tuple[str, str], ...]:
+def conditional_fields(type: MessageType, parsed: Parsed) -> tuple[tuple[str, str], ...]:
     """Fields that are required only because of the value of another field."""
     if type is MessageType.SPAWN_REQUEST and parsed.resume:
         return (("partial_commit_sha", ""),)
@@ -566,8 +565,6 @@ _decode_rows = msgspec.json.Decoder(list[Any]).decode
 _UNKNOWN: Final = MessageType.UNKNOWN
 
 _FAILED: Final = MessageType.FAILED
-
-_SPAWN_TYPES: Final = frozenset({MessageType.SPAWN_REQUEST, MessageType.SPAWN_ACK})
 
 
 class Parser:
@@ -638,17 +635,15 @@ def _split_rows(text: bytes | str) -> Iterable[RawRow]:
 
 def _parse_fields(subject: Subject, body: ParsedBody, problems: ProblemList) -> Parsed:
     values: dict[str, Any] = body.values.copy()
-    value_parsers = FIELD_PARSERS[subject.type]
+    kinds = VALUE_KINDS[subject.type]
     for field, raw in body.values.items():
-        value_parser = value_parsers.get(field)
-        if value_parser is not None:
-            values[field], problem_name = value_parser(raw)
+        kind = kinds.get(field)
+        if kind is not None:
+            values[field], problem_name = kind.parse(raw)
             if problem_name:
-                allowed = _allowed_values(subject.type, field)
+                line = body.line_numbers[field]
                 problems.append(
-                    make_problem(
-                        problem_name, field, body.line_numbers[field], shown=str(raw), right=allowed
-                    )
+                    make_problem(problem_name, field, line, shown=str(raw), right=kind.allowed)
                 )
     if subject.type is _FAILED:
         values["status"] = "FAILED"
@@ -656,15 +651,11 @@ def _parse_fields(subject: Subject, body: ParsedBody, problems: ProblemList) -> 
     return Parsed(**values)
 
 
-def _allowed_values(kind: MessageType, field: str) -> str:
-    return ALLOWED_STATUS.get(kind, "") if field == "status" else ALLOWED_VALUES.get(field, "")
-
-
 def _resolve_bead(
     subject: Subject, body: ParsedBody, values: dict[str, Any], problems: ProblemList
 ) -> None:
     """Resolve the bead: the body takes precedence over the subject (S-MAIL-2)."""
-    is_spawning = subject.type in _SPAWN_TYPES
+    is_spawning = subject.type in SPAWN_TYPES
     field = "issue_id" if is_spawning and "issue_id" in values else "bead_id"
     in_body = values.get(field, "")
     bead_id = in_body or subject.bead_id

@@ -64,7 +64,8 @@ class OperationCommand(Struct, frozen=True):
     creates: bool = True
     """Makes a data directory that is missing."""
     shown_by: str = ""
-    """Operation that shows the result, by the id in the reply; empty: the reply is the result."""
+    """Operation that shows the result, by the id that comes first in the reply; empty: the reply is
+    the result."""
     headline: tuple[str, ...] = ()
     """Templates of lines about the reply; with neither them nor columns its fields are printed."""
     columns: Mapping[str, str] = {}
@@ -150,7 +151,8 @@ def run_operation(context: CommandContext, table: OperationCommand, typed: Typed
         remark = reply.get("remark", "")
         directory.warnings.extend(one for one in answer.warnings if one not in remark)
         if table.shown_by:
-            reply = directory.router.call(table.shown_by, reply, actor).reply
+            shown = dict([next(iter(reply.items()))])
+            reply = directory.router.call(table.shown_by, shown, actor).reply
     refusal = table.refuse(reply)
     data = reply if refusal is None else {**reply, "code": refusal.code, "detail": refusal.detail}
     return CommandResult(

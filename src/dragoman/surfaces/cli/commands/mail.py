@@ -1,50 +1,33 @@
 """`dragoman mail`: send, list, show, search, acknowledge and summarize letters."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Struct
-
-from dragoman.core.errors import Refused
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.timestamps import parse_duration
 from dragoman.engine.ports import Gap
-from dragoman.protocols.agentmail import Checks, Draft, MessageType, Rendered, compose
-from dragoman.protocols.agentmail.grammar import NO_BEAD_NEEDED
-from dragoman.protocols.agentmail.parse import is_reply, parse_subject
+from dragoman.protocols.agentmail import compose
+from dragoman.protocols.agentmail.wire import MESSAGE_TYPES
 from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option, parse_text
 from dragoman.surfaces.cli.context import (
     STANDARD_INPUT,
     CommandContext,
     CommandResult,
     call_operation,
-    query_operation,
     raise_usage_error,
     read_source,
 )
 from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.surfaces.cli.event_text import gap_warning, resolve_start, retry_while_unavailable
-from dragoman.surfaces.cli.render import Column, Screen, StyledText, truncate
+from dragoman.surfaces.cli.generated import Field, OperationCommand, Typed, make_commands
+from dragoman.surfaces.cli.render import Column, Screen, StyledText, fill, truncate
 
 if TYPE_CHECKING:
     from dragoman.engine.request import Accepted
 
 Letter = Mapping[str, Any]
 """A letter as operations return it."""
-
-LetterArgument = Annotated[
-    str,
-    argument(
-        "ID",
-        "The letter's id, or enough of its beginning: at least 4 characters; 13, such as "
-        "019c4b3e-7a10, where several came within a minute.",
-    ),
-]
-
-ThreadArgument = Annotated[str, argument("THREAD", "The thread: a bead's id, usually.")]
-
 
 # --- send -------------------------------------------------------------------------------------
 
@@ -141,15 +124,30 @@ def _subject_and_body(
             )
         return {"subject": text["subject"], "body_md": body}
 
-    if type.upper() not in LETTER_TYPES:
-        raise_usage_error(f"{type!a} is not a type of letter; known: {', '.join(LETTER_TYPES)}")
+    type = type.upper()
+    if type not in MESSAGE_TYPES:
+        raise_usage_error(f"{type!a} is not a type of letter; known: {', '.join(MESSAGE_TYPES)}")
     if body and fields:
         raise_usage_error("the text comes from --body or from --field: leave one of them out")
-    subject = make_subject(type.upper(), bead, text["subject"])
+    place = f"[{bead}] {type}" if bead else type
     return {
-        "subject": subject,
-        "body_md": body or compose_letter(type.upper(), bead, fields).body_md,
+        "subject": f"{place}: {text['subject']}" if text["subject"] else place,
+        "body_md": body or _compose_body(type, bead, fields),
     }
+
+
+def _compose_body(type: str, bead: str, assignments: tuple[str, ...]) -> str:
+    """Compose a body from its fields; ends the call if strict parsing would refuse it."""
+    fields = dict[str, str]()
+    for one in assignments:
+        name, sign, value = one.partition("=")
+        if not sign:
+            raise_usage_error(f"--field {one[:60]!a} is not of the form NAME=VALUE")
+        fields[name] = value
+    try:
+        return compose.render(compose.draft(type, bead, **fields)).body_md
+    except ValueError as error:
+        raise_usage_error(f"{error}")
 
 
 def _read_body() -> str:
@@ -261,9 +259,9 @@ def inbox(
         if watch:
             _watch_inbox(context, directory, filters, after)
             return None
-        reply = _fetch_page(
-            context, directory, filters, {"before": 0} if newest else {"after": after}
-        )
+        start = {"before": 0} if newest else {"after": after}
+        actor = context.actor(directory, context.acting_agent())
+        reply = call_operation(directory, "mail.inbox", filters | start, actor).reply
 
     if gap := reply.get("gap"):
         context.err.line(("warning: ", "yellow"), gap_warning(Gap(**gap)))
@@ -277,24 +275,6 @@ def inbox(
             screen.line(older if newest else f"There may be more: add --after {reply['cursor']}")
 
     return CommandResult(reply, show)
-
-
-def _fetch_page(
-    context: CommandContext,
-    directory: DataDirectory,
-    filters: dict[str, Any],
-    start: dict[str, int],
-) -> Any:
-    """Fetch as many letters as are wanted, also where matching letters are far apart."""
-    actor, ((direction, cursor),) = context.actor(directory, context.acting_agent()), start.items()
-    rows: list[Letter] = []
-    while True:
-        page = {"limit": filters["limit"] - len(rows), direction: cursor}
-        reply = call_operation(directory, "mail.inbox", filters | page, actor).reply
-        rows += reply["messages"]
-        cursor = reply["cursor"]
-        if not reply["more"] or len(rows) == filters["limit"]:
-            return reply | {"messages": rows}
 
 
 def _choose_one(default: str, **flags: bool) -> str:
@@ -344,190 +324,6 @@ def _print_new_letter(row: Letter, context: CommandContext, *, is_box: bool) -> 
     context.out.flush()
 
 
-# --- show, thread, search, summarize ----------------------------------------------------------
-
-
-def show(
-    context: CommandContext,
-    id: LetterArgument,
-    peek: Annotated[bool, option("--peek", "", "Do not mark it as read.")] = False,
-) -> CommandResult:
-    """Show a letter as a whole; one in your box is marked as read.
-
-    No letter is private: every reader may read every letter. --as NAME says in whose box it is
-    marked as read.
-
-    \b
-    Examples:
-      dragoman mail show 019c4b3e-7a10
-      dragoman mail show 019c4b3e-7a10 --as boss --peek
-    """
-    if peek:
-        row = query_operation(context, "mail.show", id=id)
-    else:
-        with context.open_for_writing(create_missing=False) as directory:
-            actor = context.actor(directory, context.acting_agent())
-            row = call_operation(directory, "mail.show", {"id": id}, actor).reply
-            if actor.name in (*row["to"], *row["cc"], *row["copied"]) and not row["read"]:
-                call_operation(directory, "mail.read", {"id": row["id"]}, actor)
-                row = call_operation(directory, "mail.show", {"id": row["id"]}, actor).reply
-    return CommandResult(row, lambda screen: print_letter(row, screen))
-
-
-def thread(context: CommandContext, thread: ThreadArgument) -> CommandResult:
-    """Show all letters of a thread, from its beginning.
-
-    That of a bead has every letter about it, wherever its sender put it.
-
-    \b
-    Example:
-      dragoman mail thread ol-527.1
-    """
-    rows: list[Letter] = []
-    reply: dict[str, Any] = {"cursor": 0, "more": True}
-    while reply["more"]:
-        reply = query_operation(
-            context, "mail.thread", thread_id=thread, after=reply["cursor"], limit=MAX_PAGE
-        )
-        rows += reply["messages"]
-
-    def print_thread(screen: Screen) -> None:
-        for number, row in enumerate(rows):
-            if number:
-                screen.line("")
-            print_letter(row, screen)
-        if not rows:
-            screen.line(f"there are no letters in the thread {thread}")
-
-    return CommandResult(reply | {"messages": rows}, print_thread)
-
-
-def search(
-    context: CommandContext,
-    words: Annotated[
-        list[str],
-        argument("WORDS", 'All of them: auth, dep*, -draft, "a phrase", OR between alternatives.'),
-    ],
-    before: Annotated[
-        int | None, option("--before", "N", "`cursor` of the page before.", min=1)
-    ] = None,
-    limit: LimitOption = 50,
-) -> CommandResult:
-    """Find letters by their words, the newest first.
-
-    A phrase stands in double quotes, which have to be quoted for the shell. All arguments together
-    are one query, as mail.search takes it. Options stand before a word that begins with a dash.
-
-    \b
-    Examples:
-      dragoman mail search 'auth "token expired" OR login'
-      dragoman mail search --limit 5 -- deploy -draft
-    """
-    query = " ".join(words)
-    more = {} if before is None else {"before": before}
-    reply = query_operation(context, "mail.search", query=query, limit=limit, **more)
-    nothing = "no letter has these words"
-
-    def show_found(screen: Screen) -> None:
-        print_letters(reply["messages"], screen, nothing)
-        if reply["more"]:
-            screen.line(f"There may be more: add --before {reply['cursor']}")
-
-    return CommandResult(reply, show_found)
-
-
-def summarize(
-    context: CommandContext,
-    thread: ThreadArgument,
-) -> CommandResult:
-    """Summarize a thread.
-
-    Counts, last status, open questions and acks, files, commits.
-
-    \b
-    Example:
-      dragoman mail summarize ol-527.1
-    """
-    summary = query_operation(context, "mail.summary", thread_id=thread)
-    return CommandResult(summary, lambda screen: _print_summary(summary, screen))
-
-
-def _print_summary(summary: dict[str, Any], screen: Screen) -> None:
-    counts = ", ".join(f"{count} {kind}" for kind, count in summary["counts"].items())
-    letter_count = summary["messages"]
-    letters = "1 letter" if letter_count == 1 else f"{letter_count} letters"
-    screen.line((letters, "bold"), f": {counts}" if counts else "")
-    if summary["more"]:
-        screen.line("older ones are left out of this: `dragoman mail thread` shows them all")
-    if summary["last_type"]:
-        last = dict.fromkeys((summary["last_type"], summary["last_status"]))
-        screen.line(f"last: {', '.join(last)}")
-    for one in summary["open_questions"]:
-        screen.line(("open question ", "yellow"), f"{one['id']} of {one['sender']}:")
-        screen.block(one["question"] or "(it says no more)", "  ")
-    for one in summary["open_acks"]:
-        screen.line(("no ack yet ", "yellow"), f"for {one['id']}, {one['type']} of {one['sender']}")
-    for name in ("files", "commits"):
-        if summary[name]:
-            screen.line(f"{name}: {', '.join(summary[name])}")
-
-
-# --- ack, read --------------------------------------------------------------------------------
-
-LettersArgument = Annotated[list[str], argument("ID", "Their ids, or enough of the beginnings.")]
-
-
-def ack(context: CommandContext, ids: LettersArgument) -> CommandResult:
-    """Acknowledge letters that were sent to you.
-
-    A second time changes nothing.
-
-    \b
-    Example:
-      dragoman mail ack 019c4b3e-7a10 --as boss
-    """
-    return _mark_letters(context, "mail.ack", ids, "acknowledged")
-
-
-def read(context: CommandContext, ids: LettersArgument) -> CommandResult:
-    """Mark letters in your box as read.
-
-    \b
-    Example:
-      dragoman mail read 019c4b3e-7a10 --as boss
-    """
-    return _mark_letters(context, "mail.read", ids, "read")
-
-
-def _mark_letters(
-    context: CommandContext, operation: str, ids: list[str], done: str
-) -> CommandResult:
-    """Mark each letter separately: a refusal of one does not stop the others."""
-    marked: list[dict[str, Any]] = []
-    with context.open_for_writing(create_missing=False) as directory:
-        actor = context.actor(directory, context.acting_agent())
-        for id in ids:
-            try:
-                reply = call_operation(directory, operation, {"id": id}, actor).reply
-                marked.append({"id": reply["id"], done: True})
-            except Refused as refusal:
-                marked.append({"id": id, "code": refusal.code, "detail": refusal.detail})
-    refused_letters = [one for one in marked if "code" in one]
-    data: dict[str, Any] = {"letters": marked}
-    if refused_letters:
-        # The first refusal becomes the refusal of the command.
-        data |= {"code": refused_letters[0]["code"], "detail": refused_letters[0]["detail"]}
-
-    def show(screen: Screen) -> None:
-        for one in marked:
-            if "code" not in one:
-                screen.line((one["id"], "bold"), f" {done}")
-        for one in refused_letters:
-            context.err.line((f"{one['code']}: ", "bold red"), one["detail"])
-
-    return CommandResult(data, show, is_ok=not refused_letters)
-
-
 # --- printing ---------------------------------------------------------------------------------
 
 _TYPE_STYLES = {
@@ -553,8 +349,6 @@ _NO_TYPE = "UNKNOWN"
 
 _MAX_SUBJECT = 60
 
-_MARGIN = "  "
-
 
 def print_letters(
     rows: Sequence[Letter], screen: Screen, nothing: str, *, is_box: bool = False
@@ -573,16 +367,6 @@ def print_letter_line(row: Letter, screen: Screen, *, is_box: bool) -> None:
     screen.line(
         *parts, (f"{kind}  ", _TYPE_STYLES.get(kind, "")), subject, f"  {state}" if state else ""
     )
-
-
-def print_letter(row: Letter, screen: Screen) -> None:
-    """Print all of a letter; a margin keeps its text from passing for ours."""
-    screen.line((str(row["subject"]) or "(no subject)", "bold"))
-    for name, value in _letter_headers(row).items():
-        if value:
-            screen.line((f"{name}: ", "dim"), value)
-    screen.line("")
-    screen.block(str(row["body_md"]).rstrip("\n"), _MARGIN)
 
 
 def _letter_type(row: Letter) -> str:
@@ -610,211 +394,157 @@ def _letter_state(row: Letter, *, is_box: bool) -> str:
     return ", ".join(filter(None, (unread, _OVERDUE if row["overdue"] else waits)))
 
 
-def _letter_headers(row: Letter) -> dict[str, str]:
-    waits = ", ".join(row["waits_for"])
-    return {
-        "Id": str(row["id"]),
-        "From": str(row["from"]),
-        "To": ", ".join(row["to"]),
-        "Cc": ", ".join((*row["cc"], *row["copied"])),
-        "Sent": str(row["timestamp"]),
-        "Type": _letter_type(row),
-        "Bead": str(row["bead_id"]),
-        "Thread": str(row["thread_id"]),
-        "Reply to": str(row["reply_to"]),
-        "Importance": "" if row["importance"] == "normal" else str(row["importance"]),
-        "Attached": ", ".join(row["attachments"]),
-        "Read by": ", ".join(row["read_by"]),
-        "Acked by": ", ".join(row["acked_by"]),
-        "Waits for": f"{waits} (overdue)" if waits and row["overdue"] else waits,
-        "Answered by": str(row["answer"]),
-        "Passed on": json.dumps(besides) if (besides := row.get("extra_fields")) else "",
-    }
+# --- commands of operations -------------------------------------------------------------------
 
-
-COMMANDS = (
-    CliCommand("send", send),
-    CliCommand("inbox", inbox),
-    CliCommand("show", show),
-    CliCommand("thread", thread),
-    CliCommand("search", search),
-    CliCommand("summarize", summarize),
-    CliCommand("ack", ack),
-    CliCommand("read", read),
+_HEADERS = (
+    "{subject}|{!subject}(no subject)",
+    "Id: {id}",
+    "From: {from}",
+    "To: {to}",
+    "Cc: {cc}|{?cc}{?copied}, |{!cc}{?copied}Cc: |{copied}",
+    "Sent: {timestamp}",
+    "Type: {kind}|{!kind}Type: {type}",
+    "Bead: {bead_id}",
+    "Thread: {thread_id}",
+    "Reply to: {reply_to}",
+    "{?importance=low,high,urgent}Importance: {importance}",
+    "Attached: {attachments}",
+    "Read by: {read_by}",
+    "Acked by: {acked_by}",
+    "Waits for: {waits_for}|{?waits_for}{?overdue} (overdue)",
+    "Answered by: {answer}",
+    "Passed on: {extra_fields}",
 )
 
-# --- fields -----------------------------------------------------------------------------------
-
-_TRUE: Final = frozenset({"pass", "true", "yes", "ok", "passed"})
-
-_FALSE: Final = frozenset({"fail", "false", "no", "failed"})
-
-Fields = Mapping[str, Any]
+_MARGIN = "  "
 
 
-def _parse_number(text: str) -> int:
-    digits = text.removesuffix("%")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
-        raise ValueError(f"{text!a} is not a whole number")
-    return int(digits)
+def _print_letter(screen: Screen, row: Letter) -> None:
+    """Print all of a letter; a margin keeps its text from passing for ours."""
+    for line in filter(None, (fill(template, row) for template in _HEADERS)):
+        screen.line(line)
+    screen.line("")
+    screen.block(str(row["body_md"]).rstrip("\n"), _MARGIN)
 
 
-def _parse_names(text: str) -> tuple[str, ...]:
-    return tuple(part for part in (one.strip() for one in text.split(",")) if part)
+def _print_thread(screen: Screen, reply: Any) -> None:
+    for number, row in enumerate(reply["messages"]):
+        if number:
+            screen.line("")
+        _print_letter(screen, row)
+    if not reply["messages"]:
+        screen.line(f"there are no letters in the thread {reply['thread_id']}")
+    if reply["more"]:
+        screen.line(f"There are more: add --after {reply['cursor']}")
 
 
-class FieldKind(Struct, frozen=True):
-    """The way in which the value of a field is typed and parsed."""
-
-    description: str
-    parse: Callable[[str], Any]
-
-
-def _choice_kind(yes: str, no: str) -> FieldKind:
-    def parse(text: str) -> bool:
-        word = text.lower()
-        if word not in _TRUE | _FALSE:
-            raise ValueError(f"{text!a} is neither {yes} nor {no}")
-        return word in _TRUE
-
-    return FieldKind(f"{yes} or {no}", parse)
+def _print_found(screen: Screen, reply: Any) -> None:
+    print_letters(reply["messages"], screen, "no letter has these words")
+    if reply["more"]:
+        screen.line(f"There may be more: add --before {reply['cursor']}")
 
 
-_NUMBER: Final = FieldKind("a whole number", _parse_number)
-
-_NAMES: Final = FieldKind("with commas between them", _parse_names)
-
-_CHECK: Final = _choice_kind("PASS", "FAIL")
-
-FIELD_KINDS: Final[Mapping[str, FieldKind]] = {
-    "context_usage": _NUMBER,
-    "internal_attempts": _NUMBER,
-    "files": _NAMES,
-    "files_touched": _NAMES,
-    "tests": _CHECK,
-    "lint": _CHECK,
-    "build": _CHECK,
-    "resume": _choice_kind("true", "false"),
-}
-"""Field -> how its value is typed; any other is a text."""
+def _join_words(_: CommandContext, arguments: dict[str, Any], typed: Typed) -> None:
+    arguments["query"] = " ".join(typed["words"])
 
 
-class LetterForm(Struct, frozen=True):
-    """Fields of a letter type, and the function that composes it."""
+_ID = Field(
+    "id",
+    "",
+    "ID",
+    "The letter's id, or enough of its beginning: at least 4 characters; 13, such as "
+    "019c4b3e-7a10, where several came within a minute.",
+    required=True,
+)
 
-    required: tuple[str, ...]
-    optional: tuple[str, ...]
-    compose: Callable[[str, dict[str, Any]], Draft]
+_THREAD = Field("thread_id", "", "THREAD", "The thread: a bead's id, usually.", required=True)
 
+_LIMIT = Field("limit", "--limit", "N", "How many at most.", range=(1, MAX_PAGE), default=50)
 
-def _fill_checks(compose_draft: Callable[..., Draft]) -> Callable[[str, dict[str, Any]], Draft]:
-    def write(bead: str, fields: dict[str, Any]) -> Draft:
-        checks = Checks(*(fields.pop(name) for name in ("tests", "lint", "build")))
-        return compose_draft(bead, checks=checks, **fields)
+_TABLES = (
+    OperationCommand(
+        "show",
+        "mail.show",
+        """Show a letter as a whole.
 
-    return write
-
-
-def _compose_failed(bead: str, fields: dict[str, Any]) -> Draft:
-    partial = (fields.pop("commit", ""), fields.pop("files", ()))
-    return compose.failed(bead, partial=partial, **fields)
-
-
-def _fill_fields(compose_draft: Callable[..., Draft]) -> Callable[[str, dict[str, Any]], Draft]:
-    return lambda bead, given: compose_draft(bead, **given)
-
-
-_COMPLETION_FIELDS: Final = ("commit", "files", "tests", "lint", "build", "summary")
-
-LETTER_FORMS: Final[Mapping[str, LetterForm]] = {
-    MessageType.BEAD_ACCEPTED: LetterForm(
-        ("title", "started_at"), (), _fill_fields(compose.bead_accepted)
+    No letter is private: every reader may read every letter. `mail read` marks it as read.""",
+        "dragoman mail show 019c4b3e-7a10",
+        fields=(_ID,),
+        writes=False,
+        show=_print_letter,
     ),
-    MessageType.PROGRESS: LetterForm(
-        ("step", "status", "context_usage"), ("files_touched",), _fill_fields(compose.progress)
+    OperationCommand(
+        "thread",
+        "mail.thread",
+        """Show the letters of a thread, from its beginning.
+
+    That of a bead has every letter about it, wherever its sender put it.""",
+        "dragoman mail thread ol-527.1",
+        fields=(
+            _THREAD,
+            Field("after", "--after", "N", "`cursor` of the page before.", range=(0, None)),
+            Field(
+                "limit", "--limit", "N", "How many at most.", range=(1, MAX_PAGE), default=MAX_PAGE
+            ),
+        ),
+        writes=False,
+        show=_print_thread,
     ),
-    MessageType.HELP_REQUEST: LetterForm(
-        ("issue_type", "problem", "what_tried", "question"),
-        ("files_touched",),
-        _fill_fields(compose.help_request),
+    OperationCommand(
+        "search",
+        "mail.search",
+        """Find letters by their words, the newest first.
+
+    A phrase stands in double quotes, which have to be quoted for the shell. All arguments together
+    are one query, as mail.search takes it. Options stand before a word that begins with a dash.""",
+        """dragoman mail search 'auth "token expired" OR login'""",
+        fields=(
+            Field(
+                "",
+                "",
+                "WORDS",
+                'All of them: auth, dep*, -draft, "a phrase", OR between alternatives.',
+                many=True,
+                required=True,
+            ),
+            Field("before", "--before", "N", "`cursor` of the page before.", range=(1, None)),
+            _LIMIT,
+        ),
+        complete=_join_words,
+        writes=False,
+        show=_print_found,
     ),
-    MessageType.HELP_RESPONSE: LetterForm(("guidance",), (), _fill_fields(compose.help_response)),
-    MessageType.OFFERING_READY: LetterForm(
-        _COMPLETION_FIELDS, (), _fill_checks(compose.offering_ready)
+    OperationCommand(
+        "summarize",
+        "mail.summary",
+        """Summarize a thread.
+
+    Counts, last status, open questions and acks, files, commits.""",
+        "dragoman mail summarize ol-527.1",
+        fields=(_THREAD,),
+        writes=False,
     ),
-    MessageType.DONE: LetterForm(_COMPLETION_FIELDS, (), _fill_checks(compose.done)),
-    MessageType.FAILED: LetterForm(
-        ("failure_type", "reason", "internal_attempts"),
-        ("commit", "files", "recommendation"),
-        _compose_failed,
+    OperationCommand(
+        "ack",
+        "mail.ack",
+        """Acknowledge a letter that was sent to you.
+
+    A second time changes nothing.""",
+        "dragoman mail ack 019c4b3e-7a10 --as boss",
+        fields=(_ID,),
+        creates=False,
+        headline=("{id} acknowledged",),
     ),
-    MessageType.CHECKPOINT: LetterForm(
-        ("reason", "commit", "progress", "context_usage", "next_steps"),
-        (),
-        _fill_fields(compose.checkpoint),
+    OperationCommand(
+        "read",
+        "mail.read",
+        "Mark a letter in your box as read, and show it.",
+        "dragoman mail read 019c4b3e-7a10 --as boss",
+        fields=(_ID,),
+        creates=False,
+        shown_by="mail.show",
+        show=_print_letter,
     ),
-    MessageType.SPAWN_REQUEST: LetterForm(
-        ("orchestrator", "resume"), ("checkpoint",), _fill_fields(compose.spawn_request)
-    ),
-    MessageType.SPAWN_ACK: LetterForm(("status",), ("session",), _fill_fields(compose.spawn_ack)),
-}
-"""Letter type -> its required and optional fields and its composer."""
+)
 
-LETTER_TYPES: Final = tuple(str(type) for type in LETTER_FORMS)
-
-
-def make_subject(type: str, bead: str, typed: str = "") -> str:
-    """Make the subject of a letter of this type; ends the call if it would name another type."""
-    subject = _join_subject(type, bead, typed)
-    others = ", ".join(parse_subject(subject).other_types)
-    if others:
-        raise_usage_error(
-            f"--subject {typed[:60]!a} names {others} beside --type {type}: write it in small "
-            "letters, or leave it out"
-        )
-    if is_reply(subject):
-        raise_usage_error(
-            f"--subject {typed[:60]!a} would make it a reply that only repeats a type: leave "
-            "out Re: or Fwd:; --reply-to ID says what it replies to"
-        )
-    return subject
-
-
-def _join_subject(type: str, bead: str, typed: str) -> str:
-    """The typed subject, prefixed with bead and type unless it names them."""
-    plain = f"[{bead}] {type}" if bead else type
-    if not typed:
-        return plain
-    parsed = parse_subject(typed)
-    if parsed.type != type or (bead and parsed.bead_id not in ("", bead)):
-        return f"{plain}: {typed}"
-    return f"[{bead}] {typed}" if bead and not parsed.bead_id else typed
-
-
-def compose_letter(type: str, bead: str, assignments: tuple[str, ...]) -> Rendered:
-    """Compose a letter from its fields; ends the call if they are wrong."""
-    form, fields = LETTER_FORMS[type], dict[str, Any]()
-    known = (*form.required, *form.optional)
-    if not bead and type not in NO_BEAD_NEEDED:
-        raise_usage_error(f"{type} is about a bead: name it with --bead ID")
-    for one in assignments:
-        name, sign, text = one.partition("=")
-        if not sign or name not in known:
-            raise_usage_error(f"--field {one[:60]!a}: {type} has {', '.join(known)}, as NAME=VALUE")
-        if name in fields:
-            raise_usage_error(f"--field {name} is given twice")
-        fields[name] = _parse_field(name, text)
-    missing = [name for name in form.required if name not in fields]
-    if missing:
-        raise_usage_error(f"{type} needs {', '.join(missing)}: add --field {missing[0]}=…")
-    try:
-        return compose.render(form.compose(bead, fields))
-    except ValueError as error:
-        raise_usage_error(f"{error}")
-
-
-def _parse_field(name: str, text: str) -> Any:
-    try:
-        return FIELD_KINDS[name].parse(text) if name in FIELD_KINDS else text
-    except ValueError as error:
-        raise_usage_error(f"--field {name}: {error}")
+COMMANDS = (CliCommand("send", send), CliCommand("inbox", inbox), *make_commands(_TABLES))
