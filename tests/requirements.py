@@ -976,8 +976,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "FILES-ROUND-TRIP",
         "S-AOF-13",
-        "Any text in titles, bodies, notes and blockers is read back from its file unchanged, "
-        "and can neither create a field, a line or a section nor control a terminal.",
+        "Any text in titles and bodies is read back from its file unchanged; no text in the file "
+        "can create a field, a line or a section or control a terminal.",
     ),
     Requirement(
         "FILES-ARTIFACTS",

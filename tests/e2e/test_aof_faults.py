@@ -14,7 +14,8 @@ import pytest
 from dragoman.bootstrap import open_directory
 from dragoman.core.actor import Actor
 from dragoman.core.task_state import CreateTask
-from dragoman.files.task_file import parse_task_file
+from dragoman.files.task_file import WORK_LOG, parse_task_file
+from dragoman.files.work_log import LogEntry, format_entry
 from tests.e2e.aof_hub import BACKEND, QA, AofHub
 from tests.e2e.program import COMMAND, Program, wait_for_exit
 from tests.e2e.test_faults import NOBODY_UID, run_as_nobody
@@ -173,8 +174,9 @@ def test_text_cannot_forge_a_field_a_line_or_a_terminal_command(hub: AofHub) -> 
     assert page.count("\n## Work Log\n") == 1
     assert page.count("\n- 20") == 1
     file = parse_task_file(page.encode())
-    (entry,) = file.log
-    assert (entry.progress, entry.notes) == (HOSTILE, HOSTILE)
+    (entry,) = file.hub_parts[WORK_LOG]
+    written = format_entry(LogEntry(0, HOSTILE, HOSTILE, (HOSTILE, "two")))
+    assert entry.split(" ", 2)[2] == written.split(" ", 2)[2]
     assert (file.status, file.title) == ("blocked", "A task")
     made = parse_task_file(hub.task_file(third).encode())
     assert (made.title, made.body) == (title, HOSTILE.replace("\x00", ""))

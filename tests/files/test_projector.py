@@ -16,10 +16,10 @@ from dragoman.core.attempt import EndAttempt, ExpireLease, RenewLease, ReportOut
 from dragoman.core.delegation import RequestDelegation
 from dragoman.core.intent.state import DelegateIntent
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, UpdateTask
-from dragoman.core.timestamps import parse_rfc3339
+from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
 from dragoman.files import projector
 from dragoman.files.layout import has_mtime_stamp, mtime_stamp
-from dragoman.files.task_file import parse_task_file
+from dragoman.files.task_file import WORK_LOG, parse_task_file
 from dragoman.system.safe_fs import SafeDisk
 from tests.engine.lab import ALICE, HUMAN, START, TTL
 from tests.files.lab import CrashingDisk, FilesLab, Killed, list_statuses, read_tree
@@ -64,8 +64,9 @@ def test_new_task_has_file_and_folder(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create("Fix it", body="Do this.", priority="high")
     file = parse_task_file(lab.path("ready", task).read_bytes())
-    assert (file.id, file.title, file.body) == (task, "Fix it", "Do this.")
-    assert (file.status, file.priority, file.created_at) == ("ready", "high", START)
+    assert (file.hub_parts["id"], file.title, file.body) == (task, "Fix it", "Do this.")
+    assert (file.status, file.priority) == ("ready", "high")
+    assert file.hub_parts["createdAt"] == to_rfc3339(START)
     folder = tmp_path / "tasks" / "ready" / task
     assert sorted(path.name for path in folder.iterdir()) == ["inputs", "outputs", "work"]
     assert not (tmp_path / "runs" / task).exists()
@@ -78,10 +79,10 @@ def test_full_task_history_is_projected_to_its_paths(tmp_path: Path) -> None:
     lab.catch_up()
     assert list_statuses(lab, task) == ["done"]
     file = parse_task_file(lab.path("done", task).read_bytes())
-    assert file.primary_id == "ol-527.1"
-    assert [(entry.at, entry.progress, entry.notes) for entry in file.log] == [
-        (START, "", "begun"),
-        (START + 1, "half", ""),
+    assert file.hub_parts["primaryId"] == "ol-527.1"
+    assert file.hub_parts[WORK_LOG] == [
+        f"- {to_rfc3339(START)} Notes: begun",
+        f"- {to_rfc3339(START + 1)} Progress: half | Blockers: key",
     ]
     runs = tmp_path / "runs" / task
     first = json.loads((runs / "attempts" / "1" / "run.json").read_text())
@@ -94,7 +95,8 @@ def test_full_task_history_is_projected_to_its_paths(tmp_path: Path) -> None:
     assert json.loads((inputs / "handoff.json").read_text())["parentTaskId"] == task
     assert (inputs / "handoff.md").read_text().startswith("# Handoff Request\n")
     handed = parse_task_file(lab.path("ready", child.aof_id).read_bytes())
-    assert (handed.parent_id, handed.depth) == (task, 1)
+    assert handed.hub_parts["parentId"] == task
+    assert handed.hub_parts["metadata.delegationDepth"] == "1"
     assert lab.differences() == []
     assert lab.warnings == []
 

@@ -12,7 +12,7 @@ from dragoman.core.limits import MAX_TEXT
 from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.files.layout import mtime_stamp
 from dragoman.files.projector import StaleFiles
-from dragoman.files.task_file import parse_task_file
+from dragoman.files.task_file import WORK_LOG, parse_task_file
 from dragoman.files.task_work_folder import has_task_file
 from dragoman.system.safe_fs import FileStat, SafeDisk
 from tests.engine.lab import ALICE, HUMAN
@@ -132,13 +132,15 @@ def test_long_work_log_is_truncated_and_file_stays_editable(
     path = lab.path("ready", task)
     assert f"*30 earlier entries: `dragoman task log {task}`*" in path.read_text()
     file = parse_task_file(path.read_bytes())
-    assert (file.unseen, len(file.log), file.log[-1].notes) == (30, 200, "note 229")
+    hidden, *shown = file.hub_parts[WORK_LOG]
+    assert ("*30 earlier" in hidden, len(shown)) == (True, 200)
+    assert shown[-1].endswith(" Notes: note 229")
     lab.edit("ready", task, "Fix it", "Fix that")
     assert lab.scan() == 1
     assert lab.task(task).title == "Fix that"
     lab.edit("ready", task, "*30 earlier", "*31 earlier")
     assert lab.scan() == 1
-    assert "the work log is written by the hub" in "".join(
+    assert "the work log is no field of a task, or is written by" in "".join(
         text.read_text() for text in tmp_path.glob("tasks/ready/*.reason.txt")
     )
     assert lab.differences() == []
@@ -152,7 +154,8 @@ def test_long_notes_keep_file_below_read_limit(tmp_path: Path) -> None:
         lab.do(HUMAN, NoteTask(task, "x" + "\U000e0041" * (MAX_TEXT - 1)))
         lab.catch_up()
     file = parse_task_file(lab.path("ready", task).read_bytes())
-    assert (file.unseen, len(file.log)) == (2, 1)
+    hidden, *shown = file.hub_parts[WORK_LOG]
+    assert ("*2 earlier" in hidden, len(shown)) == (True, 1)
     assert lab.scan() == 0
     assert not list(tmp_path.glob("tasks/ready/*.rejected*"))
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from dragoman.core.base import Priority, Status
 from dragoman.files.errors import BadFile
 from dragoman.files.task_file import (
+    EditedFile,
     TaskFile,
     TaskFileLease,
     format_task_file,
@@ -95,11 +96,19 @@ FILES = st.builds(
 BASE = TaskFile("TASK-2026-02-09-057", "Fix it", "ready", 0, 0, 0, version=3)
 
 
+def assert_read_back(data: bytes, file: TaskFile) -> None:
+    """Check that what people may edit is read from a file as the task has it."""
+    read = parse_task_file(data)
+    for field in ("title", "body", "priority", "review_required", "assignee", "status", "version"):
+        assert getattr(read, field) == getattr(file, field)
+    assert read.hub_parts == parse_task_file(format_task_file(file)).hub_parts
+
+
 @proves("FILES-ROUND-TRIP")
 @given(FILES)
 def test_task_file_round_trips_any_text(file: TaskFile) -> None:
     data = format_task_file(file)
-    assert parse_task_file(data) == file
+    assert_read_back(data, file)
     assert is_unedited(data)
 
 
@@ -107,7 +116,7 @@ def test_task_file_round_trips_any_text(file: TaskFile) -> None:
 @given(FILES)
 def test_file_with_bom_and_crlf_is_read_alike(file: TaskFile) -> None:
     saved = b"\xef\xbb\xbf" + format_task_file(file).replace(b"\n", b"\r\n")
-    assert parse_task_file(saved) == file
+    assert_read_back(saved, file)
     assert not is_unedited(saved)
 
 
@@ -133,7 +142,7 @@ def test_title_has_only_yaml_printable_characters(first: int) -> None:
     file = replace(BASE, title="".join(map(chr, codes)))
     data = format_task_file(file)
     assert NOT_IN_YAML.search(data.decode()) is None
-    assert parse_task_file(data) == file
+    assert parse_task_file(data).title == file.title
 
 
 @proves("FILES-ROUND-TRIP", "MAIL-HOSTILE")
@@ -153,7 +162,7 @@ def test_markdown_is_escaped_and_restored() -> None:
         r"![x]\(http://a) \u{3c}script>a < b\u{3c}/script> \u{3c}!-- \\\u{3c}b> [n]\: 1 \| # x"
         r"\n## Work Log\n---"
     )
-    assert parse_task_file(written.encode()) == file
+    assert parse_task_file(written.encode()).title == hostile
 
 
 @proves("FILES-ROUND-TRIP")
@@ -237,7 +246,7 @@ Notes: ETA after credentials arrive | Blockers: Awaiting API key
 """
 
 
-def edit_base(old: str, new: str) -> TaskFile:
+def edit_base(old: str, new: str) -> EditedFile:
     """Parse the base file after an edit."""
     text = format_task_file(BASE).decode()
     assert old in text
@@ -263,21 +272,6 @@ def test_title_may_be_plain_or_quoted(typed: str, title: str) -> None:
 
 @proves("FILES-TASK-FILE")
 @pytest.mark.parametrize(
-    ("typed", "aliases"),
-    [
-        ("aliases: [bead:a, \"x:b, c\", 'y:d']", ("bead:a", "x:b, c", "y:d")),
-        ("aliases: []", ()),
-        ("aliases: [ ]", ()),
-        ("aliases:\n- bead:a\n- 'x:b'", ("bead:a", "x:b")),
-        ("aliases:", ()),
-    ],
-)
-def test_list_may_be_inline_or_block(typed: str, aliases: tuple[str, ...]) -> None:
-    assert edit_base("metadata:", f"{typed}\nmetadata:").aliases == aliases
-
-
-@proves("FILES-TASK-FILE")
-@pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
         ("---\n", "", "line 1: the file must begin"),
@@ -285,7 +279,6 @@ def test_list_may_be_inline_or_block(typed: str, aliases: tuple[str, ...]) -> No
         ("status: ready", "status: ready\nstatus: done", "line 5: status occurs twice"),
         ("status: ready", "status: reddy", "status: it must be one of backlog, ready"),
         ("status: ready", "status ready", "line 4: 'status ready' is not of the form"),
-        ("status: ready", "status: ready\ncolour: red", "colour is not a field; known: id, title"),
         ('title: "Fix it"\n', "", "the field title is missing"),
         ('"Fix it"', "&a Fix", "line 3: a value that begins with & must stand in double quotes"),
         ('"Fix it"', "|", "line 3: a value that begins with |"),
@@ -293,7 +286,8 @@ def test_list_may_be_inline_or_block(typed: str, aliases: tuple[str, ...]) -> No
         ('"Fix it"', '"Fix" it', "line 3: the quotes around the value do not end"),
         ('"Fix it"', '"\\q"', "line 3: a backslash in double quotes"),
         ('"Fix it"', '"\\ud800"', "line 3: \\ud800 is not a character"),
-        ('"Fix it"', "[a, b]", "title: it must be one text on one line"),
+        ('"Fix it"', "[a, b]", "line 3: a value that begins with [ must stand in double quotes"),
+        ('"Fix it"', "\n  - a", "title: it must be one text on one line"),
         ("metadata:", "# mine\nmetadata:", "line 9: a comment would not be kept"),
         (
             "priority: normal",
@@ -307,22 +301,10 @@ def test_list_may_be_inline_or_block(typed: str, aliases: tuple[str, ...]) -> No
         ),
         (
             "delegationDepth: 0",
-            "delegationDepth: x",
-            "metadata.delegationDepth: it must be a whole number",
-        ),
-        ("delegationDepth: 0", "depth: 0", "metadata.depth is not a field"),
-        (
-            "delegationDepth: 0",
             "reviewRequired: true",
             "line 11: reviewRequired occurs twice",
         ),
         ("  delegationDepth: 0", "  - x", "a list and a map are mixed under one name"),
-        ("metadata:", "metadata: x\nlease:", "metadata: it must be a map"),
-        ("metadata:", "lease: {}\nmetadata:", "lease: it must have agent, attempt"),
-        ("metadata:", "aliases: x\nmetadata:", "aliases: it must be a list"),
-        ("metadata:", "aliases: [a\nmetadata:", "a list in brackets ends with"),
-        ("metadata:", 'aliases: ["a" b]\nmetadata:', "separated by commas"),
-        ('createdAt: "', 'createdAt: "x', "createdAt: "),
     ],
 )
 def test_error_names_malformed_field(old: str, new: str, problem: str) -> None:
@@ -333,20 +315,22 @@ def test_error_names_malformed_field(old: str, new: str, problem: str) -> None:
 
 @proves("FILES-TASK-FILE")
 @pytest.mark.parametrize(
-    "line",
+    ("old", "new", "name"),
     [
-        "some words",
-        "- yesterday Notes: x",
-        "- 2026-02-09T21:05:00Z Mood: good",
-        "- 2026-02-09T21:05:00Z Notes: a | Notes: b",
+        ("delegationDepth: 0", "delegationDepth: x", "metadata.delegationDepth"),
+        ("metadata:", "aliases:\n  - x\nmetadata:", "aliases"),
+        ("metadata:", "colour: red\nmetadata:", "colour"),
+        ("\n---\n\n", "\n---\n\n## Work Log\nmore", "the work log"),
     ],
 )
-def test_error_names_line_of_malformed_work_log(line: str) -> None:
-    data = format_task_file(BASE) + f"\n## Work Log\n\n{line}\n".encode()
-    with pytest.raises(BadFile) as bad:
-        parse_task_file(data)
-    assert bad.value.detail.startswith("line 19: this stands in the work log, which is written by")
-    assert "`dragoman task log ID TEXT` adds a line" in bad.value.detail
+def test_part_of_the_hub_is_told_apart(old: str, new: str, name: str) -> None:
+    before, edited = parse_task_file(format_task_file(BASE)), edit_base(old, new)
+    changed = {
+        part
+        for part in before.hub_parts.keys() | edited.hub_parts.keys()
+        if before.hub_parts.get(part) != edited.hub_parts.get(part)
+    }
+    assert changed == {name}
 
 
 @proves("FILES-TASK-FILE")

@@ -1,10 +1,11 @@
 """Atomic writes: a file appears whole or not at all, and only if its content differs."""
 
 from dragoman.files.layout import (
-    discarded_path,
+    REASON_SUFFIX,
     has_mtime_stamp,
     mtime_stamp,
     numbered_path,
+    rejected_path,
     staged_path,
 )
 from dragoman.system.safe_fs import FileStat, SafeDisk
@@ -76,8 +77,12 @@ def move_aside(disk: SafeDisk, path: str, target: str) -> str:
 
 
 def remove_if_unchanged(disk: SafeDisk, path: str, expected: FileStat) -> bool:
-    """Remove a file that still is as `expected`; False, with nothing lost, when it is not."""
-    return disk.remove_if_unchanged(path, find_free_name(disk, discarded_path(path), ""), expected)
+    """Remove a task file that still is as `expected`; False, with nothing lost, when it is not.
+
+    It is checked once more under another name, which it keeps after a crash right then.
+    """
+    aside = find_free_name(disk, rejected_path(path), REASON_SUFFIX)
+    return disk.remove_if_unchanged(path, aside, expected)
 
 
 def find_free_name(disk: SafeDisk, path: str, note_suffix: str) -> str:

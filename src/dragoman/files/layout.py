@@ -162,17 +162,9 @@ def task_id_of_file(name: str) -> str | None:
     return stem if dot and extension == "md" and is_aof_id(stem) else None
 
 
-def discarded_path(path: str) -> str:
-    """Path under which a file is checked once more before it is removed."""
-    return f"{path}-found"
-
-
-def task_id_of_discarded(name: str) -> str | None:
-    """AOF id of a task whose file was being removed under this name or an alternative."""
-    stem, _, extension = name.partition(".")
-    base, _, number = stem.rpartition("-")
-    ids = [stem, base] if number.isdecimal() else [stem]
-    return next(filter(is_aof_id, ids), None) if extension == discarded_path("md") else None
+def rejected_path(path: str) -> str:
+    """Path under which a task file that is not taken over is kept."""
+    return path.removesuffix(".md") + ".rejected.md"
 
 
 def mtime_stamp(path: str, size: int, at_ms: int) -> int:

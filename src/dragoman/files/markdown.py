@@ -5,9 +5,9 @@ reference (`&#x1b;`). A value on one line (a work log, front matter) takes backs
 written by others, and no tag or link of Markdown may act in it.
 
 Front matter is a small part of YAML, strictly parsed. A value is a text on one line (plain,
-'quoted' or "quoted"), a list of such texts, or a map of them. Anchors, aliases, tags, block
-texts and comments (which the next projection would lose) are refused, and nothing is guessed:
-`no` is the text "no".
+'quoted' or "quoted"), or, indented on the lines below, a list of such texts or a map of them. All
+else of YAML is refused, comments too (which the next projection would lose), and nothing is
+guessed: `no` is the text "no".
 """
 
 import re
@@ -30,8 +30,6 @@ _REFERENCE: Final = re.compile(r"&((?:amp;)*)#x([0-9a-f]{1,6});")
 _MAX_CODE_POINT: Final = 0x10FFFF
 
 _BACKSLASH_ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "|": "\\|"}
-
-_BACKSLASH_ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-f]{1,6})\}|(.))", re.DOTALL)
 
 
 def escape_markup(text: str) -> str:
@@ -70,31 +68,6 @@ def escape_line(text: str, also: str = "") -> str:
     return _LINK_TARGET.sub(r"]\\", text)
 
 
-def unescape_line(text: str) -> str:
-    """Reverse `escape_line`."""
-    return _BACKSLASH_ESCAPE.sub(_decode_backslash, text)
-
-
-def _decode_backslash(found: re.Match[str]) -> str:
-    if found[1] is not None:
-        code = int(found[1], 16)
-        return chr(code) if code <= _MAX_CODE_POINT else found[0]
-    return "\n" if found[2] == "n" else found[2]
-
-
-def split_unescaped(text: str, separator: str) -> list[str]:
-    """Split at separators that no backslash precedes."""
-    parts, start, at = list[str](), 0, 0
-    while at < len(text):
-        if text[at] == "\\":
-            at += 1
-        elif text[at] == separator:
-            parts.append(text[start:at])
-            start = at + 1
-        at += 1
-    return [*parts, text[start:]]
-
-
 # --- front matter -----------------------------------------------------------------------------
 
 Value = str | Sequence[str] | Mapping[str, str]
@@ -127,8 +100,6 @@ _DOUBLE: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _SINGLE: Final = re.compile(r"'((?:[^']|'')*)'")
 
 _MAX_YAML_CODE: Final = 0x10FFFF
-
-_ITEM_END: Final = re.compile(r"\s*(?:,\s*|(?=\])|\Z)")
 
 
 def format_fields(fields: Mapping[str, Value | bool | int]) -> str:
@@ -222,10 +193,6 @@ def _parse_key(line: str, number: int) -> tuple[str, str]:
 def _parse_value(text: str, reader: _LineReader) -> Value:
     if not text:
         return _parse_block(reader)
-    if text.startswith("["):
-        return _parse_inline_list(text, reader.number)
-    if text == "{}":
-        return {}
     return _parse_scalar(text, reader.number)
 
 
@@ -243,28 +210,6 @@ def _parse_block(reader: _LineReader) -> Value:
     if items and inner:
         raise line_error(reader.number, "a list and a map are mixed under one name")
     return items or inner or ""
-
-
-def _parse_inline_list(text: str, number: int) -> list[str]:
-    items, at = list[str](), 1
-    while at < len(text) and text[at] == " ":
-        at += 1
-    while at < len(text) and text[at] != "]":
-        found = _DOUBLE.match(text, at) or _SINGLE.match(text, at)
-        end = found.end() if found else min(_item_ends(text, at))
-        items.append(_parse_scalar(text[at:end].strip(), number))
-        after = _ITEM_END.match(text, end)
-        if after is None:
-            raise line_error(number, "the items of a list in brackets are separated by commas")
-        at = after.end()
-    if text[at:] != "]":
-        raise line_error(number, "a list in brackets ends with `]` on the same line")
-    return items
-
-
-def _item_ends(text: str, at: int) -> Iterator[int]:
-    yield len(text)
-    yield from (end for mark in ",]" if (end := text.find(mark, at)) >= 0)
 
 
 def _parse_scalar(text: str, number: int) -> str:

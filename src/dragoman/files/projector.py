@@ -38,14 +38,13 @@ from dragoman.files.layout import (
     event_log_path,
     has_mtime_stamp,
     is_staged_task,
-    task_id_of_discarded,
     task_id_of_file,
     task_path,
 )
 from dragoman.files.line_log import LineLog, LogFiles, RenderedLines, number_decoder
 from dragoman.files.mail_files import MailProjector, expected_letters, has_changed_since
 from dragoman.files.task_file import format_task_file, is_unedited
-from dragoman.files.task_projector import MAX_FILE_BYTES, TaskProjector, recover_discarded
+from dragoman.files.task_projector import MAX_FILE_BYTES, TaskProjector
 from dragoman.files.task_snapshot import TaskSnapshot, TaskSnapshots, heartbeat_path, result_path
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.system.safe_fs import FileStat, SafeDisk
@@ -56,10 +55,10 @@ _ANYWHERE: Final = ""
 
 
 class Difference(Struct, frozen=True):
-    """A file that differs from the ledger; `left over`: its removal was interrupted by a crash."""
+    """A file that differs from the ledger."""
 
     path: str
-    problem: Literal["missing", "changed", "surplus", "left over"]
+    problem: Literal["missing", "changed", "surplus"]
 
 
 class ComparisonSources(Struct, frozen=True):
@@ -158,8 +157,6 @@ def _find_surplus(disk: SafeDisk, expected_paths: dict[str, str]) -> Iterator[Di
             path, task_id = f"{TASKS}/{status}/{info.name}", task_id_of_file(info.name)
             if task_id is not None and expected_paths.get(task_id) not in (path, _ANYWHERE):
                 yield Difference(path, "surplus")
-            elif info.kind == "file" and task_id_of_discarded(info.name):
-                yield Difference(path, "left over")
 
 
 def _compare_mail(sources: ComparisonSources, position: int) -> Iterator[Difference]:
@@ -403,9 +400,7 @@ class Projector:
             self._backfill_logs()
             files = self._list_status_folders()
             failed = self._take_failed()
-            answered = self._process_edits(
-                [*self._recover_discarded(files), *self._find_touched(files)]
-            )
+            answered = self._process_edits(self._find_touched(files))
             answered += self._tasks.project(self._find_missing(files))
             answered += self._project_streams([s for s in failed if s not in self._isolator.failed])
             self._check_runs()
@@ -427,7 +422,6 @@ class Projector:
     def rebuild(self, progress: Progress) -> int:
         """Rewrite every file that is missing or differs; returns the number of tasks."""
         with self._disk.lock(PROJECTION_LOCK):
-            self._recover_discarded(self._list_status_folders())
             return self._rebuild(progress)
 
     def lag(self) -> tuple[int, Sequence[str]]:
@@ -445,11 +439,6 @@ class Projector:
             found = self._disk.stat(path)
             if found is not None and found.kind != kind:
                 yield path
-
-    def list_discarded(self) -> Iterator[str]:
-        """Files whose removal was interrupted by a crash: the next scan repairs that."""
-        for status, info, _ in _find_discarded(self._list_status_folders()):
-            yield f"{TASKS}/{status}/{info.name}"
 
     def list_changed_logs(self) -> Iterator[str]:
         """Line files that are not as they were left: lines may be missing."""
@@ -587,13 +576,6 @@ class Projector:
     def _list_status_folders(self) -> _StatusFiles:
         return {status: self._disk.list(f"{TASKS}/{status}") for status in STATUSES}
 
-    def _recover_discarded(self, files: _StatusFiles) -> list[str]:
-        """Recover files whose removal was interrupted; returns the ids of their tasks."""
-        found = [*_find_discarded(files)]
-        for status, look, task_id in found:
-            recover_discarded(self._disk, f"{TASKS}/{status}", look.name, task_id)
-        return [task_id for _, _, task_id in found]
-
     def _find_touched(self, listing: _StatusFiles) -> Iterator[str]:
         """Ids of tasks whose file was touched, or whose folder stands apart from their file."""
         for status, found in listing.items():
@@ -661,15 +643,6 @@ class Projector:
         while rows := self._store.task_page(TaskQuery(status, before=before, limit=_PAGE)):
             yield from rows
             before = rows[-1].number
-
-
-def _find_discarded(files: _StatusFiles) -> Iterator[tuple[Status, FileStat, str]]:
-    """Task files whose removal was interrupted, each with its status and the task's id."""
-    for status, looks in files.items():
-        for info in looks:
-            task_id = task_id_of_discarded(info.name) if info.kind == "file" else None
-            if task_id is not None:
-                yield status, info, task_id
 
 
 def _is_unedited_file(folder: str, info: FileStat) -> bool:

@@ -3,45 +3,35 @@
 The seal (`projection: VERSION-DIGEST`) names the version of the task's stream that the file
 shows and a digest of the file. An edit breaks it, so edits are told from old projections
 without remembering what was once written, and the version that the edit began from is known.
+
+Only what people may edit is parsed to values; the rest is compared with what the hub had written.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, get_args
 
 from msgspec import Struct
 
 from dragoman.core.base import Priority, Status
-from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.files.errors import BadFile, line_error
 from dragoman.files.markdown import (
     FENCE,
-    Fields,
     Value,
     decode_references,
     encode_references,
     format_fields,
     parse_fields,
 )
-from dragoman.files.work_log import (
-    HEADING,
-    LogEntry,
-    format_entry,
-    format_hidden_count,
-    parse_entry,
-    parse_hidden_count,
-)
+from dragoman.files.work_log import HEADING, LogEntry, format_entry, format_hidden_count
 
 _HEADING_IN_BODY: Final = re.compile(rf"^(\\*){re.escape(HEADING)}[ \t]*$", re.MULTILINE)
 _SEAL_LINE: Final = re.compile(r"^projection: ([0-9]{1,16})-([0-9a-f]{16})$", re.MULTILINE)
 _SEAL_KEY: Final = "projection: "
 _SEAL_SLOT: Final = f"\n{_SEAL_KEY}\n"
 """Place of the seal: no field can hold a line break, so the first match is it."""
-
-
-_Log = tuple[int, tuple[LogEntry, ...]]
-"""Number of hidden entries, and the visible ones."""
 
 
 class TaskFileLease(Struct, frozen=True):
@@ -139,17 +129,53 @@ def is_unedited(data: bytes) -> bool:
     return _seal(unsealed, int(seal[1])) == text
 
 
-def parse_task_file(data: bytes) -> TaskFile:
-    """Parse a file that anybody may have edited; BadFile names the line that is wrong."""
+class EditedFile(Struct, frozen=True):
+    """A task file that anybody may have edited."""
+
+    title: str
+    body: str
+    priority: str
+    review_required: bool
+    assignee: str
+    status: str
+    version: int
+    """Version of the task from which the edit began; 0 when it is not known."""
+    hub_parts: dict[str, Value]
+    """Fields that only the hub writes, as they stand there, and the work log."""
+
+
+_CHOICES: Final[Mapping[str, Sequence[str]]] = {
+    "status": get_args(Status),
+    "priority": get_args(Priority),
+    "metadata.reviewRequired": ("true", "false"),
+}
+
+WORK_LOG: Final = "the work log"
+"""Name of the work log among the parts that only the hub writes."""
+
+_DEFAULTS: Final = {"priority": "normal", "assignee": "", "metadata.reviewRequired": "true"}
+
+
+def parse_task_file(data: bytes) -> EditedFile:
+    """Parse a file; BadFile names the line or the field that is wrong."""
     try:
         text = data.decode().removeprefix("\ufeff").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise BadFile(f"byte {error.start + 1} is not UTF-8: save the file as UTF-8") from None
     lines = text.split("\n")
     end = _find_end_of_head(lines)
-    fields = parse_fields(lines[1:end], 2)
-    body, (unseen, log) = _split_body_and_log(lines[end + 1 :], end + 2)
-    return _from_fields(fields, body=body, log=log, unseen=unseen)
+    fields = _DEFAULTS | _flatten(parse_fields(lines[1:end], 2))
+    body, log = _split_body_and_log(lines[end + 1 :])
+    return EditedFile(
+        _take_text(fields, "title"),
+        body,
+        _take_text(fields, "priority"),
+        _take_text(fields, "metadata.reviewRequired") == "true",
+        _take_text(fields, "assignee"),
+        _take_text(fields, "status"),
+        _version_of(fields.pop("projection", "")),
+        fields | {WORK_LOG: log},
+    )
 
 
 def _find_end_of_head(lines: Sequence[str]) -> int:
@@ -161,11 +187,36 @@ def _find_end_of_head(lines: Sequence[str]) -> int:
     raise line_error(1, f"the front matter has no end: a line {FENCE} is missing")
 
 
-def _split_body_and_log(lines: Sequence[str], first: int) -> tuple[str, _Log]:
+def _flatten(fields: Mapping[str, Value]) -> dict[str, Value]:
+    """Name the fields of a map by their path."""
+    flat = dict[str, Value]()
+    for name, value in fields.items():
+        inner = value.items() if isinstance(value, Mapping) else ()
+        flat |= {f"{name}.{key}": text for key, text in inner} or {name: value}
+    return flat
+
+
+def _take_text(fields: dict[str, Value], name: str) -> str:
+    value = fields.pop(name, None)
+    if value is None:
+        raise BadFile(f"the field {name} is missing")
+    if not isinstance(value, str):
+        raise BadFile(f"{name}: it must be one text on one line")
+    if name in _CHOICES and value not in _CHOICES[name]:
+        raise BadFile(f"{name}: it must be one of {', '.join(_CHOICES[name])}")
+    return value
+
+
+def _version_of(seal: Value) -> int:
+    found = _SEAL_LINE.fullmatch(f"{_SEAL_KEY}{seal}")
+    return int(found[1]) if found else 0
+
+
+def _split_body_and_log(lines: Sequence[str]) -> tuple[str, list[str]]:
+    """Body, and the lines of the work log that are not empty."""
     heading_index = next(
         (at for at, line in enumerate(lines) if line.rstrip(" \t") == HEADING), len(lines)
     )
-    log = _parse_log(enumerate(lines[heading_index + 1 :], first + heading_index + 1))
     body = list(lines[:heading_index])
     if body and not body[0].strip():
         del body[0]
@@ -173,132 +224,5 @@ def _split_body_and_log(lines: Sequence[str], first: int) -> tuple[str, _Log]:
     if body and not body[-1].strip():
         body.pop()
     text = _HEADING_IN_BODY.sub(lambda m: m[0][1:] if m[1] else m[0], "\n".join(body))
+    log = [line.rstrip() for line in lines[heading_index + 1 :] if line.strip()]
     return decode_references(text), log
-
-
-def _parse_log(lines: Iterable[tuple[int, str]]) -> _Log:
-    unseen, log = 0, list[LogEntry]()
-    for number, line in lines:
-        before = 0 if log or unseen else parse_hidden_count(line)
-        if before:
-            unseen = before
-        elif line.strip():
-            log.append(parse_entry(line, number))
-    return unseen, tuple(log)
-
-
-def _read_text(value: Value) -> str:
-    if isinstance(value, str):
-        return value
-    raise ValueError("it must be one text on one line")
-
-
-def _read_choice(*allowed: str) -> Callable[[Value], str]:
-    def read(value: Value) -> str:
-        if value not in allowed:
-            raise ValueError(f"it must be one of {', '.join(allowed)}")
-        return _read_text(value)
-
-    return read
-
-
-def _read_time(value: Value) -> int:
-    return parse_rfc3339(_read_text(value))
-
-
-def _read_integer(value: Value) -> int:
-    text = _read_text(value)
-    if not (text.isascii() and text.isdigit() and len(text) <= 16):
-        raise ValueError("it must be a whole number")
-    return int(text)
-
-
-def _read_bool(value: Value) -> bool:
-    return _read_choice("true", "false")(value) == "true"
-
-
-def _read_texts(value: Value) -> tuple[str, ...]:
-    if isinstance(value, Mapping) or (isinstance(value, str) and value):
-        raise ValueError("it must be a list")
-    return tuple(value)
-
-
-def _read_version(value: Value) -> int:
-    found = _SEAL_LINE.fullmatch(f"{_SEAL_KEY}{_read_text(value)}")
-    return int(found[1]) if found else 0
-
-
-def _read_map_of(
-    within: str, readers: Mapping[str, tuple[str, Callable[[Value], Any]]]
-) -> Callable[[Value], Any]:
-    def read(value: Value) -> dict[str, Any]:
-        if not isinstance(value, Mapping):
-            raise ValueError("it must be a map: one `name: value` on each line, indented")
-        return _convert_fields(value, readers, within)
-
-    return read
-
-
-def _read_lease(value: Value) -> TaskFileLease:
-    found = _read_map_of("lease.", _LEASE_READERS)(value)
-    if len(found) < len(_LEASE_READERS):
-        raise ValueError(f"it must have {', '.join(_LEASE_READERS)}")
-    return TaskFileLease(**found)
-
-
-_Reader = tuple[str, Callable[[Value], Any]]
-
-_LEASE_READERS: Final[Mapping[str, _Reader]] = {
-    "agent": ("agent", _read_text),
-    "attempt": ("attempt", _read_integer),
-    "fence": ("fence", _read_integer),
-    "acquiredAt": ("acquired_at", _read_time),
-    "ttlMs": ("ttl_ms", _read_integer),
-}
-_METADATA_READERS: Final[Mapping[str, _Reader]] = {
-    "reviewRequired": ("review_required", _read_bool),
-    "delegationDepth": ("depth", _read_integer),
-}
-_FIELD_READERS: Final[Mapping[str, _Reader]] = {
-    "id": ("id", _read_text),
-    "title": ("title", _read_text),
-    "status": ("status", _read_choice(*get_args(Status))),
-    "createdAt": ("created_at", _read_time),
-    "updatedAt": ("updated_at", _read_time),
-    "lastTransitionAt": ("moved_at", _read_time),
-    "priority": ("priority", _read_choice(*get_args(Priority))),
-    "assignee": ("assignee", _read_text),
-    "parentId": ("parent_id", _read_text),
-    "lease": ("lease", _read_lease),
-    "metadata": ("metadata", _read_map_of("metadata.", _METADATA_READERS)),
-    "aliases": ("aliases", _read_texts),
-    "primaryId": ("primary_id", _read_text),
-    "projection": ("version", _read_version),
-}
-"""Name in the file -> field of TaskFile, and the parser of its value."""
-
-_REQUIRED: Final = ("id", "title", "status", "createdAt", "updatedAt", "lastTransitionAt")
-
-
-def _convert_fields(
-    fields: Mapping[str, Value], readers: Mapping[str, _Reader], prefix: str
-) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in fields.items():
-        if name not in readers:
-            raise BadFile(f"{prefix}{name} is not a field; known: {', '.join(readers)}")
-        field, read = readers[name]
-        try:
-            found[field] = read(value)
-        except ValueError as error:
-            raise BadFile(f"{prefix}{name}: {error}") from None
-    return found
-
-
-def _from_fields(fields: Fields, **rest: Any) -> TaskFile:
-    found = _convert_fields(fields, _FIELD_READERS, "")
-    for name in _REQUIRED:
-        if name not in fields:
-            raise BadFile(f"the field {name} is missing")
-    found |= found.pop("metadata", {})
-    return TaskFile(**found, **rest)

@@ -1,7 +1,7 @@
 """Edits of task files: the commands for what a person changed or moved."""
 
-from collections.abc import Container, Mapping
-from typing import Any, Final
+from collections.abc import Container
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
@@ -9,38 +9,20 @@ from dragoman.core.base import Status
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.task_state import EditTask, MoveTask
 from dragoman.files.errors import BadFile
-from dragoman.files.task_file import TaskFile
-
-# --- edits ------------------------------------------------------------------------------------
-
-_HUB_FIELDS: Final[Mapping[str, str]] = {
-    "id": "id",
-    "created_at": "createdAt",
-    "updated_at": "updatedAt",
-    "moved_at": "lastTransitionAt",
-    "parent_id": "parentId",
-    "lease": "lease",
-    "depth": "metadata.delegationDepth",
-    "aliases": "aliases",
-    "primary_id": "primaryId",
-    "log": "the work log",
-    "unseen": "the work log",
-}
-"""Fields that only the hub changes: editing them is an error."""
+from dragoman.files.task_file import EditedFile
 
 _EDITABLE_NAMES: Final = "title, body, priority, assignee, metadata.reviewRequired and status can"
-
-_MOVED_REASON: Final = "the task file was moved"
 
 _EDITABLE_FIELDS: Final = ("title", "body", "priority", "review_required", "assignee")
 
 
 def commands_of_edit(
-    file: TaskFile,
+    task_id: str,
+    file: EditedFile,
     folder: Status,
-    base: TaskFile | None,
-    current: TaskFile,
-    other_statuses: Container[Status] = (),
+    base: EditedFile | None,
+    current: EditedFile,
+    other_statuses: Container[str] = (),
 ) -> tuple[AnyCommand, ...]:
     """Commands that an edited or moved file asks for; BadFile when the edit is not allowed.
 
@@ -52,8 +34,8 @@ def commands_of_edit(
     is_known, base = base is not None, base or current
     if folder != base.status:
         _check_not_copied(other_statuses, base.status, current.status)
-    for field, name in _HUB_FIELDS.items():
-        if getattr(file, field) != getattr(base, field):
+    for name in sorted(file.hub_parts.keys() | base.hub_parts.keys()):
+        if file.hub_parts.get(name) != base.hub_parts.get(name):
             raise BadFile(_hub_field_error(name) if is_known else _unknown_base_error(name))
     if not base.body:
         # Empty lines around an empty body belong to the file's format, not to the person's text.
@@ -63,18 +45,20 @@ def commands_of_edit(
         for field in _EDITABLE_FIELDS
         if not _is_equal_field(field, file, base) and not _is_equal_field(field, file, current)
     }
-    commands: list[AnyCommand] = [EditTask(current.id, **edit)] if edit else []
+    commands: list[AnyCommand] = [EditTask(task_id, **edit)] if edit else []
     to = _target_status(file.status, folder, base.status)
-    if to is not None and to != current.status:
-        reason = (
-            "the status in the task file was edited" if folder == base.status else _MOVED_REASON
-        )
-        commands.append(MoveTask(current.id, to, reason))
+    if to not in (base.status, current.status):
+        is_moved = folder != base.status
+        reason = "the task file was moved" if is_moved else "the status in the task file was edited"
+        commands.append(MoveTask(task_id, cast(Status, to), reason))
     return tuple(commands)
 
 
 def _hub_field_error(name: str) -> str:
-    return f"{name} is written by the hub and cannot be edited; {_EDITABLE_NAMES}"
+    return (
+        f"{name} is no field of a task, or is written by the hub and cannot be edited; "
+        f"{_EDITABLE_NAMES}"
+    )
 
 
 def _unknown_base_error(name: str) -> str:
@@ -85,7 +69,7 @@ def _unknown_base_error(name: str) -> str:
     )
 
 
-def _check_not_copied(other_statuses: Container[Status], *expected: Status) -> None:
+def _check_not_copied(other_statuses: Container[str], *expected: str) -> None:
     """Check that a moved file is not a copy of one still in place."""
     for home in expected:
         if home in other_statuses:
@@ -95,15 +79,15 @@ def _check_not_copied(other_statuses: Container[Status], *expected: Status) -> N
             )
 
 
-def _is_equal_field(field: str, file: TaskFile, base: TaskFile) -> bool:
+def _is_equal_field(field: str, file: EditedFile, base: EditedFile) -> bool:
     left, right = getattr(file, field), getattr(base, field)
     # An editor that adds or drops the line break at the end has not changed the text.
     return left.rstrip("\n") == right.rstrip("\n") if field == "body" else left == right
 
 
-def _target_status(stated: Status, folder: Status, before: Status) -> Status | None:
+def _target_status(stated: str, folder: str, before: str) -> str:
     if folder == before:
-        return stated if stated != before else None
+        return stated
     if stated not in (before, folder):
         raise BadFile(f"the file says status {stated} but was moved to {folder}: use one of them")
     return folder

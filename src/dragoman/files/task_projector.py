@@ -36,6 +36,7 @@ from dragoman.files.layout import (
     TASKS,
     has_mtime_stamp,
     mtime_stamp,
+    rejected_path,
     run_folder_path,
     staged_path,
     task_path,
@@ -279,8 +280,11 @@ class TaskProjector:
         if is_ours and file.status == folder:
             return ()
         stream = f"task:{snapshot.task.id}"
-        base = self._snapshots.task_file_at(stream, file.version)
-        return commands_of_edit(file, folder, base, snapshot.file, found.keys() - {folder})
+        before = self._snapshots.task_file_at(stream, file.version)
+        base = None if before is None else parse_task_file(format_task_file(before))
+        current = parse_task_file(format_task_file(snapshot.file))
+        others = found.keys() - {folder}
+        return commands_of_edit(snapshot.task.aof_id, file, folder, base, current, others)
 
     def _submit(self, commands: tuple[AnyCommand, ...]) -> Refusal | None:
         try:
@@ -297,8 +301,8 @@ class TaskProjector:
         self, snapshot: TaskSnapshot, path: str, info: FileStat, data: bytes | None, reason: str
     ) -> _EditResult:
         """Write the reason beside the task's file, and keep the edited file under another name."""
-        task_id, folder = snapshot.task.aof_id, f"{TASKS}/{snapshot.task.status}"
-        target = find_free_name(self._disk, f"{folder}/{task_id}.rejected.md", REASON_SUFFIX)
+        home = self._path(snapshot, snapshot.task.status)
+        target = find_free_name(self._disk, rejected_path(home), REASON_SUFFIX)
         is_ours = data is not None and is_unedited(data)
         write_if_changed(
             self._disk,
@@ -444,25 +448,3 @@ def _heartbeat_time(data: bytes) -> int:
         return parse_rfc3339(_heartbeat_decoder.decode(data).last_heartbeat)
     except (msgspec.MsgspecError, ValueError):
         return -1
-
-
-# --- recovery ---------------------------------------------------------------------------------
-
-_REPLACED_REASON: Final = (
-    "it was saved while the file was removed, and another file has its name by now"
-)
-
-
-def recover_discarded(disk: SafeDisk, folder: str, name: str, task_id: str) -> None:
-    """Put a file whose removal was interrupted back if somebody has edited it. If its place is
-    taken, keep it with a note; if it is unedited, remove it."""
-    found, target = f"{folder}/{name}", f"{folder}/{task_id}.md"
-    data = disk.read(found, MAX_FILE_BYTES)
-    if data is not None and is_unedited(data):
-        disk.remove(found)
-    elif not disk.move(found, target):
-        rejected = find_free_name(disk, f"{folder}/{task_id}.rejected.md", REASON_SUFFIX)
-        write_if_changed(
-            disk, rejected + REASON_SUFFIX, format_reason(target, _REPLACED_REASON, rejected)
-        )
-        disk.move(found, rejected)

@@ -446,19 +446,6 @@ def test_lagging_files_are_a_warning(healthy: Console) -> None:
     assert "not in the files yet" in examine(healthy)["files"]["found"]
 
 
-@proves("FILES-CRASH")
-def test_leftover_task_file_is_a_warning(healthy: Console) -> None:
-    task = healthy.ask("task", "show", "T-1")["aofId"]
-    left = healthy.data / "tasks" / "done" / f"{task}.md-found"
-    left.write_text("typed")
-    name = f"tasks/done/{task}.md-found"
-    assert examine(healthy)["files"]["found"].endswith(name)
-    assert f"{name} is left over" in healthy("verify").out
-    healthy("tick")
-    assert examine(healthy)["files"]["state"] == "ok"
-    assert not left.exists()
-
-
 @proves("FILES-PLACES")
 def test_obstacle_in_place_of_a_folder_is_a_warning(healthy: Console) -> None:
     inbox = healthy.data / "inbox"

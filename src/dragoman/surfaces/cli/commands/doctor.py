@@ -497,14 +497,6 @@ def check_files(installation: Installation) -> CheckResult | None:
             f"where dragoman keeps its files stands something else: {occupied}",
             installation.when_writable("`dragoman tick` puts it aside, under a name with `-found`"),
         )
-    leftovers = ", ".join(installation.directory.projector.list_discarded())
-    if leftovers:
-        return warning(
-            f"files that were about to be removed when dragoman was ended: {leftovers}",
-            installation.when_writable(
-                "`dragoman tick` removes them, and takes over or keeps what was written into them"
-            ),
-        )
     missing_entries, unwritten = installation.directory.projector.lag()
     if unwritten:
         hidden = len(unwritten) - _MAX_NAMES
