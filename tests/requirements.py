@@ -1197,7 +1197,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "AOF-LINT",
         "Command line",
-        "lint reports for any JSON value whether it is AOF/1, its type, and all problems.",
+        "lint reports for any JSON value whether it is AOF/1, its type, and its problems.",
     ),
     # --- HTTP
     Requirement(
@@ -1647,7 +1647,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "MAIL-FILES",
         "S-MAIL",
-        "Each letter is a file mail/<thread>/NNNN-<TYPE>.md, numbered in its thread, rewritten "
+        "Each letter is a file mail/<thread>/NNNNNNNN-<TYPE>.md, by its position, rewritten "
         "when it is read, acked or answered; the cost does not grow with the thread.",
     ),
     Requirement(

@@ -140,7 +140,7 @@ PAGES = [
         "docs/dialects/agent-mail.md",
         found={" ID ": r"\n([-0-9a-f]{36})  .* Lunch "},
         before={"dragoman mail send letter.json": (f"echo '{LETTER}' > letter.json",)},
-        says=("under way", "reserved until", "acknowledged", "1 letter: 1 PROGRESS"),
+        says=("under way", "reserved until", "acknowledged", "last type    PROGRESS"),
     ),
     Page(
         "docs/dialects/ccos.md",

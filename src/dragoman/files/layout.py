@@ -48,7 +48,7 @@ _MAX_SECOND: Final = 9_223_372_035
 """In the year 2262: file systems keep 64 bits of nanoseconds."""
 
 _MAIL_TYPE: Final = re.compile(r"[A-Z][A-Z_]{0,63}", re.ASCII)
-_LETTER_FILE: Final = re.compile(r"[0-9]{4,}-[A-Z_]+\.md", re.ASCII)
+_LETTER_FILE: Final = re.compile(r"([0-9]{8,16})-[A-Z_]+\.md", re.ASCII)
 _UNNAMED_TYPES: Final = frozenset({"UNKNOWN"})
 
 
@@ -102,20 +102,16 @@ def thread_folder_path(thread: str) -> str:
     return f"{MAIL}/{thread}"
 
 
-def letter_path(thread: str, number: int, kind: str) -> str:
-    """Path of the n-th letter of a thread, named by its type if it has one."""
+def letter_path(thread: str, position: int, kind: str) -> str:
+    """Path of the letter at a position of the ledger, named by its type if it has one."""
     label = kind if _MAIL_TYPE.fullmatch(kind) and kind not in _UNNAMED_TYPES else "MAIL"
-    return f"{thread_folder_path(thread)}/{number:04d}-{label}.md"
+    return f"{thread_folder_path(thread)}/{position:08d}-{label}.md"
 
 
-def numbers_path(thread: str) -> str:
-    """Path of the list of a thread's letter numbers."""
-    return f"{thread_folder_path(thread)}/.numbers"
-
-
-def is_letter_file(name: str) -> bool:
-    """True for the file name of a letter."""
-    return _LETTER_FILE.fullmatch(name) is not None
+def letter_position(name: str) -> int:
+    """Ledger position in the file name of a letter; 0 for any other name."""
+    found = _LETTER_FILE.fullmatch(name)
+    return int(found[1]) if found else 0
 
 
 def staged_path(path: str) -> str:

@@ -42,7 +42,12 @@ from dragoman.files.layout import (
     task_path,
 )
 from dragoman.files.line_log import LineLog, LogFiles, RenderedLines, number_decoder
-from dragoman.files.mail_files import MailProjector, expected_letters, has_changed_since
+from dragoman.files.mail_files import (
+    MailProjector,
+    expected_letter,
+    find_foreign_letters,
+    has_changed_since,
+)
 from dragoman.files.task_file import format_task_file, is_unedited
 from dragoman.files.task_projector import MAX_FILE_BYTES, TaskProjector
 from dragoman.files.task_snapshot import TaskSnapshot, TaskSnapshots, heartbeat_path, result_path
@@ -83,7 +88,7 @@ _heartbeat_decoder: Final = msgspec.json.Decoder(_Heartbeat)
 def compare_files(
     sources: ComparisonSources, position: int, progress: Callable[[int], None]
 ) -> Iterator[Difference]:
-    """Yield every difference: by task, by letter, then by day of the event log.
+    """Yield every difference: by task and letter, then by day of the event log.
 
     The files show the ledger up to `position`, and nobody writes them meanwhile: a task that has
     changed since then is not compared.
@@ -94,6 +99,7 @@ def compare_files(
         for row in rows:
             snapshot = sources.snapshots.of_row(row)
             if snapshot is None:
+                yield from _compare_letter(sources, row, position)
                 continue
             found = [*_compare_task(sources.disk, snapshot, row.lease)]
             is_later = bool(found) and has_changed_since(sources.store, row, position)
@@ -104,7 +110,8 @@ def compare_files(
         after = rows[-1].number
         progress(len(rows))
     yield from _find_surplus(sources.disk, expected_paths)
-    yield from _compare_mail(sources, position)
+    for path in find_foreign_letters(sources.store, sources.disk):
+        yield Difference(path, "surplus")
     for log in sources.logs:
         yield from _compare_log(sources, log, position)
 
@@ -159,12 +166,12 @@ def _find_surplus(disk: SafeDisk, expected_paths: dict[str, str]) -> Iterator[Di
                 yield Difference(path, "surplus")
 
 
-def _compare_mail(sources: ComparisonSources, position: int) -> Iterator[Difference]:
-    for path, data in expected_letters(sources.store, sources.disk, position):
-        if data is not None:
-            yield from _compare_file(sources.disk, path, data)
-        else:
-            yield Difference(path, "surplus")
+def _compare_letter(
+    sources: ComparisonSources, row: StreamRow, position: int
+) -> Iterator[Difference]:
+    expected = expected_letter(sources.store, row, position)
+    if expected is not None:
+        yield from _compare_file(sources.disk, *expected)
 
 
 def _compare_log(sources: ComparisonSources, log: LineLog, position: int) -> Iterator[Difference]:
@@ -533,12 +540,13 @@ class Projector:
         while rows := self._store.rows(after, _PAGE):
             streams = [row.name for row in rows if row.name.startswith(task_stream(""))]
             self._tasks.project(streams)
+            self._mail.project(row.name for row in rows)
             tasks += len(streams)
             after = rows[-1].number
             progress(len(streams))
             self._disk.sync()
         self._remove_foreign_files()
-        self._mail.rebuild()
+        self._mail.remove_foreign_letters()
         self._cursor.save(head, self._isolator.failed)
         return tasks
 

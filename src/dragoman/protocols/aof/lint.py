@@ -26,9 +26,10 @@ _NOT_AOF = validation.envelope_fault('this is not AOF/1, whose protocol is "aof"
 def lint(value: Any, kind: str, strict: bool) -> LintResult:
     """Lint one JSON value, bare or wrapped like any message.
 
-    Strict linting also fails for what a hub accepts: fields that AOF/1 does not know, acceptance
-    criteria that are taken as [], and a cost that counts as nothing. Otherwise these are listed,
-    and the message is ok.
+    Of a message that has not the shape of its type the first fault is listed, else all. Strict
+    linting also fails for what a hub accepts: fields that AOF/1 does not know, acceptance criteria
+    that are taken as [], and a cost that counts as nothing. Otherwise these are listed, and the
+    message is ok.
     """
     found = DetectedMessage(Raw(), value) if is_aof(value) else unwrap(value, MAX_BYTES)
     if found is None:
@@ -39,23 +40,21 @@ def lint(value: Any, kind: str, strict: bool) -> LintResult:
         )
     envelope = found.value
     shape = MESSAGES.get(text_field(envelope, "type"), UnknownMessage)
-    shape_faults = list(validation.shape_faults(envelope, shape))
-    message = validation.salvage(envelope, shape)
-    content_faults = [*_kind_faults(envelope, kind), *_content_faults(message, envelope)]
-    faults = [*shape_faults, *validation.independent_faults(shape_faults, content_faults)]
+    message = validation.convert_shape(envelope, shape)
+    if isinstance(message, Fault):
+        return _lint_result(envelope, [message], ())
+    faults = [*_kind_faults(envelope, kind), *_content_faults(message)]
     warnings = [*_unknown_fields(envelope, message, ""), *_criteria_faults(message)]
     return _lint_result(envelope, faults + warnings * strict, warnings * (not strict))
 
 
-def _content_faults(message: Message | UnknownMessage, envelope: Any) -> Iterator[Fault]:
-    """Yield faults of the readable content that a hub would refuse whatever its state."""
+def _content_faults(message: Message | UnknownMessage) -> Iterator[Fault]:
+    """Yield faults of the content that a hub would refuse whatever its state."""
     if isinstance(message, UnknownMessage):
-        yield from validation.unknown_message_faults(message, text_field(envelope, "type"))
+        yield from validation.unknown_message_faults(message)
         return
     yield from validation.message_faults(message)
-    sender = text_field(envelope, "fromAgent")
-    if sender:
-        yield from validation.identity_faults(message, sender)
+    yield from validation.identity_faults(message, message.from_agent)
     if (
         isinstance(message, HandoffRequestMessage)
         and message.payload.parent_task_id == message.task_id

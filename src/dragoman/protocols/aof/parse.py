@@ -13,6 +13,7 @@ from dragoman.engine.operation import Fault
 from dragoman.engine.raw_message import RawMessage, candidate_messages, truncated_text
 from dragoman.protocols.aof import validation
 from dragoman.protocols.aof.translate import string_list
+from dragoman.protocols.aof.validation import unknown_message_faults
 from dragoman.protocols.aof.wire import MESSAGES, HandoffRequestMessage, Message, UnknownMessage
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
@@ -157,7 +158,7 @@ def parse_envelope(value: Any, original_text: Raw) -> ShapedMessage | Fault:
     kind = text_field(value, "type")
     if kind not in MESSAGES:
         message = validation.convert_shape(value, UnknownMessage)
-        return message if isinstance(message, Fault) else validation.unknown_type_fault(message)
+        return message if isinstance(message, Fault) else unknown_message_faults(message)[0]
     message = validation.convert_shape(value, MESSAGES[kind])
     if isinstance(message, Fault):
         return message

@@ -1,17 +1,15 @@
 """Validate messages: first the shape, then the values of fields and their consistency.
 
-Every fault has the path of the field at fault. A message is refused for its first fault; `lint`
-lists them all.
+Every fault has the path of the field at fault. A message is refused for its first fault.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, TypeGuard, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import fields
+from msgspec import UNSET, UnsetType
 
 from dragoman.core.ids import check_agent, check_session, is_aof_id
 from dragoman.core.timestamps import parse_rfc3339
@@ -22,7 +20,6 @@ from dragoman.protocols.aof.wire import (
     CompleteTaskArguments,
     CompletionPayload,
     CompletionReportMessage,
-    Count,
     Envelope,
     HandoffAcceptedMessage,
     HandoffAnswerPayload,
@@ -37,7 +34,6 @@ from dragoman.protocols.aof.wire import (
     UnknownMessage,
     UpdateTaskArguments,
 )
-from dragoman.text.error_messages import MISSING, NO_OBJECT, join_path
 from dragoman.text.repository_paths import check_path
 
 # --- shapes -----------------------------------------------------------------------------------
@@ -53,11 +49,7 @@ _MAX_QUOTED: Final = 40
 _CACHE_SIZE: Final = 4_096
 """The same few names come again and again."""
 
-_PATH_STEP: Final = re.compile(r"[^.\[]+|\[\d+\]")
-
 S = TypeVar("S")
-
-T = TypeVar("T", bound=Struct)
 
 FieldCheck = tuple[str, str | UnsetType, Callable[[str], str | None]]
 """Path, value, and the check that returns the reason for a wrong value."""
@@ -77,67 +69,6 @@ def convert_shape(value: Any, shape: type[S]) -> S | Fault:
     return validate_shape(normalize_integers(value), shape, "invalid_envelope")
 
 
-def shape_faults(value: Any, shape: type[Struct], parent: str = "") -> Iterator[Fault]:
-    """Yield everything that keeps a parsed JSON value from having this shape."""
-    if not isinstance(value, dict):
-        yield envelope_fault(NO_OBJECT, parent)
-        return
-    members = cast(Mapping[str, Any], value)
-    for field in fields(shape):
-        path = join_path(parent, field.encode_name)
-        if field.encode_name not in members:
-            if field.required:
-                yield envelope_fault(MISSING, path)
-            continue
-        inner, kind = members[field.encode_name], cast(type[Any], field.type)
-        if _is_struct(kind):
-            yield from shape_faults(inner, kind, path)
-            continue
-        converted = convert_shape(inner, kind)
-        if isinstance(converted, Fault):
-            yield envelope_fault(converted.reason, join_path(path, converted.path))
-
-
-def salvage(value: Any, shape: type[T]) -> T:
-    """Convert what can be used of a value that may not have the shape; the rest counts as absent.
-
-    Only for finding further faults: required fields may be UNSET in the result.
-    """
-    members = cast(Mapping[str, Any], value if isinstance(value, dict) else {})
-    return shape(
-        **{
-            field.name: _salvage_field(members.get(field.encode_name, UNSET), field.type)
-            for field in fields(shape)
-        }
-    )
-
-
-def _salvage_field(value: Any, kind: Any) -> Any:
-    if _is_struct(kind):
-        return salvage(value, kind)
-    converted = UNSET if value is UNSET else convert_shape(value, kind)
-    if converted is UNSET or isinstance(converted, Fault):
-        return 0 if kind == Count else UNSET
-    return converted
-
-
-def independent_faults(known: Sequence[Fault], found: Iterable[Fault]) -> Iterator[Fault]:
-    """Yield faults whose path is not that of a known fault, nor above or below it."""
-    known_steps = [_path_steps(fault.path) for fault in known]
-    for fault in found:
-        steps = _path_steps(fault.path)
-        if not any(all(map(str.__eq__, steps, prefix)) for prefix in known_steps):
-            yield fault
-
-
-def _path_steps(path: str) -> list[str]:
-    return _PATH_STEP.findall(path)
-
-
-def _is_struct(kind: Any) -> TypeGuard[type[Struct]]:
-    return isinstance(kind, type) and issubclass(kind, Struct)
-
-
 def normalize_integers(value: Any) -> Any:
     """Write 1.0 as 1: JSON has one kind of number, and some writers use fractions."""
     if isinstance(value, float) and value.is_integer():
@@ -153,14 +84,10 @@ def normalize_integers(value: Any) -> Any:
 # --- messages and payloads --------------------------------------------------------------------
 
 
-def unknown_type_fault(message: UnknownMessage) -> Fault:
-    """Return the first fault of a message of an unknown type."""
-    return unknown_message_faults(message, message.type)[0]
-
-
-def unknown_message_faults(message: UnknownMessage, kind: str) -> list[Fault]:
+def unknown_message_faults(message: UnknownMessage) -> list[Fault]:
     """List the faults of a message of an unknown type."""
-    reason = f"{kind[:_MAX_QUOTED]!a} is not a type of AOF/1; known: {', '.join(MESSAGES)}"
+    kind = message.type[:_MAX_QUOTED]
+    reason = f"{kind!a} is not a type of AOF/1; known: {', '.join(MESSAGES)}"
     return [*_envelope_faults(message), Fault("unknown_type", reason, "type")]
 
 
@@ -169,7 +96,7 @@ def message_faults(message: Message) -> list[Fault]:
     faults = _envelope_faults(message)
     faults += _PAYLOAD_CHECKS[type(message)](message.payload, "payload.")
     payload_task = message.payload.task_id
-    if payload_task is not UNSET and message.task_id not in (payload_task, UNSET):
+    if payload_task not in (message.task_id, UNSET):
         reason = f"the payload is about {payload_task}, its envelope about {message.task_id}"
         faults.append(Fault("taskId_mismatch", reason, "payload.taskId"))
     return faults
@@ -289,7 +216,7 @@ def identity_faults(message: Message, speaker: str) -> Iterator[Fault]:
         if name not in (speaker, UNSET):
             yield _identity_fault(f"{speaker} cannot speak for {name}", path)
     addressee = message.to_agent
-    if addressee not in (DISPATCHER, UNSET) and payload.to_agent not in (addressee, UNSET):
+    if addressee != DISPATCHER and payload.to_agent not in (addressee, UNSET):
         yield _identity_fault(
             f"the payload is for {payload.to_agent}, its envelope for {addressee}",
             "payload.toAgent",
