@@ -1,4 +1,4 @@
-"""Agent Mail: structured letters between agents; parse, compose, filter and summarize them.
+"""Agent Mail: structured letters between agents; parse, compose and filter them.
 
 >>> parser = Parser()
 >>> message = parser.parse({"subject": "[ol-1] DONE", "body_md": "Status: DONE"})
@@ -12,8 +12,6 @@ from dragoman.protocols.agentmail.errors import MailError
 from dragoman.protocols.agentmail.operations import dialect
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.queries import (
-    Summary,
-    ThreadState,
     filter_by_bead_id,
     filter_by_sender,
     filter_by_thread_id,
@@ -23,7 +21,6 @@ from dragoman.protocols.agentmail.queries import (
     filter_successes,
     filter_unread,
     passes_checks,
-    summarize,
 )
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.wire import Message, MessageType, Parsed, Problem
@@ -38,8 +35,6 @@ __all__ = [
     "Parser",
     "Problem",
     "Rendered",
-    "Summary",
-    "ThreadState",
     "compose",
     "dialect",
     "filter_by_bead_id",
@@ -51,5 +46,4 @@ __all__ = [
     "filter_successes",
     "filter_unread",
     "passes_checks",
-    "summarize",
 ]
