@@ -203,3 +203,16 @@ def test_passed_checks_are_recorded() -> None:
     world = offered()
     seen = [e for e in events_of(world.do(BOB, accept(world))) if isinstance(e, HandoffVerified)]
     assert seen == [HandoffVerified(("schema",))]
+
+
+@proves("ACP-REPEAT")
+def test_decision_of_a_person_is_repeated_in_later_states() -> None:
+    world = needing_approval()
+    world.do(HUMAN, ApproveHandoff("H", note="fine"))
+    again(world, BOB, accept(world), "cause-2")
+    assert again(world, HUMAN, ApproveHandoff("H", note="fine"), "cause-3").events == ()
+    assert world.code(HUMAN, ApproveHandoff("H", note="too late")) == "invalid_transition"
+    denied = needing_approval()
+    denied.do(HUMAN, ApproveHandoff("H", approved=False))
+    decision = again(denied, HUMAN, ApproveHandoff("H", approved=False), "cause-2")
+    assert (decision.events, decision.receipt.state) == ((), "rejected")
