@@ -208,8 +208,10 @@ def format_pairs(values: Mapping[str, Any]) -> str:
 
 def format_value(value: Any) -> str:
     """Format a value of a reply on one line."""
-    if isinstance(value, str | int | float):
-        return f"{round(value, 3) if isinstance(value, float) else value}".removesuffix(".0")
+    if isinstance(value, float):
+        return f"{round(value, 3)}".removesuffix(".0")
+    if isinstance(value, str | int):
+        return f"{value}"
     if isinstance(value, list | tuple):
         items = cast(Sequence[Any], value)
         if not any(isinstance(item, dict | list | tuple) for item in items):

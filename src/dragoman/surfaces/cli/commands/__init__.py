@@ -96,7 +96,6 @@ GROUPS: Mapping[str, CommandGroup] = {
     "handoff": CommandGroup(
         "Hand work over, and see where it is stuck.",
         {
-            "handoff_inspect": ("list", "show", "timeline", "verify", "diagnose"),
             "handoff": (
                 "initiate",
                 "accept",
@@ -109,6 +108,11 @@ GROUPS: Mapping[str, CommandGroup] = {
                 "reassign",
                 "approve",
                 "deny",
+                "list",
+                "show",
+                "timeline",
+                "verify",
+                "diagnose",
             ),
         },
     ),

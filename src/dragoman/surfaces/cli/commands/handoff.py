@@ -1,15 +1,19 @@
-"""`dragoman handoff`: offers, and the steps of a handoff after its offer.
+"""`dragoman handoff`: offers, the steps of a handoff, and where it stands.
 
 What changes something goes through the `acp_handoff` operation, so that the command line says no
 more and no less than every other surface.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast, get_args
+
+from msgspec import to_builtins
 
 from dragoman.core.errors import Refusal, Refused
-from dragoman.core.handoff.state import HandoffStatus, RejectReason
-from dragoman.surfaces.cli.command import CliCommand, argument, option
+from dragoman.core.handoff.state import SLA_STATES, HandoffStatus, RejectReason
+from dragoman.core.ids import handoff_stream
+from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option
 from dragoman.surfaces.cli.context import (
     CommandContext,
     CommandResult,
@@ -17,15 +21,23 @@ from dragoman.surfaces.cli.context import (
     read_source,
 )
 from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.surfaces.cli.render import Screen
+from dragoman.surfaces.cli.event_text import history_result
+from dragoman.surfaces.cli.generated import (
+    Field,
+    OperationCommand,
+    make_commands,
+    print_reply,
+    print_rows,
+)
+from dragoman.surfaces.cli.render import Screen, print_fields
 
 if TYPE_CHECKING:
     from dragoman.core.handoff.state import Handoff
     from dragoman.engine.handoff_diagnosis import HandoffDiagnosis
 
-# --- actions ----------------------------------------------------------------------------------
+# --- shared -----------------------------------------------------------------------------------
 
-HANDOFF_OPERATION = "acp_handoff"
+OPERATION: Final = "acp_handoff"
 
 HandoffArgument = Annotated[str, argument("ID", "The handoff's id.")]
 
@@ -49,104 +61,6 @@ def closed_teamspaces(context: CommandContext, directory: DataDirectory) -> froz
     return hidden_teamspaces(
         directory.settings.teamspaces, context.actor(directory, context.acting_agent())
     )
-
-
-def run_action(context: CommandContext, action: str, arguments: Mapping[str, Any]) -> CommandResult:
-    """Open the data directory and run an action on a handoff."""
-    with context.open_for_writing(create_missing=False) as directory:
-        return run_action_in(context, directory, action, arguments)
-
-
-def run_action_in(
-    context: CommandContext, directory: DataDirectory, action: str, arguments: Mapping[str, Any]
-) -> CommandResult:
-    """Run an action on a handoff, without its empty arguments."""
-    from dragoman.engine.request import Rejected
-
-    given_arguments = {
-        name: value for name, value in arguments.items() if value not in ("", None, [], ())
-    }
-    actor = context.actor(directory, context.acting_agent())
-    answer = directory.router.call(HANDOFF_OPERATION, {"action": action, **given_arguments}, actor)
-    reply = cast(dict[str, Any], answer.reply or {})
-    after = _diagnose_after(context, directory, str(reply.get("handoff_id", "")))
-    refusal = (answer.refusal.code, answer.detail) if isinstance(answer, Rejected) else None
-    return _make_result(context, reply, refusal, after)
-
-
-def _diagnose_after(
-    context: CommandContext, directory: DataDirectory, id: str
-) -> "HandoffDiagnosis | None":
-    """Diagnosis of the handoff after the action, if the actor may see it."""
-    from dragoman.engine.handoff_diagnosis import diagnose_handoff
-    from dragoman.engine.queries.handoffs import find_handoff
-
-    if not id:
-        return None
-    handoff = find_handoff(
-        directory.hub.store, id, context.acting_agent(), closed_teamspaces(context, directory)
-    )
-    if isinstance(handoff, Refusal):
-        return None
-    return diagnose_handoff(
-        directory.hub.store, handoff, directory.hub.clock.now(), directory.settings.teamspaces
-    )
-
-
-def _split_reason(
-    refusal: tuple[str, str] | None, failures: Sequence[str]
-) -> tuple[str, Sequence[str]]:
-    """Separate the reason of a refusal from the other failures, so that none is printed twice."""
-    if refusal is None:
-        return "", failures
-    code, detail = refusal
-    if len(failures) > 1 and detail == "; ".join(failures):
-        return f"{len(failures)} faults", failures
-    return detail, [one for one in failures if one not in (detail, f"{code}: {detail}")]
-
-
-def _verification_lines(
-    metadata: Mapping[str, Any], failures: Sequence[str]
-) -> Iterator[tuple[str, str, str]]:
-    """Lines about verification: label, style and text."""
-    passed = metadata.get("verification_passed")
-    if passed:
-        yield "passed: ", "green", ", ".join(passed)
-    yield from (("failed: ", "red", failure) for failure in failures)
-
-
-def _make_result(
-    context: CommandContext,
-    reply: dict[str, Any],
-    refusal: tuple[str, str] | None,
-    after: "HandoffDiagnosis | None",
-) -> CommandResult:
-    """Result with the dialect's reply; a refusal is printed as by every command."""
-
-    metadata = cast(dict[str, Any], reply.get("metadata") or {})
-    reason, failures = _split_reason(refusal, metadata.get("verification_failed", ()))
-
-    def show(screen: Screen) -> None:
-        if refusal is not None:
-            context.err.line((f"{refusal[0]}: ", "bold red"), reason)
-        status = reply.get("status", "") if after is None else after.status
-        if status:
-            screen.line((reply["handoff_id"], "bold"), f" {status}")
-        for head, style, check in _verification_lines(metadata, failures):
-            screen.line((head, style), check)
-        if "package_hash" in metadata:
-            screen.line(f"package {metadata['package_hash']}")
-        if after is not None and after.due_by and "due_by" in metadata:
-            screen.line(f"by {after.due_by}")
-        for remark in metadata.get("warnings", ()):
-            screen.line(("look: ", "yellow"), str(remark))
-        for remark in metadata.get("workq_items", ()):
-            screen.line(("work queue: ", "yellow"), str(remark))
-        if after is not None and after.steps:
-            screen.line(f"next: {after.summary}")
-
-    error_fields = {} if refusal is None else {"code": refusal[0], "detail": refusal[1]}
-    return CommandResult({**reply, **error_fields}, show, is_ok=refusal is None)
 
 
 # --- initiate ---------------------------------------------------------------------------------
@@ -205,6 +119,8 @@ def initiate(
       dragoman handoff initiate --as ada --to bob --task fix-login \\
         --criterion "all tests pass" --summary "half done" --next-step "write the tests"
     """
+    from dragoman.engine.request import Rejected
+
     parts: dict[str, dict[str, Any]] = {
         "task": {
             "task_id": task,
@@ -220,7 +136,7 @@ def initiate(
     }
     top_level = {
         "to_agent": to,
-        "artifacts": file_artifacts(artifact),
+        "artifacts": [parse_artifact(path) for path in artifact or ()],
         "supersedes": supersedes,
         "reason": reason,
         "teamspace_id": teamspace,
@@ -231,51 +147,36 @@ def initiate(
         raise_usage_error(
             "name the recipient and the task: --to NAME and --task ID, or name a file"
         )
-    arguments = read_arguments(source, "initiate") if source else _default_parts()
-    for name, part in parts.items():
-        _override_part(arguments, name, _non_empty(part))
+    arguments: dict[str, Any] = {"work_state": {"status": "not_started"}}
+    if source:
+        arguments = _read_offer(source)
+    for name, options in parts.items():
+        given, part = _non_empty(options), arguments.get(name, {})
+        # A part that is no object is left as it is: the hub reports what is wrong with it.
+        if isinstance(part, dict) and (given or not source):
+            arguments[name] = {**part, **given}
     if deadline:
         arguments.pop("deadline", None)
+    arguments |= {"action": "initiate", **_non_empty(top_level)}
     with context.open_for_writing() as directory:
         if not source:
             name = title or objective or _existing_title(directory, task)
-            arguments["task"] = {"title": name, "objective": name, **arguments["task"]}
-        return run_action_in(context, directory, "initiate", arguments | _non_empty(top_level))
-
-
-def _default_parts() -> dict[str, Any]:
-    """Default parts of a package without a file."""
-    return {
-        "task": {"success_criteria": [], "priority": "normal"},
-        "context": {},
-        "work_state": {"status": "not_started"},
-    }
-
-
-def _override_part(arguments: dict[str, Any], name: str, options: Mapping[str, Any]) -> None:
-    """Let the options of a part override the file, key by key."""
-    part = arguments.get(name, {})
-    # A part that is no object is left as it is: the hub reports what is wrong with it.
-    if options and isinstance(part, dict):
-        arguments[name] = {**_REQUIRED_FIELDS.get(name, {}), **part, **options}
-
-
-_REQUIRED_FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "policy": {"classification": "internal"}
-}
-"""Required fields of a part that no option sets."""
+            defaults: dict[str, Any] = {"title": name, "objective": name, "success_criteria": []}
+            arguments["task"] = {**defaults, **arguments["task"]}
+        actor = context.actor(directory, context.acting_agent())
+        answer = directory.router.call(OPERATION, arguments, actor)
+    if isinstance(answer, Rejected):
+        return context.rejection_result(answer)
+    return CommandResult(answer.reply, lambda screen: print_reply(screen, _INITIATED, answer.reply))
 
 
 def _non_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
-def file_artifacts(paths: Iterable[str] | None) -> list[dict[str, Any]]:
-    """Artifacts for these paths."""
-    return [
-        {"artifact_id": path.rpartition("/")[2], "ref": {"type": "file", "path": path}}
-        for path in paths or ()
-    ]
+def parse_artifact(path: str) -> dict[str, Any]:
+    """Artifact for a path."""
+    return {"artifact_id": path.rpartition("/")[2], "ref": {"type": "file", "path": path}}
 
 
 def _existing_title(directory: DataDirectory, task: str) -> str:
@@ -286,228 +187,392 @@ def _existing_title(directory: DataDirectory, task: str) -> str:
     return task if isinstance(found, Refusal) else found.task.title
 
 
-def read_arguments(source: str, action: str) -> dict[str, Any]:
-    """Read the arguments of an action from a file or standard input."""
-    from dragoman.text.strict_json import MAX_BYTES
-
-    data = read_source(source, MAX_BYTES)
-    arguments = parse_object(data, source, "it has to hold the input of acp_handoff")
-    if arguments.pop("action", action) != action:
-        raise_usage_error(f"{source} asks for another action: use `dragoman call acp_handoff`")
-    return arguments
-
-
-def parse_object(data: bytes, source: str, expectation: str) -> dict[str, Any]:
-    """Parse a JSON object; ends the call if it is none."""
+def _read_offer(source: str) -> dict[str, Any]:
+    """Read the arguments of an initiate from a file or standard input."""
     from dragoman.text.strict_json import MAX_BYTES, StrictJsonError, parse_json
 
     try:
-        value = parse_json(data, MAX_BYTES)
+        value = parse_json(read_source(source, MAX_BYTES), MAX_BYTES)
     except StrictJsonError as error:
         where = f" at {error.path}" if error.path else ""
         raise_usage_error(f"{source} is not JSON that can be trusted{where}: {error.reason}")
     if not isinstance(value, dict):
-        raise_usage_error(f"{source} is no JSON object: {expectation}")
-    return cast(dict[str, Any], value)
+        raise_usage_error(f"{source} is no JSON object: it has to hold the input of acp_handoff")
+    arguments = cast(dict[str, Any], value)
+    if arguments.pop("action", "initiate") != "initiate":
+        raise_usage_error(f"{source} asks for another action: use `dragoman call acp_handoff`")
+    return arguments
 
 
 # --- accept, reject, activate, complete, close, withdraw, extend, reassign, approve, deny -----
 
-NotesOption = Annotated[str, option("--notes", "TEXT", "Notes, recorded with it.")]
 
-NoteOption = Annotated[str, option("--note", "TEXT", "The reason, recorded with it.")]
+def parse_object(text: str) -> dict[str, Any]:
+    """Parse a JSON object."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise ValueError('it is no JSON object, such as {"next_step": "…", "percent_complete": 60}')
+    return cast(dict[str, Any], value)
 
-HashOption = Annotated[
-    str, option("--hash", "SHA256", "The package_hash that you have checked; else the present one.")
-]
+
+_ID = Field("handoff_id", "", "ID", "The handoff's id.", required=True)
 
 
-def accept(
-    context: CommandContext,
-    id: HandoffArgument,
-    notes: NotesOption = "",
-    leave_out: Annotated[
-        list[str] | None, option("--leave-out", "ARTIFACT", "An artifact to leave out; repeatable.")
-    ] = None,
-) -> CommandResult:
-    """Accept a handoff to you, if it passes every check.
+def _notes(field: str = "notes", flag: str = "--notes") -> Field:
+    return Field(field, flag, "TEXT", "Notes, recorded with it.")
+
+
+_HASH = Field(
+    "package_hash",
+    "--hash",
+    "SHA256",
+    "The package_hash that you have checked; else the present one.",
+)
+
+_HEADLINE = (
+    "{handoff_id} {status}",
+    "passed: {metadata.verification_passed:list}",
+    "package {metadata.package_hash}",
+    "by {metadata.due_by}",
+    "look: {metadata.warnings:list}",
+    "work queue: {metadata.workq_items:list}",
+)
+
+
+def _step(name: str, text: str, example: str, *fields: Field, action: str = "") -> OperationCommand:
+    """Table of a command that takes a step of a handoff."""
+    return OperationCommand(
+        name,
+        OPERATION,
+        text,
+        f"dragoman handoff {name} fix-login-1 {example}".rstrip(),
+        fields=(_ID, *fields),
+        fixed={"action": action or name},
+        creates=False,
+        headline=_HEADLINE,
+    )
+
+
+_INITIATED = _step("initiate", "", "")
+
+STEPS = (
+    _step(
+        "accept",
+        """Accept a handoff to you, if it passes every check.
 
     The package, its policy and its artifacts are checked first. What definitely fails ends the
-    handoff as rejected; what waits for a person's approval may be accepted again after that.
+    handoff as rejected; what waits for a person's approval may be accepted again after that.""",
+        "--as bob",
+        _notes(),
+        Field(
+            "leave_out",
+            "--leave-out",
+            "ARTIFACT",
+            "An artifact to leave out; repeatable.",
+            many=True,
+        ),
+    ),
+    _step(
+        "reject",
+        """Reject a handoff to you, even after its work has begun.
 
-    \b
-    Example:
-      dragoman handoff accept fix-login-1 --as bob
-    """
-    arguments = {"handoff_id": id, "notes": notes, "leave_out": leave_out}
-    return run_action(context, "accept", arguments)
+    A coordinator may reject for the recipient.""",
+        '--as bob --reason capacity_unavailable --detail "not before Friday"',
+        Field(
+            "reason",
+            "--reason",
+            "",
+            "The code of the reason.",
+            choices=get_args(RejectReason),
+            required=True,
+        ),
+        Field("detail", "--detail", "TEXT", "What is wrong, in words.", required=True),
+        Field("suggested_fix", "--fix", "TEXT", "What would help."),
+    ),
+    _step(
+        "activate",
+        "Begin the accepted work: from here on the task is yours.",
+        """--as bob --work-state '{"percent_complete": 60}'""",
+        Field(
+            "work_state_update",
+            "--work-state",
+            "JSON",
+            "Changes of the work's state, as a JSON object.",
+            parse=parse_object,
+        ),
+        Field(
+            "session",
+            "--session",
+            "NAME",
+            "The session in which you work; else one of its own.",
+        ),
+    ),
+    _step(
+        "complete",
+        "Report that the work of a handoff is done.",
+        '--as bob --notes "merged as 4f2a"',
+        _notes("completion_notes"),
+        Field(
+            "final_artifacts",
+            "--artifact",
+            "PATH",
+            "A result of the work, beneath an artifact root; repeatable.",
+            parse=parse_artifact,
+            many=True,
+        ),
+    ),
+    _step(
+        "close",
+        "Close the record of a handoff that was completed or rejected.",
+        "--as ada",
+        _notes("closure_notes"),
+    ),
+    _step("withdraw", "Take your offer back before anybody works on it.", "--as ada", _notes()),
+    _step(
+        "extend",
+        "Give the present state of a handoff more time; for coordinators.",
+        "--by 30m --as carol",
+        Field("by", "--by", "TIME", "How much longer: 30m, 2h.", required=True),
+        Field("stage", "--stage", "", "Only if it is in this state.", choices=SLA_STATES),
+        action="extend_sla",
+    ),
+    _step(
+        "reassign",
+        """Offer the same package to somebody else; for coordinators.
+
+    The handoff ends, and a new one begins in its place.""",
+        "--to dan --as carol",
+        Field("to_agent", "--to", "NAME", "The new recipient.", required=True),
+        _notes(),
+    ),
+    _step(
+        "approve",
+        """Approve, as a person, a package that waits for approval.
+
+    Then its recipient can accept it. The approval counts for this package only. With --as, the name
+    must be registered as a person.""",
+        "",
+        _HASH,
+        _notes(flag="--note"),
+    ),
+    _step(
+        "deny",
+        """Deny, as a person, a package that waits for approval.
+
+    The handoff is then rejected.""",
+        '--note "not outside of the company"',
+        _HASH,
+        _notes(flag="--note"),
+    ),
+)
+
+_STATUS_STYLES: Final = {
+    "proposed": "cyan",
+    "validating": "magenta",
+    "accepted": "blue",
+    "activated": "yellow",
+    "rejected": "red",
+    "completed": "green",
+    "closed": "dim",
+    "late": "red",
+}
+
+_COLUMNS: Final = {
+    "ID": "{handoff_id}",
+    "STATUS": "{status}",
+    "TASK": "{task_id}",
+    "FROM": "{from_agent}",
+    "TO": "{to_agent}",
+    "DUE BY": "{?escalated}late|{!escalated}{due_by}",
+    "TITLE": "{title:60}",
+}
 
 
-def reject(
+# --- list, show, timeline ---------------------------------------------------------------------
+
+
+def list_handoffs(
     context: CommandContext,
-    id: HandoffArgument,
     *,
-    reason: Annotated[RejectReason, option("--reason", "", "The code of the reason.")],
-    detail: Annotated[str, option("--detail", "TEXT", "What is wrong, in words.")],
-    fix: Annotated[str, option("--fix", "TEXT", "What would help.")] = "",
+    status: Annotated[HandoffStatus | None, option("--status", "", "Only in this state.")] = None,
+    task: Annotated[str, option("--task", "TASK", "Only of this task, by any name.")] = "",
+    sender: Annotated[str, option("--from", "NAME", "Only from this one.")] = "",
+    recipient: Annotated[str, option("--to", "NAME", "Only to this one.")] = "",
+    teamspace: Annotated[str, option("--teamspace", "NAME", "Only of this one.")] = "",
+    before: Annotated[
+        int | None,
+        option(
+            "--before", "CURSOR", "Go on with the next page, from where the last one says.", min=0
+        ),
+    ] = None,
+    limit: LimitOption = 50,
 ) -> CommandResult:
-    """Reject a handoff to you, even after its work has begun.
-
-    A coordinator may reject for the recipient.
-
-    \b
-    Example:
-      dragoman handoff reject fix-login-1 --as bob --reason capacity_unavailable \\
-        --detail "not before Friday" --fix "ask carol"
-    """
-    arguments = {"handoff_id": id, "reason": reason, "detail": detail, "suggested_fix": fix}
-    return run_action(context, "reject", arguments)
-
-
-def activate(
-    context: CommandContext,
-    id: HandoffArgument,
-    *,
-    work_state: Annotated[
-        str, option("--work-state", "JSON", "Changes of the work's state, as a JSON object.")
-    ] = "",
-    session: Annotated[
-        str, option("--session", "NAME", "The session in which you work; else one of its own.")
-    ] = "",
-) -> CommandResult:
-    """Begin the accepted work: from here on the task is yours.
+    """List handoffs, newest first, a page at a time.
 
     \b
     Examples:
-      dragoman handoff activate fix-login-1 --as bob
-      dragoman handoff activate fix-login-1 --as bob \\
-        --work-state '{"percent_complete": 60, "next_step": "write the other test"}'
+      dragoman handoff list --status proposed --to bob
+      dragoman handoff list --task TASK-2026-02-09-001 --json
     """
-    update: dict[str, Any] = {}
-    if work_state:
-        expectation = 'as {"next_step": "…", "percent_complete": 60}'
-        update = parse_object(work_state.encode(), "--work-state", expectation)
-    arguments = {"handoff_id": id, "work_state_update": update or None, "session": session}
-    return run_action(context, "activate", arguments)
+    from dragoman.engine.queries.handoffs import HandoffFilter, handoff_page
+    from dragoman.engine.queries.streams import END_OF_LIST
+    from dragoman.engine.schemas.handoffs import handoff_summary
+
+    with context.open_for_reading() as directory:
+        filters = HandoffFilter(
+            status=status,
+            task=task,
+            sender=sender,
+            recipient=recipient,
+            teamspace=teamspace,
+            reader=context.acting_agent(),
+            hidden_teamspaces=closed_teamspaces(context, directory),
+            before=END_OF_LIST if before is None else before,
+            limit=limit,
+        )
+        page = handoff_page(directory.hub.store, filters)
+    if isinstance(page, Refusal):
+        raise Refused(page)
+    rows = [to_builtins(handoff_summary(one)) for one in page.handoffs]
+
+    def show(screen: Screen) -> None:
+        if rows:
+            print_rows(screen, _COLUMNS, rows, _STATUS_STYLES)
+        else:
+            screen.line("no handoffs")
+        if page.next is not None:
+            screen.line(f"There may be more: add --before {page.next}")
+
+    return CommandResult({"handoffs": rows, "next": page.next}, show)
 
 
-def complete(
+def show(context: CommandContext, id: HandoffArgument) -> CommandResult:
+    """Show a handoff, and what it waits for.
+
+    Its package, its checks, and the notes on it.
+
+    \b
+    Examples:
+      dragoman handoff show fix-login-1
+      dragoman handoff show fix-login-1 --json
+    """
+    from dragoman.engine.schemas.handoffs import handoff_detail
+
+    with context.open_for_reading() as directory:
+        handoff = load_handoff(context, directory, id)
+        summary = _diagnose(directory, handoff).summary
+    detail: dict[str, Any] = to_builtins(handoff_detail(handoff))
+
+    def show(screen: Screen) -> None:
+        print_fields(screen, detail)
+        screen.line(("next: ", "bold"), summary)
+
+    return CommandResult(detail, show)
+
+
+def timeline(
     context: CommandContext,
     id: HandoffArgument,
-    notes: NotesOption = "",
-    artifact: Annotated[
-        list[str] | None,
-        option("--artifact", "PATH", "A result of the work, beneath an artifact root; repeatable."),
-    ] = None,
+    after: Annotated[
+        int,
+        option("--after", "N", "Begin after the handoff's N-th entry.", min=0, show_default=True),
+    ] = 0,
+    limit: LimitOption = 200,
 ) -> CommandResult:
-    """Report that the work of a handoff is done.
+    """Show what happened to a handoff, in order.
+
+    Every entry of it in the ledger.
 
     \b
     Example:
-      dragoman handoff complete fix-login-1 --as bob --notes "merged as 4f2a"
+      dragoman handoff timeline fix-login-1
     """
-    finals = file_artifacts(artifact)
-    arguments = {"handoff_id": id, "completion_notes": notes, "final_artifacts": finals}
-    return run_action(context, "complete", arguments)
+    with context.open_for_reading() as directory:
+        handoff = load_handoff(context, directory, id)
+        stream = handoff_stream(handoff.id)
+        entries = directory.hub.store.history(stream, after, limit + 1)
+    return history_result({"handoff_id": handoff.id}, entries, limit)
 
 
-def close(context: CommandContext, id: HandoffArgument, notes: NotesOption = "") -> CommandResult:
-    """Close the record of a handoff that was completed or rejected.
+# --- verify, diagnose -------------------------------------------------------------------------
+
+
+def verify(context: CommandContext, id: HandoffArgument) -> CommandResult:
+    """Prove that a handoff is as it was written.
+
+    Its entries, its package, its audit lines and the copies of its artifacts are checked.
 
     \b
     Example:
-      dragoman handoff close fix-login-1 --as ada
+      dragoman handoff verify fix-login-1
     """
-    return run_action(context, "close", {"handoff_id": id, "closure_notes": notes})
+    with context.open_for_reading() as directory:
+        handoff = load_handoff(context, directory, id)
+        checks = [*directory.audit(handoff)]
+    is_ok = all(check.ok for check in checks)
+    data: dict[str, object] = {"handoff_id": id, "checks": to_builtins(checks)}
+    if not is_ok:
+        first = next(check for check in checks if not check.ok)
+        data |= {"code": "handoff_broken", "detail": f"{first.check}: {first.detail}"}
+
+    def show(screen: Screen) -> None:
+        screen.line(
+            (id, "bold"), "  ", ("all good", "green") if is_ok else ("NOT good", "bold red")
+        )
+        for check in checks:
+            verdict = ("ok  ", "green") if check.ok else ("NOT ", "bold red")
+            screen.line("  ", verdict, f"{check.check}: {check.detail}")
+
+    return CommandResult(data, show, is_ok=is_ok)
 
 
-def withdraw(
-    context: CommandContext, id: HandoffArgument, notes: NotesOption = ""
-) -> CommandResult:
-    """Take your offer back before anybody works on it.
+def diagnose(context: CommandContext, id: HandoffArgument) -> CommandResult:
+    """Say why a handoff does not go on.
+
+    Who must act, by when, and with which command.
 
     \b
     Example:
-      dragoman handoff withdraw fix-login-1 --as ada
+      dragoman handoff diagnose fix-login-1
     """
-    return run_action(context, "withdraw", {"handoff_id": id, "notes": notes})
+    with context.open_for_reading() as directory:
+        diagnosis = _diagnose(directory, load_handoff(context, directory, id))
+    return CommandResult(to_builtins(diagnosis), lambda screen: print_diagnosis(diagnosis, screen))
 
 
-def extend(
-    context: CommandContext,
-    id: HandoffArgument,
-    *,
-    by: Annotated[str, option("--by", "TIME", "How much longer: 30m, 2h.")],
-    stage: Annotated[
-        HandoffStatus | None, option("--stage", "", "Only if it is in this state.")
-    ] = None,
-) -> CommandResult:
-    """Give the present state of a handoff more time; for coordinators.
+def _diagnose(directory: DataDirectory, handoff: "Handoff") -> "HandoffDiagnosis":
+    from dragoman.engine.handoff_diagnosis import diagnose_handoff
 
-    \b
-    Example:
-      dragoman handoff extend fix-login-1 --by 30m --as carol
-    """
-    return run_action(context, "extend_sla", {"handoff_id": id, "by": by, "stage": stage})
+    store, now = directory.hub.store, directory.hub.clock.now()
+    return diagnose_handoff(store, handoff, now, directory.settings.teamspaces)
 
 
-def reassign(
-    context: CommandContext,
-    id: HandoffArgument,
-    *,
-    to: Annotated[str, option("--to", "NAME", "The new recipient.")],
-    notes: NotesOption = "",
-) -> CommandResult:
-    """Offer the same package to somebody else; for coordinators.
-
-    The handoff ends, and a new one begins in its place.
-
-    \b
-    Example:
-      dragoman handoff reassign fix-login-1 --to dan --as carol
-    """
-    return run_action(context, "reassign", {"handoff_id": id, "to_agent": to, "notes": notes})
-
-
-def approve(
-    context: CommandContext, id: HandoffArgument, hash: HashOption = "", note: NoteOption = ""
-) -> CommandResult:
-    """Approve, as a person, a package that waits for approval.
-
-    Then its recipient can accept it. The approval counts for this package only. With --as, the name
-    must be registered as a person.
-
-    \b
-    Example:
-      dragoman handoff approve fix-login-1
-    """
-    return run_action(context, "approve", {"handoff_id": id, "package_hash": hash, "notes": note})
-
-
-def deny(
-    context: CommandContext, id: HandoffArgument, hash: HashOption = "", note: NoteOption = ""
-) -> CommandResult:
-    """Deny, as a person, a package that waits for approval.
-
-    The handoff is then rejected.
-
-    \b
-    Example:
-      dragoman handoff deny fix-login-1 --note "not outside of the company"
-    """
-    return run_action(context, "deny", {"handoff_id": id, "package_hash": hash, "notes": note})
+def print_diagnosis(diagnosis: "HandoffDiagnosis", screen: Screen) -> None:
+    """Print why a handoff is stuck, who has to act, by when, and with which command."""
+    style = _STATUS_STYLES[diagnosis.status]
+    screen.line((diagnosis.handoff_id, "bold"), "  ", (diagnosis.status, style))
+    screen.line(f"  {diagnosis.summary}")
+    if diagnosis.late:
+        screen.line("  ", ("late", "red"), f": it should have gone on by {diagnosis.due_by}")
+    elif diagnosis.due_by is not None:
+        screen.line(f"  by {diagnosis.due_by}")
+    for step in diagnosis.steps:
+        default = "a person" if step.action in ("approve", "deny") else "a coordinator"
+        who = " or ".join(step.who) or default
+        screen.line("  ", (f"{who} can {step.action}: ", "bold"), step.command)
+    for finding in diagnosis.findings:
+        screen.line("  ", ("look: ", "yellow"), finding)
 
 
 COMMANDS = (
     CliCommand("initiate", initiate),
-    CliCommand("accept", accept),
-    CliCommand("reject", reject),
-    CliCommand("activate", activate),
-    CliCommand("complete", complete),
-    CliCommand("close", close),
-    CliCommand("withdraw", withdraw),
-    CliCommand("extend", extend),
-    CliCommand("reassign", reassign),
-    CliCommand("approve", approve),
-    CliCommand("deny", deny),
+    *make_commands(STEPS),
+    CliCommand("list", list_handoffs),
+    CliCommand("show", show),
+    CliCommand("timeline", timeline),
+    CliCommand("verify", verify),
+    CliCommand("diagnose", diagnose),
 )
