@@ -7,7 +7,8 @@ import pytest
 from httpx2 import Response
 
 from dragoman.client import BadAnswer, LeaseLost, Refused
-from dragoman.client.requests import Request, describe_api, show_task, wait_for_work
+from dragoman.client.models import Claim, Task
+from dragoman.client.requests import ApiDescription, Request
 from dragoman.client.transport import (
     PERMANENT_CODES,
     RETRYABLE_STATUSES,
@@ -23,7 +24,7 @@ from tests.requirements import proves
 
 pytestmark = proves("SDK-CRASH-SAFE")
 
-SHOW_TASK: Request = show_task("TASK-2026-02-09-001")
+SHOW_TASK = Request("GET", "/v1/tasks/TASK-2026-02-09-001", Task)
 
 
 def _problem_response(code: str) -> Response:
@@ -71,16 +72,16 @@ def test_invalid_batch_response_is_a_bad_answer(lines: bytes) -> None:
 
 
 def test_empty_response_is_valid_only_for_a_long_poll() -> None:
-    assert (
-        parse_response(wait_for_work("ada", "", 1_000, 0, "k"), Response(204, content=b"")) is None
-    )
+    wait_for_work = Request("POST", "/v1/work", Claim | None)
+    assert parse_response(wait_for_work, Response(204, content=b"")) is None
     with pytest.raises(BadAnswer, match="is not what this client knows"):
         parse_response(SHOW_TASK, Response(204, content=b""))
 
 
 def test_description_without_paths_is_a_bad_answer() -> None:
+    describe_api = Request("GET", "/openapi.json", ApiDescription)
     with pytest.raises(BadAnswer, match=r"GET /openapi\.json"):
-        parse_response(describe_api(), Response(200, content=b'{"openapi":"3.1.0"}'))
+        parse_response(describe_api, Response(200, content=b'{"openapi":"3.1.0"}'))
 
 
 def test_backoff_is_bounded_and_has_jitter() -> None:

@@ -8,9 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
-from msgspec import Struct
-
-from dragoman.client import requests
 from dragoman.client.address import find_address
 from dragoman.client.models import (
     AcceptedMessage,
@@ -22,13 +19,14 @@ from dragoman.client.models import (
     Task,
     TaskPage,
 )
-from dragoman.client.requests import EventFilter, Message, TaskFields
+from dragoman.client.requests import Message, Request, TaskFields, post, send_batches, task_path
 from dragoman.client.signing import Signer, find_signer
 from dragoman.client.transport import ApiClient, Transport, parse_batch
 from dragoman.client.work import DEFAULT_HEARTBEAT_MS, HeldClaim, LeaseTiming, Work
 from dragoman.config import environment
 from dragoman.core.base import DEFAULT_LEASE_MS, Status
 from dragoman.core.errors import Refused, SettingsError
+from dragoman.core.limits import MAX_SAFE_INTEGER
 from dragoman.engine.ports import Gap
 from dragoman.engine.schemas.tasks import TaskSummary
 from dragoman.system.ids import new_id
@@ -93,8 +91,9 @@ class Hub:
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
         try:
-            request = requests.list_tasks(None, "", ready=False, cursor=None, limit=1)
-            await self._api.request(request, fail_fast=True)
+            await self._api.request(
+                Request("GET", "/v1/tasks", TaskPage, {"limit": 1}), fail_fast=True
+            )
         except BaseException:
             await self._transport.__aexit__(None, None, None)
             raise
@@ -126,10 +125,9 @@ class Hub:
         without a heartbeat, another agent may claim it. `beat_ms`: how soon a lost lease is
         noticed.
         """
-        options = _ClaimOptions(
-            agent, session, LeaseTiming(ttl_ms, beat_ms), 0 if stop_when_idle else _WAIT_MS
-        )
-        return Works(self._api, options, self._open_work)
+        wait_ms = 0 if stop_when_idle else _WAIT_MS
+        claim = {"agent": agent, "session": session, "wait_ms": wait_ms}
+        return Works(self._api, claim, LeaseTiming(ttl_ms, beat_ms), self._open_work)
 
     async def assigned(
         self, *, ttl_ms: int = DEFAULT_LEASE_MS, beat_ms: int = DEFAULT_HEARTBEAT_MS
@@ -155,34 +153,31 @@ class Hub:
 
     async def create(self, title: str, *, key: str = "", **fields: Unpack[TaskFields]) -> Task:
         """Create a task, ready to be claimed; without an id the hub assigns one."""
-        return await self._api.request(
-            requests.create_task(title, fields, self._api.ensure_key(key))
+        return await self._api.post(
+            "/v1/tasks", Task, {"title": title, "ready": True, **fields}, key
         )
 
     async def task(self, name: str) -> Task:
         """Return a task by any of its names."""
-        return await self._api.request(requests.show_task(name))
+        return await self._api.get(task_path(name), Task)
 
     async def tasks(
         self, *, status: Status | None = None, assignee: str = "", ready: bool = False
     ) -> AsyncGenerator[TaskSummary]:
         """Yield all matching tasks, newest first; `ready`: only those that can be claimed now."""
-        cursor: int | None = None
+        query = _drop_empty(limit=_PAGE_SIZE, status=status, assignee=assignee, ready=ready)
         while True:
-            request = requests.list_tasks(
-                status, assignee, ready=ready, cursor=cursor, limit=_PAGE_SIZE
-            )
-            page: TaskPage = await self._api.request(request)
+            page: TaskPage = await self._api.get("/v1/tasks", TaskPage, query)
             for one in page.tasks:
                 yield one
-            cursor = page.next
-            if cursor is None:
+            if page.next is None:
                 return
+            query["cursor"] = page.next
 
     async def move(self, name: str, to: Status, reason: str = "", *, key: str = "") -> Task:
         """Move a task to another status, with the right to do so: approve, cancel, ready again."""
-        return await self._api.request(
-            requests.move_task(name, to, reason, self._api.ensure_key(key))
+        return await self._api.post(
+            task_path(name, "move"), Task, {"to": to, "reason": reason}, key
         )
 
     async def send(self, message: Message, *, dialect: str = "", key: str = "") -> AcceptedMessage:
@@ -199,7 +194,7 @@ class Hub:
             for number, message in enumerate(messages):
                 answers.append(await self._send_one(message, dialect, f"{first}:{number}"))
             return answers
-        for batch in requests.send_batches(messages, dialect, self._api.ensure_key(key)):
+        for batch in send_batches(messages, dialect, self._api.ensure_key(key)):
             answers += parse_batch(await self._api.request(batch))
         return answers
 
@@ -231,14 +226,17 @@ class Hub:
         family before its dot. `on_gap` is called if the ledger ends before what was seen of it, as
         a restored one does; it is followed from its end then. Without `on_gap` that is logged.
         """
-        event_filter = EventFilter(task, type, agent, dialect)
+        query = _drop_empty(task=task, type=type, agent=agent, dialect=dialect)
         position = after
         if position is None:
-            newest: EventPage = await self._api.request(requests.last_position())
+            # A page beyond the end has the last position as its `next`.
+            beyond = {"after": MAX_SAFE_INTEGER, "limit": 1}
+            newest: EventPage = await self._api.get("/v1/events", EventPage, beyond)
             position = newest.next
         while True:
+            more = {**query, "after": position, "limit": _EVENT_PAGE, "wait": _WAIT_MS}
             page: EventPage = await self._api.request(
-                requests.list_events(event_filter, position, _EVENT_PAGE, _WAIT_MS)
+                Request("GET", "/v1/events", EventPage, more, wait_ms=_WAIT_MS)
             )
             for event in page.events:
                 yield event
@@ -247,22 +245,26 @@ class Hub:
             position = page.next
 
 
-class _ClaimOptions(Struct, frozen=True):
-    """Options for claiming tasks."""
-
-    agent: str
-    session: str
-    timing: LeaseTiming
-    wait_ms: int
-    """Time to wait for a task; 0: do not wait, and end without one."""
+def _drop_empty(**query: str | int | None) -> dict[str, str | int]:
+    """Return the parameters of a query that are given."""
+    return {name: "true" if value is True else value for name, value in query.items() if value}
 
 
 class Works(AsyncIterator[Work]):
     """The tasks that an agent gets, one at a time."""
 
-    def __init__(self, api: ApiClient, options: _ClaimOptions, open_work: set[Work]) -> None:
+    def __init__(
+        self,
+        api: ApiClient,
+        claim: Mapping[str, str | int],
+        timing: LeaseTiming,
+        open_work: set[Work],
+    ) -> None:
+        """`claim`: the agent, its session, and the time to wait for a task; 0: do not wait, and end
+        without one."""
         self._api = api
-        self._options = options
+        self._claim = claim
+        self._timing = timing
         self._open_work = open_work
         self._last: Work | None = None
         self._cancels_on_loss = True
@@ -283,16 +285,14 @@ class Works(AsyncIterator[Work]):
         return work
 
     async def _claim_next(self) -> HeldClaim:
-        options, loop = self._options, asyncio.get_running_loop()
+        loop, wait_ms = asyncio.get_running_loop(), int(self._claim["wait_ms"])
         # One key until there is a task: a response that was lost is repeated.
-        key = self._api.ensure_key("")
-        request = requests.wait_for_work(
-            options.agent, options.session, options.timing.ttl_ms, options.wait_ms, key
-        )
+        body = {**self._claim, "ttl_ms": self._timing.ttl_ms}
+        request = post("/v1/work", Claim | None, body, self._api.ensure_key(""), wait_ms)
         while True:
             earliest_start = loop.time()
             claim: Claim | None = await self._api.request(request)
             if claim is not None:
-                return HeldClaim(claim, options.timing, earliest_start)
-            if not options.wait_ms:
+                return HeldClaim(claim, self._timing, earliest_start)
+            if not wait_ms:
                 raise StopAsyncIteration

@@ -20,7 +20,7 @@ from dragoman.client import requests
 from dragoman.client.address import Address
 from dragoman.client.errors import BadAnswer, HubUnreachable, LeaseLost
 from dragoman.client.models import AcceptedMessage, Problem, RejectedMessage
-from dragoman.client.requests import Message, Request
+from dragoman.client.requests import ApiDescription, Message, Query, Request
 from dragoman.client.signing import Signer
 from dragoman.core.backoff import Backoff, backoff_delay
 from dragoman.core.errors import Refusal, Refused
@@ -331,6 +331,14 @@ class ApiClient:
         """Send a request and return its answer."""
         return await self.transport.send(request, token=self._token, fail_fast=fail_fast)
 
+    async def get(self, path: str, response_type: Any, query: Query | None = None) -> Any:
+        """Read what is at a path."""
+        return await self.request(Request("GET", path, response_type, query or {}))
+
+    async def post(self, path: str, response_type: Any, body: object, key: str) -> Any:
+        """Send a write under this key, or a new one."""
+        return await self.request(requests.post(path, response_type, body, self.ensure_key(key)))
+
     async def send(self, message: Message, *, dialect: str = "", key: str = "") -> AcceptedMessage:
         """Send one message, signed if there is a key to sign it with."""
         signer = self.signer
@@ -345,19 +353,19 @@ class ApiClient:
         def sign_again(request: Request) -> Request:
             return replace(request, body=signer.sign(message, request.key))
 
-        unsigned = requests.send_signed(self.ensure_key(key))
+        unsigned = Request("POST", "/v1/signed", AcceptedMessage, key=self.ensure_key(key))
         return await self.transport.send(unsigned, token=self._token, rebuild=sign_again)
 
     async def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
         """Call an operation by its name."""
         if operation not in self._operations:
             # Looked up on demand: the dialects depend on the hub.
-            described = await self.request(requests.describe_api())
-            self._operations.update(requests.operation_paths(described))
+            described: ApiDescription = await self.get("/openapi.json", ApiDescription)
+            self._operations.update(described.operation_paths())
         path = self._operations.get(operation)
         if path is None:
             raise Refused(_unknown_operation(operation, self._operations))
-        return await self.request(requests.call_operation(path, arguments, self.ensure_key(key)))
+        return await self.post(path, Any, dict(arguments), key)
 
 
 def _unknown_operation(operation: str, known: Mapping[str, str]) -> Refusal:

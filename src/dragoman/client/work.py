@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from math import inf
 from types import TracebackType
@@ -10,15 +10,16 @@ from typing import Any, Final, Self, Unpack
 
 from msgspec import Struct
 
-from dragoman.client import requests
 from dragoman.client.errors import LeaseLost
 from dragoman.client.models import AcceptedMessage, Claim, Task
-from dragoman.client.requests import AttemptResult, Message, Request, Subtask, SubtaskFields
+from dragoman.client.requests import Message, SubtaskFields, post, send_message, task_path
 from dragoman.client.transport import ApiClient, Transport
 from dragoman.core.base import Outcome
 from dragoman.core.errors import DragomanError, Refused
 from dragoman.core.limits import MAX_REASON
 from dragoman.text.safe_text import safe_text
+
+_log = logging.getLogger("dragoman.client")
 
 # --- heartbeat --------------------------------------------------------------------------------
 
@@ -26,8 +27,6 @@ DEFAULT_HEARTBEAT_MS: Final = 10_000
 
 MIN_HEARTBEAT_MS: Final = 100
 """With a shorter interval, heartbeats would be most of what the hub has to do."""
-
-_heartbeat_log = logging.getLogger("dragoman.client")
 
 
 class LeaseTiming(Struct, frozen=True):
@@ -84,7 +83,9 @@ class Heartbeat:
 
     async def _run(self) -> None:
         claim, loop = self._claim, asyncio.get_running_loop()
-        request = requests.renew_lease(claim.task.id, claim.fence)
+        # It has no key: a repeat does no harm.
+        path = task_path(claim.task.id, "heartbeat")
+        request = post(path, Any, {"fence": claim.fence}, "")
         lease_end = loop.time() + self._timing.ttl_s
         if not self._held.is_heartbeat_due(loop.time()):
             # A short task needs no heartbeat, and one that comes after the report is refused, which
@@ -107,7 +108,7 @@ class Heartbeat:
                 return
             except DragomanError as error:
                 # Something between us and the hub has answered: it may be better next time.
-                _heartbeat_log.warning("%s: a heartbeat was lost: %s", claim.task.id, error)
+                _log.warning("%s: a heartbeat was lost: %s", claim.task.id, error)
                 if loop.time() + self._timing.interval_s >= lease_end:
                     self._on_lost(self._unreachable())
                     return
@@ -127,9 +128,7 @@ class Heartbeat:
 FINAL_REPORT_S: Final = 5.0
 """Time limit for reporting the end of a task when its worker leaves."""
 
-_UNREPORTED: Final = AttemptResult("failed", "the worker went on without reporting an outcome")
-
-_log = logging.getLogger("dragoman.client")
+_UNREPORTED: Final = "the worker went on without reporting an outcome"
 
 
 class Work:
@@ -170,15 +169,11 @@ class Work:
 
     async def progress(self, text: str, notes: str = "", *, key: str = "") -> Task:
         """Report progress."""
-        key = self._api.ensure_key(key)
-        return await self._request(
-            requests.report_progress(self.task.id, text, notes, self.fence, key)
-        )
+        return await self._act("update", {"progress": text, "notes": notes}, key)
 
     async def note(self, text: str, *, key: str = "") -> Task:
         """Add a line to the work log."""
-        key = self._api.ensure_key(key)
-        return await self._request(requests.add_note(self.task.id, text, self.fence, key))
+        return await self._act("note", {"text": text}, key)
 
     async def complete(
         self,
@@ -192,7 +187,7 @@ class Work:
 
         `details` are for programs; a number `cost` in them counts for the agent's budget.
         """
-        return await self._report(AttemptResult(outcome, notes, details=details or {}), key)
+        return await self._report(outcome, notes, details=details, key=key)
 
     async def block(
         self,
@@ -202,18 +197,17 @@ class Work:
         key: str = "",
     ) -> Task:
         """End the attempt: the work cannot go on until these are out of the way."""
-        return await self._report(AttemptResult("blocked", notes, blockers, details or {}), key)
+        return await self._report("blocked", notes, blockers, details, key)
 
     async def fail(
         self, notes: str, *, details: Mapping[str, Any] | None = None, key: str = ""
     ) -> Task:
         """End the attempt as failed: another one follows after a pause, up to the task's limit."""
-        return await self._report(AttemptResult("failed", notes, details=details or {}), key)
+        return await self._report("failed", notes, details=details, key=key)
 
     async def release(self, reason: str = "released", *, key: str = "") -> Task:
         """Give the task back as it is, for anyone to claim. The attempt ends."""
-        key = self._api.ensure_key(key)
-        return await self._finish(requests.release_task(self.task.id, reason, self.fence, key))
+        return await self._finish("release", {"reason": reason}, key)
 
     async def hand_off(
         self,
@@ -228,11 +222,40 @@ class Work:
 
         This work goes on; what was handed off cannot be handed off again.
         """
+        if due_by.tzinfo is None:
+            raise ValueError("due_by has no time zone: give one, as datetime.now(UTC) does")
+        self.check()
         key = self._api.ensure_key(key)
-        subtask = Subtask(self.task, self.agent, to, due_by, fields)
-        child: Task = await self._request(requests.create_subtask(title, subtask, f"{key}:task"))
-        await self._request(requests.hand_off(child, subtask, f"{key}:request"))
-        return await self._request(requests.show_task(child.id))
+        new_task = {
+            "title": title,
+            "ready": True,
+            "body": fields.get("body", ""),
+            "priority": fields.get("priority", "normal"),
+            "assignee": to,
+            "parent": self.task.id,
+        }
+        child: Task = await self._api.post("/v1/tasks", Task, new_task, f"{key}:task")
+        # AOF/1 is the one dialect that can express it. A repeat is the same message: its time is
+        # that of the new task, not of its sending.
+        between = {"fromAgent": self.agent, "toAgent": to, "taskId": child.aof_id}
+        request = {
+            "protocol": "aof",
+            "version": 1,
+            "type": "handoff.request",
+            **between,
+            "sentAt": child.created_at,
+            "payload": {
+                **between,
+                "parentTaskId": self.task.aof_id,
+                "dueBy": due_by.isoformat(),
+                "acceptanceCriteria": list(fields.get("acceptance_criteria", ())),
+                "expectedOutputs": list(fields.get("expected_outputs", ())),
+                "contextRefs": list(fields.get("context_refs", ())),
+                "constraints": list(fields.get("constraints", ())),
+            },
+        }
+        await self._api.request(send_message(request, "", f"{key}:request"))
+        return await self._api.get(task_path(child.id), Task)
 
     async def send(self, message: Message, *, dialect: str = "", key: str = "") -> AcceptedMessage:
         """Send a message of any dialect, as the agent that has this task."""
@@ -280,20 +303,28 @@ class Work:
         self._handler = handler
         self._cancelled_before = 0 if handler is None else handler.cancelling()
 
-    async def _request(self, request: Request) -> Any:
+    async def _act(self, action: str, body: Mapping[str, Any], key: str) -> Task:
         self.check()
-        return await self._api.request(request)
+        path = task_path(self.task.id, action)
+        return await self._api.post(path, Task, {**body, "fence": self.fence}, key)
 
-    async def _report(self, result: AttemptResult, key: str) -> Task:
-        key = self._api.ensure_key(key)
-        return await self._finish(requests.report_outcome(self.task.id, result, self.fence, key))
+    async def _report(
+        self,
+        outcome: Outcome,
+        notes: str,
+        blockers: Sequence[str] = (),
+        details: Mapping[str, Any] | None = None,
+        key: str = "",
+    ) -> Task:
+        body = {"outcome": outcome, "notes": notes, "blockers": blockers}
+        return await self._finish("report", {**body, "details": dict(details or {})}, key)
 
-    async def _finish(self, request: Request) -> Task:
+    async def _finish(self, action: str, body: Mapping[str, Any], key: str) -> Task:
         """End the attempt; a heartbeat that comes after it must not look like a lost lease."""
         self.check()
         self._is_ending = True
         try:
-            ended: Task = await self._api.request(request)
+            ended = await self._act(action, body, key)
         except BaseException:
             self._is_ending = False
             self.lost = self._lost_while_ending
@@ -303,17 +334,15 @@ class Work:
 
     async def _report_leaving(self, error: BaseException | None) -> None:
         """Report the end of a task whose worker left without a report."""
+        notes = _UNREPORTED
         if error is None:
-            _log.warning("%s: %s", self.task.id, _UNREPORTED.notes)
-            result = _UNREPORTED
+            _log.warning("%s: %s", self.task.id, notes)
         else:
-            result = AttemptResult(
-                "failed", safe_text(f"{type(error).__name__}: {error}")[:MAX_REASON]
-            )
+            notes = safe_text(f"{type(error).__name__}: {error}")[:MAX_REASON]
         try:
             async with asyncio.timeout(FINAL_REPORT_S):
                 if error is None or isinstance(error, Exception):
-                    await self._report(result, "")
+                    await self._report("failed", notes)
                 else:
                     await self.release("the worker was stopped")
         except LeaseLost:
