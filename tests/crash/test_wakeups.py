@@ -13,9 +13,8 @@ from typing import Final, TypeVar
 import pytest
 
 from dragoman.core.actor import Actor
-from dragoman.core.agent import RegisterAgent, RevokeToken
+from dragoman.core.agent import RegisterAgent
 from dragoman.core.backoff import Backoff
-from dragoman.core.errors import Refusal
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
@@ -28,12 +27,11 @@ from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, D
 from dragoman.services.scheduler import GroupWorker, ServiceGroup
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http.fanout import Feed
-from dragoman.surfaces.http.limits import StreamLimits
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds
 from tests.crash.scenario import START
 from tests.requirements import proves
-from tests.surfaces.http.hub_server import HERA, HubServer
+from tests.surfaces.http.hub_server import HERA
 
 pytestmark = proves("CRASH-TEETH")
 
@@ -239,24 +237,3 @@ def test_scheduled_duties_lose_no_wakeup() -> None:
     for _ in range(4):
         service.runs.get(timeout=PATIENCE_S)
     assert wheel.stop(PATIENCE_S)
-
-
-def test_stream_closes_when_token_is_revoked_during_read() -> None:
-    store = HookedStore()
-    server = HubServer(store)
-    token = server.add_agent(ADA)
-
-    async def run() -> None:
-        closed = asyncio.Event()
-        limits = StreamLimits(server.identity, server.hints, HOUR_S)
-        principal = server.identity.authenticate(token, "http")
-        assert not isinstance(principal, Refusal)
-        async with asyncio.timeout(PATIENCE_S):
-            with limits.admit(principal, token, closed.set):
-                await asyncio.sleep(0)
-                server.clock.advance(HOUR_MS)
-                store.hooks[f"agent:{ADA}"] = lambda: server.submit(RevokeToken(ADA))
-                server.submit(RegisterAgent("bob"))
-                await closed.wait()
-
-    asyncio.run(run())

@@ -5,17 +5,17 @@ stream opens a waiter here, which ends with its connection and with its token.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.types import Receive
 
 from dragoman.core.actor import Actor
 from dragoman.core.command_table import AnyCommand
-from dragoman.core.errors import Refusal, Refused, StoreError
+from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.auth import Principal
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Store
@@ -49,20 +49,14 @@ class AppContext:
             deps.hints,
             deps.hub.engine.recent_entries,
             deps.timeouts.poll_interval,
-            on_agent_entries=self._on_agent_entries,
         )
         self.rate_limiter = RateLimiter(http.rate_per_second, http.burst, deps.monotonic)
         self.metrics = Metrics()
-        self.stream_limits = StreamLimits(deps.identity, deps.hints, deps.timeouts.token_check)
+        self.stream_limits = StreamLimits(deps.identity, deps.timeouts.token_check)
         self.readiness = ReadinessCheck(deps)
         self.envelopes = SignedMessageVerifier(
             self.store, deps.hub.clock, deps.hub.redaction.check_document
         )
-
-    def _on_agent_entries(self, streams: Collection[str]) -> None:
-        """Check tokens again: another process may have revoked one, and its streams must end."""
-        self.deps.identity.invalidate(streams)
-        self.stream_limits.on_commit(streams)
 
     async def read(
         self,
@@ -85,18 +79,9 @@ class AppContext:
             raise Refused(found)
         return found
 
-    async def submit(
-        self,
-        actor: Actor,
-        *commands: AnyCommand,
-        key: str = "",
-        original_text: Raw | UnsetType = UNSET,
-    ) -> Committed:
+    async def submit(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Committed:
         """Run commands for a caller; a refusal is raised."""
-        with self.track_write_failures():
-            return await self.hub.submit_async(
-                actor, *commands, key=key, original_text=original_text
-            )
+        return await self.hub.submit_async(actor, *commands, key=key)
 
     def find_dialect(self, name: str, field: str) -> Dialect:
         """Return the dialect of this name, given in that field; HttpProblem if there is none."""
@@ -117,15 +102,6 @@ class AppContext:
                 f"({http.burst} after a pause): wait {seconds} s",
                 retry_after=str(seconds),
             )
-
-    @contextmanager
-    def track_write_failures(self) -> Generator[None]:
-        """Remember, for the readiness check, that a write inside the block failed."""
-        try:
-            yield
-        except StoreError:
-            self.readiness.record_write_failure()
-            raise
 
 
 class Call(Struct, frozen=True):

@@ -34,14 +34,10 @@ class Timeouts(Struct, frozen=True):
     """Between two reads of the ledger without a commit hint: another process may have written."""
     claim_retry: float = 2.0
     """Between two attempts of a long poll to claim a task: a cooldown may be over."""
-    token_check: float = 15.0
-    """Between two checks of the tokens of open streams, when nothing happened to their agents."""
+    token_check: float = 5.0
+    """Between two checks of the tokens of open streams."""
     readiness_cache: float = 1.0
     """Time for which a result of /readyz is cached."""
-    write_probe: float = 5.0
-    """After the last write, until /readyz tries one."""
-    store_inspection: float = 600.0
-    """Between two inspections of the database for damage, when /readyz is called."""
     max_lag: int = 20_000
     """In entries: the reader of a stream that had caught up and is now further behind than this
     skips ahead, with a gap event."""

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.traces import TRACE_EVENTS, TraceEvent, trace_event_of
 from dragoman.engine.schemas.tasks import addressees, encode, entry_resource
-from dragoman.engine.subscribe import CommitHints, OnCommit, RecentEntries
+from dragoman.engine.subscribe import CommitHints, RecentEntries
 from dragoman.ledger.entry import Entry
 from dragoman.surfaces.http.errors import problem_error
 
@@ -445,10 +445,7 @@ class Feed:
         hints: CommitHints,
         tail: RecentEntries,
         poll_interval: float,
-        on_agent_entries: OnCommit | None = None,
     ) -> None:
-        """`on_agent_entries` is notified of agents with new entries, from whichever process."""
-        self._on_agent_entries = on_agent_entries
         self._store = store
         self._hints = hints
         self._tail = tail
@@ -623,9 +620,6 @@ class Feed:
             self._last_positions[one.event.partition(".")[0]] = one.position
             if one.event in READY_EVENTS:
                 self.last_ready_position = one.position
-        agents = {one.stream for one in frames if one.stream.startswith("agent:")}
-        if agents and self._on_agent_entries is not None:
-            self._on_agent_entries(agents)
 
     async def _wake_blocked(self, loop: asyncio.AbstractEventLoop) -> None:
         """Wake all who are blocked; a crowd in batches, so that it never takes the whole loop."""

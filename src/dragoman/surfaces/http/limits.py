@@ -11,10 +11,8 @@ from starlette.types import Receive
 
 from dragoman.core.errors import Refusal
 from dragoman.engine.auth import Authenticator, Principal
-from dragoman.engine.subscribe import CommitHints
 from dragoman.surfaces.http.deps import Timeouts
 from dragoman.surfaces.http.errors import problem_error
-from dragoman.surfaces.http.fanout import LoopSignal
 
 # --- rates and bodies -------------------------------------------------------------------------
 
@@ -130,26 +128,15 @@ CloseStream = Callable[[], None]
 
 
 class StreamLimits:
-    """Counts open streams per caller, and closes them when their token ends.
+    """Counts open streams per caller, and closes them when their token ends."""
 
-    Tokens are checked when something happened to an agent (`on_commit`), and at an interval,
-    because a token may expire.
-    """
-
-    def __init__(self, identity: Authenticator, hints: CommitHints, interval_s: float) -> None:
+    def __init__(self, identity: Authenticator, interval_s: float) -> None:
         self._identity = identity
-        self._hints = hints
         self._interval_s = interval_s
         self._open_streams: Counter[str] = Counter()
         self._closers: dict[object, tuple[str, CloseStream]] = {}
         """Open stream -> its token, and how to close it."""
         self._watcher: asyncio.Task[None] | None = None
-        self._signal: LoopSignal | None = None
-
-    def on_commit(self, streams: Collection[str]) -> None:
-        """Check tokens soon, if an agent is among these streams of the ledger. (An `OnCommit`.)"""
-        if self._signal and any(stream.startswith("agent:") for stream in streams):
-            self._signal.give()
 
     @contextmanager
     def admit(self, principal: Principal, token: str, close: CloseStream) -> Generator[None]:
@@ -183,15 +170,9 @@ class StreamLimits:
                 self._watcher = None
 
     async def _watch_tokens(self) -> None:
-        self._signal = signal = LoopSignal()
-        unsubscribe = self._hints.subscribe(self.on_commit)
-        try:
-            while True:
-                await signal.wait(self._interval_s)
-                signal.clear()
-                await self._close_expired()
-        finally:
-            unsubscribe()
+        while True:
+            await asyncio.sleep(self._interval_s)
+            await self._close_expired()
 
     async def _close_expired(self) -> None:
         tokens = {token for token, _ in self._closers.values()}

@@ -5,11 +5,10 @@ without a token, costs nothing more.
 """
 
 import asyncio
-from collections.abc import Collection
 
 from msgspec import Struct
 
-from dragoman.core.errors import DragomanError, StoreCorrupt
+from dragoman.core.errors import DragomanError
 from dragoman.engine.ports import Store
 from dragoman.ledger.entry import link_hash
 from dragoman.surfaces.http.deps import HttpDeps
@@ -17,8 +16,6 @@ from dragoman.surfaces.http.deps import HttpDeps
 OK = "ok"
 _TIMEOUT_S = 2.0
 """A store that does not answer within so many seconds is not ready."""
-_INSPECTION_S = 0.25
-"""Time limit for the database to inspect itself for damage."""
 
 
 class StoreStatus(Struct, frozen=True):
@@ -33,19 +30,7 @@ class ReadinessCheck:
 
     def __init__(self, deps: HttpDeps) -> None:
         self._deps = deps
-        self._has_write_failed = False
-        """True if a write failed and none succeeded since."""
-        self._last_write_at = float("-inf")
-        self._inspected_at = float("-inf")
-        self._is_damaged = False
-        """True if the database ever found damage in itself; that does not heal by itself."""
         self._running_check: asyncio.Task[StoreStatus] | None = None
-        self._checked_at = float("-inf")
-        deps.hints.subscribe(self._on_commit)
-
-    def record_write_failure(self) -> None:
-        """Record that a write failed."""
-        self._has_write_failed = True
         self._checked_at = float("-inf")
 
     async def result(self) -> StoreStatus:
@@ -62,35 +47,14 @@ class ReadinessCheck:
         await asyncio.wait([running], timeout=_TIMEOUT_S)
         return running.result() if running.done() else StoreStatus("no answer", "unknown")
 
-    def _on_commit(self, _: Collection[str]) -> None:
-        """Note that something was committed. (An `OnCommit`.)"""
-        self._has_write_failed = False
-        self._last_write_at = self._deps.monotonic()
-
     def _check_store(self) -> StoreStatus:
-        deps, hub = self._deps, self._deps.hub
+        hub = self._deps.hub
         try:
-            self._inspect()
             is_intact = _is_end_intact(hub.store)
-            since_last_write = deps.monotonic() - self._last_write_at
-            if self._has_write_failed or since_last_write >= deps.timeouts.write_probe:
-                hub.engine.probe_write()
-                self._on_commit(())
+            hub.engine.probe_write()
         except DragomanError as error:
             return StoreStatus(error.code, "unknown")
-        return StoreStatus(
-            StoreCorrupt.code if self._is_damaged else OK, OK if is_intact else "ledger_broken"
-        )
-
-    def _inspect(self) -> None:
-        """Let the database inspect itself, at the first check and every now and then."""
-        now = self._deps.monotonic()
-        if (
-            not self._is_damaged
-            and now - self._inspected_at >= self._deps.timeouts.store_inspection
-        ):
-            self._inspected_at = now
-            self._is_damaged = bool(self._deps.hub.store.inspect(_INSPECTION_S).damage)
+        return StoreStatus(OK, OK if is_intact else "ledger_broken")
 
 
 def _is_end_intact(store: Store) -> bool:

@@ -36,17 +36,16 @@ async def run_commands(call: Call) -> ForwardedResult:
     original_text = msgspec.json.decode(call.raw, type=_OriginalText).original_text
     hub = call.context.hub
     commands, masked = hub.redaction.redact_forwarded(request.commands)
-    with call.context.track_write_failures():
-        accepted = await hub.submit_async(
-            request.actor,
-            *commands,
-            key=request.key or call.key,
-            original_text=original_text,
-            per_attempt=request.per_attempt,
-            sent_at=request.sent_at,
-            receipt_event=request.receipt_event,
-            effect=request.effect,
-        )
+    accepted = await hub.submit_async(
+        request.actor,
+        *commands,
+        key=request.key or call.key,
+        original_text=original_text,
+        per_attempt=request.per_attempt,
+        sent_at=request.sent_at,
+        receipt_event=request.receipt_event,
+        effect=request.effect,
+    )
     warnings = (*masked, *accepted.redaction_warnings)
     return ForwardedResult(accepted.receipts, accepted.repeated, accepted.declined, warnings)
 
@@ -90,10 +89,9 @@ async def call_operation(call: Call) -> ForwardedReply:
     if malformed is not None:
         raise Refused(malformed)
     actor = Actor(query.role, query.name, query.via, query.task, query.fence)
-    with call.context.track_write_failures():
-        answer = await call.context.deps.router.call_async(
-            query.operation, call.raw, actor, key=call.key
-        )
+    answer = await call.context.deps.router.call_async(
+        query.operation, call.raw, actor, key=call.key
+    )
     count_message(call.context, answer)
     return (
         ForwardedReply(rejected=answer)

@@ -20,7 +20,7 @@ from dragoman.engine.auth import Principal
 from dragoman.engine.lint import explain_unrecognized
 from dragoman.engine.operation import Dialect, LongPoll, Operation, QueryOperation
 from dragoman.engine.request import Accepted, Rejected, Reply
-from dragoman.engine.router import RoutedMessage, Router, needs_io
+from dragoman.engine.router import RoutedMessage, Router
 from dragoman.engine.signed_requests import Signature
 from dragoman.surfaces.http.context import MAX_WAIT_MS, AppContext, Call, open_waiter
 from dragoman.surfaces.http.endpoint import (
@@ -139,8 +139,7 @@ class MessagesApp:
         if routed is None:
             raise HttpProblem(unrecognized_problem(self._context, dialect, body))
         actor = scope["principal"].actor
-        with self._context.track_write_failures():
-            answer = await self._router.route_async(routed, actor, key=key)
+        answer = await self._router.route_async(routed, actor, key=key)
         count_message(self._context, answer)
         if isinstance(answer, Rejected):
             raise HttpProblem(problem_from_refusal(answer))
@@ -159,9 +158,8 @@ class MessagesApp:
 class _MessageBatch:
     """Many messages of one caller: submitted in order, answered in order, committed together.
 
-    A line waits for those before it only if it is about the same task or thread (or names none), so
-    that a lookup for it sees what they have written. Where neither it nor they need a lookup, it
-    does not wait for those, either: the engine decides them in the order of their submission.
+    A line waits for the one before it that is about the same task or thread (or, if it names none,
+    for all), so that a lookup for it sees what that has written.
     """
 
     def __init__(
@@ -175,8 +173,8 @@ class _MessageBatch:
         self._key = key
         self._send = send
         self._in_flight: deque[tuple[str, asyncio.Task[bytes]]] = deque()
-        self._last_by_target: dict[str, tuple[asyncio.Task[bytes], bool]] = {}
-        """Task or thread -> the last line about it, and whether that needs a lookup."""
+        self._last_by_target: dict[str, asyncio.Task[bytes]] = {}
+        """Task or thread -> the last line about it."""
 
     async def process(self, body: bytes) -> None:
         """Answer all lines that are not blank, until the client disconnects or the hub is to stop.
@@ -208,22 +206,16 @@ class _MessageBatch:
     async def _submit_line(self, number: int, line: bytes) -> None:
         routed = await self._router.parse_async(line, dialect=self._dialect)
         target = routed.ordering_key if routed is not None else ""
-        needs_lookup = routed is None or needs_io(routed.parsed, self._principal.actor)
-        await self._wait_for_target(target, needs_lookup=needs_lookup)
+        earlier = [task for _, task in self._in_flight]
+        if target:
+            earlier = [self._last_by_target[target]] if target in self._last_by_target else []
+        if earlier:
+            await asyncio.wait(earlier)
         task = asyncio.create_task(self._answer_line(number, line, routed))
         self._in_flight.append((target, task))
-        self._last_by_target[target] = task, needs_lookup
+        self._last_by_target[target] = task
         if len(self._in_flight) >= MAX_IN_FLIGHT:
             await self._flush()
-
-    async def _wait_for_target(self, target: str, *, needs_lookup: bool) -> None:
-        if not target:
-            if self._in_flight:
-                await asyncio.wait([task for _, task in self._in_flight])
-        elif target in self._last_by_target:
-            last, had_lookup = self._last_by_target[target]
-            if needs_lookup or had_lookup:
-                await asyncio.wait([last])
 
     async def _flush(self) -> None:
         """Send the oldest answer, and all others that are ready by then."""
@@ -231,7 +223,7 @@ class _MessageBatch:
         while self._in_flight and (not answers or self._in_flight[0][1].done()):
             target, task = self._in_flight.popleft()
             answers.append(await task)
-            if target in self._last_by_target and self._last_by_target[target][0] is task:
+            if self._last_by_target.get(target) is task:
                 del self._last_by_target[target]
         await self._send(
             {"type": "http.response.body", "body": b"".join(answers), "more_body": True}
@@ -250,8 +242,7 @@ class _MessageBatch:
             return unrecognized_problem(self._context, self._dialect, line)
         key = _line_key(line, self._key) if self._key else ""
         try:
-            with self._context.track_write_failures():
-                answer = await self._router.route_async(routed, self._principal.actor, key=key)
+            answer = await self._router.route_async(routed, self._principal.actor, key=key)
         except DragomanError as error:
             _log.error("line %d of a batch: %s", number, error)
             return problem_from_error(error)
@@ -313,10 +304,9 @@ async def _call_operation(operation: Operation, call: Call) -> Any:
 
 
 async def _submit_operation(operation: Operation, call: Call) -> Reply:
-    with call.context.track_write_failures():
-        return await call.context.deps.router.call_async(
-            operation.name, call.raw, call.principal.actor, key=call.key
-        )
+    return await call.context.deps.router.call_async(
+        operation.name, call.raw, call.principal.actor, key=call.key
+    )
 
 
 def _reply_or_raise(answer: Reply) -> Any:
@@ -430,8 +420,7 @@ async def send_signed(call: Call) -> AcceptedMessage:
         raise HttpProblem(unrecognized_problem(context, ""))
     content = routed.parsed.dedup_content
     key = opened.idempotency_key(context.hub.content_key(content) if content else "")
-    with context.track_write_failures():
-        answer = await context.deps.router.route_async(routed, actor, key=key)
+    answer = await context.deps.router.route_async(routed, actor, key=key)
     count_message(context, answer)
     if isinstance(answer, Rejected):
         problem = problem_from_refusal(answer)
