@@ -391,7 +391,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "MCP-RESOURCES",
         "MCP",
-        "Tasks and their histories are resources: listed in pages, and read by any name.",
+        "Tasks and their histories are resources: the newest are listed, any is read by its name.",
     ),
     Requirement(
         "MCP-DOOR",

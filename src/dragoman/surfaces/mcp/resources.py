@@ -31,8 +31,6 @@ _HISTORY_LIMIT = 1_000
 _PARAMETER = re.compile(r"\\\{(\w+)\\\}")
 
 UriParameters = Mapping[str, str]
-ResourcePage = tuple[list[types.Resource], int | None]
-"""A page of resources, and the cursor of the next one."""
 
 
 class ResourceKind(Struct, frozen=True):
@@ -43,8 +41,8 @@ class ResourceKind(Struct, frozen=True):
     description: str
     read: Callable[[HubContext, UriParameters], str | bytes]
     mime: str = JSON_TYPE
-    list_rows: Callable[[HubContext, int | None], ResourcePage] | None = None
-    """Lists a page of the existing ones; None: they are found by the template only."""
+    list_newest: Callable[[HubContext], list[types.Resource]] | None = None
+    """Lists the newest ones; None: they are found by the template only."""
 
     @property
     def is_template(self) -> bool:
@@ -64,22 +62,14 @@ class ResourceKind(Struct, frozen=True):
         )
 
 
-def list_resources(
-    kinds: Sequence[ResourceKind], context: HubContext, cursor: str | None
-) -> types.ListResourcesResult:
-    """List the next page; the cursor names the kind with which it begins, and the row."""
-    kind_index, row_cursor = _parse_cursor(kinds, cursor)
+def list_resources(kinds: Sequence[ResourceKind], context: HubContext) -> types.ListResourcesResult:
+    """List the newest resources of each kind."""
     rows: list[types.Resource] = []
-    for index, kind in enumerate(kinds[kind_index:], kind_index):
-        more: int | None = None
-        if kind.list_rows is not None:
-            found, more = kind.list_rows(context, row_cursor)
-            rows += found
+    for kind in kinds:
+        if kind.list_newest is not None:
+            rows += kind.list_newest(context)
         elif not kind.is_template:
             rows.append(kind.to_resource())
-        row_cursor = None
-        if more is not None:
-            return types.ListResourcesResult(resources=rows, next_cursor=f"{index}:{more}")
     return types.ListResourcesResult(resources=rows)
 
 
@@ -128,15 +118,6 @@ def _not_found(uri: str, reason: str) -> MCPError:
     return MCPError(types.INVALID_PARAMS, reason, {"uri": uri})
 
 
-def _parse_cursor(kinds: Sequence[ResourceKind], cursor: str | None) -> tuple[int, int | None]:
-    if cursor is None:
-        return 0, None
-    found = re.fullmatch(r"(\d{1,3}):(\d{1,16})", cursor, re.ASCII)
-    if found is None or int(found[1]) >= len(kinds):
-        raise MCPError(types.INVALID_PARAMS, "this cursor is not one that this server returned")
-    return int(found[1]), int(found[2])
-
-
 def _to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
@@ -173,11 +154,9 @@ def _read_handoff(context: HubContext, parameters: UriParameters) -> str:
     return _to_json(msgspec.to_builtins(handoff_detail(handoff)) | {"diagnosis": waits})
 
 
-def _list_tasks(context: HubContext, before: int | None) -> ResourcePage:
-    page = page_of_tasks(
-        context.hub.store, TaskFilter(before=before, limit=_LIST_LIMIT), context.now
-    )
-    rows = [
+def _list_tasks(context: HubContext) -> list[types.Resource]:
+    page = page_of_tasks(context.hub.store, TaskFilter(limit=_LIST_LIMIT), context.now)
+    return [
         types.Resource(
             uri=TASK.format(task=quote(view.task.id, safe="")),
             name=view.task.id,
@@ -187,11 +166,10 @@ def _list_tasks(context: HubContext, before: int | None) -> ResourcePage:
         )
         for view in page.tasks
     ]
-    return rows, page.next
 
 
 RESOURCES = (
-    ResourceKind(TASK, "task", "A task by any of its names.", _read_task, list_rows=_list_tasks),
+    ResourceKind(TASK, "task", "A task by any of its names.", _read_task, list_newest=_list_tasks),
     ResourceKind(HISTORY, "history", "What happened to a task, its last entries.", _read_history),
     ResourceKind(
         THREAD, "thread", "The last letters of a thread, the newest at its end.", _read_thread

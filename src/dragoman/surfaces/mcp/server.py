@@ -103,11 +103,10 @@ class _Handlers:
     async def list_resources(
         self, context: McpContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """List a page of resources."""
-        cursor = params.cursor if params else None
+        """List the newest resources; others are found by their templates."""
+        del params
         return await self._read_in_context(
-            context,
-            lambda hub_context: resources.list_resources(self._resources, hub_context, cursor),
+            context, lambda hub_context: resources.list_resources(self._resources, hub_context)
         )
 
     async def list_templates(

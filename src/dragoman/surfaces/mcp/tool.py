@@ -5,7 +5,6 @@ from typing import Any, Protocol, cast
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.surfaces.mcp.context import HubContext
@@ -13,8 +12,6 @@ from dragoman.text.error_messages import shape_fault
 from dragoman.text.strict_json import MAX_SAFE_INTEGER
 
 _MAX_PATTERN = 60
-_TASK_ARGUMENT = "task"
-_TASK_NAME_CODES = frozenset({"task_not_found", "ambiguous_name", "invalid_id"})
 
 Schema = dict[str, Any]
 
@@ -89,19 +86,9 @@ def make_tool(
         except msgspec.ValidationError as error:
             shape_error = shape_fault(error, shape)
             return ToolError("invalid_field", f"{name}: {shape_error}", path=shape_error.path)
-        result = await run_handler(call, lambda context: work(context, arguments), reads=reads)
-        return _locate_error(result, shape)
+        return await run_handler(call, lambda context: work(context, arguments), reads=reads)
 
     return Tool(name, description, argument_schema(shape), run, "core", reads)
-
-
-def _locate_error(result: ToolResult | ToolError, shape: type[Arguments]) -> ToolResult | ToolError:
-    """Point an error about the name of a task to the argument `task`."""
-    is_denied = (
-        isinstance(result, ToolError) and not result.path and result.code in _TASK_NAME_CODES
-    )
-    is_named = is_denied and _TASK_ARGUMENT in shape.__struct_fields__
-    return replace(result, path=_TASK_ARGUMENT) if is_named else result
 
 
 async def run_handler(
