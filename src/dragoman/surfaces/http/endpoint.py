@@ -91,7 +91,7 @@ class Endpoint(Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """What it does, in a line."""
+        """Its purpose, in one line."""
         return self.title or (self.handle.__doc__ or "").partition("\n")[0].removesuffix(".")
 
 
