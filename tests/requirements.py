@@ -1693,12 +1693,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "WAVE-FILES",
         "S-MAIL-10",
         "Two beads that need the same file, of one wave or of two, are released one after the "
-        "other, and neither while another holder has reserved it exclusively.",
+        "other, and neither while another holder has reserved it.",
     ),
     Requirement(
         "WAVE-BOUNDED",
         "S-MAIL-10",
-        "The cost of the next step of a wave grows with its beads and files, not with their pairs.",
+        "Files of beads are compared only while a slot is free, and their number is limited.",
     ),
     Requirement(
         "WAVE-RETRIES",
@@ -1726,39 +1726,33 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "RESERVE-TAKE",
         "S-MAIL-10",
-        "Files are reserved by path or glob, shared or exclusively, for a time; a conflict is "
-        "refused as reserved and names the holder, the pattern and the end.",
+        "Files are reserved by path or glob, for a time of at most a day; a conflict is refused "
+        "as reserved and names the holder, the pattern and the end.",
     ),
     Requirement(
         "RESERVE-END",
         "S-MAIL-10",
-        "A reservation ends when it is released, when it expires, and when the attempt that it "
-        "was made for has ended; a dead holder needs no manual cleanup.",
-    ),
-    Requirement(
-        "RESERVE-SHARE",
-        "S-MAIL-10",
-        "An agent may hold a limited share of reservations, for a day at most, so that it cannot "
-        "block the waves and the other agents.",
+        "A reservation ends when it is released and when it expires, and that of a bead when the "
+        "bead has ended; a dead holder needs no manual cleanup.",
     ),
     Requirement(
         "RESERVE-GLOBS",
         "S-MAIL-10",
-        "Two patterns conflict exactly when some path matches both of them; a plain path matches "
-        "all that is below it, unless its name has an extension.",
+        "Two patterns conflict whenever some path matches both of them; a glob has all paths "
+        "between its beginning and its end, and a plain path all that is below it, unless its "
+        "name has an extension.",
     ),
     Requirement(
         "GUARD-COMMIT",
         "S-MAIL-10",
-        "A git hook refuses a commit of files that another holder has reserved exclusively, "
-        "names them, and allows the commit where there is no hub; a foreign hook is never "
-        "overwritten.",
+        "A git hook refuses a commit of files that another holder has reserved, names them, and "
+        "allows the commit where there is no data directory; a foreign hook is never overwritten.",
     ),
     Requirement(
         "CLI-WAVE",
         "S-MAIL-10",
-        "wave start, status, watch and list, and reserve take, renew, release and list, work for "
-        "people and as JSON; watch ends with the closing report.",
+        "wave start, status, watch and list, and reserve take, release and list, work for people "
+        "and as JSON; watch ends with the closing report.",
     ),
     # --- project
     Requirement(
@@ -3189,8 +3183,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "GUARD-WORKTREES",
         "S-MAIL-10",
-        "The guard checks commits in every worktree of a repository: it asks the hub that "
-        "started the agent, or the data directory of the repository itself.",
+        "The guard checks commits in every worktree of a repository: its hook names the data "
+        "directory.",
     ),
     Requirement(
         "LINT-FILES",
@@ -3359,8 +3353,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "RESERVE-NOTHING",
         "S-MAIL-10",
-        "A release of files that were not reserved says so, and a renewal of an ended "
-        "reservation is refused.",
+        "A release of files that were not reserved says so.",
     ),
     Requirement(
         "CLI-ONE-LINE",

@@ -47,7 +47,7 @@ from dragoman.core.intent.state import (
     UpdateIntent,
 )
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
-from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
+from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from dragoman.core.task_state import (
     ActiveHandoff,
     AdoptTask,
@@ -146,7 +146,7 @@ def test_cases_cover_every_task_command() -> None:
     others |= {SetAgentKey, IssueToken, RevokeToken, PauseAgent, ResumeAgent, RewindTask}
     # Letters, waves and reservations are not about a task alone.
     others |= {PostMail, ReadMail, AckMail, AnswerMail, EscalateMail}
-    others |= {StartWave, AdvanceWave, ReserveFiles, RenewReservations, ReleaseReservations}
+    others |= {StartWave, AdvanceWave, ReserveFiles, ReleaseReservations}
     # Handoffs and the work queue are for owners and recipients, and have tests of their own.
     others |= {ProposeHandoff}
     others |= {AddWorkItem, ClaimWorkItem, ReleaseWorkItem}

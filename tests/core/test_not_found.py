@@ -22,7 +22,7 @@ SENTENCES: dict[str, Callable[..., Refusal]] = {
     for name, made in inspect.getmembers(not_found, inspect.isfunction)
     if made.__module__ == not_found.__name__ and name != "linked_task"
 }
-BEGIN_WITH_EXISTING_NAME = {"token", "task_at_position", "intent_of", "reservations_of"}
+BEGIN_WITH_EXISTING_NAME = {"token", "task_at_position", "intent_of"}
 """Sentences that begin with a name that exists."""
 _COMMAND = re.compile(r"`dragoman ([a-z]+)(?: ([a-z]+))?")
 

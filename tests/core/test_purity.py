@@ -124,7 +124,6 @@ def test_commands_have_deciders_and_stable_names() -> None:
         "mail.read",
         "message.reject",
         "reservation.release",
-        "reservation.renew",
         "reservation.take",
         "task.adopt",
         "task.alias",

@@ -76,7 +76,6 @@ from dragoman.core.intent.state import (
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, Mail, PostMail, ReadMail
 from dragoman.core.reservation import (
     ReleaseReservations,
-    RenewReservations,
     Reservation,
     Reservations,
     ReserveFiles,
@@ -182,10 +181,9 @@ def commands(name: str) -> tuple[AnyCommand, ...]:
         AckMail("m"),
         AnswerMail("m", roles=("human", "orchestrator", "coordinator", "system")),
         EscalateMail("m"),
-        StartWave((WaveBead("UU"),), 1),
+        StartWave((WaveBead("free"),), 1),
         AdvanceWave("w"),
         ReserveFiles(("a",), TTL),
-        RenewReservations(("r",), TTL),
         ReleaseReservations(("r",)),
         ProposeHandoff("proposing", "zoe", package()),
         AcceptHandoff("proposed", "", failed=(("other", "no"),)),
@@ -229,7 +227,9 @@ def world(status: Status) -> World:
         delegation=Delegation("P", "pat", "dan", NOW),
         reported=Report(2, "hal", "partial", NOW) if is_held else None,
     )
-    built = World(found, task("UU"), leases=[("T", lease("hal", 2))] if is_held else ())
+    built = World(
+        found, task("UU"), task("free"), leases=[("T", lease("hal", 2))] if is_held else ()
+    )
     built.agents["known"] = AgentRecord("known", "agent", (), NOW, "", (TOKEN,))
     built.agents["paused"] = AgentRecord("paused", "agent", (), NOW, pause=Pause("enough", NOW))
     built.mails["m"] = LETTER
@@ -314,7 +314,6 @@ EXPECTED_ACTORS: dict[str, tuple[str, dict[Status, str]]] = {
     "wave.start": ("hosc", {}),
     "wave.advance": ("hosc", {}),
     "reservation.take": ("hoscHOadn", {}),
-    "reservation.renew": ("a", {}),
     "reservation.release": ("hosca", {}),
     "handoff.propose": ("a", {}),
     "handoff.accept": ("d", {}),

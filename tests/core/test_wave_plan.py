@@ -1,7 +1,5 @@
 """Plan of a wave: the beads that are released next, by tasks, limits and files."""
 
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core.base import Status
 from dragoman.core.errors import Refusal
-from dragoman.core.limits import MAX_RESERVED_PATTERNS
-from dragoman.core.reservation import FindTask, Reservation
+from dragoman.core.reservation import FindTask, Reservation, bead_reservations
 from dragoman.core.task_state import Task
 from dragoman.core.wave import (
     ENDED_STATUSES,
@@ -38,8 +35,9 @@ def finder(*tasks: Task) -> FindTask:
 def plan_of(
     of: Wave, *tasks: Task, reservations: tuple[Reservation, ...] = (), now: int = NOW
 ) -> WavePlan:
-    """Plan with these tasks and valid reservations."""
-    return plan_wave(of, reservations, finder(*tasks), now)
+    """Plan with these tasks, valid reservations, and no other wave."""
+    find = finder(*tasks)
+    return plan_wave(of, (*reservations, *bead_reservations([of], find)), find, now)
 
 
 def released_ids(of: WavePlan) -> list[str]:
@@ -89,7 +87,6 @@ def test_second_bead_waits_for_file_of_first() -> None:
     first, second = WaveBead("A", ("src/**",)), WaveBead("B", ("src/a.py", "docs/x.md"))
     found = plan_of(wave(first, second), task("A", "backlog"), task("B", "backlog"))
     assert released_ids(found) == ["A"]
-    assert found.reserved == (first,)
     conflict = found.waits["B"].conflict
     assert conflict is not None
     assert (conflict.wanted, conflict.reserved, conflict.by.task) == ("src/a.py", "src/**", "A")
@@ -106,43 +103,20 @@ def test_later_bead_does_not_take_files_of_waiting_bead() -> None:
 
 
 @proves("WAVE-FILES")
-def test_exclusive_reservation_of_another_holds_bead_back() -> None:
-    bead = WaveBead("A", ("src/a.py",))
-    others = Reservation("r", ("src/*.py",), "eve", NOW + 1)
-    shared = replace(others, exclusive=False)
-    own = replace(others, task="A")
-    backlog = task("A", "backlog")
-    assert released_ids(plan_of(wave(bead), backlog, reservations=(others,))) == []
-    assert released_ids(plan_of(wave(bead), backlog, reservations=(shared,))) == []
-    assert released_ids(plan_of(wave(bead), backlog, reservations=(own,))) == ["A"]
+def test_reservation_of_another_holds_bead_back() -> None:
+    bead, others = WaveBead("A", ("src/a.py",)), Reservation("r", ("src/*.py",), "eve", NOW + 1)
+    assert released_ids(plan_of(wave(bead), task("A", "backlog"), reservations=(others,))) == []
 
 
 @proves("WAVE-FILES")
-def test_running_bead_reserves_its_files_once_free() -> None:
-    bead = WaveBead("A", ("src/a.py",))
-    at_work = task("A", "in-progress", "ada")
-    others = Reservation("r", ("src/**",), "eve", NOW + 1)
-    assert plan_of(wave(bead), at_work).reserved == (bead,)
-    assert plan_of(wave(bead), at_work, reservations=(others,)).reserved == ()
-    by_its_worker = replace(others, holder="ada")
-    assert plan_of(wave(bead), at_work, reservations=(by_its_worker,)).reserved == (bead,)
-    kept = Reservation("W:A", bead.files, task="A", wave="W")
-    assert plan_of(wave(bead), at_work, reservations=(kept,)).is_idle
-
-
-@proves("WAVE-FILES")
-def test_running_bead_takes_files_before_earlier_waiting_bead() -> None:
-    first, second = WaveBead("A", ("src/a.py",)), WaveBead("B", ("src",))
-    found = plan_of(wave(first, second), task("A", "backlog"), task("B", "in-progress", "ada"))
-    assert (released_ids(found), found.reserved) == ([], (second,))
-    others = Reservation("r", ("src/b.py",), "eve", NOW + 1)
-    found = plan_of(
-        wave(first, second),
-        task("A", "backlog"),
-        task("B", "in-progress", "ada"),
-        reservations=(others,),
-    )
-    assert (released_ids(found), found.reserved) == ([], ())
+def test_running_bead_has_its_files_before_an_earlier_waiting_one() -> None:
+    beads = (WaveBead("A", ("src/a.py",)), WaveBead("B", ("src",)))
+    at_work = task("B", "in-progress", "ada")
+    found = plan_of(wave(*beads), task("A", "backlog"), at_work)
+    assert released_ids(found) == []
+    conflict = found.waits["A"].conflict
+    assert conflict is not None
+    assert (conflict.by.holder, conflict.by.task) == ("ada", "B")
 
 
 @proves("WAVE-BOUNDED")
@@ -154,42 +128,6 @@ def test_files_are_not_checked_without_free_slot() -> None:
     assert wait_kinds(plan_of(wave(*beads, parallel=1), *tasks, reservations=(held,))) == {
         "B": "slot"
     }
-
-
-def count_calls(of: Wave, *reservations: Reservation) -> int:
-    """Count the calls that it takes to plan a wave of which nothing has begun."""
-    tasks = [task(bead.task, "backlog") for bead in of.beads]
-    calls = 0
-
-    def count(frame: object, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    # The first run fills the cache of each pattern.
-    plan_of(of, *tasks, reservations=reservations)
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        plan_of(of, *tasks, reservations=reservations)
-    finally:
-        sys.setprofile(before)
-    return calls
-
-
-@proves("WAVE-BOUNDED")
-@pytest.mark.parametrize("parallel", [1, 500])
-def test_planning_many_files_is_not_quadratic(parallel: int) -> None:
-    held = Reservation("r", ("held.py",), "eve", NOW + 1)
-
-    def many(size: int) -> Wave:
-        files = [tuple(f"src/{n}/{file}.py" for file in range(3)) for n in range(size)]
-        # Every second one waits for eve's file, so that its other files are wanted.
-        beads = (
-            WaveBead(f"T{n}", (*own, "held.py") if n % 2 else own) for n, own in enumerate(files)
-        )
-        return wave(*beads, parallel=parallel)
-
-    assert count_calls(many(200), held) < 5 * count_calls(many(50), held)
 
 
 @proves("WAVE-STATUS")
@@ -207,21 +145,6 @@ def test_plan_gives_reason_why_each_bead_waits() -> None:
     found = plan_of(wave(A, B, C), task("A", "ready"), resting, task("C", "backlog"))
     assert wait_kinds(found) == {"A": "claim", "B": "rest", "C": "slot"}
     assert found.waits["B"].until == NOW + 5
-
-
-@proves("WAVE-FILES")
-def test_bead_waits_at_reservation_limit() -> None:
-    full = Reservation(
-        "r", tuple(f"f{number}" for number in range(MAX_RESERVED_PATTERNS)), "eve", NOW + 1
-    )
-    found = plan_of(
-        wave(WaveBead("A", ("x",)), B),
-        task("A", "backlog"),
-        task("B", "backlog"),
-        reservations=(full,),
-    )
-    assert wait_kinds(found) == {"A": "room"}
-    assert released_ids(found) == ["B"]
 
 
 @proves("WAVE-COMPLETE")
@@ -272,10 +195,9 @@ def test_plan_never_exceeds_slots_or_shares_files(
     assert len(found.released) <= max(parallel - running, 0)
     going = released_ids(found)
     files_of = {bead.task: bead.files for bead in of.beads}
-    assert all(not one.files or one in found.reserved for one in of.beads if one.task in going)
-    for one in found.released:
-        for other in found.reserved:
-            if one.id != other.task:
-                assert not any(globs_overlap(a, b) for a in files_of[one.id] for b in other.files)
+    busy = {one.id for one in tasks if one.status in ("ready", "in-progress")} | set(going)
+    for one in going:
+        for other in busy - {one}:
+            assert not any(globs_overlap(a, b) for a in files_of[one] for b in files_of[other])
     waiting = [one for one in tasks if one.status == "backlog" and one not in found.released]
     assert all(one.id in found.waits for one in waiting)

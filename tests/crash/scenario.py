@@ -95,7 +95,7 @@ _SCHEDULE: Final[tuple[tuple[int, tuple[ActorCommands, ...]], ...]] = (
     (_SECOND, _single(ADA, ClaimTask("one", agent="ada"))),
     (_SECOND, _single(ADA, RenewLease("one", fence=1))),
     (_SECOND, _single(ADA, NoteTask("one", "half way", fence=1))),
-    (_SECOND, _single(ADA, ReserveFiles(("src/**",), ttl_ms=_HOUR, task="one"))),
+    (_SECOND, _single(ADA, ReserveFiles(("src/**",), ttl_ms=_HOUR))),
     (_SECOND, _single(ADA, ReadMail("m1"), AckMail("m1"))),
     (
         _SECOND,

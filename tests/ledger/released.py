@@ -60,7 +60,7 @@ from dragoman.core.ids import handoff_stream
 from dragoman.core.intent.candidate import Candidate, Policy, ScoreParts
 from dragoman.core.intent.state import DelegateIntent, ExpireRequest, ReceiveResult, UpdateIntent
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
-from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
+from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from dragoman.core.task_state import (
     AdoptTask,
     AliasTask,
@@ -336,8 +336,8 @@ def play_waves(store: Store) -> None:
     ask = Play(store).ask
     ask(HERA, CreateTask("One", "one", ready=True))
     ask(HERA, CreateTask("Two", "two", ready=True))
-    ask(ALICE, ReserveFiles(("src/a/**", "b.md"), 60_000, exclusive=False, reason="big change"))
-    ask(ALICE, RenewReservations((), 120_000))
+    ask(ALICE, ReserveFiles(("src/a/**", "b.md"), 60_000, reason="big change"))
+    ask(ALICE, ReserveFiles(("src/a/**", "b.md"), 120_000))
     ask(BOB, ReserveFiles(("src/**",), 60_000))
     beads = (WaveBead("one", ("x.py",)), WaveBead("two", ("x.py",)))
     ask(HERA, StartWave(beads, 2, "w-1", {"TESTS_FAIL": 1}), AdvanceWave("w-1"))

@@ -64,7 +64,7 @@ class AofWorker(Worker):
         elif drawn == 2:
             await self._delegate_part(actor, task)
         elif drawn == 3:
-            files = ReserveFiles((f"src/{self.rng.randrange(4)}/",), HOUR, task=actor.task)
+            files = ReserveFiles((f"src/{self.rng.randrange(4)}/",), HOUR)
             await self.call_with_retries("reserve", command_call(actor, files, key=word))
         elif drawn == 4:
             await self.call_with_retries("unreserve", command_call(actor, ReleaseReservations()))

@@ -5,7 +5,7 @@ from typing import Any
 
 from dragoman.core.actor import Actor
 from dragoman.core.mail import AckMail, PostMail, ReadMail
-from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
+from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from tests.stateful.task_model import Applied, Model, ModelRefusal, Rules, check_may_write
 
 PATTERNS = {"a/": "a/**", "b/": "b/**", "a/x": "a/x"}
@@ -30,9 +30,6 @@ class ModelReservation:
     pattern: str
     holder: str
     until: int
-    exclusive: bool
-    task: str
-    fence: int
 
 
 class StreamsModel(Model):
@@ -55,7 +52,6 @@ class StreamsModel(Model):
             ReadMail: self._read,
             AckMail: self._ack,
             ReserveFiles: self._reserve,
-            RenewReservations: self._extend,
             ReleaseReservations: self._release_files,
         }
 
@@ -100,38 +96,16 @@ class StreamsModel(Model):
 
     def _reserve(self, actor: Actor, command: ReserveFiles, now: int) -> Applied:
         check_may_write(actor)
-        task, fence = self._attempt(actor, command.task) if command.task else ("", 0)
         pattern, until = PATTERNS[command.patterns[0]], now + command.ttl_ms
         living = self._valid(now)
         for one in living:
-            is_own = one.holder == actor.name or (task and one.task == task)
-            counts = (command.exclusive or one.exclusive) and not is_own
-            if counts and (pattern, one.pattern) in OVERLAPPING:
+            if one.holder != actor.name and (pattern, one.pattern) in OVERLAPPING:
                 raise ModelRefusal("files_reserved")
-        wanted = (pattern, actor.name, command.exclusive, task)
         for one in living:
-            if (one.pattern, one.holder, one.exclusive, one.task) == wanted:
+            if (one.pattern, one.holder) == (pattern, actor.name):
                 one.until = max(one.until, until)
                 return None, False
-        new = ModelReservation(pattern, actor.name, until, command.exclusive, task, fence)
-        self.reserved = [*living, new]
-        return None, False
-
-    def _attempt(self, actor: Actor, name: str) -> tuple[str, int]:
-        task = self.find(name)
-        if task.status != "in-progress":
-            raise ModelRefusal("not_ready")
-        if actor.role == "agent" and task.owner != actor.name:
-            raise ModelRefusal("unauthorized_agent")
-        return task.id, task.attempt
-
-    def _extend(self, actor: Actor, command: RenewReservations, now: int) -> Applied:
-        check_may_write(actor)
-        matching = self._matching(actor, command.names, now, any_holder=False)
-        if not matching:
-            raise ModelRefusal("reservation_not_found")
-        for one in matching:
-            one.until = max(one.until, now + command.ttl_ms)
+        self.reserved = [*living, ModelReservation(pattern, actor.name, until)]
         return None, False
 
     def _release_files(self, actor: Actor, command: ReleaseReservations, now: int) -> Applied:
@@ -142,13 +116,7 @@ class StreamsModel(Model):
         return None, False
 
     def _valid(self, now: int) -> list[ModelReservation]:
-        return [one for one in self.reserved if now < one.until and self._is_running(one)]
-
-    def _is_running(self, one: ModelReservation) -> bool:
-        if not one.task:
-            return True
-        task = self.tasks[one.task]
-        return task.status == "in-progress" and task.attempt == one.fence
+        return [one for one in self.reserved if now < one.until]
 
     def _matching(
         self, actor: Actor, names: tuple[str, ...], now: int, *, any_holder: bool

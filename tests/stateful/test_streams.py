@@ -14,7 +14,6 @@ from dragoman.core.ids import RESERVATIONS_STREAM
 from dragoman.core.mail import AckMail, Mail, PostMail, ReadMail
 from dragoman.core.reservation import (
     ReleaseReservations,
-    RenewReservations,
     Reservations,
     ReserveFiles,
 )
@@ -50,9 +49,7 @@ POSTED = st.builds(
     bead=st.sampled_from(("", "A", "B", "C")),
     ack_wanted=st.booleans(),
 )
-RESERVED = st.builds(
-    ReserveFiles, FILES, LASTING, st.booleans(), task=st.just("") | st.sampled_from(("A", "B", "C"))
-)
+RESERVED = st.builds(ReserveFiles, FILES, LASTING)
 OTHER_COMMANDS: st.SearchStrategy[AnyCommand] = st.one_of(
     POSTED,
     POSTED,
@@ -60,7 +57,6 @@ OTHER_COMMANDS: st.SearchStrategy[AnyCommand] = st.one_of(
     st.builds(AckMail, IDS),
     RESERVED,
     RESERVED,
-    st.builds(RenewReservations, SOME_FILES, LASTING),
     st.builds(ReleaseReservations, SOME_FILES),
 )
 PAIRS = st.permutations([Actor("agent", name) for name in AGENTS]).map(
@@ -120,12 +116,8 @@ class StreamsMachine(TaskMachine):
         row = store.stream(RESERVATIONS_STREAM)
         state = None if row is None else stream_state(store, row)
         kept = state.kept if isinstance(state, Reservations) else ()
-        assert [
-            (*one.patterns, one.holder, one.until, one.exclusive, one.task, one.fence)
-            for one in kept
-        ] == [
-            (one.pattern, one.holder, one.until, one.exclusive, one.task, one.fence)
-            for one in model.reserved
+        assert [(*one.patterns, one.holder, one.until) for one in kept] == [
+            (one.pattern, one.holder, one.until) for one in model.reserved
         ]
 
 

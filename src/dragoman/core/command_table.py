@@ -56,7 +56,7 @@ from dragoman.core.intent.state import (
     UpdateIntent,
 )
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
-from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
+from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from dragoman.core.task_state import (
     AdoptTask,
     AliasTask,
@@ -130,7 +130,6 @@ AnyCommand = (
     | StartWave
     | AdvanceWave
     | ReserveFiles
-    | RenewReservations
     | ReleaseReservations
     | DescribeAgent
     | DelegateIntent

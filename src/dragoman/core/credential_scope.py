@@ -27,7 +27,7 @@ from dragoman.core.handoff.state import (
 from dragoman.core.intent.state import DelegateIntent, ExpireRequest, ReceiveResult, UpdateIntent
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
 from dragoman.core.read import Read
-from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
+from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from dragoman.core.task_state import AdoptTask, CreateTask, Task, WarnTask
 from dragoman.core.trace import RecordTrace, RecordTurn
 from dragoman.core.wave import AdvanceWave, StartWave
@@ -61,7 +61,6 @@ COMMAND_TASKS: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     StartWave: lambda _: "",
     AdvanceWave: lambda _: "",
     ReserveFiles: None,
-    RenewReservations: None,
     ReleaseReservations: None,
     DescribeAgent: lambda _: "",
     DelegateIntent: lambda command: f"intent:{command.follows}" if command.follows else "",

@@ -81,7 +81,7 @@ from dragoman.core.limits import MAX_REASON, check_text
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
 from dragoman.core.reactions import react
 from dragoman.core.read import Decision, LeaseChange, Read
-from dragoman.core.reservation import ReleaseReservations, RenewReservations, ReserveFiles
+from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from dragoman.core.task import (
     decide_alias_task,
     decide_create_task,
@@ -185,7 +185,6 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     StartWave: wave.decide_start_wave,
     AdvanceWave: wave.decide_advance_wave,
     ReserveFiles: reservation.decide_reserve_files,
-    RenewReservations: reservation.decide_renew_reservations,
     ReleaseReservations: reservation.decide_release_reservations,
     DescribeAgent: agent.decide_describe_agent,
     DelegateIntent: delegate.decide_delegate,

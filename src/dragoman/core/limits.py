@@ -27,12 +27,10 @@ MAX_RETRIES = 32
 MAX_PATTERN_LENGTH = 240
 MAX_PATTERNS = 32
 """Patterns of one reservation, or of one bead."""
-MAX_WAVE_PATTERNS = 2_000
+MAX_WAVE_PATTERNS = 500
 """Patterns of all beads of a wave together: they are compared with each other."""
 MAX_RESERVED_PATTERNS = 500
 """Patterns reserved at a time: each new one is compared with all of them."""
-MAX_RESERVED_PATTERNS_PER_AGENT = 100
-"""Patterns reserved by one agent, so that none can use up what all share."""
 MAX_SKILLS = 256
 """Skills, constraints or places of an agent."""
 MAX_SKILL_LENGTH = 120
@@ -55,8 +53,8 @@ TOKEN_LIFETIME_RANGE_MS = (1_000, 366 * 86_400_000)
 KEY_OVERLAP_RANGE_MS = (1_000, 7 * 86_400_000)
 """Time for which a replaced key may stay valid."""
 LEASE_RANGE_MS = (1_000, 7 * 86_400_000)
-AGENT_RESERVATION_RANGE_MS = (1_000, 86_400_000)
-"""An agent renews what it needs for longer, and what it forgets is free the next day."""
+RESERVATION_RANGE_MS = (1_000, 86_400_000)
+"""What is needed for longer is reserved again, and what is forgotten is free the next day."""
 MAX_JSON_DEPTH = 32
 MAX_SAFE_INTEGER = 2**53 - 1
 """Every reader of JSON keeps whole numbers exactly up to here."""

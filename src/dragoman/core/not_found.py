@@ -88,14 +88,6 @@ def reservation(name: str) -> Refusal:
     )
 
 
-def reservations_of(name: str) -> Refusal:
-    """The caller has nothing reserved."""
-    return Refusal(
-        "reservation_not_found",
-        f"{name} has nothing reserved: it may be over, {_RESERVE_LIST_HINT}",
-    )
-
-
 def intent(id: str, path: str = "") -> Refusal:
     """No intent has this id, which stands in this field."""
     return Refusal(

@@ -7,7 +7,6 @@ beads as slots and files become free, and close it.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -21,7 +20,6 @@ from dragoman.core.ids import check_agent, check_id, wave_stream
 from dragoman.core.limits import (
     MAX_ATTEMPTS,
     MAX_BEADS,
-    MAX_RESERVED_PATTERNS,
     MAX_RETRIES,
     MAX_WAVE_PATTERNS,
     check_count,
@@ -33,13 +31,11 @@ from dragoman.core.reservation import (
     FindTask,
     Reservation,
     ReservationConflict,
-    ReservationIndex,
-    ReservationTaken,
-    WantedFiles,
+    active_reservations,
     check_patterns,
-    expired_events,
+    find_conflicts,
+    is_under_way,
     normalize_patterns,
-    reservation_events,
 )
 from dragoman.core.task import transition_events
 from dragoman.core.task_state import AdoptTask, Task
@@ -70,8 +66,6 @@ class StartWave(Command, frozen=True, tag="wave.start"):
     retries: dict[str, int] = {}
     report_to: str = ""
     """Recipient of the closing report; empty: the caller."""
-    running_waves: tuple[str, ...] = ()
-    """Waves known to run already, just before."""
 
 
 class AdvanceWave(Command, frozen=True, tag="wave.advance"):
@@ -162,11 +156,6 @@ def have_all_ended(tasks: Iterable[Task]) -> bool:
     return all(task.status in ENDED_STATUSES for task in tasks)
 
 
-def bead_reservation(wave: Wave, bead: WaveBead) -> Reservation:
-    """Reservation by which a wave keeps the files of a bead for its worker."""
-    return Reservation(f"{wave.id}:{bead.task}", bead.files, task=bead.task, wave=wave.id)
-
-
 def count_by_status(tasks: Iterable[Task]) -> dict[str, int]:
     """Number of tasks in each status."""
     return dict(Counter[str](task.status for task in tasks))
@@ -178,7 +167,7 @@ def count_by_status(tasks: Iterable[Task]) -> dict[str, int]:
 class BeadWait(Struct, frozen=True):
     """Reason why a bead has not ended."""
 
-    what: Literal["slot", "file", "room", "task", "rest", "claim", "tick"]
+    what: Literal["slot", "file", "task", "rest", "claim", "tick"]
     """`tick`: nothing is in its way, and the next look at the wave releases it."""
     conflict: ReservationConflict | None = None
     tasks: tuple[str, ...] = ()
@@ -191,8 +180,6 @@ class WavePlan(Struct, frozen=True):
     held_back: tuple[Task, ...] = ()
     """Ready, though they wait for other tasks: they would occupy a slot and could not start."""
     released: tuple[Task, ...] = ()
-    reserved: tuple[WaveBead, ...] = ()
-    """Beads whose files are reserved from now on."""
     waits: Mapping[str, BeadWait] = {}
     """Task -> what it waits for."""
     is_complete: bool = False
@@ -200,112 +187,46 @@ class WavePlan(Struct, frozen=True):
     @property
     def is_idle(self) -> bool:
         """True if there is nothing to do now."""
-        return not (self.held_back or self.released or self.reserved or self.is_complete)
+        return not (self.held_back or self.released or self.is_complete)
 
 
 def plan_wave(
     wave: Wave, reservations: tuple[Reservation, ...], find: FindTask, now: int
 ) -> WavePlan:
     """Plan the next steps; `reservations` are the active ones."""
-    tasks = {task.id: task for task in wave_tasks(wave, find)}
-    if have_all_ended(tasks.values()):
+    tasks = wave_tasks(wave, find)
+    if have_all_ended(tasks):
         return WavePlan(is_complete=True)
-    planning = _WavePlanner(wave, reservations, find, now)
-    planning.slots -= sum(_occupies_slot(task) for task in tasks.values())
-    beads = [bead for bead in wave.beads if bead.task in tasks]
-    # Running beads get their files before others are released.
-    for bead in sorted(beads, key=lambda bead: tasks[bead.task].status == "backlog"):
-        if tasks[bead.task].status not in ENDED_STATUSES:
-            planning.plan_bead(bead, tasks[bead.task])
-    return planning.result()
-
-
-def _occupies_slot(task: Task) -> bool:
-    return task.status == "in-progress" or (task.status == "ready" and not task.open_blockers)
-
-
-class _WavePlanner:
-    """One pass over the beads of a wave, in their order."""
-
-    def __init__(
-        self, wave: Wave, reservations: tuple[Reservation, ...], find: FindTask, now: int
-    ) -> None:
-        self.slots = wave.parallel
-        self._wave = wave
-        self._find = find
-        self._now = now
-        self._reserved_ids = {one.id for one in reservations}
-        self._active = ReservationIndex(reservations)
-        self._wanted = ReservationIndex()
-        """Files that earlier beads of the wave wait for: later ones do not take them."""
-        self._held_back: list[Task] = []
-        self._released: list[Task] = []
-        self._reserved: list[WaveBead] = []
-        self._waits: dict[str, BeadWait] = {}
-
-    def plan_bead(self, bead: WaveBead, task: Task) -> None:
-        """Release it, or note what it waits for."""
-        if task.status != "in-progress" and task.open_blockers:
+    slots = wave.parallel - sum(map(is_under_way, tasks))
+    files = {bead.task: bead.files for bead in wave.beads}
+    # Files of others, and of earlier beads, which later ones do not take.
+    taken = list(reservations)
+    held_back: list[Task] = []
+    released: list[Task] = []
+    waits: dict[str, BeadWait] = {}
+    for task in tasks:
+        if task.status in ("backlog", "ready") and task.open_blockers:
+            waits[task.id] = BeadWait("task", tasks=task.open_blockers)
             if task.status == "ready":
-                self._held_back.append(task)
-            self._waits[task.id] = BeadWait("task", tasks=task.open_blockers)
-        elif task.status == "backlog":
-            self._release(bead, task)
-        else:
-            self._continue(bead, task)
-
-    def result(self) -> WavePlan:
-        return WavePlan(
-            tuple(self._held_back), tuple(self._released), tuple(self._reserved), self._waits
-        )
-
-    def _release(self, bead: WaveBead, task: Task) -> None:
-        # Without a slot it does not matter whether its files are free: skip that work.
-        obstacle = BeadWait("slot") if self.slots <= 0 else self._file_obstacle(bead, task)
-        if obstacle is not None:
-            self._waits[task.id] = obstacle
-            return
-        self.slots -= 1
-        self._released.append(task)
-        self._reserve(bead)
-
-    def _continue(self, bead: WaveBead, task: Task) -> None:
-        """Reserve the files of a running bead as soon as nobody else has them."""
-        is_kept = bead_reservation(self._wave, bead).id in self._reserved_ids
-        if not is_kept and self._file_obstacle(bead, task) is None:
-            self._reserve(bead)
-        if task.status == "ready":
-            is_backing_off = task.not_before > self._now
-            self._waits[task.id] = (
-                BeadWait("rest", until=task.not_before) if is_backing_off else BeadWait("claim")
+                held_back.append(task)
+        elif task.status == "ready":
+            waits[task.id] = (
+                BeadWait("rest", until=task.not_before)
+                if task.not_before > now
+                else BeadWait("claim")
             )
-
-    def _reserve(self, bead: WaveBead) -> None:
-        if bead.files:
-            self._reserved.append(bead)
-            self._active.add(bead_reservation(self._wave, bead))
-
-    def _file_obstacle(self, bead: WaveBead, task: Task) -> BeadWait | None:
-        """Obstacle to its files; they are then wanted, and no later bead takes them."""
-        if not bead.files:
-            return None
-        obstacle = self._find_obstacle(bead, task)
-        if obstacle is not None:
-            self._wanted.add(bead_reservation(self._wave, bead))
-        return obstacle
-
-    def _find_obstacle(self, bead: WaveBead, task: Task) -> BeadWait | None:
-        if self._active.patterns + len(bead.files) > MAX_RESERVED_PATTERNS:
-            return BeadWait("room")
-        wanted_files = WantedFiles(
-            bead.files, task.assignee if task.status == "in-progress" else "", task.id
-        )
-        indexes = (self._active, self._wanted)
-        found = chain.from_iterable(
-            index.find_conflicts(wanted_files, self._find) for index in indexes
-        )
-        conflict = next(found, None)
-        return None if conflict is None else BeadWait("file", conflict)
+        elif task.status == "backlog" and slots <= 0:
+            waits[task.id] = BeadWait("slot")
+        elif task.status == "backlog":
+            conflict = next(find_conflicts(files[task.id], taken), None)
+            if conflict is None:
+                slots -= 1
+                released.append(task)
+            else:
+                waits[task.id] = BeadWait("file", conflict)
+            id = f"{wave.id}:{task.id}"
+            taken.append(Reservation(id, files[task.id], "", wave=wave.id, task=task.id))
+    return WavePlan(tuple(held_back), tuple(released), waits)
 
 
 # --- closing report ---------------------------------------------------------------------------
@@ -436,7 +357,7 @@ def decide_start_wave(command: StartWave, read: Read, now: int) -> Decision | Re
         if task.id in beads:
             why = f"the wave names {task.id} twice; name it once"
             return Refusal("invalid_field", why, path="beads")
-        other = _open_wave_of(task, command.running_waves, read)
+        other = _open_wave_of(task, read)
         if other:
             return Refusal(
                 "reserved_for_other",
@@ -479,13 +400,12 @@ def _repeated_start(command: StartWave, known: Wave, read: Read) -> Decision | R
     )
 
 
-def _open_wave_of(task: Task, waves: tuple[str, ...], read: Read) -> str:
+def _open_wave_of(task: Task, read: Read) -> str:
     """Open wave in which this task has not ended; empty: none. Two would both release it."""
     if task.status in ENDED_STATUSES:
         return ""
-    running = (wave for wave in map(read.wave, waves) if wave and wave.ended_at is None)
-    matching = (wave.id for wave in running if any(bead.task == task.id for bead in wave.beads))
-    return next(matching, "")
+    waves = read.open_waves()
+    return next((one.id for one in waves if any(task.id == bead.task for bead in one.beads)), "")
 
 
 def _iter_start_faults(command: StartWave) -> Iterator[Refusal | None]:
@@ -551,22 +471,16 @@ def decide_advance_wave(command: AdvanceWave, read: Read, now: int) -> Decision 
         return not_found.wave(id)
     if wave.ended_at is not None:
         return _wave_decision(id)
-    next_steps = plan_wave(wave, read.reservations().active(read.task, now), read.task, now)
+    reserved = active_reservations(read.reservations(), read.open_waves(), read.task, now)
+    next_steps = plan_wave(wave, reserved, read.task, now)
     if not next_steps.is_complete:
-        return _wave_decision(id, *_advance_events(wave, next_steps, read, now))
+        return _wave_decision(id, *_advance_events(wave, next_steps, read))
     is_closed = read.actor.role == "system"
     return _close_wave(wave, command.stuck, read, now) if is_closed else _wave_decision(id)
 
 
-def _advance_events(wave: Wave, next_steps: WavePlan, read: Read, now: int) -> StreamEvents:
+def _advance_events(wave: Wave, next_steps: WavePlan, read: Read) -> StreamEvents:
     events: StreamEvents = ()
-    if next_steps.reserved:
-        reservations = (bead_reservation(wave, bead) for bead in next_steps.reserved)
-        taken = (
-            ReservationTaken(one.id, one.patterns, task=one.task, wave=one.wave)
-            for one in reservations
-        )
-        events += reservation_events(*expired_events(read, now), *taken)
     for task in next_steps.held_back:
         events += transition_events(
             task, "backlog", f"waits for {', '.join(task.open_blockers[:8])}", read

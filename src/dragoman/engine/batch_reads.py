@@ -8,6 +8,7 @@ another hub meanwhile. A batch that comes upon such a row later has mixed two mo
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from msgspec import Struct
 from dragoman.core.actor import Actor, ActorRecord
 from dragoman.core.agent import AgentRecord, Reputation
 from dragoman.core.attempt_state import Lease
-from dragoman.core.errors import Refusal, StoreConflict
+from dragoman.core.errors import LedgerError, Refusal, StoreConflict
 from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import (
     RESERVATIONS_STREAM,
@@ -298,12 +299,14 @@ class BatchReads:
         return self._stream(wave_stream(id)).state
 
     def open_waves(self) -> tuple[Wave, ...]:
-        """Every open wave, oldest first."""
+        """Every open wave that can be read, oldest first; `verify` reports the others."""
         stored = self._session.list_members(OPEN_WAVES_LIST)
         begun = (stream for stream in self.changed if stream.startswith(wave_stream("")))
         streams = list(dict.fromkeys((*stored, *begun)))
-        self.load_streams(streams)
-        waves: list[Wave] = [self._existing_stream(stream).state for stream in streams]
+        waves: list[Wave] = []
+        for stream in streams:
+            with suppress(LedgerError):
+                waves.append(self._existing_stream(stream).state)
         return tuple(wave for wave in waves if wave.ended_at is None)
 
     def reservations(self) -> Reservations:

@@ -27,14 +27,6 @@ def hooks_folder(folder: Path, variables: Mapping[str, str]) -> Path:
     return folder / os.fsdecode(output.removesuffix(b"\n"))
 
 
-def main_checkout(folder: Path, variables: Mapping[str, str]) -> Path | None:
-    """Main checkout of the repository that a folder is a worktree of; None for a bare
-    repository."""
-    output = _run_git(folder, variables, "rev-parse", "--git-common-dir")
-    common = folder / os.fsdecode(output.removesuffix(b"\n"))
-    return common.parent if common.name == ".git" else None
-
-
 def staged_files(folder: Path, variables: Mapping[str, str]) -> list[str]:
     """Paths that the next commit would change, relative to the root of the repository."""
     # Outside of a repository `git diff` compares other things, and prints its usage.

@@ -103,7 +103,6 @@ CASES: dict[str, tuple[Call | Do, ...]] = {
         _call("ada", "wave.status", wave_id="w-1"),
         _call("ada", "wave.list"),
         _call("ada", "reserve.take", patterns=["src/"]),
-        _call("ada", "reserve.renew"),
         _call("bob", "reserve.list"),
         _call("ada", "reserve.release"),
     ),

@@ -113,7 +113,7 @@ def test_invalid_waves_are_refused(hub: WaveHub) -> None:
 
 
 @proves("RESERVE-TAKE", "RESERVE-END")
-def test_files_are_reserved_listed_renewed_and_released(hub: WaveHub) -> None:
+def test_files_are_reserved_listed_extended_and_released(hub: WaveHub) -> None:
     reservation = hub.call("reserve.take", ALICE, patterns=["./src/"], ttl_ms=60_000, reason="why")
     assert reservation["patterns"] == ("src/**",)
     assert reservation["until"] == "2026-02-09T14:31:00.000Z"
@@ -123,14 +123,13 @@ def test_files_are_reserved_listed_renewed_and_released(hub: WaveHub) -> None:
         "id": reservation["id"],
         "patterns": ("src/**",),
         "holder": "alice",
-        "mode": "exclusive",
         "until": "2026-02-09T14:31:00.000Z",
         "reason": "why",
     }
     assert hub.call("reserve.list", patterns=["docs/"]) == {"reservations": []}
     assert hub.code("reserve.list", patterns=["../x"]) == "invalid_field"
-    renewed = hub.call("reserve.renew", ALICE, names=[reservation["id"]], ttl_ms=120_000)
-    assert renewed == {"until": "2026-02-09T14:32:00.000Z"}
+    longer = hub.call("reserve.take", ALICE, patterns=["src/"], ttl_ms=120_000)
+    assert (longer["id"], longer["until"]) == (reservation["id"], "2026-02-09T14:32:00.000Z")
     assert hub.code("reserve.release", BOB, names=[reservation["id"]]) == "not_authorized"
     assert hub.call("reserve.release", HUMAN, names=[reservation["id"]])["released"] == (
         reservation["id"],

@@ -43,7 +43,6 @@ OTHER_COMMANDS = (
     (("task", "log", "nope"), not_found.task("nope")),
     (("task", "move", "nope", "done"), not_found.task("nope")),
     (("task", "claim", "nope", "--agent", "ada"), not_found.task("nope")),
-    (("reserve", "renew", "nope"), not_found.reservation("nope")),
     (("reserve", "release", "nope"), not_found.reservation("nope")),
 )
 

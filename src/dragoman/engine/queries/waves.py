@@ -1,13 +1,20 @@
 """Waves and reservations: progress of a wave, what it waits for, who holds which files."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
+from typing import cast
 
 from msgspec import Struct
 
-from dragoman.core.errors import Refusal
+from dragoman.core.errors import LedgerError, Refusal
 from dragoman.core.ids import RESERVATIONS_STREAM, task_stream
-from dragoman.core.reservation import FindTask, Reservation, Reservations
+from dragoman.core.reservation import (
+    FindTask,
+    Reservation,
+    Reservations,
+    active_reservations,
+)
 from dragoman.core.task_state import Task, TaskTransitioned
 from dragoman.core.wave import (
     OPEN_WAVES_LIST,
@@ -36,13 +43,6 @@ class WaveStatus(Struct, frozen=True):
     """Task that is stuck -> the reason."""
 
 
-class ActiveReservations(Struct, frozen=True):
-    """The reservations at one moment, and a lookup for who works on which task."""
-
-    active: tuple[Reservation, ...]
-    find_task: FindTask
-
-
 def find_wave(store: Store, id: str) -> Wave | Refusal:
     """The wave with this id."""
     return find_by_id(store, id, Wave)
@@ -63,25 +63,29 @@ def newest_waves(store: Store, limit: int) -> list[Wave]:
     return [state for state in states if isinstance(state, Wave)]
 
 
-def active_reservations(store: Store, now: int) -> ActiveReservations:
-    """The active reservations at this time."""
-    find = task_finder(store)
+def find_reservations(store: Store, now: int) -> tuple[Reservation, ...]:
+    """The reservations that stop others at this time."""
     row = store.stream(RESERVATIONS_STREAM)
     state = None if row is None else stream_state(store, row)
-    living = state.active(find, now) if isinstance(state, Reservations) else ()
-    return ActiveReservations(living, find)
+    taken = state if isinstance(state, Reservations) else Reservations()
+    return active_reservations(taken, _open_waves(store), task_finder(store), now)
+
+
+def _open_waves(store: Store) -> Iterator[Wave]:
+    """Every open wave that can be read; `verify` reports the others."""
+    for id in open_wave_ids(store):
+        with suppress(LedgerError):
+            yield cast(Wave, find_wave(store, id))
 
 
 def wave_status(store: Store, wave: Wave, now: int) -> WaveStatus:
     """The status of a wave: its next steps, and what its beads wait for."""
-    reserved = active_reservations(store, now)
+    find = task_finder(store)
     is_over = wave.ended_at is not None
-    next_steps = (
-        WavePlan() if is_over else plan_wave(wave, reserved.active, reserved.find_task, now)
-    )
-    tasks = wave_tasks(wave, reserved.find_task)
+    plan = WavePlan() if is_over else plan_wave(wave, find_reservations(store, now), find, now)
+    tasks = wave_tasks(wave, find)
     stuck = {task.id: _stuck_reason(store, task) for task in tasks if task.status in STUCK_STATUSES}
-    return WaveStatus(wave, next_steps, reserved.find_task, stuck)
+    return WaveStatus(wave, plan, find, stuck)
 
 
 def _stuck_reason(store: Store, task: Task) -> str:

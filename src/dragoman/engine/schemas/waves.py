@@ -1,7 +1,7 @@
 """Resource schemas of waves and reservations."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from dragoman.core.reservation import FindTask, Reservation
 from dragoman.core.task_state import Task
@@ -14,7 +14,7 @@ from dragoman.core.wave import (
     have_all_ended,
     wave_tasks,
 )
-from dragoman.engine.queries.waves import ActiveReservations, WaveStatus
+from dragoman.engine.queries.waves import WaveStatus
 
 Resource = dict[str, Any]
 
@@ -49,20 +49,13 @@ def wave_summary(wave: Wave, find: FindTask) -> Resource:
     }
 
 
-def reservation_resources(reserved: ActiveReservations) -> list[Resource]:
-    """The resources of the active reservations, each with its holder and end."""
-    return [reservation_resource(one, reserved.find_task) for one in reserved.active]
-
-
-def reservation_resource(one: Reservation, find: FindTask) -> Resource:
+def reservation_resource(one: Reservation) -> Resource:
     """The resource of one reservation."""
-    mode: Literal["exclusive", "shared"] = "exclusive" if one.exclusive else "shared"
     fields = {"task": one.task, "wave": one.wave, "reason": one.reason}
     return {
         "id": one.id,
         "patterns": one.patterns,
-        "holder": one.current_holder(find) or None,
-        "mode": mode,
+        "holder": one.holder or None,
         "until": None if one.until is None else to_rfc3339(one.until),
         **{name: value for name, value in fields.items() if value},
     }
@@ -83,7 +76,7 @@ def _bead_resource(task: Task, files: tuple[str, ...], status: WaveStatus) -> Re
         "assignee": task.assignee or None,
         "files": files,
         **({"outcome": reported.outcome} if reported is not None else {}),
-        **({"waits_for": _waiting_resource(waiting, status)} if waiting is not None else {}),
+        **({"waits_for": _waiting_resource(waiting)} if waiting is not None else {}),
         **({"why": status.stuck_reasons[task.id]} if task.id in status.stuck_reasons else {}),
     }
 
@@ -94,10 +87,10 @@ def _bead_name(task: Task) -> str:
     return next(beads, task.id)
 
 
-def _waiting_resource(waiting: BeadWait, status: WaveStatus) -> Mapping[str, Any]:
+def _waiting_resource(waiting: BeadWait) -> Mapping[str, Any]:
     resource: Resource = {"what": waiting.what}
     if waiting.conflict is not None:
-        by = reservation_resource(waiting.conflict.by, status.find_task)
+        by = reservation_resource(waiting.conflict.by)
         resource |= {"file": waiting.conflict.wanted, "reserved": waiting.conflict.reserved}
         resource |= {"by": {key: value for key, value in by.items() if key != "patterns"}}
     if waiting.tasks:

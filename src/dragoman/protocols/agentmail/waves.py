@@ -1,23 +1,20 @@
 """Operations of waves and file reservations (S-MAIL-10)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DELEGATE, MAY_WRITE
-from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_task_id, is_task_name
 from dragoman.core.reservation import (
     DEFAULT_RESERVATION_MS,
     ReleaseReservations,
-    RenewReservations,
-    ReservationIndex,
     ReserveFiles,
-    WantedFiles,
     check_patterns,
+    find_conflicts,
     normalize_patterns,
 )
 from dragoman.core.timestamps import to_rfc3339
@@ -34,16 +31,14 @@ from dragoman.engine.operation import (
     validate_shape,
 )
 from dragoman.engine.queries.waves import (
-    ActiveReservations,
-    active_reservations,
+    find_reservations,
     find_wave,
     newest_waves,
-    open_wave_ids,
     task_finder,
     wave_status,
 )
 from dragoman.engine.request import Commands, Committed
-from dragoman.engine.schemas.waves import reservation_resources, wave_resource, wave_summary
+from dragoman.engine.schemas.waves import reservation_resource, wave_resource, wave_summary
 from dragoman.protocols.agentmail.queries import query_operation
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.wire import CHECKPOINT_REASONS, FAILURE_TYPES
@@ -91,22 +86,12 @@ class WaveListQuery(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReservationRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """Files to reserve."""
+    """Files to reserve; the same ones again are reserved for longer."""
 
     patterns: tuple[str, ...]
     """Paths and globs from the root of the repository; `src/` includes everything in it."""
     ttl_ms: int = DEFAULT_RESERVATION_MS
-    exclusive: bool = True
-    task: str = ""
-    """Task that they are for; the reservation ends when nobody works on it any more."""
     reason: str = ""
-
-
-class ReservationRenewal(Struct, frozen=True, forbid_unknown_fields=True):
-    """Reservations to extend, by their ids or patterns; none named: all of the caller's."""
-
-    names: tuple[str, ...] = ()
-    ttl_ms: int = DEFAULT_RESERVATION_MS
 
 
 class ReservationRelease(Struct, frozen=True, forbid_unknown_fields=True):
@@ -154,52 +139,32 @@ def _wave_operations(choices: Choices) -> Iterator[Operation]:
 
 
 def _reservation_operations() -> Iterator[Operation]:
-    yield _reservation_operation(
-        "reserve.take",
-        ReservationRequest,
-        lambda message: ReserveFiles(
-            message.patterns, message.ttl_ms, message.exclusive, message.task, message.reason
+    field_names = same_field_names(ReservationRequest) | same_field_names(ReservationRelease)
+    yield Operation(
+        name="reserve.take",
+        input=ReservationRequest,
+        roles=MAY_WRITE,
+        plan=lambda asked, _, __: Plan(
+            (ReserveFiles(asked.patterns, asked.ttl_ms, asked.reason),), field_names=field_names
         ),
-        _reservation_reply,
-        "Reserve files before you edit them.",
+        reply=_reservation_reply,
+        summary="Reserve files before you edit them, or keep them for longer.",
     )
-    yield _reservation_operation(
-        "reserve.renew",
-        ReservationRenewal,
-        lambda message: RenewReservations(message.names, message.ttl_ms),
-        lambda _, __, accepted: {"until": to_rfc3339(accepted.receipts[0].expires_at)},
-        "Renew reservations, counted from now; none gets shorter.",
-    )
-    yield _reservation_operation(
-        "reserve.release",
-        ReservationRelease,
-        lambda message: ReleaseReservations(message.names),
-        _release_reply,
-        "Release reserved files.",
+    yield Operation(
+        name="reserve.release",
+        input=ReservationRelease,
+        roles=MAY_WRITE,
+        plan=lambda asked, _, __: Plan(
+            (ReleaseReservations(asked.names),), field_names=field_names
+        ),
+        reply=lambda _, __, accepted: {"released": accepted.receipts[0].ended_reservations},
+        summary="Release reserved files.",
     )
     yield query_operation(
         "reserve.list",
         ReservationQuery,
         _query_reservations,
         "List reserved files and their holders.",
-    )
-
-
-def _reservation_operation(
-    name: str,
-    shape: type[Struct],
-    command: Callable[[Any], AnyCommand],
-    reply: Callable[[Any, Commands, Committed], Any],
-    summary: str,
-) -> Operation:
-    field_names = same_field_names(shape)
-    return Operation(
-        name=name,
-        input=shape,
-        roles=MAY_WRITE,
-        plan=lambda message, _, __: Plan((command(message),), field_names=field_names),
-        reply=reply,
-        summary=summary,
     )
 
 
@@ -220,7 +185,6 @@ def _start_wave(arguments: WaveStart, facts: Facts, choices: Choices) -> Plan | 
         arguments.wave_id or "",
         arguments.retries,
         arguments.orchestrator,
-        tuple(open_wave_ids(facts.store)),
     )
     if wave.id and not isinstance(find_wave(facts.store, wave.id), Refusal):
         # A repeated or refused start changes no beads.
@@ -251,29 +215,16 @@ def _reservation_reply(arguments: ReservationRequest, _: Commands, accepted: Com
     return {
         "id": accepted.subject_id,
         "patterns": normalize_patterns(arguments.patterns),
-        "mode": "exclusive" if arguments.exclusive else "shared",
         "until": to_rfc3339(accepted.receipts[0].expires_at),
     }
 
 
-def _release_reply(_: ReservationRelease, __: Commands, accepted: Committed) -> Any:
-    receipt = accepted.receipts[0]
-    return {
-        "released": receipt.ended_reservations,
-        **({"remark": receipt.warning} if receipt.warning else {}),
-    }
-
-
 def _query_reservations(arguments: ReservationQuery, _: Actor, facts: Facts) -> Any:
-    reserved = active_reservations(facts.store, facts.now())
+    reserved = find_reservations(facts.store, facts.now())
     if arguments.patterns:
-        refusal = check_patterns("patterns", normalize_patterns(arguments.patterns))
+        patterns = normalize_patterns(arguments.patterns)
+        refusal = check_patterns("patterns", patterns)
         if refusal is not None:
             return fault_from_refusal(refusal, "patterns")
-        conflicts = ReservationIndex(reserved.active).find_conflicts(
-            WantedFiles(normalize_patterns(arguments.patterns)), reserved.find_task
-        )
-        reserved = ActiveReservations(
-            tuple(conflict.by for conflict in conflicts), reserved.find_task
-        )
-    return {"reservations": reservation_resources(reserved)}
+        reserved = tuple(conflict.by for conflict in find_conflicts(patterns, reserved))
+    return {"reservations": list(map(reservation_resource, reserved))}

@@ -86,7 +86,6 @@ def _task_named_by(event: AnyEvent) -> str:
 
 _EVENTS_WITH_TASK: Final = (
     mail.MailEscalated,
-    reservation.ReservationTaken,
     handoff_state.HandoffProposed,
     handoff_state.HandoffEscalated,
     trace.TraceAnomaly,
@@ -259,9 +258,7 @@ def _render_reservation(event: reservation.ReservationTaken, _: AofIdOf) -> Even
         "id": event.id,
         "patterns": event.patterns,
         "holder": event.holder,
-        "exclusive": event.exclusive,
-        "wave": event.wave,
-        "until": None if event.until is None else to_rfc3339(event.until),
+        "until": to_rfc3339(event.until),
     }
 
 

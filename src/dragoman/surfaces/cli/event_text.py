@@ -96,10 +96,7 @@ EVENT_TEXT: Final[Mapping[str, str]] = {
     "wave.started": "started, {beads:count} beads, at most {parallel} at a time",
     "wave.bead_released": "made {task} ready",
     "wave.completed": "complete: {counts:counts}",
-    "reservation.taken": (
-        "reserved for |{holder}|{!holder}wave {wave} for {task}| until {until:time}"
-        "|{?exclusive=False}, shared|: {patterns:words}| ({reason})"
-    ),
+    "reservation.taken": ("reserved for {holder} until {until:time}: {patterns:words}| ({reason})"),
     "reservation.renewed": "reserved until {until:time}: {id}",
     "reservation.ended": "reservations {why}: {ids}",
     "workq.added": "put into the work queue| ({title})",

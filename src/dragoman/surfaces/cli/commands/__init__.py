@@ -125,7 +125,7 @@ GROUPS: Mapping[str, CommandGroup] = {
     "reserve": CommandGroup(
         "Reserve files, and see who has them.",
         {
-            "reserve": ("take", "renew", "release", "list"),
+            "reserve": ("take", "release", "list"),
         },
     ),
     "guard": CommandGroup(

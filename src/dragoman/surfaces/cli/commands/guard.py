@@ -1,11 +1,10 @@
 """`dragoman guard`: a git hook that keeps files reserved by somebody else out of commits."""
 
 import sys
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -15,15 +14,10 @@ from dragoman.surfaces.cli.command import CliCommand
 from dragoman.surfaces.cli.context import (
     CommandContext,
     CommandResult,
-    SharedOptions,
     describe_error,
     raise_usage_error,
 )
-from dragoman.surfaces.cli.data_directory import make_actor
 from dragoman.surfaces.cli.render import Screen
-
-if TYPE_CHECKING:
-    from dragoman.engine.queries.waves import ActiveReservations
 
 _HOOK_MARKER: Final = (
     "# This hook was written by `dragoman guard install`, which may write it anew."
@@ -60,8 +54,7 @@ def install(context: CommandContext) -> CommandResult:
         hook = hooks_folder(Path.cwd(), environment()) / "pre-commit"
     except NoRepository as error:
         raise_usage_error(f"{error}; go to a git repository first")
-    data_option = context.shared.data
-    data = "" if data_option is None else f" --data {quote(str(data_option.absolute()))}"
+    data = f" --data {quote(str(context.data.absolute()))}"
     python = quote(sys.executable)
     line = _HOOK_LINE.format(python=python, data=data)
     if hook.exists() and _HOOK_MARKER not in hook.read_text(encoding="utf-8", errors="replace"):
@@ -82,10 +75,8 @@ def install(context: CommandContext) -> CommandResult:
 def check(context: CommandContext) -> CommandResult:
     """Refuse to commit files that somebody else has reserved.
 
-    It looks at what is staged, and says who has the files, until when, and what to do. It asks the
-    data directory; where there is none, the hub of DRAGOMAN_URL, or the data directory in the
-    repository of which this is another worktree. Where there is none of these it warns and lets
-    everything pass; `git commit --no-verify` passes it by.
+    It looks at what is staged, and says who has the files, until when, and what to do. Where there
+    is no data directory it warns and lets everything pass; `git commit --no-verify` passes it by.
 
     \b
     Examples:
@@ -138,80 +129,20 @@ class _BlockedFile(Struct, frozen=True):
 def _find_blocked_files(
     context: CommandContext, staged: Sequence[str]
 ) -> tuple[str, list[_BlockedFile]]:
-    """Name of the committer, and the staged files that others have reserved exclusively."""
-    from dragoman.core.reservation import ReservationIndex, WantedFiles, format_end, format_holder
+    """Name of the committer, and the staged files that others have reserved."""
+    from dragoman.core.reservation import find_conflicts, format_conflict
+    from dragoman.engine.queries.waves import find_reservations
     from dragoman.engine.schemas.waves import reservation_resource
+    from dragoman.text.repository_paths import glob_matches
 
-    with _open_reservations(context) as (name, reserved):
-        find = reserved.find_task
-        # A shared reservation stops nobody from committing.
-        exclusive = ReservationIndex(one for one in reserved.active if one.exclusive)
-        return name, [
-            _BlockedFile(
-                path,
-                reservation_resource(found.by, find),
-                f"{path}: by {format_holder(found.by, find)}, as {found.reserved}, "
-                f"{format_end(found.by)}",
-            )
-            for path in staged
-            for found in exclusive.find_conflicts(WantedFiles((path,), name, are_files=True), find)
-        ]
-
-
-@contextmanager
-def _open_reservations(context: CommandContext) -> "Generator[tuple[str, ActiveReservations]]":
-    """Name of the committer, and the current reservations."""
-    from dragoman.engine.queries.waves import active_reservations
-
-    is_here = context.shared.data is not None or context.data.is_dir()
-    if not is_here and environment().get("DRAGOMAN_URL"):
-        actor = make_actor(context.acting_agent(), clock_overridden=False)
-        yield (
-            actor.name,
-            _parse_remote_reservations(context.wiring.query_remote_hub("reserve.list", {})),
-        )
-        return
-    with (context if is_here else _main_checkout_context(context)).open_for_reading() as directory:
+    with context.open_for_reading() as directory:
         name = context.actor(directory, context.acting_agent()).name
-        yield name, active_reservations(directory.hub.store, directory.hub.clock.now())
-
-
-def _main_checkout_context(context: CommandContext) -> CommandContext:
-    """Context of the main checkout, where this is another worktree of it."""
-    from dragoman.system.git import main_checkout
-
-    home = main_checkout(Path.cwd(), environment())
-    data = None if home is None else home / context.data
-    return (
-        context
-        if data is None or not data.is_dir()
-        else context.with_options(SharedOptions(data=data))
-    )
-
-
-def _parse_remote_reservations(shown: Any) -> "ActiveReservations":
-    """Parse reservations as a hub returns them; the hub has resolved who works on what."""
-    from dragoman.core import not_found
-    from dragoman.core.reservation import Reservation
-    from dragoman.core.timestamps import parse_rfc3339
-    from dragoman.engine.queries.waves import ActiveReservations
-
-    return ActiveReservations(
-        tuple(
-            Reservation(
-                one["id"],
-                tuple(one["patterns"]),
-                one["holder"] or "",
-                None if one["until"] is None else parse_rfc3339(one["until"]),
-                one["mode"] == "exclusive",
-                one.get("task", ""),
-                one.get("wave", ""),
-                one.get("reason", ""),
-            )
-            for one in shown["reservations"]
-        ),
-        not_found.task,
-    )
+        reserved = find_reservations(directory.hub.store, directory.hub.clock.now())
+    return name, [
+        _BlockedFile(path, reservation_resource(found.by), format_conflict(found))
+        for path in staged
+        for found in find_conflicts((path,), reserved, name, glob_matches)
+    ]
 
 
 COMMANDS = (

@@ -1,25 +1,7 @@
 """`dragoman reserve`: keep others from files for a while, and see who keeps whom."""
 
-from typing import Any
-
 from dragoman.core.timestamps import parse_duration
-from dragoman.surfaces.cli.context import CommandContext
-from dragoman.surfaces.cli.generated import Field, OperationCommand, Typed, make_commands
-
-_TTL = Field(
-    "ttl_ms",
-    "--ttl",
-    "TIME",
-    "For how long: seconds, or 90s, 5m, 2h; else an hour.",
-    parse=parse_duration,
-)
-
-_NAMES = Field("names", "", "ID|PATTERN", "Which ones; none: all of your own.", many=True)
-
-
-def _set_mode(_: CommandContext, arguments: dict[str, Any], typed: Typed) -> None:
-    arguments["exclusive"] = not typed["shared"]
-
+from dragoman.surfaces.cli.generated import Field, OperationCommand, make_commands
 
 COMMANDS = make_commands(
     (
@@ -40,28 +22,16 @@ COMMANDS = make_commands(
                     many=True,
                     required=True,
                 ),
-                _TTL,
-                Field("", "--shared", "", "Others may reserve them too, but not exclusively."),
                 Field(
-                    "task",
-                    "--task",
-                    "ID",
-                    "For this task: it also ends when nobody works on the task any more.",
+                    "ttl_ms",
+                    "--ttl",
+                    "TIME",
+                    "For how long: seconds, or 90s, 5m, 2h; else an hour.",
+                    parse=parse_duration,
                 ),
                 Field("reason", "--reason", "TEXT", "The reason, recorded in the ledger."),
             ),
-            complete=_set_mode,
             headline=("reserved until {until}: {patterns:words}",),
-        ),
-        OperationCommand(
-            "renew",
-            "reserve.renew",
-            """Keep reserved files for longer, from now on.
-
-    What was reserved for longer than that stays so: to end it, release it.""",
-            "dragoman reserve renew src/auth/ --as ada --ttl 2h",
-            fields=(_NAMES, _TTL),
-            headline=("reserved until {until}",),
         ),
         OperationCommand(
             "release",
@@ -70,8 +40,10 @@ COMMANDS = make_commands(
 
     People and orchestrators may give back those of others too, by naming them.""",
             "dragoman reserve release --as ada",
-            fields=(_NAMES,),
-            headline=("{remark}|{!remark}released",),
+            fields=(
+                Field("names", "", "ID|PATTERN", "Which ones; none: all of your own.", many=True),
+            ),
+            headline=("{?released}released|{!released}nothing was reserved",),
         ),
         OperationCommand(
             "list",
@@ -83,7 +55,6 @@ COMMANDS = make_commands(
             columns={
                 "ID": "{id}",
                 "HOLDER": "{holder}",
-                "MODE": "{mode}",
                 "UNTIL": "{until}",
                 "FOR": "{task}| (wave {wave})",
                 "PATTERNS": "{patterns:words}",

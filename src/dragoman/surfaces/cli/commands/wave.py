@@ -71,7 +71,6 @@ _WAITS = (
     "{waits_for.by.holder}|{?waits_for.what=file} for {waits_for.by.task}"
     "|{?waits_for.what=file} as {waits_for.reserved}"
     "|{?waits_for.what=file}, until {waits_for.by.until}"
-    "|{?waits_for.what=room}room for more reservations"
     "|{?waits_for.what=task}the end of {waits_for.tasks}"
     "|{?waits_for.what=rest}{waits_for.until}, when its cooldown after a failure ends"
     "|{?waits_for.what=claim}an agent that claims it"
