@@ -186,7 +186,7 @@ def _streams_of_result(command: ReceiveResult | UpdateIntent, _: str) -> Iterato
     yield reputation_stream(command.agent)
 
 
-_STREAMS_OF_COMMAND: dict[type[AnyCommand], Callable[[Any, str], Iterator[str]]] = {
+_STREAMS_OF_COMMAND: dict[type[Any], Callable[[Any, str], Iterator[str]]] = {
     AdoptTask: _streams_of_adoption,
     ProposeHandoff: _streams_of_proposal,
     PostMail: _streams_of_mail,
