@@ -2960,7 +2960,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "IDENTITY-ROTATION",
         "S-CCOS-9",
-        "A new key of an agent ends the old one at once, or after a requested overlap.",
+        "A new key of an agent ends the old one at once.",
     ),
     Requirement(
         "CCOS-REOPENED",

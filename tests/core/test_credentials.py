@@ -137,63 +137,12 @@ def test_key_is_set_repeated_and_removed() -> None:
     assert world.agents["alice"].key == ""
 
 
-def valid_keys(world: World, now: int = NOW) -> tuple[str, ...]:
-    return world.agents["alice"].valid_keys(now)
-
-
 @proves("IDENTITY-ROTATION")
-def test_previous_key_is_valid_until_end_of_overlap() -> None:
-    world = registered()
-    assert valid_keys(world) == ()
-    world.do(HUMAN, SetAgentKey("alice", KEY, overlap_ms=DAY))
-    assert valid_keys(world) == (KEY,), "there was none before"
-    world.do(HUMAN, SetAgentKey("alice", NEXT, overlap_ms=DAY))
-    assert (valid_keys(world, NOW + DAY - 1), valid_keys(world, NOW + DAY)) == (
-        (NEXT, KEY),
-        (NEXT,),
-    )
-    assert world.do(HUMAN, SetAgentKey("alice", NEXT, overlap_ms=2 * DAY)).events == ()
-    world.do(HUMAN, SetAgentKey("alice", NEXT))
-    assert valid_keys(world) == (NEXT,), "said again without an overlap it ends the old one"
-    assert world.do(HUMAN, SetAgentKey("alice", NEXT)).events == ()
-
-
-@proves("IDENTITY-ROTATION")
-def test_overlap_can_be_shortened_but_not_extended() -> None:
-    world = registered()
-    world.do(HUMAN, SetAgentKey("alice", KEY))
-    world.do(HUMAN, SetAgentKey("alice", NEXT, overlap_ms=DAY))
-    shorter = SetAgentKey("alice", NEXT, overlap_ms=1_000)
-    event = AgentKeySet(NEXT, NOW + 1_000)
-    assert world.do(HUMAN, shorter).events == (("agent:alice", event),)
-    assert valid_keys(world, NOW + 999) == (NEXT, KEY), "the old one is the same as before"
-    assert valid_keys(world, NOW + 1_000) == (NEXT,)
-    for command in (shorter, SetAgentKey("alice", NEXT, overlap_ms=DAY)):
-        assert world.do(HUMAN, command).events == ()
-    assert valid_keys(world, NOW + 1_000) == (NEXT,)
-
-
-@proves("IDENTITY-ROTATION")
-@pytest.mark.parametrize("overlap", [0, 1_000])
-def test_same_key_after_overlap_is_a_no_op(overlap: int) -> None:
-    world = registered()
-    world.do(HUMAN, SetAgentKey("alice", KEY))
-    world.do(HUMAN, SetAgentKey("alice", NEXT, overlap_ms=DAY))
-    assert world.do(HUMAN, SetAgentKey("alice", NEXT, overlap), NOW + DAY).events == ()
-    assert valid_keys(world, NOW + DAY) == (NEXT,)
-
-
-@proves("IDENTITY-ROTATION")
-def test_previous_key_ends_at_once_without_overlap() -> None:
+def test_previous_key_ends_at_once() -> None:
     world = registered()
     world.do(HUMAN, SetAgentKey("alice", KEY))
     world.do(HUMAN, SetAgentKey("alice", NEXT))
-    assert valid_keys(world) == (NEXT,)
-    world.do(HUMAN, SetAgentKey("alice", KEY, overlap_ms=DAY))
-    world.do(HUMAN, SetAgentKey("alice", ""))
-    assert valid_keys(world) == ()
-    assert world.code(HUMAN, SetAgentKey("alice", "", overlap_ms=DAY)) == "invalid_field"
-    assert world.code(HUMAN, SetAgentKey("alice", KEY, overlap_ms=8 * DAY)) == "invalid_field"
+    assert world.agents["alice"].key == NEXT
 
 
 @proves("ROLE-CREDENTIALS")

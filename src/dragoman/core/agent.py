@@ -21,7 +21,6 @@ from dragoman.core.base import Command, Event, Role
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import agent_stream, check_agent, check_dialect, reputation_stream
 from dragoman.core.limits import (
-    KEY_OVERLAP_RANGE_MS,
     MAX_DIALECTS,
     MAX_OPEN_REQUESTS,
     MAX_PRICE,
@@ -30,13 +29,12 @@ from dragoman.core.limits import (
     TOKEN_LIFETIME_RANGE_MS,
     WAIT_RANGE_MS,
     check_count,
-    check_duration,
     check_range,
     check_text,
     iter_skill_faults,
 )
 from dragoman.core.read import Decision, Read, Receipt
-from dragoman.core.timestamps import TIMESTAMP_RANGE, clamp_timestamp, to_rfc3339
+from dragoman.core.timestamps import TIMESTAMP_RANGE, to_rfc3339
 from dragoman.text.base64url import decode_base64url
 from dragoman.text.search_terms import extract_words
 
@@ -72,8 +70,6 @@ class SetAgentKey(Command, frozen=True, tag="agent.key"):
     name: str
     key: str
     """Public half of an Ed25519 key, 32 bytes in base64url."""
-    overlap_ms: int = 0
-    """Time for which the replaced key stays valid; 0: it ends at once."""
 
 
 class IssueToken(Command, frozen=True, tag="token.issue"):
@@ -140,9 +136,7 @@ class AgentKeySet(Event, frozen=True):
     """The agent signs with this public key; empty: with none from now on."""
 
     key: str
-    """Ed25519, 32 bytes in base64url."""
-    former_until: int | None = None
-    """End of the previous key's validity; None: it has ended."""
+    """Ed25519, 32 bytes in base64url; the one before has ended."""
 
 
 class TokenIssued(Event, frozen=True):
@@ -303,13 +297,6 @@ class Pause(Struct, frozen=True, omit_defaults=True):
         return self.until is None or now < self.until
 
 
-class PreviousKey(Struct, frozen=True):
-    """A replaced key, and the end of its validity."""
-
-    key: str
-    until: int
-
-
 class AgentRecord(Struct, frozen=True, omit_defaults=True):
     """A name that the hub knows: its role, its dialects, its key and tokens."""
 
@@ -328,19 +315,6 @@ class AgentRecord(Struct, frozen=True, omit_defaults=True):
     """The last pause, which may have ended by itself."""
     saop_role: str = ""
     """Its SAOP role in traces; empty: its name, where that is one."""
-    former: PreviousKey | None = None
-    """The previous key, where it was not to end at once."""
-
-    def valid_keys(self, now: int) -> tuple[str, ...]:
-        """Public keys by which its messages are accepted."""
-        previous = self.valid_previous_key(now)
-        if previous is None:
-            return (self.key,) if self.key else ()
-        return self.key, previous.key
-
-    def valid_previous_key(self, now: int) -> PreviousKey | None:
-        """The previous key, while it is valid."""
-        return self.former if self.former is not None and now < self.former.until else None
 
     def active_pause(self, now: int) -> Pause | None:
         """The pause that is in force."""
@@ -366,13 +340,9 @@ def fold_registered(record: AgentRecord | None, event: AgentRegistered, at: int)
 
 
 def fold_key_set(record: AgentRecord, event: AgentKeySet, at: int) -> AgentRecord:
-    """Set the key; the same key again only sets the end of the previous one."""
+    """Set the key; the one before ends at once."""
     del at
-    until = event.former_until
-    before = record.former.key if record.former and event.key == record.key else record.key
-    return replace(
-        record, key=event.key, former=None if until is None else PreviousKey(before, until)
-    )
+    return replace(record, key=event.key)
 
 
 def fold_token_issued(record: AgentRecord, event: TokenIssued, at: int) -> AgentRecord:
@@ -695,37 +665,18 @@ def decide_revoke_token(command: RevokeToken, read: Read, now: int) -> Decision 
 
 
 def decide_set_key(command: SetAgentKey, read: Read, now: int) -> Decision | Refusal:
-    """Set or remove the key an agent signs with; the previous one may overlap.
+    """Set or remove the key an agent signs with; the one before ends at once.
 
-    The same key again ends an overlapping key, or shortens its time; else it is a no-op. An agent
-    may remove its own key, as it may revoke its own tokens.
+    The same key again is a no-op. An agent may remove its own key, as it may revoke its own tokens.
     """
+    del now
     malformed = _check_key(command.key) if command.key else None
-    known = (
-        malformed
-        or _check_overlap(command)
-        or _find_manageable(command.name, read, is_own_enough=not command.key)
-    )
+    known = malformed or _find_manageable(command.name, read, is_own_enough=not command.key)
     if isinstance(known, Refusal):
         return known
-    has_overlap = bool(known.key and command.overlap_ms)
-    until = clamp_timestamp(now + command.overlap_ms) if has_overlap else None
-    if known.key == command.key and not _ends_sooner(known.valid_previous_key(now), until):
+    if known.key == command.key:
         return Decision(_CREDENTIAL_RECEIPT)
-    return _credential_decision(command.name, AgentKeySet(command.key, until))
-
-
-def _ends_sooner(previous: PreviousKey | None, until: int | None) -> bool:
-    """True if an overlapping key would end earlier than it does now; without `until`, at once."""
-    return previous is not None and (until is None or until < previous.until)
-
-
-def _check_overlap(command: SetAgentKey) -> Refusal | None:
-    if not command.overlap_ms:
-        return None
-    if not command.key:
-        return Refusal("invalid_field", "overlap_ms: there is no new key to overlap with")
-    return check_duration("the overlap of two keys", command.overlap_ms, *KEY_OVERLAP_RANGE_MS)
+    return _credential_decision(command.name, AgentKeySet(command.key))
 
 
 def _find_manageable(

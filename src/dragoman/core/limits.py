@@ -50,8 +50,6 @@ WAIT_RANGE_MS = (1_000, 30 * 86_400_000)
 MAX_TOKENS = 32
 """Valid tokens of an agent at a time."""
 TOKEN_LIFETIME_RANGE_MS = (1_000, 366 * 86_400_000)
-KEY_OVERLAP_RANGE_MS = (1_000, 7 * 86_400_000)
-"""Time for which a replaced key may stay valid."""
 LEASE_RANGE_MS = (1_000, 7 * 86_400_000)
 RESERVATION_RANGE_MS = (1_000, 86_400_000)
 """What is needed for longer is reserved again, and what is forgotten is free the next day."""

@@ -124,9 +124,7 @@ class SignedMessageVerifier:
         # The signature comes first: nobody else learns more.
         known = None if check_agent(signature.agent) else find_agent(self._store, signature.agent)
         now = self._clock.now()
-        if known is None or not any(
-            _is_valid_signature(key, signature, parts) for key in known.valid_keys(now)
-        ):
+        if known is None or not known.key or not _is_valid_signature(known.key, signature, parts):
             return Refusal(
                 "unauthenticated",
                 "the signature does not match a key that is registered for its agent",

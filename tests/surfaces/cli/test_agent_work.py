@@ -2,9 +2,8 @@
 
 import pytest
 
-from dragoman.bootstrap import open_readonly
 from dragoman.engine.schemas.agents import AgentActivity
-from dragoman.surfaces.cli.commands.agent import HubAgents
+from dragoman.surfaces.cli.commands.agent import describe_work
 from dragoman.system.bearer_tokens import load_or_create_token
 from dragoman.system.hub_lock import HubLock
 from tests.requirements import proves
@@ -41,20 +40,13 @@ def make_activity(*running: str, idle: str | None = None) -> AgentActivity:
             make_activity("t-1", idle="it is paused"),
             "works on t-1; takes no more work: it is paused",
         ),
-        (
-            None,
-            "takes no work: it was added to the settings after the hub began: restart the hub",
-        ),
+        (None, ""),
     ],
 )
 def test_agent_activity_is_described_in_one_line(
-    console: Console, activity: AgentActivity | None, expected: str
+    activity: AgentActivity | None, expected: str
 ) -> None:
-    directory = open_readonly(console.data, "", None)
-    directory.store.close()
-    agents = HubAgents(directory, {"ada": activity, "ben": None})
-    assert agents.current_work("ada") == expected
-    assert agents.current_work("ben") == agents.current_work("nobody") == ""
+    assert describe_work(activity) == expected
 
 
 def test_missing_hub_is_reported_with_the_command_that_starts_one(
@@ -66,7 +58,7 @@ def test_missing_hub_is_reported_with_the_command_that_starts_one(
     assert listed.out.splitlines()[0].split()[-1] == "PAUSED"
     assert listed.out.splitlines()[-1] == f"no hub runs here that starts agents: {start}"
     shown = console("agent", "show", "ada").out.splitlines()
-    assert shown[-1] == f"no hub runs here that starts it: {start}"
+    assert shown[-1] == f"no hub runs here that starts agents: {start}"
     assert [one["activity"] for one in console.ask("agent", "list")["agents"]] == [None, None]
     assert console.ask("agent", "show", "ada")["activity"] is None
 

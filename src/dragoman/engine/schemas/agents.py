@@ -58,8 +58,6 @@ class AgentResource(Struct, frozen=True, rename="camel"):
     paused: PauseResource | None
     saop_role: str | None
     """Its role in SAOP, where one was assigned."""
-    former_key_until: str | None
-    """The end of the time in which the former key is valid too."""
 
 
 def agent_resource(record: AgentRecord, now: int) -> AgentResource:
@@ -73,13 +71,7 @@ def agent_resource(record: AgentRecord, now: int) -> AgentResource:
         tokens=tuple(_token_resource(token, now) for token in record.tokens),
         paused=pause_resource(record.active_pause(now)),
         saop_role=record.saop_role or None,
-        former_key_until=_former_key_until(record, now),
     )
-
-
-def _former_key_until(record: AgentRecord, now: int) -> str | None:
-    former = record.valid_previous_key(now)
-    return None if former is None else to_rfc3339(former.until)
 
 
 def pause_resource(pause: Pause | None) -> PauseResource | None:

@@ -79,10 +79,7 @@ EVENT_TEXT: Final[Mapping[str, str]] = {
     "command.refused": "refused |{kind}|{!kind}{command}| {target}|: {code}, {detail}",
     "message.received": "sent {kind}| about {target}|: nothing was left to change",
     "agent.registered": "registered: {role}|, speaks {speaks}",
-    "agent.key_set": (
-        "{!key}signing key ended|signing key {key}"
-        "|; the one before is good until {former_until:time}"
-    ),
+    "agent.key_set": "{!key}signing key ended|signing key {key}",
     "token.issued": "token {id} issued, good until {expires_at:time}",
     "token.revoked": "token {id} revoked|{!id}all tokens revoked",
     "agent.paused": "paused| until {until:time}|: {reason}",

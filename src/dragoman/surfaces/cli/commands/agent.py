@@ -11,105 +11,31 @@ from msgspec import Struct
 from dragoman.core import not_found
 from dragoman.core.agent import (
     DEFAULT_PAUSE_REASON,
-    AgentDescriptor,
+    AgentRecord,
     DescribeAgent,
     IssueToken,
     PauseAgent,
     RegisterAgent,
-    Reputation,
     ResumeAgent,
     RevokeToken,
     SetAgentKey,
     Trust,
 )
-from dragoman.core.base import Role
 from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import Refused, StoreUnavailable
 from dragoman.core.limits import TOKEN_LIFETIME_RANGE_MS
-from dragoman.core.timestamps import format_duration, parse_duration, to_rfc3339
+from dragoman.core.timestamps import parse_duration, to_rfc3339
 from dragoman.engine.queries.agents import find_agent, find_reputation, list_agents
-from dragoman.engine.schemas.agents import AgentActivity, AgentResource, agent_resource
+from dragoman.engine.schemas.agents import AgentActivity, agent_resource
 from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option
 from dragoman.surfaces.cli.commands.intent import parse_price
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.data_directory import DataDirectory, ReadOnlyDirectory
-from dragoman.surfaces.cli.render import Column, Screen, pluralize
+from dragoman.surfaces.cli.generated import print_rows
+from dragoman.surfaces.cli.render import Screen, fill, pluralize
 
 if TYPE_CHECKING:
-    from dragoman.core.agent import AgentRecord, PreviousKey
-
-
-# --- capabilities -----------------------------------------------------------------------------
-
-
-SkillOption = Annotated[
-    list[str] | None, option("--skill", "WORDS", "A skill, which goals can name; repeatable.")
-]
-
-ConstraintOption = Annotated[
-    list[str] | None, option("--constraint", "WORD", "A constraint that it satisfies; repeatable.")
-]
-
-LocalityOption = Annotated[
-    list[str] | None,
-    option("--locality", "PLACE", "A location of data that it works on; repeatable."),
-]
-
-TrustOption = Annotated[
-    Trust | None, option("--trust", "", "How far it is trusted, T0 to T2; else T1.")
-]
-
-CostOption = Annotated[
-    float | None,
-    option("--cost", "N", "What a piece of work costs, in a unit of your own.", parser=parse_price),
-]
-
-LatencyOption = Annotated[
-    int | None,
-    option("--latency", "TIME", "How long it usually takes: 30s, 5m.", parser=parse_duration),
-]
-
-CapacityOption = Annotated[
-    int | None, option("--capacity", "N", "How many requests at a time.", min=0)
-]
-
-UrlOption = Annotated[str | None, option("--reach", "URL", "Where it is, if elsewhere.")]
-
-
-class CapabilityOptions(Struct, frozen=True):
-    """Capabilities from the options of a command; None where an option was left out."""
-
-    skills: list[str] | None = None
-    constraints: list[str] | None = None
-    locality: list[str] | None = None
-    trust: Trust | None = None
-    cost: float | None = None
-    latency_ms: int | None = None
-    capacity: int | None = None
-    reach: str | None = None
-
-    def to_command(self, name: str, reputation: "Reputation | None") -> DescribeAgent | None:
-        """Build the command that describes the agent; options left out keep their values. None: no
-        option."""
-        # An option that may be repeated is an empty list where it is left out.
-        given_values = {
-            key: value for key, value in _field_items(self) if value not in (None, [], ())
-        }
-        if not given_values:
-            return None
-        descriptor = reputation.descriptor if reputation is not None else None
-        existing = dict(_field_items(descriptor)) if descriptor is not None else {}
-        merged: dict[str, Any] = existing | given_values
-        if "skills" not in merged:
-            raise_usage_error("name its skills with --skill WORDS: work is assigned by them")
-        for key in ("skills", "constraints", "locality"):
-            merged[key] = tuple(merged.get(key, ()))
-        return DescribeAgent(name, **merged)
-
-
-def _field_items(struct: Struct) -> list[tuple[str, Any]]:
-    return [(name, getattr(struct, name)) for name in struct.__struct_fields__]
-
+    from dragoman.core.agent import Reputation
 
 # --- add, token, revoke -----------------------------------------------------------------------
 
@@ -179,23 +105,34 @@ def add(
             "The public half of the Ed25519 key that it signs with: PEM or OpenSSH.",
         ),
     ] = None,
-    overlap: Annotated[
-        int,
+    skill: Annotated[
+        list[str] | None, option("--skill", "WORDS", "A skill, which goals can name; repeatable.")
+    ] = None,
+    constraint: Annotated[
+        list[str] | None,
+        option("--constraint", "WORD", "A constraint that it satisfies; repeatable."),
+    ] = None,
+    locality: Annotated[
+        list[str] | None,
+        option("--locality", "PLACE", "A location of data that it works on; repeatable."),
+    ] = None,
+    trust: Annotated[
+        Trust | None, option("--trust", "", "How far it is trusted, T0 to T2; else T1.")
+    ] = None,
+    cost: Annotated[
+        float | None,
         option(
-            "--overlap",
-            "TIME",
-            "With --key: how long the old key is good too, up to 7d; else it ends at once.",
-            parser=parse_duration,
+            "--cost", "N", "What a piece of work costs, in a unit of your own.", parser=parse_price
         ),
-    ] = 0,
-    skill: SkillOption = None,
-    constraint: ConstraintOption = None,
-    locality: LocalityOption = None,
-    trust: TrustOption = None,
-    cost: CostOption = None,
-    latency: LatencyOption = None,
-    capacity: CapacityOption = None,
-    reach: UrlOption = None,
+    ] = None,
+    latency: Annotated[
+        int | None,
+        option("--latency", "TIME", "How long it usually takes: 30s, 5m.", parser=parse_duration),
+    ] = None,
+    capacity: Annotated[
+        int | None, option("--capacity", "N", "How many requests at a time.", min=0)
+    ] = None,
+    reach: Annotated[str | None, option("--reach", "URL", "Where it is, if elsewhere.")] = None,
 ) -> CommandResult:
     """Register an agent or a person, or change its registration.
 
@@ -210,33 +147,38 @@ def add(
       dragoman agent add ben --role human --no-token
       dragoman agent add linguist --skill translate --skill French --trust T2 --cost 0.5
     """
-    _check_option_combination(expires, key, overlap, no_token=no_token)
+    if expires is not None and no_token:
+        raise_usage_error("--expires and --no-token exclude each other: give one of them")
     _check_dialects(context, speaks or ())
     public_key = None if key is None else _read_key(key)
-    capabilities = CapabilityOptions(
-        skill, constraint, locality, trust, cost, latency, capacity, reach
-    )
+    # An option that may be repeated is an empty list where it is left out.
+    terms = {
+        "skills": skill or None,
+        "constraints": constraint or None,
+        "locality": locality or None,
+        "trust": trust,
+        "cost": cost,
+        "latency_ms": latency,
+        "capacity": capacity,
+        "reach": reach,
+    }
     with context.open_for_writing() as directory:
-        existing = _find_agent(directory, name)
-        has_live_token = existing is not None and bool(
-            existing.valid_tokens(directory.hub.clock.now())
-        )
+        store = directory.hub.store
+        now = directory.hub.clock.now()
         # Options that are left out keep what is registered.
-        assigned_role: Role = role or (existing.role if existing is not None else "agent")
-        dialects = tuple(speaks or (existing.speaks if existing is not None else ()))
+        before = find_agent(store, name) or AgentRecord(name, "agent", (), now)
+        has_live_token = bool(before.valid_tokens(now))
+        assigned_role, dialects = role or before.role, tuple(speaks or before.speaks)
         commands: list[AnyCommand] = [RegisterAgent(name, assigned_role, dialects, saop_role)]
         if public_key is not None:
-            commands.append(SetAgentKey(name, public_key, overlap))
-        description = capabilities.to_command(name, _find_reputation(directory, name))
+            commands.append(SetAgentKey(name, public_key))
+        description = _describe_command(name, terms, find_reputation(store, name))
         if description is not None:
             commands.append(description)
         issued = None if no_token or has_live_token else _new_token(directory, name, expires)
         if issued is not None:
             commands.append(issued.command)
         directory.hub.submit(context.actor(directory, context.acting_agent()), *commands)
-        key_changes = (
-            () if public_key is None else _describe_key_changes(directory, existing, name, overlap)
-        )
 
     def show(screen: Screen) -> None:
         spoken = f", speaks {', '.join(dialects)}" if dialects else ""
@@ -244,27 +186,40 @@ def add(
         screen.line((name, "bold"), f" is known: {assigned_role}{spoken}{plays}")
         if description is not None:
             screen.line(f"it can {', '.join(description.skills)}")
-        for key_change in key_changes:
-            screen.line(key_change)
+        if public_key is not None:
+            screen.line(_describe_key_change(before.key, public_key))
         if issued is not None:
             issued.print_to(screen)
         elif has_live_token and not no_token:
             screen.line(f"it has a good token; `dragoman agent token {name}` gives one more")
 
-    data: dict[str, object] = {"agent": name, "role": assigned_role, "speaks": list(dialects)}
-    if description is not None:
-        data["skills"] = list(description.skills)
-    return CommandResult(data | (issued.data if issued else {}), show)
+    described = {} if description is None else {"skills": list(description.skills)}
+    data = {"agent": name, "role": assigned_role, "speaks": list(dialects)}
+    return CommandResult(data | described | (issued.data if issued else {}), show)
 
 
-def _check_option_combination(
-    expires: int | None, key: Path | None, overlap: int, *, no_token: bool
-) -> None:
-    """Check that no options exclude each other or lack the one that they belong to."""
-    if expires is not None and no_token:
-        raise_usage_error("--expires and --no-token exclude each other: give one of them")
-    if overlap and key is None:
-        raise_usage_error("--overlap is for --key: say which key takes the place of the old one")
+def _describe_command(
+    name: str, terms: Mapping[str, Any], reputation: "Reputation | None"
+) -> DescribeAgent | None:
+    """Command that describes the agent; options left out keep their values. None: no option."""
+    given = {field: value for field, value in terms.items() if value is not None}
+    if not given:
+        return None
+    descriptor = reputation.descriptor if reputation is not None else None
+    merged = ({} if descriptor is None else msgspec.structs.asdict(descriptor)) | given
+    if "skills" not in merged:
+        raise_usage_error("name its skills with --skill WORDS: work is assigned by them")
+    for field in ("skills", "constraints", "locality"):
+        merged[field] = tuple(merged.get(field, ()))
+    return DescribeAgent(name, **merged)
+
+
+def _describe_key_change(before: str, key: str) -> str:
+    if not before:
+        return "its key is registered: what it signs is accepted from now on"
+    if before == key:
+        return "it has this key already"
+    return "its old key is replaced: what that one signs is refused from now on"
 
 
 def token(
@@ -292,14 +247,14 @@ def revoke(
         option(
             "--token",
             "ID",
-            "Only this one, by the id that `agent show` lists; else all, and its keys too.",
+            "Only this one, by the id that `agent show` lists; else all, and its key too.",
         ),
     ] = "",
 ) -> CommandResult:
     """Revoke credentials: from now on they are refused.
 
     Without --token all tokens that the agent was ever given end, those of attempts that run now
-    too, and so do the keys that it signs with. The agent stays known: `agent token NAME` gives it
+    too, and so does the key that it signs with. The agent stays known: `agent token NAME` gives it
     a new token, `agent add NAME --key FILE` a key.
 
     \b
@@ -309,20 +264,24 @@ def revoke(
     """
     with context.open_for_writing() as directory:
         commands: list[AnyCommand] = [RevokeToken(name, token_id)]
-        existing, keys = _find_agent(directory, name), ()
+        existing = find_agent(directory.hub.store, name)
         if not token_id:
-            # Revoking all tokens means that nothing may speak for the agent, so its keys end too.
+            # Revoking all tokens means that nothing may speak for the agent, so its key ends too.
             commands.append(SetAgentKey(name, ""))
-            keys = () if existing is None else existing.valid_keys(directory.hub.clock.now())
         directory.hub.submit(context.actor(directory, context.acting_agent()), *commands)
     what = f"token {token_id} is" if token_id else "all tokens are"
+    key_ended = not token_id and existing is not None and bool(existing.key)
 
     def show(screen: Screen) -> None:
         screen.line((name, "bold"), f": {what} revoked")
-        if keys:
-            screen.line(describe_ended_keys(name, len(keys)))
+        if key_ended:
+            screen.line(
+                "its signing key has ended too: what it signs is refused from now on; "
+                f"`dragoman agent add {name} --key FILE` makes a key good"
+            )
 
-    return CommandResult({"agent": name, "tokenId": token_id or None, "keysEnded": len(keys)}, show)
+    data = {"agent": name, "tokenId": token_id or None, "keyEnded": key_ended}
+    return CommandResult(data, show)
 
 
 class _IssuedToken(Struct, frozen=True):
@@ -335,26 +294,6 @@ class _IssuedToken(Struct, frozen=True):
     def print_to(self, screen: Screen) -> None:
         screen.line(f"its token, good until {self.data['expiresAt']}, is shown only this once:")
         screen.line(self.data["token"])
-
-
-def _find_agent(directory: DataDirectory, name: str) -> "AgentRecord | None":
-    from dragoman.engine.queries.agents import find_agent
-
-    return find_agent(directory.hub.store, name)
-
-
-def _describe_key_changes(
-    directory: DataDirectory, before: "AgentRecord | None", name: str, overlap: int
-) -> tuple[str, ...]:
-    after = _find_agent(directory, name)
-    assert after is not None, "it was registered in the same transaction"
-    return describe_key_changes(before, after, directory.hub.clock.now(), overlap)
-
-
-def _find_reputation(directory: DataDirectory, name: str) -> "Reputation | None":
-    from dragoman.engine.queries.agents import find_reputation
-
-    return find_reputation(directory.hub.store, name)
 
 
 def _new_token(directory: DataDirectory, name: str, expires: int | None) -> _IssuedToken:
@@ -372,55 +311,9 @@ def _read_key(path: Path) -> str:
     return read_public_key(path)
 
 
-# --- signing keys -----------------------------------------------------------------------------
-
-
-def describe_key_changes(
-    before: "AgentRecord | None", after: "AgentRecord", now: int, overlap: int
-) -> tuple[str, ...]:
-    """Describe the effect of a key change: one sentence per formerly good key, or for the first
-    key."""
-    if before is None or not before.key:
-        return ("its key is registered: what it signs is accepted from now on",)
-    effective = f"in {format_duration(overlap)}" if overlap else "from now on"
-    former = before.valid_previous_key(now)
-    if before.key == after.key:
-        return _describe_same_key(former, after.valid_previous_key(now), effective)
-    replaced = f"its old key is replaced: what that one signs is refused {effective}"
-    if former is None or former.key in after.valid_keys(now):
-        return (replaced,)
-    former_until = to_rfc3339(former.until)
-    return (
-        replaced,
-        f"the key before that was good until {former_until}, and is refused from now on",
-    )
-
-
-def describe_ended_keys(name: str, count: int) -> str:
-    """Tell that the agent's signing keys have ended, and how it can sign again."""
-    keys = "its signing key has" if count == 1 else f"its {count} signing keys have"
-    return (
-        f"{keys} ended too: what it signs is refused from now on; "
-        f"`dragoman agent add {name} --key FILE` makes a key good"
-    )
-
-
-def _describe_same_key(
-    former: "PreviousKey | None", remaining: "PreviousKey | None", effective: str
-) -> tuple[str, ...]:
-    if former is None:
-        return ("it has this key already, and no other one is good",)
-    if remaining is None or remaining.until < former.until:
-        return (f"its old key ends sooner: what that one signs is refused {effective}",)
-    until = to_rfc3339(remaining.until)
-    return (f"its old key is good until {until}, as before: an overlap cannot be extended",)
-
-
 # --- work of agents, from the running hub -----------------------------------------------------
 
 T = TypeVar("T")
-
-_UNKNOWN_TO_HUB = "it was added to the settings after the hub began: restart the hub"
 
 
 class _AgentReply(Struct, frozen=True):
@@ -432,75 +325,10 @@ class _AgentPageReply(Struct, frozen=True):
     agents: tuple[_AgentReply, ...]
 
 
-class HubAgents(Struct, frozen=True):
-    """Agents that a hub starts, as the running hub describes them."""
-
-    directory: ReadOnlyDirectory
-    statuses: Mapping[str, AgentActivity | None] | None
-    """Status by agent name; None: no hub runs here, or it does not answer."""
-
-    def status_of(self, name: str) -> AgentActivity | None:
-        """Status of one agent, if this hub starts it."""
-        return (self.statuses or {}).get(name)
-
-    def needs_hub(self, *names: str) -> bool:
-        """Tell whether a hub would start one of these agents and none runs."""
-        return (
-            self.directory.hub_address is None
-            and not self.directory.configured_agents.isdisjoint(names)
-        )
-
-    def current_work(self, name: str) -> str:
-        """Current work of an agent, or why it takes none; empty: this hub does not start it."""
-        return "; ".join(self._describe_work(name))
-
-    def print(self, agent: AgentResource, screen: Screen) -> None:
-        """Print the current work of an agent and its usage of today."""
-        reason = None if agent.paused is None else agent.paused.reason
-        for line in self._describe_work(agent.name, known_reason=reason):
-            screen.line(line)
-        activity = self.status_of(agent.name)
-        if activity is not None:
-            screen.line(_format_usage(activity))
-
-    def _describe_work(self, name: str, known_reason: str | None = None) -> list[str]:
-        """Describe the work of an agent; leaves out a reason for its idleness that is
-        `known_reason`."""
-        activity = self.status_of(name)
-        if activity is None:
-            is_late = self.statuses is not None and name in self.directory.configured_agents
-            return [f"takes no work: {_UNKNOWN_TO_HUB}"] if is_late else []
-        lines = [f"works on {', '.join(activity.running)}"] if activity.running else []
-        if activity.idle is None:
-            return lines or ["works on nothing"]
-        more = "more " if lines else ""
-        return (
-            lines
-            if activity.idle == known_reason
-            else [*lines, f"takes no {more}work: {activity.idle}"]
-        )
-
-
-def query_page(
-    context: CommandContext, directory: ReadOnlyDirectory, after: str, limit: int
-) -> HubAgents:
-    """Ask the running hub for the agents of a page."""
-    query = urlencode({"limit": limit} | ({"after": after} if after else {}))
-    page = _query_hub(context, directory, f"/v1/agents?{query}", _AgentPageReply)
-    return HubAgents(
-        directory, None if page is None else {one.name: one.activity for one in page.agents}
-    )
-
-
-def query_agent(context: CommandContext, directory: ReadOnlyDirectory, name: str) -> HubAgents:
-    """Ask the running hub for one agent."""
-    agent = _query_hub(context, directory, f"/v1/agents/{quote(name, safe='')}", _AgentReply)
-    return HubAgents(directory, None if agent is None else {name: agent.activity})
-
-
 def _query_hub(
     context: CommandContext, directory: ReadOnlyDirectory, path: str, shape: type[T]
 ) -> T | None:
+    """Ask the running hub, if there is one."""
     if directory.hub_address is None:
         return None
     # Needed only while a hub runs.
@@ -516,6 +344,16 @@ def _query_hub(
         return None
 
 
+def describe_work(activity: AgentActivity | None) -> str:
+    """Describe what an agent works on, or why it takes no work; empty: this hub starts it not."""
+    if activity is None:
+        return ""
+    work = f"works on {', '.join(activity.running)}" if activity.running else ""
+    more = "more " if work else ""
+    idle = f"takes no {more}work: {activity.idle}" if activity.idle is not None else ""
+    return "; ".join(filter(None, (work, idle))) or "works on nothing"
+
+
 def _format_usage(activity: AgentActivity) -> str:
     cost = f", cost {_format_number(activity.cost)}" if activity.cost else ""
     return (
@@ -529,25 +367,47 @@ def _format_number(value: float) -> str:
     return f"{value:.4f}".rstrip("0").rstrip(".")
 
 
+def _print_hub_hint(
+    screen: Screen, context: CommandContext, directory: ReadOnlyDirectory, *names: str
+) -> None:
+    """Say that no hub runs which would start one of these agents."""
+    if directory.hub_address is None and not directory.configured_agents.isdisjoint(names):
+        screen.line(f"no hub runs here that starts agents: `{context.next_command('up')}` does")
+
+
 # --- list, show -------------------------------------------------------------------------------
 
 _TOKEN_STYLES = {"good": "green", "expired": "yellow", "revoked": "red"}
 
-_AGENT_COLUMNS = (
-    Column("NAME", "bold"),
-    Column("ROLE"),
-    Column("SPEAKS"),
-    Column("TOKENS"),
-    Column("PAUSED", "yellow"),
+_AGENT_COLUMNS = {
+    "NAME": "{name}",
+    "ROLE": "{role}",
+    "SPEAKS": "{speaks}",
+    "TOKENS": "{good}|{!good}none good",
+    "PAUSED": "{?paused}{!paused.until}yes|until {paused.until}",
+}
+
+_TOKEN_COLUMNS = {
+    "TOKEN": "{id}",
+    "STATE": "{state}",
+    "ISSUED": "{issuedAt}",
+    "EXPIRES": "{expiresAt}",
+}
+
+_AGENT_LINES = (
+    "{name} is {role}, known since {registeredAt}",
+    "paused since {paused.since}| until {paused.until}|: {paused.reason}",
+    "{now}",
+    "{usage}",
+    "speaks {speaks}",
+    "plays the {saopRole} in SAOP",
+    "signs with the Ed25519 key {key}",
 )
 
-_WORK_COLUMN = Column("NOW")
-
-_TOKEN_COLUMNS = (
-    Column("TOKEN"),
-    Column("STATE", styles=_TOKEN_STYLES),
-    Column("ISSUED"),
-    Column("EXPIRES"),
+_OFFER_LINES = (
+    "can {offer.skills}; trust {offer.trust}|{?offer.cost}, costs {offer.cost}",
+    "is at {offer.reach}",
+    "{?results}{offer.successes} of {results} requests went well; {offer.open} are open",
 )
 
 
@@ -569,22 +429,33 @@ def list_registered(
     with context.open_readonly() as directory:
         now = directory.clock.now()
         records = list_agents(directory.store, after, limit + 1)
-    page = [agent_resource(record, now) for record in records[:limit]]
-    next_name = page[-1].name if len(records) > limit else None
-    hub_agents = query_page(context, directory, after, limit)
-    data = {"agents": [_agent_to_dict(agent, hub_agents) for agent in page], "next": next_name}
+    next_name = records[limit - 1].name if len(records) > limit else None
+    query = urlencode({"limit": limit} | ({"after": after} if after else {}))
+    page = _query_hub(context, directory, f"/v1/agents?{query}", _AgentPageReply)
+    activities = {one.name: one.activity for one in page.agents} if page else {}
+    agents = [
+        _agent_to_dict(record, now, activities.get(record.name)) for record in records[:limit]
+    ]
+    rows = [
+        agent
+        | {
+            "good": sum(token["state"] == "good" for token in agent["tokens"]),
+            "now": describe_work(activities.get(agent["name"])),
+        }
+        for agent in agents
+    ]
 
     def show_table(screen: Screen) -> None:
-        if page:
-            _print_agents(page, hub_agents, screen)
+        if rows:
+            columns = _AGENT_COLUMNS | ({"NOW": "{now}"} if any(r["now"] for r in rows) else {})
+            print_rows(screen, columns, rows, {})
         else:
             screen.line("no agents yet: add one with `dragoman agent add NAME`")
         if next_name is not None:
             screen.line(f"There are more: add --after {next_name}")
-        if hub_agents.needs_hub(*(agent.name for agent in page)):
-            screen.line(f"no hub runs here that starts agents: `{context.next_command('up')}` does")
+        _print_hub_hint(screen, context, directory, *(agent["name"] for agent in agents))
 
-    return CommandResult(data, show_table)
+    return CommandResult({"agents": agents, "next": next_name}, show_table)
 
 
 def show(context: CommandContext, name: AgentArgument) -> CommandResult:
@@ -604,84 +475,43 @@ def show(context: CommandContext, name: AgentArgument) -> CommandResult:
         reputation = find_reputation(directory.store, name)
     if record is None:
         raise Refused(not_found.agent(name))
-    agent, hub_agents = agent_resource(record, now), query_agent(context, directory, name)
-    data = _agent_to_dict(agent, hub_agents)
+    reply = _query_hub(context, directory, f"/v1/agents/{quote(name, safe='')}", _AgentReply)
+    activity = None if reply is None else reply.activity
+    data = _agent_to_dict(record, now, activity)
     if reputation is not None and reputation.descriptor is not None:
         data["offer"] = {
-            **msgspec.structs.asdict(reputation.descriptor),
-            "skills": list(reputation.descriptor.skills),
+            **msgspec.to_builtins(msgspec.structs.asdict(reputation.descriptor)),
             "successes": reputation.successes,
             "failures": reputation.failures,
             "open": reputation.open,
         }
+    shown = data | {
+        "now": describe_work(activity),
+        "usage": "" if activity is None else _format_usage(activity),
+        "results": reputation.successes + reputation.failures if reputation else 0,
+    }
 
     def print_all(screen: Screen) -> None:
-        _print_agent(agent, hub_agents, screen)
-        if hub_agents.needs_hub(name):
-            screen.line(f"no hub runs here that starts it: `{context.next_command('up')}` does")
-        if reputation is not None and reputation.descriptor is not None:
-            _print_capabilities(reputation, reputation.descriptor, screen)
+        _print_lines(screen, _AGENT_LINES, shown)
+        if data["tokens"]:
+            print_rows(screen, _TOKEN_COLUMNS, data["tokens"], _TOKEN_STYLES)
+        else:
+            screen.line("it has no valid token")
+        _print_hub_hint(screen, context, directory, name)
+        _print_lines(screen, _OFFER_LINES, shown)
 
     return CommandResult(data, print_all)
 
 
-def _agent_to_dict(agent: AgentResource, hub_agents: HubAgents) -> dict[str, object]:
+def _agent_to_dict(record: AgentRecord, now: int, activity: AgentActivity | None) -> dict[str, Any]:
     """JSON object of one agent."""
-    activity = msgspec.to_builtins(hub_agents.status_of(agent.name))
-    return {**msgspec.to_builtins(agent), "activity": activity}
+    agent: dict[str, Any] = msgspec.to_builtins(agent_resource(record, now))
+    return agent | {"activity": msgspec.to_builtins(activity)}
 
 
-def _print_agents(page: list[AgentResource], hub_agents: HubAgents, screen: Screen) -> None:
-    rows = [(*_agent_row(agent), hub_agents.current_work(agent.name)) for agent in page]
-    if any(now for *_, now in rows):
-        screen.table((*_AGENT_COLUMNS, _WORK_COLUMN), rows)
-    else:
-        screen.table(_AGENT_COLUMNS, [row[:-1] for row in rows])
-
-
-def _print_capabilities(
-    reputation: Reputation, descriptor: AgentDescriptor, screen: Screen
-) -> None:
-    cost = f", costs {descriptor.cost:g}" if descriptor.cost else ""
-    screen.line(f"can {', '.join(descriptor.skills)}; trust {descriptor.trust}{cost}")
-    if descriptor.reach:
-        screen.line(f"is at {descriptor.reach}")
-    done = reputation.successes + reputation.failures
-    if done:
-        are = "is" if reputation.open == 1 else "are"
-        good = f"{reputation.successes} of {done} requests went well"
-        screen.line(f"{good}; {reputation.open} {are} open")
-
-
-def _agent_row(agent: AgentResource) -> tuple[str, ...]:
-    good = sum(token.state == "good" for token in agent.tokens)
-    paused = agent.paused
-    until = "" if paused is None else f"until {paused.until}" if paused.until else "yes"
-    tokens = str(good) if good else "none good"
-    return agent.name, agent.role, ", ".join(agent.speaks), tokens, until
-
-
-def _print_agent(agent: AgentResource, hub_agents: HubAgents, screen: Screen) -> None:
-    screen.line((agent.name, "bold"), f" is {agent.role}, known since {agent.registered_at}")
-    if agent.paused is not None:
-        until = f" until {agent.paused.until}" if agent.paused.until else ""
-        screen.line((f"paused since {agent.paused.since}{until}: ", "yellow"), agent.paused.reason)
-    hub_agents.print(agent, screen)
-    if agent.speaks:
-        screen.line(f"speaks {', '.join(agent.speaks)}")
-    if agent.saop_role is not None:
-        screen.line(f"plays the {agent.saop_role} in SAOP")
-    if agent.key is not None:
-        screen.line(f"signs with the Ed25519 key {agent.key}")
-    if agent.former_key_until is not None:
-        screen.line(f"its key before that is good until {agent.former_key_until}")
-    if agent.tokens:
-        rows = [
-            (token.id, token.state, token.issued_at, token.expires_at) for token in agent.tokens
-        ]
-        screen.table(_TOKEN_COLUMNS, rows)
-    else:
-        screen.line("it has no valid token")
+def _print_lines(screen: Screen, templates: tuple[str, ...], values: Mapping[str, Any]) -> None:
+    for line in filter(None, (fill(template, values) for template in templates)):
+        screen.line(line)
 
 
 # --- pause, resume ----------------------------------------------------------------------------
@@ -717,15 +547,9 @@ def resume(context: CommandContext, name: AgentArgument) -> CommandResult:
     Example:
       dragoman agent resume swe-backend
     """
-    from dragoman.engine.queries.agents import find_agent
-
     with context.open_for_writing() as directory:
-        record = find_agent(directory.hub.store, name)
-        was_paused = (
-            record is not None and record.active_pause(directory.hub.clock.now()) is not None
-        )
         directory.hub.submit(context.actor(directory, context.acting_agent()), ResumeAgent(name))
-    return _pause_result(name, "not paused", " any more" if was_paused else ", and was not")
+    return _pause_result(name, "not paused", "")
 
 
 def _pause_result(name: str, state: str, detail: str) -> CommandResult:
