@@ -2318,8 +2318,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-FOLLOW-UP",
         "S-CCOS-4",
-        "An intent that is delegated as a follow-up is linked with its predecessor in both "
-        "directions, and passes governance like any other.",
+        "An intent that is delegated as a follow-up links to its predecessor, is found by it, and "
+        "passes governance like any other.",
     ),
     Requirement(
         "CCOS-OTHERS",
@@ -2915,8 +2915,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-UPDATES",
         "S-CCOS-2",
-        "The first of several updates of a request with one sequence number counts; none counts "
-        "after the deadline; an intent keeps at most 10,000.",
+        "Of updates of a request with one sequence number the first counts, as long as it is one "
+        "of the last 64; none counts after the deadline; an intent keeps at most 10,000.",
     ),
     Requirement(
         "CCOS-CANCEL",

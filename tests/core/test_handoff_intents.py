@@ -18,7 +18,7 @@ from dragoman.core.handoff.state import (
 from dragoman.core.intent.candidate import Policy
 from dragoman.core.intent.state import DelegateIntent, ExpireRequest, ReceiveResult
 from dragoman.core.task_state import AdoptTask, EditTask
-from tests.core.handoffs import DAVE, accept, accepted, offer, package
+from tests.core.handoffs import accept, accepted, offer, package
 from tests.core.intents import (
     CAROL,
     GOAL,
@@ -170,44 +170,10 @@ def test_rejected_task_is_dispatched_to_sender_again() -> None:
 
 
 @proves("ACP-INTENT-OWNER", "CCOS-RETRY")
-def test_former_sender_is_dispatched_when_no_candidate_is_left() -> None:
-    world = activated_by_carol()
-    world.do(CAROL, result_of("carol", success=False))
-    assert open_request(world).agent == "bob"
-    world.do(BOB, result_of("bob", success=False))
-    assert (open_request(world).agent, world.tasks["i"].assignee) == ("alice", "alice")
-    world.do(ALICE, result_of("alice", success=False))
-    assert (world.tasks["i"].status, world.intents["i"].state) == ("deadletter", "NeedsFollowUp")
-
-
-@proves("ACP-INTENT-OWNER", "CCOS-RETRY")
-def test_latest_of_several_senders_is_dispatched_first() -> None:
-    world = activated_by_carol("alice", "carol")
-    world.do(CAROL, replace(offer("dave", "H2", supersedes="H"), task="i"))
-    world.do(DAVE, accept(world, "H2"))
-    world.do(DAVE, ActivateHandoff("H2"))
-    world.do(DAVE, result_of("dave", success=False))
-    assert open_request(world).agent == "carol"
-    assert world.handoffs["H2"].status == "closed"
-    world.do(CAROL, result_of("carol", success=False))
-    assert open_request(world).agent == "alice"
-
-
-@proves("ACP-INTENT-OWNER", "CCOS-RETRY")
 def test_former_sender_vetoed_by_governance_is_not_dispatched() -> None:
     world = activated_by_carol("alice", policy=Policy(cost_ceiling=2.0))
     world.do(HUMAN, DescribeAgent("alice", ("python", "tests"), cost=9.0))
     world.do(CAROL, result_of("carol", success=False))
-    assert (world.tasks["i"].status, world.intents["i"].state) == ("deadletter", "NeedsFollowUp")
-
-
-@proves("ACP-INTENT-OWNER", "CCOS-RETRY")
-def test_unreachable_former_sender_is_dispatched_once() -> None:
-    world = activated_by_carol("alice", patience_ms=HOUR)
-    world.do(CAROL, result_of("carol", success=False), NOW + 1)
-    assert open_request(world).agent == "alice"
-    world.do(HUB, ExpireRequest("i", is_called=True), NOW + 2 * HOUR)
-    assert world.intents["i"].failed == ("carol",)
     assert (world.tasks["i"].status, world.intents["i"].state) == ("deadletter", "NeedsFollowUp")
 
 

@@ -194,7 +194,6 @@ def test_events_have_their_promised_names() -> None:
         "intent.created",
         "intent.dispatched",
         "intent.feedback_applied",
-        "intent.followed_up",
         "intent.needs_follow_up",
         "intent.proposed",
         "intent.rejected",

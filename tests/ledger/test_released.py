@@ -48,7 +48,7 @@ ROOTS = {
     "dispatch": "900fb93e6da5999282d597dc0ddedeb208fde12efc38e10091049ad8d5d387b0",
     "letters": "f59aa767ca87649e01f3078dbb1868bc8e5e455cd71acd21d7d723a26ca7cc94",
     "traces": "fa0f9b517f8d3301def48b4138a4d5ddbe578178156b17bbf8bd2b3b7c40e0de",
-    "intents": "4c2b8e7c26ae96bf3c4a703c088019b01a54d920f62567868774b7e8d881dd16",
+    "intents": "64baafa9ef7cf0124a75db2b6bddff7a3ba5726d37f7d62c5a9e907c92720c89",
     "reviews": "e25f9258fa37ee68d3642cd4816885ce685ac0e9940d8c3e5435c306cc6bfac4",
     "overdue": "10c0dc7e5249a9f6cd7fb1f5f8f659750b37033b6a65cc16e322d5f99923d17c",
     "handoffs": "b38fab7ea8b5b924664505cbf9ccf2df882e8dc68c58d08f27ca683f76e50eaa",

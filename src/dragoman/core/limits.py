@@ -38,8 +38,6 @@ MAX_CANDIDATES = 32
 MAX_TRIES = 16
 MAX_PRICE = 1_000_000.0
 MAX_OPEN_REQUESTS = 100_000
-MAX_FOLLOW_UPS = 64
-"""Intents that may follow up one."""
 MAX_UPDATES = 10_000
 """Updates kept of one intent."""
 MAX_STORED_OUTPUT_BYTES = 2**24

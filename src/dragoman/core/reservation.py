@@ -4,7 +4,8 @@ The files of a bead that a wave has let go are reserved for its worker until the
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Literal
+from itertools import chain
+from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,9 +29,6 @@ from dragoman.core.read import Decision, Read, Receipt
 from dragoman.core.task_state import Task
 from dragoman.core.timestamps import clamp_timestamp, to_rfc3339
 from dragoman.text.repository_paths import check_glob, globs_overlap, normalize_glob
-
-if TYPE_CHECKING:
-    from dragoman.core.wave import Wave
 
 # --- commands ---------------------------------------------------------------------------------
 
@@ -114,15 +112,30 @@ class Reservations(Struct, frozen=True, omit_defaults=True):
     kept: tuple[Reservation, ...] = ()
 
 
-def bead_reservations(waves: "Iterable[Wave]", find: FindTask) -> Iterator[Reservation]:
+class BeadFiles(Struct, frozen=True):
+    """Files that the worker of a bead of a wave will write."""
+
+    wave: str
+    task: str
+    patterns: tuple[str, ...]
+
+
+class WaveOfFiles(Protocol):
+    """A wave, as far as its files go."""
+
+    def bead_files(self) -> Iterable[BeadFiles]:
+        """Files of each bead that has any."""
+        ...
+
+
+def bead_reservations(waves: Iterable[WaveOfFiles], find: FindTask) -> Iterator[Reservation]:
     """Files of the beads that these waves have let go and that have not ended."""
-    for wave in waves:
-        for bead in wave.beads:
-            task = find(bead.task) if bead.files else None
-            if isinstance(task, Task) and is_under_way(task):
-                holder = task.assignee if task.status == "in-progress" else ""
-                id = f"{wave.id}:{task.id}"
-                yield Reservation(id, bead.files, holder, wave=wave.id, task=task.id)
+    for bead in chain.from_iterable(wave.bead_files() for wave in waves):
+        task = find(bead.task)
+        if isinstance(task, Task) and is_under_way(task):
+            holder = task.assignee if task.status == "in-progress" else ""
+            id = f"{bead.wave}:{bead.task}"
+            yield Reservation(id, bead.patterns, holder, wave=bead.wave, task=bead.task)
 
 
 def is_under_way(task: Task) -> bool:
@@ -131,7 +144,7 @@ def is_under_way(task: Task) -> bool:
 
 
 def active_reservations(
-    state: Reservations, waves: "Iterable[Wave]", find: FindTask, now: int
+    state: Reservations, waves: Iterable[WaveOfFiles], find: FindTask, now: int
 ) -> tuple[Reservation, ...]:
     """All reservations that stop others: those of agents, and of beads of open waves."""
     taken = (one for one in state.kept if one.is_active(now))

@@ -28,6 +28,7 @@ from dragoman.core.limits import (
 from dragoman.core.mail import PostMail
 from dragoman.core.read import Decision, Read, Receipt, StreamEvents
 from dragoman.core.reservation import (
+    BeadFiles,
     FindTask,
     Reservation,
     ReservationConflict,
@@ -134,6 +135,10 @@ class Wave(Struct, frozen=True, omit_defaults=True):
     counts: dict[str, int] = {}
     """Ended beads by status; empty while it runs."""
     ended_at: int | None = None
+
+    def bead_files(self) -> Iterator[BeadFiles]:
+        """Files of each bead that has any."""
+        return (BeadFiles(self.id, bead.task, bead.files) for bead in self.beads if bead.files)
 
 
 OPEN_WAVES_LIST: Final = "waves:open"

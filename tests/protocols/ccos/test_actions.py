@@ -111,27 +111,6 @@ def test_request_repeated_after_a_rewind_has_a_new_approval(hub: HandHub) -> Non
     ]
 
 
-@proves("CCOS-CAUSES")
-@pytest.mark.parametrize("cause", ["TaskDispatched cal", "Satisfied", "NeedsFollowUp"])
-def test_follow_up_is_caused_by_the_last_state_of_its_intent(cause: str) -> None:
-    with hand_hub() as hub:
-        for agent, skill in (("ada", "cook"), ("bob", "sing")):
-            hub.call("ccos.register", agent_id=agent, skills=[skill], trust="T2")
-        hub.call("ccos.delegate", goal="cook more", intent_id="i-1")
-        hub.dispatch({"ada": lambda request: failed(request, "burnt")})
-        if cause != "NeedsFollowUp":
-            hub.call("ccos.register", agent_id="cal", skills=["cook"], trust="T2")
-            hub.call("ccos.delegate", goal="cook more", intent_id="i-1")
-        if cause == "Satisfied":
-            hub.dispatch({"cal": succeeded})
-        hub.call("ccos.delegate", goal="cook still", intent_id="i-2", follows="i-1")
-        lines = tree_lines(hub.call("ccos.why", intent_id="i-1")["actions"])
-    position = next(index for index, line in enumerate(lines) if line.endswith("FollowedUp"))
-    depth = lines[position].count(".")
-    above = next(line for line in reversed(lines[:position]) if line.count(".") == depth - 1)
-    assert above.lstrip(".") == cause, lines
-
-
 def test_needs_follow_up_is_caused_by_the_last_rejection(hub: HandHub) -> None:
     hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
     hub.do(PauseAgent("bob"))

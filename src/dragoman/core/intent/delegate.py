@@ -27,14 +27,12 @@ from dragoman.core.intent.state import (
     DelegateIntent,
     Intent,
     IntentCreated,
-    IntentFollowedUp,
     IntentRejected,
     OpenRequest,
     intent_of_task,
 )
 from dragoman.core.limits import (
     MAX_CANDIDATES,
-    MAX_FOLLOW_UPS,
     MAX_POLICY_RULES,
     MAX_REASON,
     MAX_STORED_OUTPUT_BYTES,
@@ -87,12 +85,8 @@ def decide_delegate(command: DelegateIntent, read: Read, now: int) -> Decision |
     existing = read.intent(id)
     if existing is not None:
         return _decide_again(command, existing, read, now)
-    followed = read.intent(command.follows) if command.follows else None
-    if command.follows and followed is None:
+    if command.follows and read.intent(command.follows) is None:
         return not_found.intent(command.follows, "follows")
-    refusal = None if followed is None else _check_may_follow(followed, read.actor)
-    if refusal:
-        return refusal
     task_decision = _check_time_limit(command, now) or _find_or_create_task(command, id, read, now)
     if isinstance(task_decision, Refusal):
         return task_decision
@@ -114,8 +108,6 @@ def decide_delegate(command: DelegateIntent, read: Read, now: int) -> Decision |
         command.extra_fields,
     )
     events: StreamEvents = (*task_decision.events, (intent_stream(id), created))
-    if followed is not None:
-        events += ((intent_stream(followed.id), IntentFollowedUp(followed.id, id)),)
     workflow = IntentWorkflow(INTENT_FOLDS[IntentCreated](None, created, now), task, read, now)
     _offer_or_reject(workflow, command)
     return Decision(
@@ -134,25 +126,6 @@ def _check_request_id_free(request_id: str, intent: str, read: Read) -> Refusal 
         "already_exists",
         f"the request id {request_id} is that of a request of intent {other}: use another one",
     )
-
-
-def _check_may_follow(followed: Intent, actor: Actor) -> Refusal | None:
-    """Check that the caller may follow up this intent, and how many do: each is recorded in its
-    chain.
-    """
-    if actor.role not in MAY_DELEGATE and actor.name not in (followed.by, *followed.agents):
-        return Refusal(
-            "not_authorized",
-            f"{actor.label} may not follow up {followed.id}: that is up to {followed.by}, its "
-            "agents, a person, an orchestrator or a coordinator",
-        )
-    if len(followed.followed_by) >= MAX_FOLLOW_UPS:
-        return Refusal(
-            "invalid_field",
-            f"{followed.id} is followed up by {MAX_FOLLOW_UPS} intents already; follow up one "
-            "of these",
-        )
-    return None
 
 
 def workflow_receipt(workflow: IntentWorkflow) -> Receipt:
@@ -186,14 +159,12 @@ def _decide_again(
     if refusal:
         return refusal
     if command.request_id and read.requested(command.request_id):
-        return _check_same_agent(command, existing) or _repeat_decision(
-            command, workflow, is_recorded=True
-        )
+        return _check_same_agent(command, existing) or _repeat_decision(workflow, is_recorded=True)
     # Nothing can start with a deadline that has passed: stating it again is a repeat.
     is_late = 0 < command.due_by == existing.due_by <= now
     is_to_begin = existing.state in RENEWABLE_STATES and not task.is_final and not is_late
     if not is_to_begin or task.status == "in-progress":
-        return _check_same_agent(command, existing) or _repeat_decision(command, workflow)
+        return _check_same_agent(command, existing) or _repeat_decision(workflow)
     refusal = _check_may_renew(existing, read.actor) or _check_time_limit(command, now)
     if refusal:
         return refusal
@@ -205,34 +176,9 @@ def _decide_again(
     return Decision(workflow_receipt(workflow), workflow.events)
 
 
-def _repeat_decision(
-    command: DelegateIntent, workflow: IntentWorkflow, *, is_recorded: bool = False
-) -> Decision:
-    """Accept a repeat, with a remark on what differs this time."""
-    remark = _ignored_fields_remark(command, workflow, "" if is_recorded else command.request_id)
-    return Decision(replace(workflow_receipt(workflow), is_repeat=is_recorded, warning=remark))
-
-
-def _ignored_fields_remark(
-    command: DelegateIntent, workflow: IntentWorkflow, request_id: str
-) -> str:
-    """Remark on fields of a repeat that are ignored; `request_id`: another name for the request."""
-    existing = workflow.intent
-    if workflow.task.status == "cancelled":
-        return f"{existing.id} stays cancelled: delegate another intent, to follow it up"
-    last = _last_request(existing)
-    instead = f" (its request is {last.id})" if last else ""
-    comparisons = (
-        (f"request_id{instead}", request_id, ""),
-        ("meta and other fields", command.extra_fields, existing.extra_fields),
-        ("deadline", command.due_by, existing.due_by),
-    )
-    ignored = ", ".join(
-        field for field, stated, recorded in comparisons if stated and stated != recorded
-    )
-    if not ignored:
-        return ""
-    return f"{existing.id} was delegated before and is unchanged; ignored: {ignored}"
+def _repeat_decision(workflow: IntentWorkflow, *, is_recorded: bool = False) -> Decision:
+    """Accept a repeat."""
+    return Decision(replace(workflow_receipt(workflow), is_repeat=is_recorded))
 
 
 def _check_may_renew(existing: Intent, actor: Actor) -> Refusal | None:

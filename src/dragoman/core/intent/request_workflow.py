@@ -183,7 +183,7 @@ class IntentWorkflow:
         `candidates` and `terms` are new ones; without them the remaining candidates are tried.
         """
         new_candidates = candidates
-        for candidate in candidates or (*self.intent.candidates, *self._former_owners()):
+        for candidate in candidates or self.intent.candidates:
             if not new_candidates and self._is_skipped(candidate):
                 continue
             if not new_candidates and self.intent.tried >= self.intent.max_agents:
@@ -201,12 +201,6 @@ class IntentWorkflow:
         intent, agent = self.intent, candidate.agent
         is_known = agent in intent.vetoed
         return agent in intent.failed or (is_known and bool(self._find_vetoes(candidate)))
-
-    def _former_owners(self) -> tuple[Candidate, ...]:
-        """Former owners who handed the task over and are no longer ranked, the last one first."""
-        ranked = {candidate.agent for candidate in self.intent.candidates}
-        owners = (agent for agent in reversed(self.task.chain) if agent not in ranked)
-        return tuple(map(self.score_candidate, filter(self.intent.was_superseded, owners)))
 
     def request_if_eligible(self, agent: str, *, is_forgiven: bool) -> None:
         """Request the agent that has the task by hand, if governance permits it."""

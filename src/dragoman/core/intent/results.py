@@ -70,7 +70,7 @@ def decide_result(command: ReceiveResult, read: Read, now: int) -> Decision | Re
         command.fault or _output_or_error_fault(command) or _speaker_fault(command, workflow, read)
     )
     if fault:
-        return _anomaly(workflow, command, fault, read, now)
+        return _anomaly(workflow, command, fault, read)
     digest = command.digest or result_digest(command.success, command.output, command.error)
     if not _is_identified(command, workflow, read, now) and _has_same_result(
         command, intent, digest
@@ -79,13 +79,13 @@ def decide_result(command: ReceiveResult, read: Read, now: int) -> Decision | Re
     if request is None or not _answers_request(command, request):
         if _is_repeat(command, intent, digest):
             return _repeat_decision(workflow)
-        return _anomaly(workflow, command, _mismatch_reason(command, intent), read, now)
+        return _anomaly(workflow, command, _mismatch_reason(command, intent), read)
     late = _check_on_time(workflow, request, read, now)
     if late:
         return late
     obstacle = _cannot_take_result(workflow, request, read, now)
     if obstacle:
-        return _anomaly(workflow, command, obstacle, read, now)
+        return _anomaly(workflow, command, obstacle, read)
     _end_attempt(workflow, command, request, read)
     outcome = RequestOutcome(
         command.success,
@@ -121,8 +121,8 @@ def decide_update(command: UpdateIntent, read: Read, now: int) -> Decision | Ref
     if fault is None and (request is None or not _answers_request(command, request)):
         fault = _mismatch_reason(command, workflow.intent)
     if fault or request is None:
-        return _anomaly(workflow, command, fault or "", read, now)
-    if request.has_update(command.sequence):
+        return _anomaly(workflow, command, fault or "", read)
+    if command.sequence in request.sequences:
         return _repeat_decision(workflow)
     late = _check_on_time(workflow, request, read, now)
     if late:
@@ -309,28 +309,19 @@ def _anomaly(
     command: ReceiveResult | UpdateIntent,
     reason: str,
     read: Read,
-    now: int,
-) -> Decision | Refusal:
-    """Record an anomaly with the intent, unless it is a repeat, and refuse the message."""
+) -> Decision:
+    """Record an anomaly with the intent, and refuse the message."""
     request_id = quote_name(command.request_id)[1:-1]
     event = IntentAnomaly(
         workflow.intent.id, reason[:_MAX_REASON_CHARS], _shown_agent(command.agent), request_id
     )
-    if workflow.intent.is_anomaly_flood(now):
-        return _anomaly_refusal(
-            event
-        )  # recorded with the caller, so that a flood hides no other anomaly
     return _record_anomaly(workflow, event, read)
 
 
 def _record_anomaly(workflow: IntentWorkflow, event: IntentAnomaly, read: Read) -> Decision:
-    if not workflow.intent.is_repeated_anomaly(event):
-        workflow.record_intent(event)
-    return replace(_workflow_decision(workflow, read), refusal=_anomaly_refusal(event))
-
-
-def _anomaly_refusal(event: IntentAnomaly) -> Refusal:
-    return Refusal("anomaly", f"{event.intent}: {event.reason}")
+    workflow.record_intent(event)
+    refusal = Refusal("anomaly", f"{event.intent}: {event.reason}")
+    return replace(_workflow_decision(workflow, read), refusal=refusal)
 
 
 def _end_attempt(

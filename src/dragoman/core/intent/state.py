@@ -5,7 +5,6 @@ deciders are in `core/intent/`.
 """
 
 from collections.abc import Callable, Mapping
-from hashlib import blake2b
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -288,13 +287,6 @@ class IntentSuperseded(Event, frozen=True):
     owner: str = ""
 
 
-class IntentFollowedUp(Event, frozen=True):
-    """Another intent follows this one up."""
-
-    intent: str
-    by: str
-
-
 class IntentAnomaly(Event, frozen=True):
     """A message did not fit the intent; it changed nothing."""
 
@@ -316,7 +308,6 @@ IntentEvent = (
     | IntentSatisfied
     | IntentNeedsFollowUp
     | IntentSuperseded
-    | IntentFollowedUp
     | IntentAnomaly
 )
 
@@ -385,18 +376,8 @@ def can_become(state: IntentState, to: IntentState) -> bool:
 
 MAX_CLOSED_REQUESTS: Final = 32
 
-MAX_RECENT_ANOMALIES: Final = 8
-"""An anomaly that equals one of the last few is a repeat and adds no entry."""
-
-MAX_UPDATE_RANGES: Final = 64
-"""Number of ranges of update numbers that are kept for a request; beyond it the lowest gap is
-closed, as if the missing updates had come.
-"""
-
-ANOMALIES_PER_MINUTE: Final = 60
-
-_MINUTE_MS: Final = 60_000
-
+MAX_RECENT_UPDATES: Final = 64
+"""An update with the number of one of these is a repeat."""
 
 # --- state ------------------------------------------------------------------------------------
 
@@ -410,12 +391,8 @@ class OpenRequest(Struct, frozen=True, omit_defaults=True, gc=False):
     sent_at: int
     after: int
     deadline: int | None = None
-    pieces: tuple[tuple[int, int], ...] = ()
-    """Numbers of the updates so far, as sorted ranges (first, last)."""
-
-    def has_update(self, sequence: int) -> bool:
-        """Return whether an update with this number was recorded; 0: unnumbered."""
-        return any(first <= sequence <= last for first, last in self.pieces)
+    sequences: tuple[int, ...] = ()
+    """Numbers of its latest updates."""
 
 
 class ClosedRequest(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -445,7 +422,6 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     patience_ms: int = 0
     plan: str = ""
     follows: str = ""
-    followed_by: tuple[str, ...] = ()
     max_agents: int = 3
     policy: Policy = Policy()
     due_by: int = 0
@@ -471,11 +447,6 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     """Reasons why it was rejected or needs follow-up."""
     updates: int = 0
     anomalies: int = 0
-    recent: tuple[str, ...] = ()
-    """Digests of the last anomalies."""
-    minute: int = 0
-    in_minute: int = 0
-    """Number of anomalies in that minute."""
 
     def requirements(self, now: int) -> Requirements:
         """Requirements by which an agent is chosen."""
@@ -493,19 +464,6 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     def deadline(self) -> int | None:
         """Deadline of the open request."""
         return None if self.request is None else self.request.deadline
-
-    def was_superseded(self, agent: str) -> bool:
-        """Return whether the agent's last request ended because the task went to another agent."""
-        last = next((one for one in reversed(self.closed) if one.agent == agent), None)
-        return last is not None and last.is_superseded
-
-    def is_repeated_anomaly(self, event: IntentAnomaly) -> bool:
-        """Return whether an anomaly equals one of the last few."""
-        return _anomaly_digest(event) in self.recent
-
-    def is_anomaly_flood(self, now: int) -> bool:
-        """Return whether the limit of anomalies for this minute is reached."""
-        return self.minute == now // _MINUTE_MS and self.in_minute >= ANOMALIES_PER_MINUTE
 
 
 def intent_of_task(task: Task, find: Callable[[str], "Intent | None"]) -> "Intent | None":
@@ -615,22 +573,9 @@ def _fold_updated(intent: Intent, event: IntentUpdated, at: int) -> Intent:
     del at
     request = intent.request
     if request is not None and event.sequence:
-        request = replace(request, pieces=_add_sequence(request.pieces, event.sequence))
+        sequences = (*request.sequences, event.sequence)[-MAX_RECENT_UPDATES:]
+        request = replace(request, sequences=sequences)
     return replace(intent, updates=intent.updates + 1, request=request)
-
-
-def _add_sequence(
-    ranges: tuple[tuple[int, int], ...], sequence: int
-) -> tuple[tuple[int, int], ...]:
-    joined: list[tuple[int, int]] = []
-    for first, last in sorted((*ranges, (sequence, sequence))):
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = joined[-1][0], max(last, joined[-1][1])
-        else:
-            joined.append((first, last))
-    if len(joined) > MAX_UPDATE_RANGES:
-        joined[:2] = [(joined[0][0], joined[1][1])]
-    return tuple(joined)
 
 
 def _fold_completed(intent: Intent, event: IntentCompleted, at: int) -> Intent:
@@ -668,30 +613,13 @@ def _fold_superseded(intent: Intent, event: IntentSuperseded, at: int) -> Intent
     return replace(intent, request=None, closed=_append_closed(intent, ended))
 
 
-def _fold_followed_up(intent: Intent, event: IntentFollowedUp, at: int) -> Intent:
-    del at
-    return replace(intent, followed_by=(*intent.followed_by, event.by))
-
-
 def _fold_anomaly(intent: Intent, event: IntentAnomaly, at: int) -> Intent:
-    minute = at // _MINUTE_MS
-    count = intent.in_minute if intent.minute == minute else 0
-    return replace(
-        intent,
-        anomalies=intent.anomalies + 1,
-        recent=(*intent.recent, _anomaly_digest(event))[-MAX_RECENT_ANOMALIES:],
-        minute=minute,
-        in_minute=count + 1,
-    )
+    del event, at
+    return replace(intent, anomalies=intent.anomalies + 1)
 
 
 def _append_closed(intent: Intent, ended: ClosedRequest) -> tuple[ClosedRequest, ...]:
     return (*intent.closed, ended)[-MAX_CLOSED_REQUESTS:]
-
-
-def _anomaly_digest(event: IntentAnomaly) -> str:
-    text = f"{event.agent} {event.request_id} {event.reason}".encode()
-    return blake2b(text, digest_size=8).hexdigest()
 
 
 INTENT_FOLDS: dict[type[IntentEvent], Callable[[Any, Any, int], Intent]] = {
@@ -706,7 +634,6 @@ INTENT_FOLDS: dict[type[IntentEvent], Callable[[Any, Any, int], Intent]] = {
     IntentSatisfied: _fold_satisfied,
     IntentNeedsFollowUp: _fold_needs_follow_up,
     IntentSuperseded: _fold_superseded,
-    IntentFollowedUp: _fold_followed_up,
     IntentAnomaly: _fold_anomaly,
 }
 """Event -> fold from the intent before it (None at first), the event and its time to the intent

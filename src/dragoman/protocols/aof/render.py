@@ -342,7 +342,6 @@ RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], EventLine]]] =
     intent_state.IntentSatisfied: _render_as("intent.satisfied"),
     intent_state.IntentNeedsFollowUp: _render_as("intent.needs_follow_up"),
     intent_state.IntentSuperseded: _render_as("intent.superseded"),
-    intent_state.IntentFollowedUp: _render_as("intent.followed_up"),
     intent_state.IntentAnomaly: _render_as("intent.anomaly"),
     task_state.TaskRewound: _render_rewound,
     trace.TraceAnomaly: _render_as("trace.anomaly"),

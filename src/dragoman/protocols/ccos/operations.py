@@ -11,7 +11,6 @@ from dragoman.core.authority import MAY_DELEGATE, MAY_WRITE
 from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent
-from dragoman.core.intent.state import Intent
 from dragoman.core.task_state import INTENT_ALIAS_KIND
 from dragoman.engine.operation import (
     Dialect,
@@ -152,7 +151,7 @@ def _message_operations(choices: Choices) -> Iterator[Operation]:
         roles=MAY_DELEGATE,
         plan=lambda message, _, facts: _plan(
             translate.request_commands(message, facts, choices),
-            partial(_delegation_reply, choices, message, facts),
+            partial(_delegation_reply, choices, facts),
             _GOAL_FIELDS,
         ),
         needs_io=always,
@@ -206,27 +205,17 @@ def _intent_alias(message: TaskResult | TaskUpdate | InvalidResult) -> str:
     return f"{INTENT_ALIAS_KIND}:{message.intent_id}"
 
 
-def _delegation_reply(choices: Choices, args: Any, facts: Facts, accepted: Committed) -> Any:
+def _delegation_reply(choices: Choices, facts: Facts, accepted: Committed) -> Any:
     """Reply with the state of the intent, its open request, and whether the request reaches
     anybody.
     """
     reply = _intent_reply(accepted, facts)
     assert not isinstance(reply, Refusal), "it was delegated in the same breath"
-    remarks = [*accepted.warnings, _ignored_time_remark(args, facts, accepted)]
+    remarks = list(accepted.warnings)
     if "request" in reply:
         remarks.append(queries.reachability_warning(reply["request"]["agent_id"], facts, choices))
     remark = "; ".join(filter(None, remarks))
     return reply | ({"remark": remark} if remark else {})
-
-
-def _ignored_time_remark(args: Any, facts: Facts, accepted: Committed) -> str:
-    """Remark that `within_ms` is ignored, because the intent exists with another time limit."""
-    within = getattr(args, "within_ms", None)
-    intent = find_intent(facts.store, accepted.subject_id) if within else None
-    if not isinstance(intent, Intent) or intent.patience_ms == within:
-        return ""
-    before = f"{intent.id} was asked for before, and its requests keep their time"
-    return f"{before}: within_ms counts for nothing"
 
 
 def _result_reply(message: Any, facts: Facts, accepted: Committed) -> Any:
@@ -273,7 +262,7 @@ def _write_operations(choices: Choices) -> Iterator[Operation]:
         roles=MAY_WRITE,
         plan=lambda message, _, facts: _plan(
             translate.delegate_commands(message, facts, choices),
-            partial(_delegation_reply, choices, message, facts),
+            partial(_delegation_reply, choices, facts),
             _GOAL_FIELDS,
         ),
         needs_io=always,

@@ -144,7 +144,6 @@ def intent_view(store: Store, intent: Intent) -> dict[str, Any]:
         "request": None if request is None else as_value(request),
         "plan_id": intent.plan,
         "follows": intent.follows,
-        "followed_by": list(intent.followed_by),
         "reasons": list(intent.reasons),
     }
     return view | {name: value for name, value in optional.items() if value}

@@ -4,8 +4,8 @@ Nothing is stored twice: an Action is an entry of the stream `intent:ID` as it i
 parent follows from the entries before it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -27,7 +27,6 @@ ACTION_TYPES: Final[Mapping[type[AnyEvent], str]] = {
     intent_state.IntentSatisfied: "Satisfied",
     intent_state.IntentNeedsFollowUp: "NeedsFollowUp",
     intent_state.IntentSuperseded: "RequestSuperseded",
-    intent_state.IntentFollowedUp: "FollowedUp",
     intent_state.IntentAnomaly: "Anomaly",
 }
 """Event -> type of its Action: those of the specification, and further ones."""
@@ -74,26 +73,52 @@ class Action(Struct, frozen=True, gc=False):
     """Hash of the entry, which covers all entries before it in the chain."""
 
 
+_CAUSES_OF_PROPOSAL: Final = (
+    intent_state.IntentCreated,
+    intent_state.IntentCompleted,
+    intent_state.IntentSuperseded,
+)
+
+_CAUSES_OF_END: Final = (
+    intent_state.IntentRejected,
+    intent_state.IntentCompleted,
+    intent_state.IntentFeedbackApplied,
+    intent_state.IntentSuperseded,
+)
+
+_CAUSES: Final[Mapping[type[AnyEvent], tuple[type[AnyEvent], ...]]] = {
+    intent_state.IntentCreated: (),
+    intent_state.IntentProposed: _CAUSES_OF_PROPOSAL,
+    intent_state.IntentApproved: (intent_state.IntentProposed,),
+    intent_state.IntentRejected: (intent_state.IntentProposed,),
+    intent_state.IntentDispatched: (intent_state.IntentApproved, intent_state.IntentSuperseded),
+    intent_state.IntentFeedbackApplied: (intent_state.IntentCompleted,),
+    intent_state.IntentSatisfied: _CAUSES_OF_END,
+    intent_state.IntentNeedsFollowUp: _CAUSES_OF_END,
+}
+"""Event -> events of which the latest is its parent; other events belong to a request, and follow
+from its dispatch.
+"""
+
+_ENDS: Final = (intent_state.IntentSatisfied, intent_state.IntentNeedsFollowUp)
+
+_NEVER_PARENTS: Final = frozenset(
+    {EVENT_NAMES[intent_state.IntentUpdated], EVENT_NAMES[intent_state.IntentAnomaly]}
+)
+
+
 class CausalChain:
     """Follows the entries of one intent and finds the parent of each."""
 
     def __init__(self, intent: str) -> None:
         self._intent = intent
         self._plan = ""
-        self._next_proposal_parent = 0
-        """Parent of the next proposal: the creation, or a request that failed."""
-        self._end_parent = 0
-        """Parent of the end of the intent."""
-        self._state_entry = 0
-        """Entry of the present state: created, dispatched, or ended."""
-        self._proposed: dict[str, int] = {}
-        self._approved: dict[str, int] = {}
+        self._latest: dict[type[AnyEvent], int] = {}
+        """Kind of event -> number of its latest entry, since the last new start."""
         self._sent: dict[str, tuple[int, str]] = {}
         """Request -> number of the entry that dispatched it, and the time."""
-        self._last_request_of: dict[str, int] = {}
+        self._last_sent: dict[str, int] = {}
         """Agent -> number of the entry that last dispatched a request to it."""
-        self._completed: dict[str, int] = {}
-        self._superseded_entry = 0
 
     def skip(self, entry: Entry) -> None:
         """Skip an entry that is not rendered; later ones may still follow from it, but never from
@@ -105,11 +130,25 @@ class CausalChain:
 
     def _find_parent(self, line: Line[Any], event: Any) -> int:
         """Number of the parent; the entry is remembered as a possible parent of later ones."""
-        parent = _PARENTS[type(event)](self, event, line.version)
-        if isinstance(event, intent_state.IntentDispatched):
+        kind = cast(type[AnyEvent], type(event))
+        causes = _CAUSES.get(kind, (intent_state.IntentDispatched,))
+        is_for_all = kind is intent_state.IntentRejected and not event.agent
+        if is_for_all:
+            causes = _CAUSES_OF_PROPOSAL
+        parent = max((self._latest.get(cause, 0) for cause in causes), default=0)
+        if kind not in _CAUSES:
+            last = self._last_sent.get(event.agent, parent or _FIRST_ENTRY)
+            parent, _ = self._sent.get(event.request_id, (last, ""))
+        if kind is intent_state.IntentCreated:
+            self._plan = event.plan
+        if kind is intent_state.IntentDispatched:
             self._sent[event.request_id] = (line.version, to_rfc3339(line.at))
-            self._last_request_of.pop(event.agent, None)  # so that the latest entry comes last
-            self._last_request_of[event.agent] = line.version
+            self._last_sent[event.agent] = line.version
+        self._latest[kind] = line.version
+        if is_for_all or kind in _ENDS:
+            # What follows is a new start.
+            for cause in _CAUSES_OF_PROPOSAL[1:]:
+                self._latest.pop(cause, None)
         return parent
 
     def to_action(self, entry: Entry) -> Action:
@@ -142,100 +181,6 @@ class CausalChain:
             details=details or UNSET,
             hash=entry.hash.hex(),
         )
-
-    # Parent of each kind of entry
-
-    def parent_of_created(self, event: intent_state.IntentCreated, number: int) -> int:
-        """None: it starts the chain."""
-        self._plan = event.plan
-        self._next_proposal_parent = self._end_parent = self._state_entry = number
-        return 0
-
-    def parent_of_proposed(self, event: intent_state.IntentProposed, number: int) -> int:
-        """Creation, or the failure of an agent."""
-        self._proposed[event.agent] = number
-        return self._next_proposal_parent
-
-    def parent_of_approved(self, event: intent_state.IntentApproved, number: int) -> int:
-        """Proposal of the agent."""
-        self._approved[event.agent] = number
-        return self._proposed.get(event.agent, self._next_proposal_parent)
-
-    def parent_of_rejected(self, event: intent_state.IntentRejected, number: int) -> int:
-        """Proposal of the agent; if no agent is left, what the proposals follow from."""
-        if event.agent:
-            self._end_parent = number  # in case no candidate follows
-            return self._proposed.get(event.agent, self._next_proposal_parent)
-        cause, self._next_proposal_parent, self._end_parent = self._next_proposal_parent, 1, number
-        return cause
-
-    def parent_of_dispatched(self, event: intent_state.IntentDispatched, number: int) -> int:
-        """Approval of the agent, or its superseded request, whichever is later."""
-        self._state_entry = number
-        cause, self._superseded_entry = (
-            max(self._superseded_entry, self._approved.get(event.agent, 0)),
-            0,
-        )
-        return cause or self._next_proposal_parent
-
-    def parent_of_request_event(self, event: Any, number: int) -> int:
-        """Dispatch of the request; for an unknown request, the last dispatch to the agent, or to
-        anybody.
-        """
-        del number
-        sent = self._sent.get(event.request_id)
-        if sent is not None:
-            return sent[0]
-        return self._last_request_of.get(
-            event.agent, next(reversed(self._last_request_of.values()), _FIRST_ENTRY)
-        )
-
-    def parent_of_completed(self, event: intent_state.IntentCompleted, number: int) -> int:
-        """Dispatch of the request."""
-        self._completed[event.request_id] = self._next_proposal_parent = self._end_parent = number
-        return self.parent_of_request_event(event, number)
-
-    def parent_of_feedback(self, event: intent_state.IntentFeedbackApplied, number: int) -> int:
-        """Completion of the request."""
-        self._end_parent = number
-        return self._completed.get(event.request_id, 1)
-
-    def parent_of_superseded(self, event: intent_state.IntentSuperseded, number: int) -> int:
-        """Dispatch of the request, whose task went to another agent or has to be begun anew."""
-        self._superseded_entry = self._next_proposal_parent = self._end_parent = number
-        return self.parent_of_request_event(event, number)
-
-    def parent_of_ended(self, _: Any, number: int) -> int:
-        """End of the last request; what follows is a new start."""
-        self._next_proposal_parent, self._state_entry = 1, number
-        return self._end_parent
-
-    def parent_of_followed_up(self, _: Any, number: int) -> int:
-        """Last state of the intent when it was followed up."""
-        del number
-        return self._state_entry
-
-
-_PARENTS: Final[Mapping[type[AnyEvent], Callable[[CausalChain, Any, int], int]]] = {
-    intent_state.IntentCreated: CausalChain.parent_of_created,
-    intent_state.IntentProposed: CausalChain.parent_of_proposed,
-    intent_state.IntentApproved: CausalChain.parent_of_approved,
-    intent_state.IntentRejected: CausalChain.parent_of_rejected,
-    intent_state.IntentDispatched: CausalChain.parent_of_dispatched,
-    intent_state.IntentUpdated: CausalChain.parent_of_request_event,
-    intent_state.IntentCompleted: CausalChain.parent_of_completed,
-    intent_state.IntentFeedbackApplied: CausalChain.parent_of_feedback,
-    intent_state.IntentSatisfied: CausalChain.parent_of_ended,
-    intent_state.IntentNeedsFollowUp: CausalChain.parent_of_ended,
-    intent_state.IntentSuperseded: CausalChain.parent_of_superseded,
-    intent_state.IntentFollowedUp: CausalChain.parent_of_followed_up,
-    intent_state.IntentAnomaly: CausalChain.parent_of_request_event,
-}
-"""Event -> function that returns the number of its parent."""
-
-_NEVER_PARENTS: Final = frozenset(
-    {EVENT_NAMES[intent_state.IntentUpdated], EVENT_NAMES[intent_state.IntentAnomaly]}
-)
 
 
 def iter_actions(intent: str, entries: Iterable[Entry], after: int = 0) -> Iterator[Action]:

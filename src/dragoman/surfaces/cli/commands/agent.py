@@ -407,7 +407,7 @@ _AGENT_LINES = (
 _OFFER_LINES = (
     "can {offer.skills}; trust {offer.trust}|{?offer.cost}, costs {offer.cost}",
     "is at {offer.reach}",
-    "{?results}{offer.successes} of {results} requests went well; {offer.open} are open",
+    "{?results}{offer.successes} of {results} requests went well, {offer.open} open",
 )
 
 

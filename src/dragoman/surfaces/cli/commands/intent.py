@@ -135,7 +135,6 @@ ACTION_TEXT: Final[Mapping[str, str]] = {
     "Satisfied": "",
     "NeedsFollowUp": "{details.reason}",
     "RequestSuperseded": "{request_id} is void|: {details.owner} is asked now",
-    "FollowedUp": "by {details.by}",
     "Anomaly": "{actor}: {details.reason}",
 }
 """Type of Action -> its sentence; others show their details."""
@@ -291,7 +290,6 @@ INTENT_TABLES = (
             "its output of {result.left_out} bytes was not kept (digest {result.digest})",
             "extra fields: {result.extra_fields}",
             "because: {reasons:list}",
-            "followed up by {followed_by}",
             "{?anomalies}anomalies: {anomalies}; see `dragoman why`",
         ),
     ),
