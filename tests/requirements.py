@@ -1030,7 +1030,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "FILES-ARCHIVE",
         "Files",
         "A whole data directory is exported and imported verbatim, verified on both sides; a "
-        "damaged archive is refused with its first bad item and leaves nothing behind.",
+        "damaged archive is refused and leaves nothing behind.",
     ),
     Requirement(
         "FILES-DISK",

@@ -13,7 +13,7 @@ import pytest
 from dragoman.bootstrap.archives import restore_archive
 from dragoman.bootstrap.stores import open_store
 from dragoman.core.attempt import ClaimTask
-from dragoman.core.errors import Refusal
+from dragoman.core.errors import Refusal, StoreError
 from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.request import Committed
 from dragoman.files.archive import BACKUP, check_archive
@@ -21,6 +21,7 @@ from dragoman.files.errors import TargetTaken
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.system.bearer_tokens import load_or_create_token
+from dragoman.system.safe_fs import SafeDisk
 from tests.conftest import LONG_RUN
 from tests.crash.data_directories import (
     ADA,
@@ -76,7 +77,7 @@ def test_restored_hub_continues_unchanged(
         ledger, row_before = read_lines(old), old.hub.store.stream("task:one")
         owner = old.authenticate(token, "http")
     with fresh_schema(postgres_server) as schema:
-        other = schema if target_kind == "postgres" else f"sqlite:///{tmp_path / 'elsewhere.db'}"
+        other = schema if target_kind == "postgres" else f"sqlite:///{tmp_path / 'new/own.db'}"
 
         restore_archive("backup", tmp_path / "hub.tar", tmp_path / "new", other, no_progress)
 
@@ -199,20 +200,18 @@ def test_killed_backup_leaves_none_and_next_succeeds(tmp_path: Path) -> None:
             break
         kills += 1
         if target.exists():
-            check_archive(target, BACKUP, lambda _: None)
+            check_archive(target, BACKUP)
             target.unlink()
     assert kills > 3
-    assert check_archive(target, BACKUP, lambda _: None).manifest.entries > 0
+    assert check_archive(target, BACKUP).manifest.entries > 0
     with open_new_directory(data) as directory:
         assert findings(directory) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first.tar", "hub", "hub.tar"]
 
 
 @proves("BACKUP-KILLED")
-@pytest.mark.parametrize("is_own_file", [True, False], ids=["own file", "file elsewhere"])
-def test_killed_restore_leaves_none_and_next_succeeds(tmp_path: Path, is_own_file: bool) -> None:
+def test_killed_restore_leaves_none_and_next_succeeds(tmp_path: Path) -> None:
     backup, data = tmp_path / "hub.tar", tmp_path / "new" / "hub"
-    store = "" if is_own_file else f"sqlite:///{tmp_path / 'new' / 'elsewhere.db'}"
     with open_new_directory(tmp_path / "old") as old:
         claim_task_with_draft(old)
         old.archive("backup", backup, no_progress)
@@ -220,7 +219,7 @@ def test_killed_restore_leaves_none_and_next_succeeds(tmp_path: Path, is_own_fil
     restore_archive("backup", backup, tmp_path / "warm", "", no_progress)
 
     def restore() -> None:
-        restore_archive("backup", backup, data, store, no_progress)
+        restore_archive("backup", backup, data, "", no_progress)
 
     kills = 0
     for step in kill_steps():
@@ -232,8 +231,7 @@ def test_killed_restore_leaves_none_and_next_succeeds(tmp_path: Path, is_own_fil
     assert kills > 3, f"seed {SEED}"
     with open_new_directory(data) as new:
         assert (read_lines(new), findings(new)) == (ledger, []), f"seed {SEED}"
-    restored = {path.name for path in data.parent.iterdir()}
-    assert restored == ({"hub"} if is_own_file else {"hub", "elsewhere.db"})
+    assert {path.name for path in data.parent.iterdir()} == {"hub"}
 
 
 @proves("BACKUP-KILLED", "BACKUP-REFUSED")
@@ -295,28 +293,24 @@ def test_restore_killed_between_store_and_directory_is_completed(
 
 @proves("BACKUP-KILLED")
 def test_restore_failed_after_store_rename_is_completed_by_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str
 ) -> None:
-    backup, data, far = tmp_path / "hub.tar", tmp_path / "new", tmp_path / "far.db"
+    backup, data = tmp_path / "hub.tar", tmp_path / "new"
     with open_new_directory(tmp_path / "old") as old:
         claim_task_with_draft(old)
         old.archive("backup", backup, no_progress)
         ledger = read_lines(old)
-    sync = os.fsync
 
-    def failing_fsync(descriptor: int) -> None:
-        if far.exists():
-            raise OSError(errno.EIO, "Input/output error")
-        sync(descriptor)
+    def failing_move(self: SafeDisk, old: str, new: str) -> bool:
+        raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as disk:
-        disk.setattr(os, "fsync", failing_fsync)
+        disk.setattr(SafeDisk, "move", failing_move)
         with pytest.raises(OSError, match="Input/output"):
-            restore_archive("backup", backup, data, f"sqlite:///{far}", no_progress)
-    assert far.exists()
+            restore_archive("backup", backup, data, postgres_url, no_progress)
     assert not data.exists()
 
-    restore_archive("backup", backup, data, f"sqlite:///{far}", no_progress)
+    restore_archive("backup", backup, data, postgres_url, no_progress)
 
     with open_new_directory(data) as new:
         assert (read_lines(new), findings(new)) == (ledger, [])
@@ -324,23 +318,24 @@ def test_restore_failed_after_store_rename_is_completed_by_next(
 
 @proves("BACKUP-KILLED", "BACKUP-REFUSED")
 def test_restore_into_concurrently_created_store_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str
 ) -> None:
-    backup, data, far = tmp_path / "hub.tar", tmp_path / "new" / "hub", tmp_path / "far.db"
+    backup, data = tmp_path / "hub.tar", tmp_path / "new" / "hub"
     with open_new_directory(tmp_path / "old") as old:
         claim_task_with_draft(old)
         old.archive("backup", backup, no_progress)
-    sync = os.fsync
+    sync, made = os.fsync, list[str]()
 
     def racing_fsync(descriptor: int) -> None:
         sync(descriptor)
-        if (data.parent / ".hub.restoring" / "restored.json").exists() and not far.exists():
-            open_store(f"sqlite:///{far}", tmp_path).close()
+        if (data.parent / ".hub.restoring" / "restored.json").exists() and not made:
+            made.append(postgres_url)
+            open_store(postgres_url, tmp_path).close()
 
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", racing_fsync)
-        with pytest.raises(TargetTaken, match="exists by now"):
-            restore_archive("backup", backup, data, f"sqlite:///{far}", no_progress)
+        with pytest.raises(StoreError):
+            restore_archive("backup", backup, data, postgres_url, no_progress)
 
+    assert made
     assert list(data.parent.iterdir()) == []
-    assert [path.name for path in tmp_path.iterdir() if ".restoring" in path.name] == []

@@ -265,26 +265,6 @@ def test_doctor_leaves_no_index_that_blocks_a_writer(owned_program: Program) -> 
     assert run_as_nobody(owned_program, "task", "create", "Three").code == 0
 
 
-@proves("STORE-READ-STILL")
-def test_restore_leaves_nothing_beside_a_read_only_store(
-    owned_program: Program, shared_folder: Path
-) -> None:
-    backup, elsewhere = shared_folder / "hub.tar", shared_folder / "elsewhere"
-    owned_program.prepare("backup", str(backup))
-    backup.chmod(0o644)
-    elsewhere.mkdir()
-    url = f"sqlite:///{elsewhere}/hub.db"
-    owned_program.prepare("--data", str(shared_folder / "other"), "--store", url, "init")
-    (elsewhere / "hub.db").chmod(0o400)
-    chown_to_nobody(elsewhere)
-
-    args = ("--data", str(elsewhere / "data"), "--store", url, "restore", str(backup), "--json")
-    refused = run_as_nobody(owned_program, *args).json
-
-    assert "is not empty" in refused["detail"]
-    assert [path.name for path in elsewhere.iterdir()] == ["hub.db"]
-
-
 @proves("DOCTOR-AGREES", "STORE-READ-STILL")
 def test_unclosed_unwritable_database_is_not_called_readable(owned_program: Program) -> None:
     leave_wal(owned_program)

@@ -286,8 +286,8 @@ class FillingDisk(SafeDisk):
     chunks = 99
 
     @contextmanager
-    def create(self, path: str) -> Generator[FileIO]:
-        with super().create(path) as file:
+    def create(self, path: str, mode: int = 0o600) -> Generator[FileIO]:
+        with super().create(path, mode) as file:
             yield BoundedFile(file.fileno(), self.chunks)
 
 

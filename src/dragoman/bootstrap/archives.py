@@ -1,6 +1,5 @@
 """Backup, restore and import: which store a new data directory gets, and where it is built."""
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,8 @@ import dragoman
 from dragoman.bootstrap.stores import absolute_url, open_store
 from dragoman.config import environment, parse_settings
 from dragoman.config.store_url import is_postgres
-from dragoman.engine.ports import Clock, DurableStore, Store, StoreSnapshot
+from dragoman.core.errors import SettingsError
+from dragoman.engine.ports import Clock, DurableStore, Store
 from dragoman.files.errors import TargetTaken
 from dragoman.surfaces.cli.data_directory import mask_password, set_url, sqlite_path
 from dragoman.surfaces.cli.render import ProgressBars
@@ -35,8 +35,7 @@ def write_archive(
     from dragoman.files import archive
 
     source = archive.ArchiveSource(store, data, dragoman.__version__, clock.now())
-    target_folder = SafeDisk(target.absolute().parent)
-    return archive.write_archive(source, archive.PROFILES[profile], target, target_folder, bars)
+    return archive.write_archive(source, archive.PROFILES[profile], target, bars)
 
 
 def restore_archive(
@@ -75,16 +74,14 @@ def restore_archive(
 def _restore_target(url: str, data: Path) -> "RestoreTarget":
     if is_postgres(url):
         return _SchemaTarget(url)
-    file = sqlite_path(url, data)
-    if file is None:
-        return _LocalFileTarget("dragoman.db")
     # Resolved: by way of `..` or a link a path may lead out of the directory, or into it.
-    real_path = file.resolve()
-    return (
-        _LocalFileTarget(f"{real_path.relative_to(data)}")
-        if real_path.is_relative_to(data)
-        else _ExternalFileTarget(url, real_path)
-    )
+    file = (sqlite_path(url, data) or data / "dragoman.db").resolve()
+    if not file.is_relative_to(data):
+        raise SettingsError(
+            f"the store would be {file}, outside of the data directory: name one in it, or a "
+            f"PostgreSQL, with --store (sqlite:///{data}/dragoman.db for example)"
+        )
+    return _LocalFileTarget(f"{file.relative_to(data)}")
 
 
 class _LocalFileTarget(Struct, frozen=True):
@@ -110,43 +107,6 @@ class _LocalFileTarget(Struct, frozen=True):
         """Do nothing: the file goes with the directory."""
 
 
-class _ExternalFileTarget(Struct, frozen=True):
-    """A store in a file elsewhere."""
-
-    url: str
-    file: Path
-
-    def has_ledger(self, ledger: str, head: int) -> bool:
-        """Check whether the file holds the same ledger already."""
-        from dragoman.store.sqlite.reads import open_snapshot
-
-        if not self.file.exists():
-            return False
-        with open_snapshot(self.file) as frozen:
-            return _check_same_store(self.url, frozen, ledger, head)
-
-    def open(self, building: Path, ledger: str) -> Store:
-        """Open a file beside the target; what an earlier restore left is removed."""
-        self.discard()
-        return open_store(f"sqlite:///{self._staging_path}", building, new_ledger_id=lambda: ledger)
-
-    def commit(self) -> None:
-        """Rename the file in one step, if nothing else has its name."""
-        with closing(SafeDisk(self.file.absolute().parent)) as folder:
-            if not folder.move(self._staging_path.name, self.file.name):
-                raise TargetTaken(f"{self.file} exists by now: nothing was restored")
-            folder.sync()
-
-    def discard(self) -> None:
-        """Remove the file, with what SQLite keeps beside it."""
-        for end in ("", "-wal", "-shm", "-journal"):
-            self._staging_path.with_name(self._staging_path.name + end).unlink(missing_ok=True)
-
-    @property
-    def _staging_path(self) -> Path:
-        return self.file.with_name(f".{self.file.name}.restoring")
-
-
 class _SchemaTarget(Struct, frozen=True):
     """A store in a schema of PostgreSQL."""
 
@@ -161,7 +121,13 @@ class _SchemaTarget(Struct, frozen=True):
         if not schema_version_at(self.url):
             return False
         with open_snapshot(parse_url(self.url)) as frozen:
-            return _check_same_store(self.url, frozen, ledger, head)
+            found = frozen.ledger_id(), frozen.head()
+        if found != (ledger, head):
+            raise TargetTaken(
+                f"the store {mask_password(self.url)} is not empty: it holds the ledger {found[0]} "
+                f"with {found[1]} entries, and stays as it is. Name another one with --store"
+            )
+        return True
 
     def open(self, building: Path, ledger: str) -> Store:
         """Open a schema beside the target."""
@@ -181,15 +147,3 @@ class _SchemaTarget(Struct, frozen=True):
         from dragoman.store.postgres.staged_restore import discard_staged
 
         discard_staged(self.url)
-
-
-def _check_same_store(url: str, existing: StoreSnapshot, ledger: str, head: int) -> bool:
-    """Return True for a store that is just the one that a restore would make; else PlaceTaken."""
-    found = existing.ledger_id(), existing.head()
-    if found != (ledger, head):
-        raise TargetTaken(
-            f"the store {mask_password(url)} is not empty: it holds the ledger {found[0]} with "
-            f"{found[1]} "
-            "entries, and stays as it is. Name another one with --store"
-        )
-    return True

@@ -1,33 +1,30 @@
 """Archive of a data directory: one verified file, with the profile `backup` or `export`.
 
-An archive is a tar. Its first member is a label, its last one the manifest: the name, size and
-SHA-256 of every other member, and the id and length of the ledger. Both profiles carry the ledger
-entry by entry, the leases of tasks in progress, the signed checkpoints with their public key, the
+An archive is a tar. Its first member is a label, the last two are the manifest, with the id and
+length of the ledger, and the SHA-256 of all that stands before it. Both profiles carry the ledger
+line by line, the leases of tasks in progress, the signed checkpoints with their public key, the
 tasks' own folders, the inbox, and artifacts of handoffs.
 
-A backup is for its owner only: it also has the keys and tokens, all settings, the notifier's
+A backup is for its owner only: it also has the keys and tokens, the settings, the notifier's
 cursor, and the idempotency answers, so that a hub goes on as if nothing had happened. An export
-has no secret: of the settings it leaves out `[store]` and `[notify]`, which hold passwords and
-commands and belong to one installation.
+has no secret, and no settings.
 
 Projections of the ledger (task files, runs, letters, event lines) are in neither: they are made
-anew. A file gets its name when it is complete, was read back and checked. Until then it is
-`.NAME.next` beside it, which the next archive of that name overwrites.
+anew. A file gets its name when it is complete and was read back. Until then it is `.NAME.….tmp`
+beside it; what a killed process has left of it is removed by the next archive of that name.
 """
 
-import fcntl
 import io
-import json
 import os
 import re
+import shutil
 import tarfile
-import tomllib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final, TypeVar
 
 import msgspec
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -48,11 +45,17 @@ from dragoman.files.layout import (
     INBOX_LOCK,
     TASKS,
     TEAMSPACES,
-    staged_path,
 )
 from dragoman.ledger.checkpoint import Checkpoint, read_checkpoint_lines
 from dragoman.ledger.entry import GENESIS, link_hash, read_line
-from dragoman.system.safe_fs import FileStat, SafeDisk
+from dragoman.system.safe_fs import (
+    OWNER_ONLY,
+    FileStat,
+    SafeDisk,
+    open_temporary,
+    remove_temporaries,
+    sync_folder,
+)
 
 # --- format -----------------------------------------------------------------------------------
 
@@ -63,6 +66,8 @@ _FORMAT_PREFIX: Final = "dragoman archive"
 LABEL: Final = "label.json"
 
 MANIFEST: Final = "manifest.json"
+
+DIGEST: Final = "sha256"
 
 ENTRIES: Final = "ledger/entries/"
 
@@ -84,8 +89,7 @@ PRIVATE_FILES: Final = (f"{KEYS_FOLDER}/ledger.key", f"{KEYS_FOLDER}/secret", "t
 """Files that only their owner may read."""
 
 IMPORTED_FOLDER: Final = "imported"
-"""Folder for the checkpoints, the public key and the settings of an installation that was exported.
-None of them is used: settings of a stranger name a store and commands."""
+"""Folder for the checkpoints and the public key of an installation that was exported."""
 
 _LINES_PER_MEMBER: Final = 256
 """Limit of entries or answers in one member, so that neither side holds the whole ledger."""
@@ -99,10 +103,10 @@ _CHUNK_BYTES: Final = 1 << 20
 _NAME_ERRORS: Final = "surrogateescape"
 """Error handler for names that are not UTF-8, on the disk and in a tar."""
 
-_EXECUTE_BITS: Final = 0o111
+EXECUTE_BITS: Final = 0o111
 """The only mode bits of a file that are carried over."""
 
-_WHOLE_FILES: Final = frozenset({SETTINGS, CHECKPOINTS, PUBLIC_KEY})
+_KEPT_FILES: Final = frozenset(f"{FILES}{name}" for name in (SETTINGS, CHECKPOINTS, PUBLIC_KEY))
 """Files that are read as a whole; the others may be of any length."""
 
 _NOT_ARCHIVED: Final = re.compile(
@@ -134,8 +138,8 @@ class Profile(Struct, frozen=True):
             return re.fullmatch("[0-9]{12}[.]jsonl", name.rpartition("/")[2]) is not None
         path = name.removeprefix(FILES)
         if path == name:
-            return name in (LABEL, LEASES, MANIFEST)
-        return path in (*self.files, SETTINGS) or path.startswith(
+            return name in (LABEL, LEASES, MANIFEST, DIGEST)
+        return path in self.files or path.startswith(
             tuple(f"{tree}/" for tree in (*self.trees, INBOX))
         )
 
@@ -175,39 +179,14 @@ class Label(Struct, frozen=True):
     """Number of entries in the ledger when the archive was begun."""
 
 
-class ManifestMember(Struct, frozen=True, omit_defaults=True):
-    """One file of the archive."""
-
-    name: str
-    size: int
-    sha256: str
-    executable: int = 0
-    """Execute bits of its mode."""
-
-
-def _describe_member(path: str, size: int, digest: str, executable: int = 0) -> ManifestMember:
-    """Describe a member; its name on the disk need not be text, and is then shown escaped."""
-    raw = path.encode(errors=_NAME_ERRORS)
-    return ManifestMember(raw.decode(errors="backslashreplace"), size, digest, executable)
-
-
 class Manifest(Struct, frozen=True):
     """Contents of an archive."""
 
     ledger: str
     entries: int
     made_at: str
-    members: tuple[ManifestMember, ...]
     omitted: tuple[str, ...] = ()
     """Links, pipes and the like, which were not copied."""
-
-
-class StoredEntry(Struct, frozen=True):
-    """An entry in the archive; its line is UTF-8 and so comes back byte for byte."""
-
-    position: int
-    hash: str
-    line: str
 
 
 class StoredLease(Struct, frozen=True):
@@ -248,76 +227,43 @@ class ArchiveSource(Struct, frozen=True):
 
 
 def write_archive(
-    source: ArchiveSource,
-    profile: Profile,
-    target: Path,
-    target_folder: SafeDisk,
-    bars: ProgressBars,
+    source: ArchiveSource, profile: Profile, target: Path, bars: ProgressBars
 ) -> Manifest:
-    """Write the archive into the folder `target_folder`. A backup never replaces a file.
+    """Write the archive. A backup never replaces a file.
 
     Raises LedgerError, and writes nothing, when the ledger is damaged.
     """
-    temporary = target.with_name(staged_path(target.name))
     try:
-        with _open_temporary(temporary, target) as file:
+        remove_temporaries(target)
+        with open_temporary(target, OWNER_ONLY) as (temporary, file):
             manifest = _write_members(source, profile, file, bars)
-            with bars("checked", manifest.entries) as progress:
-                _verify_written(temporary, profile, progress)
+            _verify_written(temporary, profile)
             if profile is EXPORT:
-                target_folder.replace(temporary.name, target.name)
-            elif not target_folder.move(temporary.name, target.name):
-                raise TargetTaken(f"{target} exists by now; a backup overwrites nothing")
-            target_folder.sync()
+                temporary.replace(target)
+            else:
+                _create_link(temporary, target)
+            sync_folder(target.absolute().parent)
     except OSError as error:
         raise explain_no_space(error, target) from error
     return manifest
 
 
-def _verify_written(temporary: Path, profile: Profile, progress: Progress) -> None:
+def _create_link(temporary: Path, target: Path) -> None:
     try:
-        check_archive(temporary, profile, progress)
+        os.link(temporary, target, follow_symlinks=False)
+    except FileExistsError:
+        raise TargetTaken(f"{target} exists by now; a backup overwrites nothing") from None
+
+
+def _verify_written(temporary: Path, profile: Profile) -> None:
+    try:
+        check_archive(temporary, profile)
     except BadArchive as error:
         raise LedgerError(
             f"the copy failed verification, so no {profile.name} was made: "
             f"{error.detail.removesuffix('.')}. Run `dragoman verify`; if it finds nothing, check "
             "the disk that the file goes to"
         ) from None
-
-
-@contextmanager
-def _open_temporary(temporary: Path, target: Path) -> Generator[IO[bytes]]:
-    """Temporary file, emptied and locked; removed at the end unless it was renamed."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(temporary, flags, 0o600), "r+b") as file:
-        found = os.fstat(file.fileno())
-        if found.st_uid != os.geteuid() or found.st_nlink > 1:
-            raise TargetTaken(
-                f"{temporary} belongs to another user, or has a second hard link under which "
-                "others could read the archive; nothing was written. Remove it, or choose another "
-                "path"
-            )
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TargetTaken(f"another process is writing {target}") from None
-        if not _has_name(file, temporary):
-            raise TargetTaken(f"another process has just written {target}")
-        os.fchmod(file.fileno(), 0o600)
-        file.truncate()
-        try:
-            yield file
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-def _has_name(file: IO[bytes], path: Path) -> bool:
-    """True when the open file still has this name: the archive before this one may have renamed
-    it."""
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
-    except FileNotFoundError:
-        return False
 
 
 def _write_members(
@@ -335,51 +281,42 @@ def _write_members(
         with source.data.lock_to_read(INBOX_LOCK):
             writer.add_tree(INBOX)
         # The checkpoints come before the ledger, too: whatever they sign is then in it.
+        roots = CheckpointRoots(ledger, _signed_checkpoints(source.data))
         for name in profile.files:
             writer.add_file(name)
-        if not profile.has_secrets:
-            content = source.data.read(SETTINGS, _MAX_WHOLE_BYTES) or b""
-            if settings := portable_settings(content):
-                writer.add_bytes(FILES + SETTINGS, settings)
         with store.snapshot() as frozen:
             head = frozen.head()
             with bars("entries", head) as progress:
-                writer.add_entries(frozen, head, progress)
+                writer.add_entries(frozen, head, roots, progress)
             writer.add_bytes(LEASES, b"".join(_lines(_leases(frozen))))
             if profile.has_secrets:
                 writer.add_answers(frozen)
         for tree in profile.trees:
             writer.add_tree(tree) if tree != TASKS else writer.add_tasks()
-        made_at = to_rfc3339(source.now)
-        members, omitted = tuple(writer.members), tuple(writer.omitted)
-        manifest = Manifest(ledger, head, made_at, members, omitted)
+        manifest = Manifest(ledger, head, to_rfc3339(source.now), tuple(writer.omitted))
         writer.add_bytes(MANIFEST, msgspec.json.format(_encode_json(manifest), indent=1))
+        file.flush()
+        writer.add_bytes(DIGEST, _digest(file, file.tell()))
     file.flush()
     os.fsync(file.fileno())
     return manifest
 
 
-_LOCAL_SECTIONS: Final = ("store", "notify")
-
-
-def portable_settings(settings: bytes) -> bytes:
-    """Settings without those of the installation, as TOML; empty when they cannot be parsed."""
+def _signed_checkpoints(data: SafeDisk) -> list[Checkpoint]:
+    kept = {path: data.read(path, _MAX_WHOLE_BYTES) or b"" for path in (CHECKPOINTS, PUBLIC_KEY)}
     try:
-        sections = tomllib.loads(settings.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return b""
-    written = [
-        _format_section(name, cast(Mapping[str, Any], values))
-        for name, values in sections.items()
-        if name not in _LOCAL_SECTIONS and isinstance(values, Mapping)
-    ]
-    return "\n".join(written).encode()
+        return _read_checkpoints(kept)
+    except BadArchive as error:
+        raise LedgerError(f"{error.detail.removesuffix('.')}; run `dragoman verify`") from None
 
 
-def _format_section(name: str, values: Mapping[str, Any]) -> str:
-    # Numbers, booleans, strings and lists of them are written in TOML as in JSON.
-    lines = [f"{key} = {json.dumps(value)}\n" for key, value in values.items()]
-    return f"[{name}]\n{''.join(lines)}"
+def _digest(file: IO[bytes], end: int) -> bytes:
+    """SHA-256 of the bytes of a file before an offset, where it is left."""
+    digest = sha256()
+    file.seek(0)
+    while (remaining := end - file.tell()) and (chunk := file.read(min(_CHUNK_BYTES, remaining))):
+        digest.update(chunk)
+    return digest.hexdigest().encode()
 
 
 def _lines(stored: Iterable[Any]) -> Iterator[bytes]:
@@ -394,37 +331,40 @@ def _leases(frozen: StoreSnapshot) -> Iterator[StoredLease]:
 
 
 class ArchiveWriter:
-    """Adds members to a tar and lists them for the manifest."""
+    """Adds members to a tar."""
 
     def __init__(self, tar: tarfile.TarFile, data: SafeDisk) -> None:
         self._tar = tar
         self._data = data
-        self.members: list[ManifestMember] = []
         self.omitted: list[str] = []
 
     def add_bytes(self, name: str, content: bytes) -> None:
         """Add a member from memory."""
-        part = _describe_member(name, len(content), sha256(content).hexdigest())
-        self._add_member(name, part, io.BytesIO(content))
+        self._add_member(name, len(content), io.BytesIO(content))
 
-    def add_entries(self, frozen: StoreSnapshot, head: int, progress: Progress) -> None:
-        """Add the ledger up to a position; LedgerError when its hash chain is broken."""
+    def add_entries(
+        self, frozen: StoreSnapshot, head: int, roots: CheckpointRoots, progress: Progress
+    ) -> None:
+        """Add the ledger up to a position; LedgerError when its chain or a checkpoint is broken."""
         heads: dict[str, bytes] = {}
         after = 0
         while page := frozen.entries(after, _LINES_PER_MEMBER, until=head):
-            wrong = _find_broken_link(heads, ((entry.line, entry.hash.hex()) for entry in page))
-            for index, entry in enumerate(page):
-                if entry.position != after + index + 1 or index == wrong:
+            for position, entry in enumerate(page, after + 1):
+                stream = read_line(entry.line).stream
+                heads[stream] = link_hash(heads.get(stream, GENESIS), entry.line)
+                if (entry.position, entry.hash) != (position, heads[stream]):
                     raise LedgerError(
-                        f"the ledger is damaged near position {after + index + 1}: nothing was "
-                        "written; run `dragoman verify`"
+                        f"the ledger is damaged near position {position}: nothing was written; "
+                        "run `dragoman verify`"
                     )
-            stored = (StoredEntry(e.position, e.hash.hex(), e.line.decode()) for e in page)
-            self.add_bytes(f"{ENTRIES}{after + 1:012d}.jsonl", b"".join(_lines(stored)))
+            lines = b"".join(entry.line + b"\n" for entry in page)
+            self.add_bytes(f"{ENTRIES}{after + 1:012d}.jsonl", lines)
             after = page[-1].position
+            _raise_finding(roots.append([entry.hash for entry in page], after))
             progress(len(page))
         if after != head:
             raise LedgerError(f"entry {after + 1} is missing: run `dragoman verify`")
+        _raise_finding(roots.finish(head))
 
     def add_answers(self, frozen: StoreSnapshot) -> None:
         """Add the recorded answers of idempotency keys."""
@@ -494,15 +434,10 @@ class ArchiveWriter:
             if opened is None:
                 self._omit_if_irregular(path)
                 return
-            digest = sha256()
-            while chunk := opened[0].read(_CHUNK_BYTES):
-                copy.write(chunk)
-                digest.update(chunk)
+            shutil.copyfileobj(opened[0], copy, _CHUNK_BYTES)
             size, mode = copy.tell(), os.fstat(opened[0].fileno()).st_mode
             copy.seek(0)
-            name, executable = FILES + path, mode & _EXECUTE_BITS
-            part = _describe_member(name, size, digest.hexdigest(), executable)
-            self._add_member(name, part, copy)
+            self._add_member(FILES + path, size, copy, mode & EXECUTE_BITS)
 
     def _omit_if_irregular(self, path: str) -> None:
         """List a path as omitted if it, or a parent, is no plain file or folder; a missing one is
@@ -517,85 +452,23 @@ class ArchiveWriter:
                     self.omitted.append(name)
                 return
 
-    def _add_member(self, name: str, part: ManifestMember, content: IO[bytes]) -> None:
+    def _add_member(self, name: str, size: int, content: IO[bytes], executable: int = 0) -> None:
         info = tarfile.TarInfo(name)
-        info.size = part.size
-        info.mode = 0o600 | part.executable
+        info.size = size
+        info.mode = OWNER_ONLY | executable
         self._tar.addfile(info, content)
-        self.members.append(part)
 
 
-def _find_broken_link(heads: dict[str, bytes], lines: Iterable[tuple[bytes, str]]) -> int | None:
-    """Index of the first line whose hash does not fit its stream; None when all do.
-
-    `heads` holds the last hash of every stream and is updated.
-    """
-    for index, (line, claimed) in enumerate(lines):
-        stream = read_line(line).stream
-        heads[stream] = link_hash(heads.get(stream, GENESIS), line)
-        if heads[stream].hex() != claimed:
-            return index
-    return None
+def _raise_finding(findings: Iterator[Finding]) -> None:
+    for finding in findings:
+        raise LedgerError(f"entry {finding.position}: {finding.problem}; run `dragoman verify`")
 
 
 # --- reading ----------------------------------------------------------------------------------
 
-_entry_decoder: Final = msgspec.json.Decoder(StoredEntry)
-
-_lease_decoder: Final = msgspec.json.Decoder(StoredLease)
-
-_answer_decoder: Final = msgspec.json.Decoder(StoredAnswer)
-
-_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, LedgerError)
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, LedgerError)
 
 _END_MARK_BYTES: Final = 2 * tarfile.BLOCKSIZE
-
-
-class ArchiveMember:
-    """Member of the tar, read as a whole or in chunks."""
-
-    def __init__(self, tar: tarfile.TarFile, info: tarfile.TarInfo) -> None:
-        self.name = info.name
-        self._tar = tar
-        self._info = info
-        self.executable = info.mode & _EXECUTE_BITS
-
-    @property
-    def is_streamed(self) -> bool:
-        """True when it is a file of any length."""
-        return self.name.startswith(FILES) and self.name.removeprefix(FILES) not in _WHOLE_FILES
-
-    @property
-    def end(self) -> int:
-        """Offset of the next member, or of the end marks."""
-        blocks = -(-self._info.size // tarfile.BLOCKSIZE)
-        return self._info.offset_data + blocks * tarfile.BLOCKSIZE
-
-    def chunks(self) -> Iterator[bytes]:
-        """The content in chunks; BadArchive when it ends too soon."""
-        remaining = self._info.size
-        try:
-            with self._tar.extractfile(self._info) or io.BytesIO() as file:
-                while remaining and (chunk := file.read(min(_CHUNK_BYTES, remaining))):
-                    remaining -= len(chunk)
-                    yield chunk
-        except tarfile.ReadError:
-            pass  # missing data is reported below
-        if remaining:
-            raise BadArchive(f"{self._tar.name}: the archive was cut off within {self.name}")
-
-    def read_all(self) -> bytes:
-        """The content of a member that cannot be long."""
-        if self._info.size > _MAX_WHOLE_BYTES:
-            raise BadArchive(f"{self.name}: it is longer than {_MAX_WHOLE_BYTES} bytes")
-        return b"".join(self.chunks())
-
-    def describe(self) -> ManifestMember:
-        """Entry that the manifest should have for it."""
-        digest = sha256()
-        for chunk in self.chunks():
-            digest.update(chunk)
-        return _describe_member(self.name, self._info.size, digest.hexdigest(), self.executable)
 
 
 class CheckedArchive(Struct, frozen=True):
@@ -613,49 +486,28 @@ class CheckedArchive(Struct, frozen=True):
         return _read_checkpoints(self.kept)
 
 
-def check_archive(archive: Path, profile: Profile, progress: Progress) -> CheckedArchive:
-    """Check an archive against its manifest, its hash chains and its signed checkpoints."""
-    label = read_label(archive, profile)
-    seen, kept = dict[str, ManifestMember](), dict[str, bytes]()
-    heads: dict[str, bytes] = {}
-    position, end = 0, 0
+def check_archive(archive: Path, profile: Profile) -> CheckedArchive:
+    """Check that an archive is as it was written; its ledger is checked when it is loaded."""
+    label, kept = read_label(archive, profile), dict[str, bytes]()
     manifest: Manifest | None = None
-    roots: CheckpointRoots | None = None
-    for part in read_members(archive, profile):
-        name = part.name
-        if manifest is not None:
-            raise BadArchive(f"{name}: it follows the manifest, which must be the last member")
-        if name in seen:
-            raise BadArchive(f"{name}: it occurs twice")
-        if part.is_streamed:
-            seen[name] = part.describe()
-            continue
-        content = part.read_all()
-        if name == MANIFEST:
-            manifest, end = _read_manifest(content), part.end
-            continue
-        if name.startswith(ENTRIES):
-            # The checkpoints stand before the ledger.
-            roots = roots or CheckpointRoots(label.ledger, _read_checkpoints(kept))
-            hashes = _check_entries(name, content, position, heads)
-            position += len(hashes)
-            _raise_finding(roots.append(hashes, position), name)
-            progress(len(hashes))
-        if name.startswith(FILES):
-            kept[name.removeprefix(FILES)] = content
-        digest = sha256(content).hexdigest()
-        seen[name] = _describe_member(name, len(content), digest, part.executable)
-    if manifest is None:
-        raise BadArchive(f"{archive}: the archive ends before its manifest; it was cut off")
-    _check_members(manifest, seen)
-    _check_end(archive, end)
-    if (label.ledger, position) != (manifest.ledger, manifest.entries):
-        raise BadArchive(
-            f"the ledger {label.ledger} ends at {position}; the manifest says "
-            f"{manifest.entries} of {manifest.ledger}"
-        )
-    roots = roots or CheckpointRoots(label.ledger, _read_checkpoints(kept))
-    _raise_finding(roots.finish(position), ENTRIES)
+    last: tarfile.TarInfo | None = None
+    expected = b""
+    for tar, info in read_members(archive, profile):
+        if last is not None:
+            raise BadArchive(f"{info.name}: it follows the SHA-256, which must be the last member")
+        if info.name == MANIFEST:
+            manifest = _decode(Manifest, read_whole(tar, info), MANIFEST)
+        elif info.name == DIGEST:
+            last, expected = info, read_whole(tar, info)
+        elif info.name in _KEPT_FILES:
+            kept[info.name.removeprefix(FILES)] = read_whole(tar, info)
+    if manifest is None or last is None:
+        raise BadArchive("it was cut off before its end")
+    _check_end(archive, last)
+    with archive.open("rb") as file:
+        digest = _digest(file, last.offset)
+    if (digest, label.ledger) != (expected, manifest.ledger):
+        raise BadArchive("it is not as it was written: it does not match the SHA-256 at its end")
     return CheckedArchive(archive, profile, manifest, kept)
 
 
@@ -666,7 +518,7 @@ def read_label(archive: Path, profile: Profile) -> Label:
             first = tar.next()
             if first is None or first.name != LABEL:
                 raise BadArchive(f"{archive} has no {LABEL}: it is no {profile.name} of dragoman's")
-            label = msgspec.json.decode(ArchiveMember(tar, first).read_all(), type=Label)
+            label = msgspec.json.decode(read_whole(tar, first), type=Label)
     except (tarfile.TarError, EOFError, UnicodeError, msgspec.MsgspecError) as error:
         raise BadArchive(
             f"{archive} is no {profile.name}, or its beginning ({LABEL}) is lost: {error}"
@@ -686,7 +538,9 @@ def read_label(archive: Path, profile: Profile) -> Label:
     return label
 
 
-def read_members(archive: Path, profile: Profile) -> Iterator[ArchiveMember]:
+def read_members(
+    archive: Path, profile: Profile
+) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
     """Read the members of the tar; only plain files with names that the profile allows."""
     try:
         with tarfile.open(archive, mode="r:", encoding="utf-8", errors=_NAME_ERRORS) as tar:
@@ -702,79 +556,59 @@ def read_members(archive: Path, profile: Profile) -> Iterator[ArchiveMember]:
                     raise BadArchive(
                         f"{info.name!a}: an archive has no such part; dragoman did not write it"
                     )
-                yield ArchiveMember(tar, info)
+                yield tar, info
     except (tarfile.TarError, EOFError, UnicodeError) as error:
-        raise BadArchive(f"{archive}: this is not a whole archive: {error}") from None
+        raise BadArchive(f"this is not a whole archive: {error}") from None
 
 
-def _check_members(manifest: Manifest, seen: Mapping[str, ManifestMember]) -> None:
-    found = set(seen.values())
-    for part in manifest.members:
-        if part not in found:
-            raise BadArchive(f"{part.name}: it is missing, or does not match the manifest")
-    for part in found.difference(manifest.members):
-        raise BadArchive(f"{part.name}: it is not in the manifest")
+def read_whole(tar: tarfile.TarFile, info: tarfile.TarInfo) -> bytes:
+    """The content of a member that cannot be long."""
+    if info.size > _MAX_WHOLE_BYTES:
+        raise BadArchive(f"{info.name}: it is longer than {_MAX_WHOLE_BYTES} bytes")
+    try:
+        with tar.extractfile(info) or io.BytesIO() as file:
+            return file.read()
+    except tarfile.ReadError:
+        raise BadArchive(f"it was cut off within {info.name}") from None
 
 
-def _check_end(archive: Path, end: int) -> None:
+def is_streamed(name: str) -> bool:
+    """True for a file of any length."""
+    return name.startswith(FILES) and name not in _KEPT_FILES
+
+
+def _check_end(archive: Path, last: tarfile.TarInfo) -> None:
     """Check that the last member is followed by zeros that fill the last record, and nothing
     else."""
+    end = last.offset_data + -(-last.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
     padded_size = -(-(end + _END_MARK_BYTES) // tarfile.RECORDSIZE) * tarfile.RECORDSIZE
     if archive.stat().st_size < padded_size:
-        raise BadArchive("its last bytes are missing: it was cut off after the manifest")
+        raise BadArchive("its last bytes are missing: it was cut off at its end")
     with archive.open("rb") as file:
         file.seek(end)
         if file.read(padded_size - end).strip(b"\0") or file.read(1):
             raise BadArchive("data was appended after its end")
 
 
-def _check_entries(
-    name: str, content: bytes, position: int, heads: dict[str, bytes]
-) -> Sequence[bytes]:
-    """Check that entries follow one another; returns their hashes."""
+T = TypeVar("T")
+
+
+def _decode(kind: type[T], content: bytes, name: str) -> T:
     try:
-        stored = [_entry_decoder.decode(line) for line in content.splitlines()]
-        wrong = _find_broken_link(heads, ((entry.line.encode(), entry.hash) for entry in stored))
-    except _UNREADABLE as error:
-        raise BadArchive(f"{name}: an entry cannot be read: {error}") from None
-    for index, entry in enumerate(stored):
-        if entry.position != position + index + 1 or index == wrong:
-            raise BadArchive(f"{name}: entry {position + index + 1} does not match its hash")
-    return [bytes.fromhex(entry.hash) for entry in stored]
+        return msgspec.json.decode(content, type=kind)
+    except UNREADABLE as error:
+        raise BadArchive(f"{name}: it cannot be read: {error}") from None
 
 
-def _raise_finding(findings: Iterator[Finding], where: str) -> None:
-    for finding in findings:
-        raise BadArchive(f"{where}: entry {finding.position}: {finding.problem}")
-
-
-def _read_manifest(content: bytes) -> Manifest:
-    try:
-        return msgspec.json.decode(content, type=Manifest)
-    except _UNREADABLE as error:
-        raise BadArchive(f"{MANIFEST}: it cannot be read: {error}") from None
-
-
-def read_entry_lines(part: ArchiveMember) -> list[bytes]:
-    """Ledger lines of a member that holds entries."""
-    return [_entry_decoder.decode(line).line.encode() for line in part.read_all().splitlines()]
-
-
-def read_leases(part: ArchiveMember) -> dict[str, Lease]:
+def read_leases(content: bytes) -> dict[str, Lease]:
     """Decode leases; stream -> lease."""
-    try:
-        stored = [_lease_decoder.decode(line) for line in part.read_all().splitlines()]
-    except _UNREADABLE as error:
-        raise BadArchive(f"{part.name}: a lease cannot be read: {error}") from None
-    return {lease.stream: lease.lease for lease in stored}
+    stored = [_decode(StoredLease, line, LEASES) for line in content.splitlines()]
+    return {one.stream: one.lease for one in stored}
 
 
-def read_answers(part: ArchiveMember) -> list[StoredAnswer]:
+def read_answers(content: bytes) -> list[StoredAnswer]:
     """Decode recorded answers."""
-    try:
-        return [_answer_decoder.decode(line) for line in part.read_all().splitlines()]
-    except _UNREADABLE as error:
-        raise BadArchive(f"{part.name}: an answer cannot be read: {error}") from None
+    return [_decode(StoredAnswer, line, ANSWERS) for line in content.splitlines()]
 
 
 def _read_checkpoints(kept: Mapping[str, bytes]) -> list[Checkpoint]:

@@ -9,7 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.attempt_state import Lease, TaskClaimed, grant_lease
+from dragoman.core.attempt_state import Lease
+from dragoman.core.errors import LedgerError
 from dragoman.core.task_state import Task, TaskCreated
 from dragoman.engine.ports import (
     Changes,
@@ -51,8 +52,6 @@ class LedgerLoader:
         self._now = now
         self._max_heads = max_heads
         self._heads: dict[str, _StreamHead] = {}
-        self._in_progress: dict[str, int] = {}
-        """Stream of a task in progress -> number of the stream."""
 
     def append(self, lines: Sequence[bytes]) -> None:
         """Append lines, which continue those before, in one transaction."""
@@ -60,22 +59,19 @@ class LedgerLoader:
         self._trim_heads()
 
     def restore_leases(self, leases: Mapping[str, Lease]) -> None:
-        """Restore leases of tasks in progress; a missing one is restored as it was when claimed."""
+        """Restore the leases of the tasks in progress, by the stream of the task."""
 
         def work(session: Transaction) -> None:
-            held = [
-                (
-                    number,
-                    _choose_lease(
-                        _lease_of_last_claim(session.stream_lines(stream)), leases.get(stream)
-                    ),
-                )
-                for stream, number in self._in_progress.items()
-            ]
-            session.write(Changes(leases=[*held]))
+            self._load_heads(session, leases)
+            held = {stream for stream in leases if _is_in_progress(self._heads.get(stream))}
+            session.write(
+                Changes(leases=[(self._heads[stream].number, leases[stream]) for stream in held])
+            )
+            in_progress = self._store.status_counts().get("in-progress", 0)
+            if not len(leases) == len(held) == in_progress:
+                raise LedgerError("the leases are not those of the tasks in progress")
 
-        if self._in_progress:
-            self._store.transact(work)
+        self._store.transact(work)
 
     def restore_answers(self, answers: Sequence[StoredAnswer]) -> None:
         """Restore recorded answers of idempotency keys."""
@@ -135,12 +131,8 @@ class LedgerLoader:
             if isinstance(event, TaskCreated):
                 changes.daily_numbers |= _day_number(event.aof_id, changes.daily_numbers, session)
         changes.streams.extend(self._row(stream, head) for stream, head in changed.items())
-        for stream, head in changed.items():
+        for head in changed.values():
             _update_lists(head, changes)
-            if isinstance(head.state, Task) and head.state.status == "in-progress":
-                self._in_progress[stream] = head.number
-            else:
-                self._in_progress.pop(stream, None)
         changes.new_handoffs.extend(order_handoff_rows(head.state for head in changed.values()))
         return changes
 
@@ -158,26 +150,8 @@ def _update_lists(head: _StreamHead, changes: Changes) -> None:
     changes.list_removals.extend((name, head.number) for name in before if name not in head.lists)
 
 
-def _lease_of_last_claim(history: Sequence[bytes]) -> Lease | None:
-    """Lease that the last claim of a task granted."""
-    for data in reversed(history):
-        line = read_line(data)
-        event = CODEC.decode(line.event, line.v, line.body)
-        if isinstance(event, TaskClaimed):
-            return grant_lease(event.agent, event.fence, event.session, event.ttl_ms, line.at)
-    return None
-
-
-def _choose_lease(claimed: Lease | None, lease: Lease | None) -> Lease | None:
-    """The archived lease if it belongs to the present attempt, otherwise the one of the claim."""
-    if lease is None or claimed is None:
-        return claimed
-    same = (lease.holder, lease.fence, lease.session) == (
-        claimed.holder,
-        claimed.fence,
-        claimed.session,
-    )
-    return lease if same else claimed
+def _is_in_progress(head: _StreamHead | None) -> bool:
+    return head is not None and isinstance(head.state, Task) and head.state.status == "in-progress"
 
 
 def _day_number(aof_id: str, known: Mapping[str, int], session: Transaction) -> dict[str, int]:

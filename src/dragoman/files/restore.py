@@ -7,51 +7,60 @@ next one does the second.
 """
 
 import fcntl
+import io
 import os
 import shutil
 import stat
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager, suppress
+import tarfile
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
+from io import FileIO
 from pathlib import Path
 from shlex import quote
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from dragoman.core.attempt_state import Lease
 from dragoman.core.errors import DragomanError
 from dragoman.engine.ports import Store
 from dragoman.engine.verify import check_ledger
 from dragoman.files.archive import (
     ANSWERS,
     ENTRIES,
+    EXECUTE_BITS,
     FILES,
     IMPORTED_FOLDER,
     KEYS_FOLDER,
     LEASES,
     PRIVATE_FILES,
     SETTINGS,
-    ArchiveMember,
+    UNREADABLE,
     CheckedArchive,
     Manifest,
     Profile,
     Progress,
     ProgressBars,
     check_archive,
+    is_streamed,
     read_answers,
-    read_entry_lines,
-    read_label,
     read_leases,
     read_members,
+    read_whole,
 )
 from dragoman.files.errors import BadArchive, TargetTaken, explain_no_space
 from dragoman.files.layout import ARTIFACTS, CURSOR_FILE, GITIGNORE, IGNORE_ALL
 from dragoman.files.ledger_loader import LedgerLoader
-from dragoman.system.safe_fs import SafeDisk
+from dragoman.system.safe_fs import OWNER_ONLY, SafeDisk, write_all
 
 RECORD_FILE: Final = "restored.json"
 """Written when all else is complete. It stays, and says which archive the directory was made
 from."""
+
+
+T = TypeVar("T")
 
 
 class RestoreTarget(Protocol):
@@ -101,9 +110,7 @@ def restore_archive(archive: Path, profile: Profile, data: Path, tools: RestoreT
         raise TargetTaken(
             f"{data} is the current directory: run the {profile.reader} from another one"
         )
-    label = read_label(archive, profile)
-    with tools.bars("checked", label.about) as progress:
-        checked = _check_or_explain(archive, profile, progress)
+    checked = _explain_damage(archive, profile, lambda: check_archive(archive, profile))
     settings = checked.kept.get(SETTINGS, b"") if profile.has_secrets else b""
     manifest, target = checked.manifest, tools.open_target(settings)
     data.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +127,8 @@ def restore_archive(archive: Path, profile: Profile, data: Path, tools: RestoreT
             try:
                 _clear_leftovers(building)
                 with tools.bars("entries", 2 * manifest.entries) as progress:
-                    _build(checked, building, target, tools, progress)
+                    build = partial(_build, checked, building, target, tools, progress)
+                    _explain_damage(archive, profile, build)
                 is_committing = True
                 target.commit()
             except BaseException as error:
@@ -152,13 +160,16 @@ def _not_empty_remedy(data: Path, profile: Profile) -> str:
     )
 
 
-def _check_or_explain(archive: Path, profile: Profile, progress: Progress) -> CheckedArchive:
+def _explain_damage(archive: Path, profile: Profile, work: Callable[[], T]) -> T:
+    """Do the work; the first thing that is wrong with the archive is raised in one form."""
     try:
-        return check_archive(archive, profile, progress)
+        return work()
     except BadArchive as error:
-        found = error.detail.removeprefix(f"{archive}: ")
+        if error.detail.startswith(f"{archive}"):  # it is no archive of ours
+            raise
         raise BadArchive(
-            f"{archive} is damaged, and nothing was restored: {found}. Take another {profile.name}"
+            f"{archive} is damaged, and nothing was restored: {error.detail}. Take another "
+            f"{profile.name}"
         ) from None
 
 
@@ -219,14 +230,20 @@ def _build(
             settings = tools.adapt_settings(checked.kept.get(SETTINGS, b""))
             kept = {**checked.kept, SETTINGS: settings}
         else:
-            names = {path: path.rpartition("/")[2] for path in checked.kept}
-            kept = {f"{IMPORTED_FOLDER}/{names[path]}": checked.kept[path] for path in names}
+            kept = {
+                f"{IMPORTED_FOLDER}/{path.rpartition('/')[2]}": content
+                for path, content in checked.kept.items()
+            }
         for path, content in kept.items():
             if content:
-                _create_file(disk, path, [content])
-        loader = LedgerLoader(store, tools.now)
-        for part in read_members(checked.path, checked.profile):
-            _restore_member(part, loader, disk, progress)
+                with _create_file(disk, path, OWNER_ONLY) as file:
+                    write_all(file.fileno(), content)
+        try:
+            _load_members(checked, LedgerLoader(store, tools.now), disk, progress)
+        except UNREADABLE as error:
+            raise BadArchive(f"its ledger cannot be read: {error}") from None
+        if store.head() != checked.manifest.entries:
+            raise BadArchive(f"{checked.manifest.entries} entries were written, not {store.head()}")
         for finding in check_ledger(store, checked.checkpoints, progress):
             raise BadArchive(f"entry {finding.position}: {finding.problem}")
         disk.sync()
@@ -254,58 +271,40 @@ def _format_record(manifest: Manifest) -> bytes:
     return msgspec.json.encode(fields) + b"\n"
 
 
-def _restore_member(
-    part: ArchiveMember, loader: LedgerLoader, disk: SafeDisk, progress: Progress
+def _load_members(
+    checked: CheckedArchive, loader: LedgerLoader, disk: SafeDisk, progress: Progress
 ) -> None:
-    if part.name.startswith(ENTRIES):
-        lines = read_entry_lines(part)
-        loader.append(lines)
-        progress(len(lines))
-    elif part.name == LEASES:
-        # They stand after the last entry.
-        loader.restore_leases(read_leases(part))
-    elif part.name.startswith(ANSWERS):
-        loader.restore_answers(read_answers(part))
-    elif part.is_streamed:
-        path = part.name.removeprefix(FILES)
-        if path in PRIVATE_FILES or path.startswith((f"{KEYS_FOLDER}/", f"{ARTIFACTS}/")):
-            _create_file(disk, path, part.chunks())
-        else:
-            _extract_file(part, path, disk)
+    leases: dict[str, Lease] = {}
+    for tar, info in read_members(checked.path, checked.profile):
+        if info.name.startswith(ENTRIES):
+            lines = read_whole(tar, info).splitlines()
+            loader.append(lines)
+            progress(len(lines))
+        elif info.name == LEASES:
+            leases = read_leases(read_whole(tar, info))
+        elif info.name.startswith(ANSWERS):
+            loader.restore_answers(read_answers(read_whole(tar, info)))
+        elif is_streamed(info.name):
+            _extract_file(tar, info, disk)
+    loader.restore_leases(leases)
 
 
-def _create_file(disk: SafeDisk, path: str, chunks: Iterable[bytes]) -> None:
-    """Create a file that only its owner can read."""
+def _extract_file(tar: tarfile.TarFile, info: tarfile.TarInfo, disk: SafeDisk) -> None:
+    """Extract a file. Those who may read it get its execute bits; no other right is granted."""
+    path = info.name.removeprefix(FILES)
+    is_private = path in PRIVATE_FILES or path.startswith((f"{KEYS_FOLDER}/", f"{ARTIFACTS}/"))
+    with (
+        tar.extractfile(info) or io.BytesIO() as content,
+        _create_file(disk, path, OWNER_ONLY if is_private else 0o644) as file,
+    ):
+        copy = io.BufferedWriter(file)
+        shutil.copyfileobj(content, copy)
+        copy.detach()
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        os.fchmod(file.fileno(), mode | (info.mode & EXECUTE_BITS & (mode >> 2)))
+
+
+def _create_file(disk: SafeDisk, path: str, mode: int) -> AbstractContextManager[FileIO]:
     if folder := path.rpartition("/")[0]:
         disk.make_folder(folder)
-    with disk.create(path) as file:
-        for chunk in chunks:
-            remaining = memoryview(chunk)
-            while remaining:
-                remaining = remaining[file.write(remaining) :]
-
-
-def _extract_file(part: ArchiveMember, path: str, disk: SafeDisk) -> None:
-    """Extract a file of any length."""
-    if folder := path.rpartition("/")[0]:
-        disk.make_folder(folder)
-    chunks = part.chunks()
-    first = next(chunks, b"")
-    disk.write(path, first)
-    size = len(first)
-    for chunk in chunks:
-        disk.append(path, size, chunk)
-        size += len(chunk)
-    disk.sync_later(path)
-    if part.executable:
-        _restore_execute_bits(disk, path, part.executable)
-
-
-def _restore_execute_bits(disk: SafeDisk, path: str, bits: int) -> None:
-    """Restore execute bits, for those who may read the file; no other right is granted."""
-    with disk.open(path) as opened:
-        if opened is not None:
-            descriptor = opened[0].fileno()
-            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-            os.fchmod(descriptor, mode | (bits & (mode >> 2)))
-            os.fsync(descriptor)
+    return disk.create(path, mode)

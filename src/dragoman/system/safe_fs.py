@@ -16,10 +16,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
+from glob import escape
 from io import FileIO
 from pathlib import Path
 from shlex import quote
-from typing import Any, Final, Literal
+from typing import IO, Final, Literal
 
 from msgspec import Struct
 
@@ -66,14 +67,16 @@ _BLOCK: Final = 65_536
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Replace a file by this content; a reader or a crash sees the old or the new, never a mix."""
-    with _temporary_file(path, data, mode) as temporary:
+    with open_temporary(path, mode) as (temporary, file):
+        _write_durably(file, data)
         temporary.replace(path)
     sync_folder(path.parent)
 
 
 def create_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> bool:
     """Create a file with this content; False when somebody else was faster."""
-    with _temporary_file(path, data, mode) as temporary:
+    with open_temporary(path, mode) as (temporary, file):
+        _write_durably(file, data)
         # A rename would replace what another process has just made; a link refuses.
         try:
             os.link(temporary, path, follow_symlinks=False)
@@ -141,20 +144,30 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _temporary_file(path: Path, data: bytes, mode: int) -> Generator[Path]:
-    """Synced temporary file beside `path`, removed at the end unless it was renamed."""
+def open_temporary(path: Path, mode: int = 0o644) -> Generator[tuple[Path, IO[bytes]]]:
+    """Open a new file beside `path`, locked, and removed at the end unless it was renamed."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, mode)
-    try:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with os.fdopen(os.open(temporary, flags, mode), "r+b") as file:
         try:
-            write_all(descriptor, data)
-            os.fsync(descriptor)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield temporary, file
         finally:
-            os.close(descriptor)
-        yield temporary
-    finally:
-        temporary.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
+
+
+def remove_temporaries(path: Path) -> None:
+    """Remove the temporary files beside `path` that killed processes have left."""
+    for leftover in path.parent.glob(f".{escape(path.name)}.*.tmp"):
+        with suppress(OSError), leftover.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            leftover.unlink()
+
+
+def _write_durably(file: IO[bytes], data: bytes) -> None:
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -287,25 +300,6 @@ def fsync_all(descriptors: Sequence[int]) -> None:
         return
     with ThreadPoolExecutor(_THREADS) as pool:
         list(pool.map(os.fsync, descriptors))
-
-
-_MIN_WRITEBACK_BYTES: Final = 1 << 20
-"""Smaller writes are not worth starting a writeback of their own."""
-
-
-class EarlyWritebackFile(FileIO):
-    """File whose writeback starts with every large write, so that the final sync is shorter."""
-
-    def write(self, b: Any, /) -> int:
-        """Write what the system takes at a time, and start its writeback."""
-        start = self.tell()
-        count = super().write(b)
-        if count >= _MIN_WRITEBACK_BYTES and hasattr(os, "posix_fadvise"):
-            # Linux writes out pages that nobody needs in memory, and does not wait for it. File
-            # systems may ignore the hint; write errors are reported by the later sync.
-            with suppress(OSError):
-                os.posix_fadvise(self.fileno(), start, count, os.POSIX_FADV_DONTNEED)
-        return count
 
 
 # --- operations in an open folder -------------------------------------------------------------
@@ -651,14 +645,14 @@ class SafeDisk:
                 yield file, to_file_stat(split_path(path)[-1], os.fstat(descriptor))
 
     @contextmanager
-    def create(self, path: str) -> Generator[FileIO]:
+    def create(self, path: str, mode: int = OWNER_ONLY) -> Generator[FileIO]:
         """Create a file, replacing one of that name; durable when the context ends.
 
-        Only its owner can read it: the original may not have been readable by everybody.
+        By default only its owner can read it: the original may not have been readable by everybody.
         """
         with self._walk.parent(path) as (folder, name):
-            descriptor = create_file(name, folder, 0o600)
-        with EarlyWritebackFile(descriptor, "wb") as file:
+            descriptor = create_file(name, folder, mode)
+        with FileIO(descriptor, "wb") as file:
             yield file
             os.fsync(descriptor)
         self.sync_later(path)

@@ -235,8 +235,8 @@ def test_damaged_archive_is_refused_and_creates_nothing(populated: Console, tmp_
     notes = whole.index(b"\0\xff\n\0")
 
     damages = (
-        ("ledger/", whole.replace(b"One", b"0ne", 1)),
-        ("notes.bin", whole[:notes] + b"\1" + whole[notes + 1 :]),
+        ("SHA-256", whole.replace(b"One", b"0ne", 1)),
+        ("SHA-256", whole[:notes] + b"\1" + whole[notes + 1 :]),
         ("backup.tar", whole[: len(whole) // 2]),
         ("backup.tar", b"a letter to my aunt"),
     )

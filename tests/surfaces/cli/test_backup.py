@@ -186,7 +186,7 @@ def test_restore_names_a_file_that_is_no_readable_backup(
         (tmp_path / "export.tar", "use `dragoman import`"),
         (newer, "made by dragoman 9.0; this one reads 'dragoman archive 1'. Upgrade dragoman"),
         (foreign, "no backup of dragoman's"),
-        (relabelled, "a checkpoint is of another ledger"),
+        (relabelled, "it is not as it was written"),
     ):
         answer = other.ask("restore", str(path), code=1)
         assert answer["code"] == "bad_archive"
@@ -203,33 +203,31 @@ def test_import_of_a_backup_names_restore(backup_file: Path, tmp_path: Path) -> 
 
 
 def test_flipped_or_cut_byte_is_detected_or_harmless(backup_file: Path, tmp_path: Path) -> None:
-    whole = check_archive(backup_file, BACKUP, lambda _: None).manifest
+    whole = check_archive(backup_file, BACKUP).manifest
     content, rng = backup_file.read_bytes(), random.Random(SEED)
     damaged, found = tmp_path / "damaged", 0
     for at in rng.sample(range(len(content)), 100):
         damaged.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
         try:
-            assert check_archive(damaged, BACKUP, lambda _: None).manifest == whole, (
-                f"byte {at}, seed {SEED}"
-            )
+            assert check_archive(damaged, BACKUP).manifest == whole, f"byte {at}, seed {SEED}"
         except BadArchive:
             found += 1
     assert found > 10
-    last = content.index(b"manifest.json\0")
+    last = content.index(b"sha256\0")
     for size in rng.sample(range(1, last), 20):
         damaged.write_bytes(content[:size])
         with pytest.raises(BadArchive):
-            check_archive(damaged, BACKUP, lambda _: None)
+            check_archive(damaged, BACKUP)
 
 
 def test_damaged_backup_is_refused_and_leaves_nothing(
     backup_file: Path, other: Console, tmp_path: Path
 ) -> None:
     damaged = tmp_path / "damaged"
-    title = rb"\"title\":\"One\""
+    title = b'"title":"One"'
     damaged.write_bytes(backup_file.read_bytes().replace(title, title.replace(b"One", b"Two")))
     answer = other.ask("restore", str(damaged), code=1)
-    assert "entry 1 does not match its hash" in answer["detail"]
+    assert "it is not as it was written" in answer["detail"]
     assert is_untouched(other)
 
 
@@ -246,8 +244,8 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a block more": (lambda whole: whole + bytes(512), "data was appended"),
     "appended": (lambda whole: whole + b"more", "data was appended"),
     "twice": (lambda whole: whole + whole, "data was appended"),
-    "half": (lambda whole: whole[: len(whole) // 2], "cut off"),
-    "changed": (lambda whole: whole.replace(b"attempts = 4", b"attempts = 5"), "dragoman.toml"),
+    "half": (lambda whole: whole[: len(whole) // 2], "not a whole archive"),
+    "changed": (lambda whole: whole.replace(b"attempts = 4", b"attempts = 5"), "SHA-256"),
 }
 """Damage done to a backup -> part of its error message."""
 
@@ -336,12 +334,15 @@ def test_full_disk_leaves_no_partial_file(
     assert console.ask(command, str(path))["ok"]
 
 
-def test_concurrent_backups_do_not_write_the_same_file(populated: Console, tmp_path: Path) -> None:
-    with (tmp_path / ".hub.tar.next").open("wb") as busy:
+def test_leftover_is_removed_unless_another_process_writes_it(
+    populated: Console, tmp_path: Path
+) -> None:
+    leftover, busy_path = tmp_path / ".hub.tar.left.tmp", tmp_path / ".hub.tar.busy.tmp"
+    leftover.touch()
+    with busy_path.open("wb") as busy:
         fcntl.flock(busy, fcntl.LOCK_EX)
-        answer = populated.ask("backup", str(tmp_path / "hub.tar"), code=1)
-        assert "another process is writing" in answer["detail"]
-    assert populated.ask("backup", str(tmp_path / "hub.tar"))["ok"]
+        assert populated.ask("backup", str(tmp_path / "hub.tar"))["ok"]
+    assert (leftover.exists(), busy_path.exists()) == (False, True)
 
 
 @proves("BACKUP-WHOLE")
@@ -352,15 +353,15 @@ def test_store_option_replaces_the_store_in_restored_settings(
     here = f"sqlite:///{populated.data / 'dragoman.db'}"
     settings.write_text(f'[tasks]\nmax_attempts = 4\n[store]\nurl = "{here}"\n[retry]\n')
     populated.ask("backup", str(tmp_path / "hub.tar"))
-    taken = other.ask("restore", str(tmp_path / "hub.tar"), code=1)
-    assert "already has this ledger" in taken["detail"]
-    there = f"sqlite:///{tmp_path / 'there.db'}"
+    outside = other.ask("restore", str(tmp_path / "hub.tar"), code=1)
+    assert "outside of the data directory" in outside["detail"]
+    there = f"sqlite:///{other.data / 'there.db'}"
 
     other.ask("restore", str(tmp_path / "hub.tar"), "--store", there)
 
     assert (other.data / "dragoman.toml").read_text() == settings.read_text().replace(here, there)
     assert other.ask("verify")["ok"]
-    assert (tmp_path / "there.db").exists()
+    assert (other.data / "there.db").exists()
 
 
 @proves("UPGRADE-FENCE")
@@ -411,7 +412,7 @@ def test_foreign_store_stays_unchanged_by_any_path(
     link.symlink_to(tmp_path)
     for path in (other.data / ".." / ".." / "foreign.db", link / "foreign.db"):
         answer = other.ask("restore", str(backup_file), "--store", f"sqlite:///{path}", code=1)
-        assert "is not empty: it holds the ledger" in answer["detail"], path
+        assert "outside of the data directory" in answer["detail"], path
         assert foreign.read_bytes() == before
         assert not other.data.exists()
 
@@ -426,22 +427,6 @@ def test_restore_accepts_a_store_path_through_a_symlink(backup_file: Path, tmp_p
 
     assert linked.ask("verify")["ok"]
     assert (tmp_path / "real" / "hub" / "x.db").exists()
-
-
-def test_backup_does_not_write_into_a_planted_file(
-    populated: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    planted, target = tmp_path / ".hub.tar.next", str(tmp_path / "hub.tar")
-    planted.write_text("mine")
-    with monkeypatch.context() as user:
-        user.setattr(os, "geteuid", lambda: planted.stat().st_uid + 1)
-        assert "belongs to another user" in populated.ask("backup", target, code=1)["detail"]
-    (tmp_path / "second").hardlink_to(planted)
-    assert "has a second hard link" in populated.ask("backup", target, code=1)["detail"]
-    assert planted.read_text() == "mine"
-
-    planted.unlink()
-    assert populated.ask("backup", target)["ok"]
 
 
 def test_restore_does_not_use_a_planted_directory(

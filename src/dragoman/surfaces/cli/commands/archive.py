@@ -86,9 +86,9 @@ def export(
 ) -> CommandResult:
     """Write the whole data directory into one file, verified.
 
-    The ledger with its hashes, checkpoints, tasks' folders and inbox, and the settings but for
-    [store] and [notify]. No private key, secret or password. A file of that name is replaced, in
-    one step and only by an archive that is complete.
+    The ledger, checkpoints, tasks' folders, artifacts and the inbox. No settings, no private key
+    and no secret. A file of that name is replaced, in one step and only by an archive that is
+    complete.
 
     \b
     Example:
@@ -111,15 +111,14 @@ def export(
         "file": str(target),
         "ledger": manifest.ledger,
         "entries": manifest.entries,
-        "members": len(manifest.members),
         "skippedFiles": manifest.omitted,
         "replaced": replaces,
     }
 
     def show(screen: Screen) -> None:
-        parts, entries = len(manifest.members), pluralize(manifest.entries, "entry", "entries")
         instead = ", in place of the file that was there" if replaces else ""
-        screen.line((str(target), "bold"), f": {entries}, {parts} parts{instead}")
+        entries = pluralize(manifest.entries, "entry", "entries")
+        screen.line((str(target), "bold"), f": {entries}{instead}")
         for path in manifest.omitted:
             screen.line(f"  left out, because it is no plain file: {path}")
 
@@ -132,8 +131,7 @@ def import_(
 ) -> CommandResult:
     """Make a data directory out of an exported one.
 
-    Every hash is checked first. A damaged archive is refused by the first thing that is wrong
-    with it, and nothing is made. Its settings are kept under imported/ and do not count.
+    A damaged archive is refused by the first thing that is wrong with it, and nothing is made.
 
     \b
     Example:
@@ -145,29 +143,18 @@ def import_(
     )
     with context.open_for_writing():
         pass  # opening the directory makes its keys, signs the ledger and writes the files
-    settings = _imported_settings(context.data)
     data = {
         "data": str(context.data),
         "ledger": manifest.ledger,
         "entries": manifest.entries,
-        "settings": None if settings is None else str(settings),
     }
 
     def show(screen: Screen) -> None:
         screen.line(
             f"{context.data}: {pluralize(manifest.entries, 'entry', 'entries')}, all as they were"
         )
-        if settings is not None:
-            screen.line(f"  its settings are kept in {settings} and do not count here:")
-            screen.line(f"  copy what you want of them to {context.data / settings.name}")
 
     return CommandResult(data, show)
-
-
-def _imported_settings(data: Path) -> Path | None:
-    """Path of the settings that came with an imported archive, if it had any."""
-    path = data / "imported" / "dragoman.toml"
-    return path if path.exists() else None
 
 
 # --- backup, restore --------------------------------------------------------------------------
@@ -217,7 +204,6 @@ def backup(
         "bytes": size,
         "ledger": manifest.ledger,
         "entries": manifest.entries,
-        "members": len(manifest.members),
         "skippedFiles": manifest.omitted,
         "warnings": [] if is_signed else [UNSIGNED_WARNING],
     }
