@@ -2972,8 +2972,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "KEYS-READING",
         "S-FAULTS",
-        "Reading needs no keys; verify needs the public one alone; writing, signing, "
-        "authenticating and backup are refused without the keys of the store, with the remedy.",
+        "Reading the store alone needs no keys; every other command is refused without the keys "
+        "of the store, with the remedy, and changes nothing.",
     ),
     Requirement(
         "VERIFY-BEHIND",

@@ -33,11 +33,10 @@ def _open_directory(
     *,
     create: bool,
     new_keys: bool = False,
-    keyed: bool = True,
 ) -> DataDirectory:
     from dragoman.bootstrap import open_directory
 
-    return open_directory(data, store, now, create=create, new_keys=new_keys, keyed=keyed)
+    return open_directory(data, store, now, create=create, new_keys=new_keys)
 
 
 def _open_readonly(data: Path, store: str, now: int | None) -> ReadOnlyDirectory:

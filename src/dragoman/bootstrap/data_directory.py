@@ -1,6 +1,5 @@
 """Opens a data directory: settings, keys, store, hub, router and services."""
 
-from asyncio import Future
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -32,9 +31,8 @@ from dragoman.config.store_url import check_store_url
 from dragoman.core.errors import DragomanError, Refusal
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import Clock, DurableStore, Store
+from dragoman.engine.ports import Clock, DurableStore
 from dragoman.engine.redaction import RequestRedactor
-from dragoman.engine.request import Outcome, Request
 from dragoman.engine.router import Router
 from dragoman.engine.subscribe import CommitHints, DirtyStreams
 from dragoman.files.handoff_verification import check_handoff
@@ -57,10 +55,8 @@ from dragoman.system.hub_lock import HubAddress, find_hub
 from dragoman.system.ids import new_id
 from dragoman.system.keys import (
     LedgerKey,
-    UnusableKeys,
     has_keys,
     load_keys,
-    load_keys_to_read,
     load_or_create_keys,
 )
 from dragoman.system.remote_engine import HubConnection, RemoteEngine
@@ -82,7 +78,6 @@ def open_directory(
     *,
     create: bool,
     new_keys: bool = False,
-    keyed: bool = True,
 ) -> DataDirectory:
     """Open a data directory: settings, keys, store, hub and services."""
     if not data.is_dir():
@@ -90,11 +85,7 @@ def open_directory(
             raise missing_directory_error(data)
         check_store_url(store)
         make_directory(data)
-    keyed_store = (
-        open_keyed(data, store, now, create=create, new_keys=new_keys)
-        if keyed
-        else open_keyed_readonly(data, store, now)
-    )
+    keyed_store = open_keyed(data, store, now, create=create, new_keys=new_keys)
     environment = keyed_store.environment
     engines = EngineParts(
         keyed_store.store, environment.clock, keyed_store.key, environment.running_hub
@@ -117,36 +108,16 @@ def open_demo_directory(data: Path, clock: Clock) -> DataDirectory:
 # --- engines ----------------------------------------------------------------------------------
 
 
-class ReadOnlyEngine(Engine):
-    """Read-only engine for a data directory without keys: raises the error of the keys."""
-
-    def __init__(self, store: Store, clock: Clock, keys: UnusableKeys) -> None:
-        super().__init__(store, clock, keys.secret)
-        self._error = keys.reason
-
-    def handle_now(self, request: Request) -> Outcome:
-        """Raise the error of the keys."""
-        del request
-        raise self._error
-
-    def handle(self, request: Request) -> Future[Outcome]:
-        """Raise the error of the keys."""
-        del request
-        raise self._error
-
-
 class EngineParts(Struct, frozen=True):
     """Parts of an engine: for this process, or to forward to a running hub."""
 
     store: DurableStore
     clock: Clock
-    key: LedgerKey | UnusableKeys
+    key: LedgerKey
     running_hub: HubAddress | None = None
 
     def build(self, data: Path, renewed_leases: DirtyStreams, hints: CommitHints) -> Engine:
         """Build the engine; it reports renewed leases and commits."""
-        if isinstance(self.key, UnusableKeys):
-            return ReadOnlyEngine(self.store, self.clock, self.key)
         secret = self.key.secret
         if self.running_hub is not None:
             reach = HubConnection(self.running_hub, partial(find_hub, data))
@@ -276,21 +247,11 @@ _SECRET_CHECK = b"store"
 
 def check_secret(store: DurableStore, data: Path, key: LedgerKey, *, replace: bool = False) -> None:
     """Check that all hubs of a store have the same secret: idempotency keys depend on it."""
-    problem = find_secret_problem(store, data, key, replace=replace)
-    if problem is not None:
-        store.close()
-        raise problem
-
-
-def find_secret_problem(
-    store: DurableStore, data: Path, key: LedgerKey, *, replace: bool = False
-) -> BadKey | None:
-    """Error if the secret here is not that of the store; else None."""
     mark = keyed_digest(key.secret, _SECRET_CHECK).hex()
     if store.secret_fingerprint(mark, overwrite=replace) == mark:
-        return None
+        return
     keys = data.absolute() / "keys"
-    return BadKey(
+    raise BadKey(
         f"the secret in {keys} is not the one that the hubs of this store have (ledger "
         f"{store.ledger_id()}): "
         "requests that are repeated here would be refused as key_reused, or done twice. Copy the "
@@ -308,7 +269,7 @@ class KeyedStore(Struct, frozen=True):
     """The store, keys and environment of a data directory."""
 
     environment: Environment
-    key: LedgerKey | UnusableKeys
+    key: LedgerKey
     store: DurableStore
 
 
@@ -364,20 +325,10 @@ def _create_keys(data: Path) -> LedgerKey:
     return load_or_create_keys(data)
 
 
-def open_keyed_readonly(data: Path, store: str, now: int | None) -> KeyedStore:
-    """Open the store of an existing data directory, whatever became of its keys."""
-    environment = read_environment(data, store, now)
-    check_not_lost(environment.url, data)
-    opened, key = environment.open_store(create=False), load_keys_to_read(data)
-    if isinstance(key, LedgerKey) and (problem := find_secret_problem(opened, data, key)):
-        key = UnusableKeys(problem)
-    return KeyedStore(environment, key, opened)
-
-
 def open_evidence(data: Path, store: str, now: int | None) -> Evidence:
     """Open an existing data directory to verify its ledger."""
     if not data.is_dir():
         raise missing_directory_error(data)
-    keyed = open_keyed_readonly(data, store, now)
+    keyed = open_keyed(data, store, now)
     checkpoints = CheckpointFile(data / CHECKPOINTS_FILE, keyed.key)
     return Evidence(keyed.store, checkpoints)

@@ -25,7 +25,7 @@ from dragoman.services.workq import HubWorkq
 from dragoman.system.bearer_tokens import load_token, new_secret
 from dragoman.system.git import GitHead
 from dragoman.system.ids import new_id
-from dragoman.system.keys import LedgerKey, UnusableKeys, load_keys
+from dragoman.system.keys import LedgerKey, load_keys
 from dragoman.system.redaction_carry_over_file import CarryOverFile
 from dragoman.system.safe_fs import BadKey, SafeDisk
 from dragoman.text.base64url import encode_base64url
@@ -251,7 +251,7 @@ _DOMAIN = b"redaction"
 _WEBHOOK_KEY_PREFIX = "whsec_"
 
 
-def open_redactor(settings: Settings, data: Path, key: LedgerKey | UnusableKeys) -> Redactor:
+def open_redactor(settings: Settings, data: Path, key: LedgerKey) -> Redactor:
     """Open the redactor, with a key that only this data directory has."""
     section = settings.redaction
     known = (*_hub_secrets(data, key), *_settings_secrets(settings), *variable_secrets(settings))
@@ -265,7 +265,7 @@ def find_redactor(data: Path) -> Redactor:
     return open_redactor(load_settings(data, environment()), data, load_keys(data))
 
 
-def _hub_secrets(data: Path, key: LedgerKey | UnusableKeys) -> Iterator[Secret]:
+def _hub_secrets(data: Path, key: LedgerKey) -> Iterator[Secret]:
     """Secrets that the hub has made itself."""
     yield Secret("hub_secret", encode_base64url(key.secret))
     yield Secret("hub_secret", key.secret.hex())

@@ -13,14 +13,14 @@ from dragoman.ledger.checkpoint import (
     sign_checkpoint,
 )
 from dragoman.ledger.tree import Tree
-from dragoman.system.keys import LedgerKey, UnusableKeys
+from dragoman.system.keys import LedgerKey
 from dragoman.system.safe_fs import append_line, read_lines, read_lines_reversed
 
 
 class CheckpointFile:
     """Appends signed lines, and returns only those whose signature holds."""
 
-    def __init__(self, path: Path, key: LedgerKey | UnusableKeys) -> None:
+    def __init__(self, path: Path, key: LedgerKey) -> None:
         self.path = path
         self._key = key
 
@@ -28,16 +28,6 @@ class CheckpointFile:
     def public(self) -> Ed25519PublicKey:
         """Public key with which anyone can verify the checkpoints."""
         return self._key.public
-
-    @property
-    def key_problem(self) -> str:
-        """Reason why the private key does not prove the public key to be ours; empty when it
-        does."""
-        if isinstance(self._key, LedgerKey):
-            return ""
-        return (
-            self._key.reason.detail if self._key.has_private_file else "only the public key is here"
-        )
 
     def lines(self) -> list[bytes]:
         """All checkpoint lines as they were signed, unverified."""

@@ -54,41 +54,6 @@ class LedgerKey:
         return key_id(self.public)
 
 
-@dataclass(frozen=True)
-class UnusableKeys:
-    """Stand-in for keys that cannot be loaded: at most the public key, for reading."""
-
-    reason: BadKey
-    known_public: Ed25519PublicKey | None = None
-    has_private_file: bool = False
-    """True when a private key exists, though it cannot be used."""
-    secret: bytes = field(repr=False, default_factory=lambda: secrets.token_bytes(_SECRET_BYTES))
-    """Random, so digests keyed with it mean nothing elsewhere; nothing is written with it."""
-
-    @property
-    def public(self) -> Ed25519PublicKey:
-        """The public key; BadKey when it is missing too."""
-        if self.known_public is None:
-            raise self.reason
-        return self.known_public
-
-    @property
-    def private(self) -> Ed25519PrivateKey:
-        """BadKey: nothing can be signed."""
-        raise self.reason
-
-
-def load_keys_to_read(folder: Path) -> LedgerKey | UnusableKeys:
-    """Load the keys for a reader that may need none: errors are raised when a key is used."""
-    try:
-        return load_keys(folder)
-    except BadKey as error:
-        keys = folder / "keys"
-        return UnusableKeys(error, _load_public_only(keys), (keys / "ledger.key").exists())
-    except OSError as error:
-        return UnusableKeys(BadKey(f"The file {error.filename} cannot be read: {error.strerror}."))
-
-
 def load_keys(folder: Path) -> LedgerKey:
     """Load the keys of a data directory that has some."""
     keys = folder / "keys"
@@ -165,30 +130,12 @@ def _rederivable_error(path: Path, problem: str) -> BadKey:
     )
 
 
-def _load_public_only(keys: Path) -> Ed25519PublicKey | None:
-    """Public key when the others cannot be loaded; None if the private key contradicts it."""
-    path = keys / "ledger.pub"
-    if not path.is_file():
-        return None
-    pem = read_regular(path)
-    public = _parse_public(pem)
-    return None if public is None or _contradicts_private(keys, pem) else public
-
-
 def _parse_public(pem: bytes) -> Ed25519PublicKey | None:
     try:
         public = load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm):
         return None
     return public if isinstance(public, Ed25519PublicKey) else None
-
-
-def _contradicts_private(keys: Path, public: bytes) -> bool:
-    """True when a private key exists that does not belong to this public key."""
-    try:
-        return _public_pem(_load_private(keys / "ledger.key").public_key()) != public
-    except BadKey:
-        return False
 
 
 def _read_key_file(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""Commands that only read answer the same without keys; all others are refused with a remedy."""
+"""Commands that read the store alone need no keys; all others are refused with a remedy."""
 
 import shutil
 from collections.abc import Callable
@@ -18,32 +18,18 @@ READ_COMMANDS = (
     ("task", "log", "T-1"),
     ("events",),
     ("watch", "T-1"),
-    ("rewind", "T-1", "--to", "1"),
     ("agent", "list"),
     ("agent", "show", "ada"),
-    ("agent", "rank", "Write the tests"),
-    ("intent", "list"),
-    ("intent", "show", "i-1"),
-    ("why", "i-1"),
-    ("mail", "inbox", "--agent", "bob"),
-    ("mail", "show", "m1"),
-    ("mail", "thread", "t-1"),
-    ("mail", "search", "noon"),
-    ("mail", "summarize", "t-1"),
-    ("handoff", "list"),
-    ("handoff", "show", "h1"),
-    ("handoff", "timeline", "h1"),
-    ("handoff", "verify", "h1"),
-    ("handoff", "diagnose", "h1"),
-    ("wave", "list"),
-    ("wave", "show", "w1"),
-    ("reserve", "list"),
 )
+"""Commands that read the store alone."""
 
 KEYED_COMMANDS = (
     ("task", "create", "Three"),
     ("task", "log", "T-1", "half of it"),
-    ("rewind", "T-1", "--to", "1", "--apply"),
+    ("rewind", "T-1", "--to", "1"),
+    ("mail", "inbox", "--agent", "bob"),
+    ("handoff", "show", "h1"),
+    ("why", "i-1"),
     ("mail", "send", "--to", "bob", "--body", "Hi"),
     ("mail", "read", "m1"),
     ("handoff", "accept", "h1", "--as", "bob"),
@@ -56,7 +42,7 @@ KEYED_COMMANDS = (
     ("export", "{beside}/hub.tar"),
     ("backup", "{beside}/hub.backup"),
 )
-"""Commands that write, sign, check signatures, or carry the keys."""
+"""Some of all the others."""
 
 
 @pytest.fixture(scope="module")
@@ -110,38 +96,6 @@ def test_commands_that_need_keys_are_refused_and_change_nothing(
     assert [path.name for path in tmp_path.iterdir()] == [populated.data.name]
 
 
-def test_public_key_is_enough_to_verify_signatures(populated: Console, tmp_path: Path) -> None:
-    for name in ("ledger.key", "secret"):
-        (populated.data / "keys" / name).unlink()
-
-    for args in ((), ("--hashes",)):
-        verified = populated.ask("verify", *args)
-        (warning,) = verified["warnings"]
-        assert (verified["found"], "compare keys/ledger.pub with an earlier copy" in warning) == (
-            0,
-            True,
-        )
-    populated.ask("export", str(tmp_path / "hub.tar"))
-    Console(tmp_path / "other").ask("import", str(tmp_path / "hub.tar"))
-    assert populated.ask("backup", str(tmp_path / "hub.backup"), code=1)["code"] == "bad_key"
-    signed = populated.data / "checkpoints.jsonl"
-    signed.write_bytes(signed.read_bytes().replace(b'"size":', b'"size":1', 1))
-    assert populated.ask("verify", code=1)["code"] == "ledger_broken"
-
-
-def _remove_secret(keys: Path, _: Path) -> None:
-    (keys / "secret").unlink()
-
-
-def _make_readable(keys: Path, _: Path) -> None:
-    for name in ("secret", "ledger.key"):
-        (keys / name).chmod(0o644)
-
-
-def _overwrite_key(keys: Path, _: Path) -> None:
-    (keys / "ledger.key").write_text("none")
-
-
 def _replace_keys(keys: Path, others: Path) -> None:
     shutil.rmtree(keys)
     shutil.copytree(others, keys)
@@ -149,20 +103,6 @@ def _replace_keys(keys: Path, others: Path) -> None:
 
 def _replace_public_key(keys: Path, others: Path) -> None:
     shutil.copy(others / "ledger.pub", keys / "ledger.pub")
-
-
-@pytest.mark.parametrize("damage", [_remove_secret, _make_readable, _overwrite_key])
-def test_broken_private_keys_do_not_stop_verify(
-    populated: Console, tmp_path: Path, damage: Callable[[Path, Path], None]
-) -> None:
-    damage(populated.data / "keys", tmp_path)
-
-    verified = populated.ask("verify")
-
-    assert (verified["found"], len(verified["warnings"])) == (0, 1)
-    populated.ask("export", str(tmp_path / "hub.tar"))
-    for args in (("task", "create", "Three"), ("backup", str(tmp_path / "b.tar"))):
-        assert populated.ask(*args, code=1)["code"] == "bad_key", args
 
 
 @pytest.mark.parametrize("replace", [_replace_keys, _replace_public_key])
@@ -173,6 +113,5 @@ def test_keys_of_another_hub_are_refused(
     other.ask("init")
     replace(populated.data / "keys", other.data / "keys")
 
-    assert populated.ask("mail", "inbox", "--agent", "bob")["messages"]
     for args in (("verify",), ("task", "create", "Three"), ("backup", str(tmp_path / "b.tar"))):
         assert populated.ask(*args, code=1)["code"] == "bad_key", args

@@ -1,7 +1,6 @@
 """`verify`: sound ledgers pass, and every change of one is found and named."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -438,40 +437,6 @@ def test_missing_or_foreign_keys_prove_nothing(
     found = sound.ask("verify", *args, code=1)
     assert (found["code"], "secret" in found["detail"]) == ("bad_key", True)
     assert other("verify", *args, "--data", str(tmp_path / "nowhere")).code == 1
-
-
-def _empty_key(keys: Path) -> None:
-    (keys / "ledger.key").write_bytes(b"")
-
-
-def _make_secret_readable(keys: Path) -> None:
-    (keys / "secret").chmod(0o644)
-
-
-def _remove_key(keys: Path) -> None:
-    (keys / "ledger.key").unlink()
-
-
-@proves("ADVICE-LEADS-ON")
-@pytest.mark.parametrize("args", [(), ("--hashes",)])
-@pytest.mark.parametrize(
-    ("damage", "expected"),
-    [
-        (_empty_key, "ledger.key does not hold a private"),
-        (_make_secret_readable, "secret can be used by others"),
-        (_remove_key, "only the public key is here"),
-    ],
-)
-def test_unverified_public_key_is_a_warning_with_its_reason(
-    sound: Console, args: tuple[str, ...], damage: Callable[[Path], None], expected: str
-) -> None:
-    damage(sound.data / "keys")
-
-    (warning,) = sound.ask("verify", *args)["warnings"]
-
-    assert expected in warning
-    assert ("only the public key is here" in warning) == (expected == "only the public key is here")
-    assert "compare keys/ledger.pub" in warning
 
 
 @proves("ADVICE-LEADS-ON")

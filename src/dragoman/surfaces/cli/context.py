@@ -146,14 +146,9 @@ class CommandContext(Struct, frozen=True):
         return open_function(self.data, self.shared.store, self.shared.now)
 
     @contextmanager
-    def open_for_reading(self, *, keyed: bool = False) -> Generator[DataDirectory]:
-        """Open the data directory for a command that changes nothing; it must exist.
-
-        Reading needs no keys: they may be lost, or kept away from the reader. What can be checked
-        or known by them alone is refused when it is needed. A command that needs them from the
-        beginning asks for `keyed`.
-        """
-        directory = self._open_directory(create=False, keyed=keyed)
+    def open_for_reading(self) -> Generator[DataDirectory]:
+        """Open the data directory for a command that changes nothing; it must exist."""
+        directory = self._open_directory(create=False)
         try:
             yield directory
         finally:
@@ -208,13 +203,11 @@ class CommandContext(Struct, frozen=True):
         directory.warnings.clear()
         return current
 
-    def _open_directory(
-        self, *, create: bool, new_keys: bool = False, keyed: bool = True
-    ) -> DataDirectory:
+    def _open_directory(self, *, create: bool, new_keys: bool = False) -> DataDirectory:
         options = self.shared
         self._check_not_meant_for_remote_hub()
         return self.wiring.open_directory(
-            self.data, options.store, options.now, create=create, new_keys=new_keys, keyed=keyed
+            self.data, options.store, options.now, create=create, new_keys=new_keys
         )
 
     def _check_not_meant_for_remote_hub(self) -> None:

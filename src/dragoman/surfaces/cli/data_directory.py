@@ -68,11 +68,6 @@ class Checkpoints(Protocol):
         """Public key that checks them."""
         ...
 
-    @property
-    def key_problem(self) -> str:
-        """Reason why the private key does not confirm the public one; empty: it does."""
-        ...
-
 
 class StoreSource(Protocol):
     """Anything with a store and a clock: a hub, or a directory opened read-only."""
@@ -343,11 +338,9 @@ class OpenDirectory(Protocol):
         *,
         create: bool,
         new_keys: bool = False,
-        keyed: bool = True,
     ) -> DataDirectory:
         """Open it; `create` makes it when it is missing. `now` fixes the hub's clock. With
-        `new_keys` the store replaces its keys by those of this directory. A directory that is not
-        `keyed` opens without keys too, and then takes no request."""
+        `new_keys` the store replaces its keys by those of this directory."""
         ...
 
 

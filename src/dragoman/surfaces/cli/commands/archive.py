@@ -103,9 +103,6 @@ def export(
         raise_usage_error(f"{target} cannot be written: name a file in a folder that exists")
     replaces = target.exists()
     with context.open_for_reading() as directory:
-        if directory.checkpoints.lines():
-            # Importers check the checkpoints by the public key, so the archive needs it.
-            _ = directory.checkpoints.public
         manifest = directory.archive("export", target, context.err.progress)
     data = {
         "file": str(target),
@@ -193,8 +190,7 @@ def backup(
             f"{target} is in the data directory that it is a backup of, and would be lost with it: "
             "name a place outside, best on another disk"
         )
-    # A restored hub could not go on without the keys that its store knows.
-    with context.open_for_reading(keyed=True) as directory:
+    with context.open_for_reading() as directory:
         manifest = directory.archive("backup", target, context.err.progress)
         is_signed = not manifest.entries or directory.checkpoints.last() is not None
         context.print_warnings(directory)

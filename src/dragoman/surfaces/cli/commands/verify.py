@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 
 _MAX_SHOWN = 100
 
-_UNTRUSTED_KEY = (
-    "a forger could have replaced the hub's public key and signed again: compare keys/ledger.pub "
-    "with an earlier copy of it. {doubt}"
-)
-
 _FILES_NOT_COMPARED = (
     "the files were not compared with the ledger: {why}. Move what is in the way aside, and verify "
     "again"
@@ -74,8 +69,6 @@ class VerifyReport(Struct):
     """Number of findings that the database itself reports, below its rows."""
     file_finding_count: int = 0
     """Number of findings about files, which can be rebuilt."""
-    key_doubt: str = ""
-    """Reason why the key that checked them is not known to be the hub's; empty: it is."""
     files_complete: bool = True
     """False: the files were never written completely."""
     files_obstacle: str = ""
@@ -87,17 +80,11 @@ class VerifyReport(Struct):
     def warnings(self) -> list[str]:
         """Warnings: nothing is wrong, but a person should know."""
         unsigned = [UNSIGNED_WARNING] if self.entries and not self.checkpoints else []
-        untrusted_key = (
-            [_UNTRUSTED_KEY.format(doubt=self.key_doubt)]
-            if self.checkpoints and self.key_doubt
-            else []
-        )
         not_compared = (
             [_FILES_NOT_COMPARED.format(why=self.files_obstacle)] if self.files_obstacle else []
         )
         return (
             unsigned
-            + untrusted_key
             + not_compared
             + ([_files_behind_warning(self.files_behind)] if self.files_behind else [])
         )
@@ -272,7 +259,6 @@ def _read_checkpoints(evidence: Evidence, report: VerifyReport) -> "list[Checkpo
         Finding(f"checkpoints.jsonl, line {one.line}: {one.reason}") for one in invalid
     )
     report.checkpoints, report.invalid_checkpoints = len(signed), len(invalid)
-    report.key_doubt = evidence.checkpoints.key_problem
     report.signed_up_to = max((checkpoint.size for checkpoint in signed), default=0)
     return signed
 
