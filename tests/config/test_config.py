@@ -1,6 +1,5 @@
 """Settings: defaults, file, environment, and errors that say what to do."""
 
-import os
 import re
 from pathlib import Path
 
@@ -56,45 +55,17 @@ def test_dangling_link_is_refused_not_taken_for_missing_settings(tmp_path: Path)
     assert load_settings(tmp_path, {}).leases.ttl_ms == 2000
 
 
-def test_named_pipe_as_settings_file_is_refused_without_blocking(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "dragoman.toml")
-    with pytest.raises(SettingsError, match="is a pipe, and the settings are a file"):
-        load_settings(tmp_path, {})
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("[lease]\nttl_ms = 1", "did you mean leases"),
         ("[leases]\nttl = 1", "did you mean ttl_ms"),
         ("[leases]\ncolour = 1", "leases.colour is not a setting; known: ttl_ms"),
-        ("port = 1", "line 1: port is not a setting; did you mean [http] port? known: store"),
-        ("[agents.a]\ndrain_ms = 1", "agents.a.drain_ms is not a setting; did you mean [hub] dra"),
-        ("[hub]\nprot = 1", "line 2: hub.prot is not a setting; did you mean [http] port? known"),
-        ("[ccos]\ntrust_floor = 1", "did you mean [ccos.policy] trust_floor? known: max_agents"),
-        ("[ccos.policy]\nmax_agents = 1", "did you mean [ccos] max_agents? known: cost_ceiling"),
-        ("[aof]\nadopt = 1", "mean [agentmail] adopt or [saop] adopt or [handoffs] adopt? known"),
+        ("port = 1", "port is not a setting; known: store"),
         ("leases = 1", "write [leases] on a line of its own"),
         ("[leases]\nttl_ms = 'soon'", "leases.ttl_ms"),
-        ("[leases", "line 1 is not valid TOML from column 8 on: the ] that ends the name"),
-        ("[leases]\nttl_ms = [1,\n\n", "line 2 is not valid TOML: the file ends before"),
-        ("[store]\nurl = '''\nx", "line 3 is not valid TOML: the file ends before it is complete"),
-        ("[leases]\nttl_ms\n", "line 2 is not valid TOML from column 7 on: a line is KEY = VALUE"),
-        ("[leases]\nttl_ms = five", "from column 10 on: this is no value: text stands in quota"),
-        (
-            '[store]\nurl = "x\n',
-            "line 2 is not valid TOML from column 9 on: the quotation mark that ends",
-        ),
-        (
-            "[leases]\n[leases]",
-            "line 2 is not valid TOML from column 8 on: this section stands in the file already",
-        ),
-        (
-            "[leases]\nttl_ms = 9000\nttl_ms = 9000",
-            "line 3 is not valid TOML from column 14 on: this key stands in its section",
-        ),
-        ("x = [1 2]", "a comma in a list is missing"),
-        ('x = "\\q"', "line 1 is not valid TOML from column 8 on: Unescaped"),
+        ("[leases", "this is not valid TOML: Expected ']' at the end of a table declaration"),
+        ("[leases]\nttl_ms\n", "this is not valid TOML: Expected '=' after a key"),
         (
             "[leases]\nttl_ms = 0",
             "leases.ttl_ms is 0; it must be from 1000 to 604800000 (1s",
@@ -157,8 +128,8 @@ def test_numbers_have_bounds(key: str, value: str) -> None:
         ("DRAGOMAN_TASK_MAX_ATTEMPTS", "5", "did you mean DRAGOMAN_TASKS_MAX_ATTEMPTS?"),
         ("DRAGOMAN_PORT", "5", "did you mean DRAGOMAN_HTTP_PORT?"),
         ("DRAGOMAN_DTA", "5", "did you mean DRAGOMAN_DATA?"),
-        ("DRAGOMAN_AGENTS_ADA_COMMAND", "x", "[agents.NAME] is set in dragoman.toml only"),
-        ("DRAGOMAN_XYZZY", "5", "with one of the sections store, tasks, "),
+        ("DRAGOMAN_AGENTS_ADA_COMMAND", "x", "stand in dragoman.toml only"),
+        ("DRAGOMAN_XYZZY", "5", "unset it (a setting is DRAGOMAN_SECTION_KEY"),
         ("DRAGOMAN_HTTP_PORT", "x", "the variable DRAGOMAN_HTTP_PORT: it must be a whole"),
         ("DRAGOMAN_HTTP_PORT", "99999", "the variable DRAGOMAN_HTTP_PORT is 99999; it must be"),
         ("DRAGOMAN_CCOS_MAX_AGENT", "1", "did you mean DRAGOMAN_CCOS_MAX_AGENTS?"),
@@ -225,27 +196,8 @@ def test_types_in_the_file_are_strict(text: str, words: str) -> None:
     ).files.trust_moves
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("# the door\n\n[http]\nport = 'x'", "line 4: http.port: it must be a whole number, not"),
-        ("[http]\n\nport=70000", "line 3: http.port is 70000; it must be"),
-        ("http.port = 'x'", "line 1: http.port: it must be a whole number, not"),
-        ("[ http ] # door\nprot = 1", "line 2: http.prot is not a setting"),
-        ("[tasks]\n[nonsense]", "line 2: [nonsense] is not a setting"),
-        ("[notify]\nstatuses = [\n'dnoe']", "line 2: notify.statuses: 'dnoe' is not one of"),
-        ("[agents.'b@h']\nconcurrency = '2'", "line 2: agents.b@h.concurrency: it must be"),
-        ("http = {port = 'x'}", "http.port: it must be a whole number, not a text"),
-    ],
-)
-def test_error_in_the_file_has_its_line(text: str, words: str) -> None:
-    with pytest.raises(SettingsError) as caught:
-        parse_settings(text, {})
-    assert caught.value.detail.startswith(words)
-
-
 def test_variable_does_not_hide_an_error_in_the_file() -> None:
-    with pytest.raises(SettingsError, match=r"^line 2: http\.port: "):
+    with pytest.raises(SettingsError, match=r"^http\.port: "):
         parse_settings("[http]\nport = 'x'", {"DRAGOMAN_HTTP_PORT": "5000"})
 
 
@@ -289,14 +241,14 @@ def test_error_in_the_file_names_the_file(tmp_path: Path) -> None:
 def test_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "dragoman.toml").write_bytes(b"[tasks]\n# \xe4\n")
     with pytest.raises(
-        SettingsError, match=r"dragoman\.toml, line 2: .* \(0xe4\): save the file as UTF-8$"
+        SettingsError, match=r"dragoman\.toml, line 2 is not UTF-8: save the file as UTF-8$"
     ):
         load_settings(tmp_path, {})
 
 
 def test_folder_as_settings_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "dragoman.toml").mkdir()
-    with pytest.raises(SettingsError, match=r"dragoman\.toml is a folder, and .* move it"):
+    with pytest.raises(SettingsError, match=r"dragoman\.toml cannot be read: Is a directory"):
         load_settings(tmp_path, {})
 
 
@@ -335,7 +287,7 @@ def test_each_agent_has_a_section_with_checked_keys() -> None:
         ),
         (
             "[agents.ada]\nconcurrency = 0",
-            "agents.ada.concurrency: it must be a whole number, at least 1",
+            "agents.ada.concurrency is 0; it must be from 1",
         ),
         ("[agents.'a b']\ncommand = ['a']", "not a valid name"),
         ("[agents]\ncommand = ['a']", "write [agents.NAME]"),

@@ -142,11 +142,11 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
     (delegate, {"goal": 7}, "goal: it must be a text, not a whole number"),
     (turns, {"task_id": []}, "task_id: it must be a text, not a list"),
     (claim, {"task": []}, "task: it must be a text, not a list"),
-    (_settings, "[http]\nport = 'x'", "line 2: http.port: it must be a whole number, not a text"),
+    (_settings, "[http]\nport = 'x'", "http.port: it must be a whole number, not a text"),
     (
         _settings,
         "[agents.ada]\ncommand = 'a'",
-        "line 2: agents.ada.command: it must be a list, not a text",
+        "agents.ada.command: it must be a list, not a text",
     ),
     (
         _variable,
@@ -172,7 +172,7 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
     (delegate, {"goal": "x", "gaol": 1}, "gaol: there is no such field; did you mean goal?"),
     (turns, {"task": "x"}, "task: there is no such field; did you mean task_id?"),
     (claim, {"tusk": "x"}, "tusk: there is no such field; did you mean task?"),
-    (_settings, "[http]\nprot = 1", "line 2: http.prot is not a setting; did you mean port?"),
+    (_settings, "[http]\nprot = 1", "http.prot is not a setting; did you mean port?"),
     # Value outside of an enumeration.
     (
         tasks,
@@ -201,7 +201,7 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
     (
         _settings,
         "[redaction]\nrules = 'x'",
-        "line 2: redaction.rules: 'x' is not one of: all, known",
+        "redaction.rules: 'x' is not one of: all, known",
     ),
     # Out of range.
     (tasks, {"title": "x", "max_attempts": 0}, "max_attempts: it must be a whole number, at"),
@@ -214,7 +214,7 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
     (
         _settings,
         "[dispatch]\npoll_ms = 0",
-        "line 2: dispatch.poll_ms: it must be a whole number, at",
+        "dispatch.poll_ms is 0; it must be from 10",
     ),
     # Wrong format.
     (

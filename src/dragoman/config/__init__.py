@@ -1,6 +1,5 @@
 """Settings: one `dragoman.toml` plus the environment, read once and passed down as values."""
 
-from dragoman.config.checks import VariableError
 from dragoman.config.load import environment, load_settings, parse_settings, setting_variables
 from dragoman.config.sections import (
     DEFAULT_DATA,
@@ -52,7 +51,6 @@ __all__ = [
     "StoreSettings",
     "TaskSettings",
     "TeamspaceSettings",
-    "VariableError",
     "WorkqSettings",
     "environment",
     "iter_sections",

@@ -1,10 +1,11 @@
 """Checks of the settings: unknown keys, types, ranges and names, each with its place and a fix."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec import Struct
 
 from dragoman.config.sections import TABLE_SECTIONS, Settings
 from dragoman.core.errors import SettingsError
@@ -104,19 +105,9 @@ RESERVED_VARIABLES: Final = {
 
 _PREFIX = "DRAGOMAN_"
 
-_NO_SECTIONS: Mapping[str, Iterable[str]] = {}
-
 
 class VariableError(SettingsError):
-    """An environment variable is wrong; there is no line of a file to name."""
-
-
-class SettingError(SettingsError):
-    """A setting of the file is wrong."""
-
-    def __init__(self, place: str, problem: str) -> None:
-        super().__init__(f"{place}{problem}")
-        self.setting = place
+    """An environment variable is wrong, and not the file."""
 
 
 def variable_name(section: str, key: str) -> str:
@@ -129,46 +120,21 @@ def check_variables(
     """Refuse variables that look like settings and are none, unless the settings themselves name
     them.
     """
-    known_variables = {
-        variable_name(section, key) for section, keys in known.items() for key in keys
-    }
-    known_variables |= RESERVED_VARIABLES.keys()
-    allowed = known_variables.union(
+    variables = {variable_name(section, key) for section, keys in known.items() for key in keys}
+    variables |= RESERVED_VARIABLES.keys()
+    allowed = variables.union(
         settings.redaction.variables, *(agent.environment for agent in settings.agents.values())
     )
     for name in environ:
-        if not name.startswith(_PREFIX) or name in allowed:
-            continue
-        matching_sections = [
-            section for section in known if name.startswith(variable_name(section, ""))
-        ]
-        names = {
-            variable_name(section, key) for section in matching_sections for key in known[section]
-        }
-        shown = f"the variable {name}"
-        for kind in TABLE_SECTIONS:
-            if name.startswith(variable_name(kind, "")):
-                raise VariableError(
-                    f"{shown} is not known: what stands in [{kind}.NAME] is set in dragoman.toml "
-                    "only; unset it"
-                )
-        if names:
-            raise VariableError(f"{shown}{_unknown_setting_message(name, sorted(names))}")
-        raise VariableError(
-            f"{shown} is not known; {_suggest_variable(name, known_variables, known)}"
-        )
-
-
-def _suggest_variable(name: str, known_variables: Iterable[str], sections: Iterable[str]) -> str:
-    """Suggestion for an unknown variable without a known section, or the list of sections."""
-    # Compared without the prefix, by which any two look alike.
-    suggestion = nearest_name(
-        name.removeprefix(_PREFIX), [one.removeprefix(_PREFIX) for one in sorted(known_variables)]
-    )
-    if suggestion:
-        return f"did you mean {_PREFIX}{suggestion}? If it is not meant for dragoman, unset it"
-    named = ", ".join(sections)
-    return f"settings are {_PREFIX}SECTION_KEY, with one of the sections {named}: else unset it"
+        if name.startswith(_PREFIX) and name not in allowed:
+            # Compared without the prefix, by which any two look alike.
+            names = [one.removeprefix(_PREFIX) for one in sorted(variables)]
+            near = nearest_name(name.removeprefix(_PREFIX), names)
+            hint = f"did you mean {_PREFIX}{near}? Else unset it" if near else "unset it"
+            raise VariableError(
+                f"the variable {name} is not known; {hint} (a setting is {_PREFIX}SECTION_KEY; "
+                "sections with a name of yours stand in dragoman.toml only)"
+            )
 
 
 def explain_validation_error(
@@ -180,7 +146,7 @@ def explain_validation_error(
     setting, _, _ = fault.path.partition("[")
     section, _, key = setting.rpartition(".")
     if (section, key) not in from_environment:
-        return SettingError(setting, f": {fault.reason}")
+        return SettingsError(f"{setting}: {fault.reason}")
     fault = shape_fault(error, Settings, is_text=True)
     return VariableError(f"the variable {variable_name(section, key)}: {fault.reason}")
 
@@ -202,7 +168,7 @@ def check_ranges(settings: Settings, from_environment: Collection[tuple[str, str
             problem = f" is {value}; it must be from {least} to {most}{in_units}"
             if (section, key) in from_environment:
                 raise VariableError(f"the variable {variable_name(section, key)}{problem}")
-            raise SettingError(full, problem)
+            raise SettingsError(f"{full}{problem}")
 
 
 def check_policy(settings: Settings) -> None:
@@ -231,78 +197,39 @@ def check_names(settings: Settings) -> None:
             raise SettingsError(f"{key}: {refusal.detail}")
 
 
-def check_tables(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> None:
-    for kind, struct in TABLE_SECTIONS.items():
-        tables = given.get(kind, {})
-        if not isinstance(tables, dict) or not all(
-            isinstance(table, dict) for table in cast(dict[str, Any], tables).values()
-        ):
+def check_keys(given: Mapping[str, Any], shape: type[Struct] = Settings, place: str = "") -> None:
+    """Check the names of sections and keys, and the types in sections with a name of their own."""
+    known = {field.name: field.type for field in msgspec.structs.fields(shape)}
+    for key, value in given.items():
+        inner = join_path(place, key)
+        if key not in known:
+            raise SettingsError(f"{inner} is not a setting{_suggest_or_list(key, known)}")
+        if not place and key in TABLE_SECTIONS:
+            _check_tables(key, value)
+        elif isinstance(known[key], type) and issubclass(known[key], Struct):
+            if not isinstance(value, dict):
+                raise SettingsError(f"{inner} is a section: write [{inner}] on a line of its own")
+            check_keys(cast(dict[str, Any], value), known[key], inner)
+
+
+def _suggest_or_list(key: str, known: Iterable[str]) -> str:
+    return f"{suggest(key, known) or ';'} known: {', '.join(known)}"
+
+
+def _check_tables(kind: str, tables: object) -> None:
+    struct = TABLE_SECTIONS[kind]
+    named = cast(dict[str, Any], tables) if isinstance(tables, dict) else {"": None}
+    for name, table in named.items():
+        if not isinstance(table, dict):
             raise SettingsError(f"{kind} has a section for each: write [{kind}.NAME] on a line")
-        for name, table in cast(dict[str, dict[str, Any]], tables).items():
-            refusal = check_agent(name)
-            if refusal is not None:
-                raise SettingsError(f"[{kind}.{name!a}]: {refusal.detail}")
-            for key in table:
-                _check_known(f"{kind}.{name}.{key}", key, struct.__struct_fields__, known)
-            try:
-                msgspec.convert(table, struct)
-            except msgspec.ValidationError as error:
-                fault = shape_fault(error, struct)
-                place = join_path(f"{kind}.{name}", fault.path)
-                raise SettingError(place, f": {fault.reason}") from error
-
-
-def check_keys(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> None:
-    for section, values in given.items():
-        if section in TABLE_SECTIONS:
-            continue
-        if isinstance(values, dict):
-            _check_known(f"[{section}]", section, (*known, *TABLE_SECTIONS))
-        else:
-            _check_known(section, section, (*known, *TABLE_SECTIONS), known)
-            raise SettingsError(f"{section} is a section: write [{section}] on a line of its own")
-        for key, value in cast(dict[str, Any], values).items():
-            inner = f"{section}.{key}"
-            if inner in known:
-                _check_subsection(inner, value, known)
-            else:
-                _check_known(inner, key, known[section], known)
-
-
-def _check_subsection(section: str, values: object, known: Mapping[str, Iterable[str]]) -> None:
-    if not isinstance(values, dict):
-        raise SettingsError(f"{section} is a section: write [{section}] on a line of its own")
-    for key in cast(dict[str, Any], values):
-        _check_known(f"{section}.{key}", key, known[section], known)
-
-
-def _check_known(
-    shown: str,
-    name: str,
-    known: Iterable[str],
-    elsewhere: Mapping[str, Iterable[str]] = _NO_SECTIONS,
-) -> None:
-    """`elsewhere`: sections that a key may belong to if no key of its own section is near."""
-    names = list(known)
-    if name not in names:
-        raise SettingError(shown, _unknown_setting_message(name, names, elsewhere))
-
-
-def _unknown_setting_message(
-    name: str, names: Sequence[str], elsewhere: Mapping[str, Iterable[str]] = _NO_SECTIONS
-) -> str:
-    is_of_others = any(name in keys for keys in elsewhere.values())
-    suggestion = "" if is_of_others else suggest(name, names)
-    return (
-        f" is not a setting{suggestion or _suggest_elsewhere(name, elsewhere) or ';'} known: "
-        f"{', '.join(names)}"
-    )
-
-
-def _suggest_elsewhere(name: str, sections: Mapping[str, Iterable[str]]) -> str:
-    """Suggestion of a section that has the key; empty: none comes near."""
-    suggestion = nearest_name(name, [key for keys in sections.values() for key in keys])
-    places = [
-        f"[{section}] {suggestion}" for section, keys in sections.items() if suggestion in keys
-    ]
-    return f"; did you mean {' or '.join(places)}?" if places else ""
+        refusal = check_agent(name)
+        if refusal is not None:
+            raise SettingsError(f"[{kind}.{name!a}]: {refusal.detail}")
+        check_keys(cast(dict[str, Any], table), struct, f"{kind}.{name}")
+        try:
+            msgspec.convert(table, struct)
+        except msgspec.ValidationError as error:
+            fault = shape_fault(error, struct)
+            raise SettingsError(f"{join_path(f'{kind}.{name}', fault.path)}: {fault.reason}") from (
+                error
+            )

@@ -1,23 +1,20 @@
 """Loads the settings: a TOML file overlaid by environment variables, once, at the start."""
 
 import os
-import re
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from dragoman.config.checks import (
-    SettingError,
     VariableError,
     check_keys,
     check_names,
     check_policy,
     check_ranges,
-    check_tables,
     check_variables,
     explain_validation_error,
     variable_name,
@@ -69,20 +66,10 @@ def _load_file(data: Path, environ: Mapping[str, str], file: Path | None) -> Set
 def parse_settings(text: str, environ: Mapping[str, str]) -> Settings:
     """Parse settings from TOML, overlaid by variables named DRAGOMAN_<SECTION>_<KEY>.
 
-    In a variable the words of a list are separated by commas. Errors in the text name their line.
+    In a variable the words of a list are separated by commas.
     """
-    try:
-        return _overlay_environment(parse_toml(text), environ)
-    except SettingError as error:
-        line = find_line(text, error.setting)
-        if line is None:
-            raise
-        raise SettingsError(f"line {line}: {error.detail}") from error
-
-
-def _overlay_environment(values: dict[str, Any], environ: Mapping[str, str]) -> Settings:
-    check_keys(values, known := section_keys())
-    check_tables(values, known)
+    values, known = parse_toml(text), section_keys()
+    check_keys(values)
     _convert(values)
     from_environment = set[tuple[str, str]]()
     for section, keys in known.items():
@@ -123,10 +110,6 @@ def _settings_path(data: Path) -> Path:
             f"{path} is a link to {path.readlink()}, where there is nothing: put the file back, or "
             "remove the link"
         )
-    if path.is_fifo():
-        raise SettingsError(
-            f"{path} is a pipe, and the settings are a file: move it out of the way"
-        )
     return path
 
 
@@ -150,25 +133,7 @@ def _with_secret_file(settings: Settings, data: Path) -> Settings:
     return replace(settings, notify=replace(notify, webhook_secret=secret))
 
 
-# --- TOML with line numbers -------------------------------------------------------------------
-
-_ERROR_POSITION: Final = re.compile(r"(.*) \(at line ([0-9]+), column ([0-9]+)\)")
-"""Position in a message of the parser; at the end of the text it names no line."""
-
-_ERROR_MESSAGES: Final = {
-    "Invalid statement": "a line is KEY = VALUE, or [SECTION]",
-    "Expected '='": "a line is KEY = VALUE, or [SECTION]",
-    "Invalid value": "this is no value: text stands in quotation marks, and true in small letters",
-    "Illegal character": "the quotation mark that ends a text is missing",
-    "Unterminated string": "the quotation mark that ends a text is missing",
-    "Expected ']'": "the ] that ends the name of a section is missing",
-    "Unclosed array": "a comma in a list is missing, or the ] that ends it",
-    "Cannot declare": "this section stands in the file already: keep one of them",
-    "Cannot overwrite": "this key stands in its section already: keep one of them",
-    "Cannot mutate": "this is set in another way already: keep one of them",
-    "Expected newline": "there is more in this line than one value",
-}
-"""Start of a parser message -> explanation for people."""
+# --- TOML ---------------------------------------------------------------------------------------
 
 
 def read_settings_text(path: Path) -> str:
@@ -177,62 +142,19 @@ def read_settings_text(path: Path) -> str:
         return path.read_bytes().decode()
     except FileNotFoundError:
         raise
-    except IsADirectoryError:
-        raise SettingsError(
-            f"{path} is a folder, and the settings are a file: move it out of the way"
-        ) from None
     except OSError as error:
         raise SettingsError(
             f"{path} cannot be read: {error.strerror}; look at its rights and at the disk"
         ) from None
     except UnicodeDecodeError as error:
-        data, at = error.object, error.start
-        line = data.count(b"\n", 0, at) + 1
-        raise SettingsError(
-            f"{path}, line {line}: a byte there is not UTF-8 (0x{data[at]:02x}): "
-            "save the file as UTF-8"
-        ) from None
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise SettingsError(f"{path}, line {line} is not UTF-8: save the file as UTF-8") from None
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse TOML; SettingsError with the line if it is invalid."""
+    """Parse TOML; SettingsError with the line if it is invalid, without the line itself, which may
+    hold a secret."""
     try:
-        # An error in a last line without a line feed would be reported without its number.
-        return tomllib.loads(f"{text}\n")
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(_explain_error(text, str(error))) from None
-
-
-def _explain_error(text: str, error: str) -> str:
-    """Line and explanation, without the line itself, which may hold a secret."""
-    found = _ERROR_POSITION.fullmatch(error)
-    if found is None:
-        last = text.rstrip().count("\n") + 1
-        return f"line {last} is not valid TOML: the file ends before it is complete"
-    what, line, column = found.groups()
-    explanation = next(
-        (message for begin, message in _ERROR_MESSAGES.items() if what.startswith(begin)), what
-    )
-    return f"line {line} is not valid TOML from column {column} on: {explanation}"
-
-
-def find_line(text: str, setting: str) -> int | None:
-    """Line of a setting (`http.port`) or a section (`[http]`) that has a line of its own, if
-    any."""
-    section = ""
-    for number, line in enumerate(text.split("\n"), 1):
-        header = re.fullmatch(r"\s*\[([^][]+)\]\s*(?:#.*)?", line)
-        if header is not None:
-            section = _unquote_name(header[1])
-            name = f"[{section}]"
-        else:
-            key = _unquote_name(line.partition("=")[0])
-            name = f"{section}.{key}" if section else key
-        if name == setting:
-            return number
-    return None
-
-
-def _unquote_name(name: str) -> str:
-    """Dotted name without quotation marks and blanks."""
-    return re.sub(r"[\s\"']", "", name)
+        raise SettingsError(f"this is not valid TOML: {error}") from None

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_origin
+from typing import Any, Literal, get_origin
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from dragoman.core.backoff import Backoff
 from dragoman.core.base import DEFAULT_LEASE_MS, DEFAULT_MAX_ATTEMPTS, Status
@@ -247,14 +247,14 @@ class HubSettings(Struct, frozen=True):
 class DispatchSettings(Struct, frozen=True):
     """[dispatch]"""
 
-    concurrency: Annotated[int, Meta(ge=1)] = 8
+    concurrency: int = 8
     """Number of agents that may work at the same time, all together."""
-    poll_ms: Annotated[int, Meta(ge=10)] = 1_000
+    poll_ms: int = 1_000
     """Interval of polling for work that causes no hint: the end of a backoff, or entries of another
     hub."""
     stop_grace_ms: int = 10_000
     """Time that a program may clean up when it is stopped, before it is killed."""
-    exit_grace_ms: Annotated[int, Meta(ge=0)] = 60_000
+    exit_grace_ms: int = 60_000
     """Time that a program may go on after its report has taken effect, before it is stopped."""
 
 
@@ -271,7 +271,7 @@ class AgentSettings(Struct, frozen=True):
     """Dialects that it understands; with ccos its assignments are requests of CCOS."""
     allow_hosts: tuple[str, ...] = ()
     """Hosts that url may lead to although their address is a private or local one."""
-    concurrency: Annotated[int, Meta(ge=1)] = 1
+    concurrency: int = 1
     """Number of tasks that the agent may work on at the same time."""
     capabilities: tuple[str, ...] = ()
     """Names that tasks can be assigned to besides the agent's own."""

@@ -149,7 +149,7 @@ def test_every_command_takes_json_and_now_after_its_arguments(
 def test_every_command_takes_shared_options_on_either_side(
     populated: Console, args: tuple[str, ...], side: str, tmp_path: Path
 ) -> None:
-    store = populated.data.parent / "named.db"
+    store = populated.data / "named.db"
     shared = [
         "--json",
         "--now",
