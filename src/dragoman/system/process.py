@@ -7,13 +7,13 @@ signal ever reaches a stranger that got the number next.
 import asyncio
 import os
 import select
-import selectors
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Lock, Thread
 from time import sleep
 from typing import IO, Final, NamedTuple, Self
@@ -26,10 +26,7 @@ from dragoman.engine.ports import SESSION_VARIABLE
 # --- run to the end ---------------------------------------------------------------------------
 
 _POLL_SECONDS: Final = 0.05
-"""Interval of checks for cancellation, and for a program that has ended while somebody else holds
-its output open."""
-
-_READ_BYTES: Final = 65_536
+"""Interval of checks for cancellation."""
 
 _MAX_OUTPUT_BYTES: Final = 4_096
 
@@ -61,68 +58,37 @@ def run_program(
     OSError when it cannot be started, TimeoutError when it did not end in time, InterruptedError
     when it was cancelled. Whatever it has started in its process group ends with it.
     """
-    deadline = time.monotonic() + timeouts.timeout_seconds
-    with subprocess.Popen(
-        args,
-        bufsize=0,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd=folder,
-        env=dict(variables),
-        start_new_session=True,
-    ) as program:
+    # Files and no pipes, so that neither side ever waits for the other.
+    with TemporaryFile() as data, TemporaryFile() as output:
+        data.write(stdin)
+        data.seek(0)
+        program = subprocess.Popen(
+            args,
+            stdin=data,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=dict(variables),
+            start_new_session=True,
+        )
         try:
-            output = _communicate(program, stdin, deadline, timeouts.is_over)
-            return program.wait(max(0.0, deadline - time.monotonic())), output
-        except (TimeoutError, subprocess.TimeoutExpired):
-            raise TimeoutError(f"it had not ended after {timeouts.timeout_seconds:g} s") from None
+            code = _wait_for(program, timeouts)
         finally:
             _terminate_group(program, timeouts.grace_seconds)
+        output.seek(max(0, output.seek(0, os.SEEK_END) - _MAX_OUTPUT_BYTES))
+        return code, output.read()
 
 
-def _communicate(
-    program: ChildProcess, data: bytes, deadline: float, is_over: Callable[[], bool]
-) -> bytes:
-    """Write and read at the same time, so that neither side blocks the other, until one has
-    ended."""
-    assert program.stdin is not None
-    assert program.stdout is not None
-    unsent, output = memoryview(data), b""
-    with selectors.DefaultSelector() as selector:
-        for pipe, event in (
-            (program.stdin, selectors.EVENT_WRITE),
-            (program.stdout, selectors.EVENT_READ),
-        ):
-            os.set_blocking(pipe.fileno(), False)
-            selector.register(pipe, event)
-        while True:
-            has_ended = program.poll() is not None
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                raise TimeoutError
-            if is_over():
-                raise InterruptedError("it was stopped early: its caller no longer waits for it")
-            for key, _ in selector.select(0 if has_ended else min(remaining, _POLL_SECONDS)):
-                if key.fileobj is program.stdin:
-                    unsent = _write_stdin(key.fd, unsent)
-                    if not unsent:
-                        selector.unregister(program.stdin)
-                        program.stdin.close()
-                elif chunk := os.read(key.fd, _READ_BYTES):
-                    output = (output + chunk)[-_MAX_OUTPUT_BYTES:]
-                else:
-                    return output
-            if has_ended:
-                return output
-
-
-def _write_stdin(descriptor: int, unsent: memoryview) -> memoryview:
-    """Data left to send; empty when the program has closed its input."""
-    try:
-        return unsent[os.write(descriptor, unsent) :]
-    except BrokenPipeError:
-        return unsent[:0]
+def _wait_for(program: ChildProcess, timeouts: Timeouts) -> int:
+    deadline = time.monotonic() + timeouts.timeout_seconds
+    while True:
+        if timeouts.is_over():
+            raise InterruptedError("it was stopped early: its caller no longer waits for it")
+        remaining = deadline - time.monotonic()
+        with suppress(subprocess.TimeoutExpired):
+            return program.wait(max(0.0, min(remaining, _POLL_SECONDS)))
+        if remaining <= 0:
+            raise TimeoutError(f"it had not ended after {timeouts.timeout_seconds:g} s")
 
 
 def _terminate_group(program: ChildProcess, grace: float) -> None:
