@@ -467,3 +467,47 @@ def test_placeholder_is_kept(text: str, placeholder: str) -> None:
 def test_variables_with_secret_names_are_recognized() -> None:
     for name in ("SSHPASS", "HMAC_KEY", "SSH_KEY", "SUPABASE_SERVICE_ROLE_KEY"):
         assert is_secret_variable(name, "any word")
+
+
+@proves("REDACT-NAMED")
+@pytest.mark.parametrize(
+    ("form", "word"),
+    [
+        ("PGPASSWORD={} psql -h db", "letmein"),
+        ("export PGPASSWORD='{}'", "correct horse"),
+        ('-e MYSQL_PWD="{}" mysql', "tiger"),
+        ("REDISCLI_AUTH={}", "tiger"),
+        ("curl -u bob:{} https://h", "letmein"),
+        ('["curl", "--user", "bob:{}", "https://h"]', "letmein"),
+        ("mysql -uroot -p{} db", "tiger"),
+        ("sshpass -p {} ssh h", "tiger"),
+    ],
+)
+def test_word_is_masked_where_only_a_password_stands(form: str, word: str) -> None:
+    before, _, behind = form.partition("{}")
+    masked = ALL.text(form.format(word))
+    assert masked.text == before + masked.found[0].placeholder + behind
+    assert ALL.text(masked.text).text == masked.text
+
+
+@proves("REDACT-KEPT")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PGPASSWORD=${PASS} psql",
+        "PGPASSWORD=$(cat /run/pass) psql",
+        "PGPASSWORD= psql",
+        "PGPASSWORD=... is how it is given",
+        "curl -u user:password https://h",
+        "curl -u '<user>:<password>' https://h",
+        "curl -u bob https://h/path:word",
+        "curl -u $USER:$pass https://h",
+        "mysql -p db",
+        "mysql --protocol=tcp -P 3306",
+        "sshpass -p $PASS ssh h",
+        "sshpass -p --help",
+        "the mysql client takes -p, and curl takes -u",
+    ],
+)
+def test_placeholder_is_kept_where_only_a_password_stands(text: str) -> None:
+    assert ALL.text(text).text == text

@@ -24,6 +24,7 @@ from dragoman.text.redact.logins import (
     find_headers,
     find_url_logins,
     find_user_passwords,
+    find_variables,
 )
 from dragoman.text.redact.named_values import ANY_SECRET_WORD, ASSIGNED_FORM, find_assignments
 from dragoman.text.redact.normalized_text import (
@@ -134,6 +135,7 @@ _DETECTORS: Final[tuple[tuple[_Detector, int], ...]] = (
     (find_cookies, _PLACE),
     (find_user_passwords, _PLACE),
     (find_command_passwords, _PLACE),
+    (find_variables, _PLACE),
     (find_assignments, _NAME),
 )
 """Detectors in the order of how specific they are, each with its family. Which families can match

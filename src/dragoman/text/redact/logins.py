@@ -23,7 +23,7 @@ from dragoman.text.redact.named_values import (
     parse_value,
     strip_punctuation,
 )
-from dragoman.text.redact.rules import PROGRAMS, ProgramRule
+from dragoman.text.redact.rules import PROGRAMS, VARIABLES, ProgramRule
 
 _URL_FORM: Final = rb"://[^\s/@\"'<>]+@"
 _ORACLE_FORM: Final = rb"jdbc:oracle:(?:thin|oci8?):"
@@ -37,8 +37,10 @@ _PGPASS_FORM: Final = (
 """https://www.postgresql.org/docs/current/libpq-pgpass.html"""
 _COOKIE_FORM: Final = rb"\b(?:set-)?cookie" + QUOTES + rb"[:=]"
 """https://www.rfc-editor.org/rfc/rfc6265"""
+_VARIABLE_FORM: Final = rb"\b(?:" + "|".join(VARIABLES).encode() + rb")="
 ANY_LOGIN: Final = (
-    rb"(?i:authorization|bearer[ \t]|basic[ \t]|"
+    _VARIABLE_FORM
+    + rb"|(?i:authorization|bearer[ \t]|basic[ \t]|"
     + _ORACLE_FORM
     + rb"|"
     + _COOKIE_FORM
@@ -78,7 +80,9 @@ _OF_COOKIE: Final = frozenset((b"path", b"domain", b"expires", b"max-age", b"sam
 _LONGEST_USER: Final = 24
 """A longer random user of a URL is a token."""
 _SHORTEST_PASSWORD: Final = 3
+_VARIABLE: Final = LinearRegex(_VARIABLE_FORM, captures=False)
 
+LOGIN_KIND: Final = "password"
 _KindSpan = tuple[int, int, str]
 
 
@@ -134,11 +138,23 @@ def find_user_passwords(data: bytes) -> Iterator[_KindSpan]:
     for found in _TOGETHER.finditer(data):
         start, end = max(found.span(1), found.span(2), found.span(3))
         if looks_random(without_placeholders(data[start:end])):
-            yield start, end, "password"
+            yield start, end, LOGIN_KIND
+
+
+def find_variables(data: bytes) -> Iterator[_KindSpan]:
+    """Find passwords in variables that hold nothing else, also those that are ordinary words."""
+    for found in _VARIABLE.finditer(data):
+        value = parse_value(data, found.end())
+        if value is not None and _is_password(without_placeholders(data[value.start : value.end])):
+            start, end, _ = extend_value(data, value) if value.is_bare else value
+            yield start, end, LOGIN_KIND
 
 
 def _is_password(value: str) -> bool:
-    return len(value) >= _SHORTEST_PASSWORD and not is_placeholder(value)
+    """Check whether a value is a password where nothing else stands."""
+    return (
+        len(value) >= _SHORTEST_PASSWORD and not value.startswith("-") and not is_placeholder(value)
+    )
 
 
 def _text(data: bytes, start: int, end: int) -> str:
@@ -147,7 +163,6 @@ def _text(data: bytes, start: int, end: int) -> str:
 
 # --- command lines ----------------------------------------------------------------------------
 
-LOGIN_KIND: Final = "password"
 _ParseValue = Callable[[bytes, int], Value | None]
 """Parses the value at a position."""
 _BY_NAME: Final = {
@@ -203,9 +218,8 @@ def _find_passwords(
         while (given := option.search(data, at, border)) is not None:
             at = given.end()
             value = _skip_user(data, parse(data, at), program)
-            if value is not None and looks_random(
-                without_placeholders(data[value.start : value.end])
-            ):
+            is_secret = _is_password if program.takes_words else looks_random
+            if value is not None and is_secret(without_placeholders(data[value.start : value.end])):
                 start, at, _ = extend_value(data, value) if value.is_bare else value
                 yield start, at
 
