@@ -337,11 +337,9 @@ BREAKS = ("\n", "\r\n", "\r", "\n    ", "\n\t", "  \n", "\\\n", " \\\n  ", "\n\n
 """Line ends, with blanks, with continuation marks, and as JSON escapes them."""
 
 
-def broken_forms(value: str, end: str) -> Iterator[tuple[str, str]]:
-    """A value with a line break at each position, and the part that stays unmasked."""
-    for at in range(1, len(value)):
-        # A line that ends with less than four characters of a value is not held for the next.
-        yield f"{value[:at]}{end}{value[at:]}", f"{value[:at]}{end}" if at < 4 else ""
+def broken_forms(value: str, end: str) -> Iterator[str]:
+    """A value with a line break at each position."""
+    return (f"{value[:at]}{end}{value[at:]}" for at in range(1, len(value)))
 
 
 @proves("REDACT-KNOWN")
@@ -351,8 +349,8 @@ def test_known_value_broken_by_line_ends_is_found(end: str, value: str) -> None:
     redactor = Redactor([Secret("pin", value)], KEY, known_only=True)
     whole = redactor.text(value).text
     for written in {value, json.dumps(value)[1:-1]}:
-        for broken, kept in broken_forms(written, end):
-            assert redactor.text(f"a{broken}b").text == f"a{kept}{whole}b", broken
+        for broken in broken_forms(written, end):
+            assert redactor.text(f"a{broken}b").text == f"a{whole}b", broken
     in_lines = end.join(value[at : at + 5] for at in range(0, len(value), 5))
     assert redactor.text(f"é {in_lines}{end}b").text == f"é {whole}{end}b"
     encoded = b64encode(value.encode()).decode()
@@ -365,10 +363,8 @@ def test_line_break_is_distinguished_from_a_backslash_of_the_value(end: str) -> 
     value = r"C:\new\temp\right-42"
     redactor = Redactor([Secret("pin", value)], KEY, known_only=True)
     whole = redactor.text(value).text
-    for broken, _ in broken_forms(value, end):
-        text = redactor.text(f"a {broken} b").text
-        assert text.endswith(f"{whole} b"), broken
-        assert "new" not in text, "at most its beginning stays"
+    for broken in broken_forms(value, end):
+        assert redactor.text(f"a {broken} b").text == f"a {whole} b", broken
 
 
 @proves("REDACT-KNOWN", "REDACT-KEPT")
@@ -793,7 +789,7 @@ def test_work_grows_linearly_with_the_text(piece: str, redactor: Redactor) -> No
 )
 def test_work_grows_linearly_with_the_chunks(piece: str, redactor: Redactor) -> None:
     costs = list[int]()
-    for count in (500, 1_000) if redactor is ALL else (100, 200):
+    for count in (500, 1_000) if redactor is ALL else (200, 400):
         stream = redactor.stream()
         with WorkMeter() as meter:
             for _ in range(count):

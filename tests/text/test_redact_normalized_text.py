@@ -221,16 +221,13 @@ def test_positions_map_between_normalized_and_original_text(text: str) -> None:
     assert starts == sorted(starts)
     assert ends == sorted(ends)
     assert all(start < end <= len(data) for start, end in zip(starts, ends, strict=True))
-    for at, start in enumerate(starts):
-        if data[start : normalized.original_end(at + 1)] == normalized.data[at : at + 1]:
-            assert normalized.normalized_at(start) == at
 
 
 @proves("REDACT-MEANT")
 def test_positions_of_removed_text_map_to_the_text_after_it() -> None:
     normalized = NormalizedText(b"ab--cd", b"abcd", lambda _: [(2, 4, b"")])
     assert normalized.data == b"abcd"
-    assert [normalized.normalized_at(position) for position in range(6)] == [0, 1, 2, 2, 2, 3]
+    assert [normalized.original_start(position) for position in range(4)] == [0, 1, 4, 5]
     lines = normalize_lines(
         b"one\ntwo\nthree", LinearRegex(rb"[^\n]*w[^\n]*\n?"), bytes, lambda _: ()
     )

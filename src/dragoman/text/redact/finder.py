@@ -26,12 +26,11 @@ from dragoman.text.redact.logins import (
     find_user_passwords,
     find_variables,
 )
-from dragoman.text.redact.named_values import ANY_SECRET_WORD, ASSIGNED_FORM, find_assignments
+from dragoman.text.redact.named_values import ASSIGNED_FORM, find_assignments
 from dragoman.text.redact.normalized_text import (
     ANY_ESCAPED,
     ANY_HIDDEN,
     NormalizedText,
-    continued_word_start,
     join_continued_lines,
     may_have_hidden,
     remove_hidden,
@@ -80,10 +79,6 @@ _FAMILIES: Final = AnyRegex(_BY_FORM, _BY_PLACE, _BY_NAME, ANY_HIDDEN, ANY_ESCAP
 """Every secret needs a match of one of these, unless it is encoded."""
 _ANY_ENCODED: Final = AnyRegex(_ENCODED.pattern)
 """Encoded text has an expression of its own: together they would have far too many states."""
-_ANY_START: Final = AnyRegex(
-    rb"|".join((_BY_FORM, _BY_PLACE, ANY_SECRET_WORD, ANY_HIDDEN, ANY_ESCAPED))
-)
-"""The same as the families for a text that goes on: the value of a name may come later."""
 
 
 class Found(NamedTuple):
@@ -180,17 +175,6 @@ class Finder:
     def may_contain(self, data: bytes) -> bool:
         """Check whether a text, or JSON, may contain a secret; a no is quick and certain."""
         return self._may_match(data, self._families(data))
-
-    def may_start(self, text: str) -> bool:
-        """Check whether a text may contain a secret, or a name that one may follow."""
-        data = text.encode(errors="surrogatepass")
-        opens = (
-            self.known.open_start(data, len(data)),
-            open_base64_start(data),
-            continued_word_start(data),
-        )
-        is_open = max(opens) >= 0 or (not self.known_only and _ANY_START.matches(data))
-        return is_open or self._may_match(data, ())
 
     def digest(self, secret: bytes) -> str:
         """Digest that is equal for equal secrets, however they are written."""

@@ -75,7 +75,6 @@ _COOKIES: Final = LinearRegex(
 _COOKIE: Final = re.compile(rb"([^\s;,=\"'\\]{1,64})=([^\s;,\"'\\]*)(?:;[ ]?)?")
 _MOST_COOKIES: Final = 700
 """Largest distance between a header's name and its cookies."""
-_LONGEST_HEADER: Final = 32
 _OF_COOKIE: Final = frozenset((b"path", b"domain", b"expires", b"max-age", b"samesite"))
 _LONGEST_USER: Final = 24
 """A longer random user of a URL is a token."""
@@ -106,17 +105,6 @@ def find_cookies(data: bytes) -> Iterator[_KindSpan]:
                 without_placeholders(cookie[2])
             ):
                 yield start, end, "cookie"
-
-
-def open_cookies_start(data: bytes) -> int:
-    """Start of cookies of which more may follow; -1: none."""
-    line = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
-    at = max(line, len(data) - _MOST_COOKIES - _LONGEST_HEADER)
-    while (found := _COOKIES.search(data, at)) is not None:
-        at = found.end()
-        if len(data) - at <= _MOST_COOKIES:
-            return found.start()
-    return -1
 
 
 def find_url_logins(data: bytes) -> Iterator[_KindSpan]:
@@ -170,7 +158,6 @@ _BY_NAME: Final = {
     for program in PROGRAMS
     for name in program.names
 }
-_LONGEST_NAME: Final = max(map(len, _BY_NAME)) + 1
 ANY_COMMAND: Final = rb"\b(?:" + b"|".join(sorted(_BY_NAME, reverse=True)) + rb""")[ \t"']"""
 """Every finding here needs a match of this; longer names go before shorter ones."""
 _COMMAND: Final = LinearRegex(ANY_COMMAND, captures=False)
@@ -178,8 +165,6 @@ _LONGEST_COMMAND: Final = 256
 """Largest distance between program and option."""
 _LONGEST_LIST: Final = 4_096
 """The same in a list of arguments."""
-_LONGEST_OPEN: Final = 480
-"""Largest distance of an open value with blanks in it."""
 _OF_ARGUMENT: Final = bytes.maketrans(b" \t\r\n\"'", b"______")
 """Replaces characters that would end an argument, or begin the next one, by harmless ones."""
 
@@ -222,17 +207,6 @@ def _find_passwords(
             if value is not None and is_secret(without_placeholders(data[value.start : value.end])):
                 start, at, _ = extend_value(data, value) if value.is_bare else value
                 yield start, at
-
-
-def open_command_start(data: bytes) -> int:
-    """Start of a command whose password may follow; -1: none."""
-    line = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
-    at = max(line, len(data) - _LONGEST_OPEN - _LONGEST_NAME)
-    while (found := _COMMAND.search(data, at)) is not None:
-        at = found.end() - 1
-        if len(data) - at <= _LONGEST_OPEN:
-            return found.start()
-    return -1
 
 
 def _command_end(data: bytes, at: int, longest: int) -> int:

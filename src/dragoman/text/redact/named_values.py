@@ -239,7 +239,8 @@ ANY_SECRET_WORD: Final = (
     + SPLIT_NAME_START
     + rb"|"
     + SET_COMMANDS
-    + rb")|\|"
+    + rb")|"
+    + BAR
 )
 """Every named secret in a text that goes on needs a match of this."""
 

@@ -55,15 +55,6 @@ class NormalizedText:
         piece = bisect_right(starts, at - 1) - 1
         return places[piece] + (wholes[piece] or at - starts[piece])
 
-    def normalized_at(self, place: int) -> int:
-        """Normalized position of an original one, or of what follows it."""
-        starts, places, wholes = self._map
-        piece = bisect_right(places, place) - 1
-        if wholes[piece]:
-            return starts[piece]
-        behind = starts[piece + 1] if piece + 1 < len(starts) else len(self.data)
-        return min(starts[piece] + place - places[piece], behind)
-
     @cached_property
     def _map(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Normalized and original start of each piece, and its original length if it was replaced

@@ -13,7 +13,7 @@ from dragoman.text.linear_regex import LinearRegex, escape_regex
 from dragoman.text.redact.likelihood import is_phrase
 
 _TABLES: Final[dict[str, Any]] = tomllib.loads(
-    (get_data(__package__, "rules.toml") or b"").decode()
+    (get_data("dragoman.text.redact", "rules.toml") or b"").decode()
 )
 
 # --- formats ----------------------------------------------------------------------------------
