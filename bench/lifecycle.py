@@ -12,7 +12,7 @@ from bench.callers import Call, drive, open_hub
 from bench.raw import STEPS, RawFront, RawLoop
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, EndAttempt, RenewLease, ReportOutcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.ports import Store
 from dragoman.store.sqlite import SqliteStore
@@ -101,7 +101,7 @@ _CREATE = CreateTask("a task of ordinary length", ready=True)
 
 def _steps(
     task: str, new_key: Callable[[], str] = new_id
-) -> tuple[tuple[Actor, AnyCommand, str], ...]:
+) -> tuple[tuple[Actor, Command, str], ...]:
     """Steps after the creation, each under a fresh key; a heartbeat needs none."""
     return (
         (_AGENT, ClaimTask(task, agent=_AGENT.name), new_key()),

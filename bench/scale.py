@@ -13,7 +13,7 @@ from bench.hub import Caller, started
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, ReleaseTask, ReportOutcome
 from dragoman.core.backoff import Backoff
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import TaskQuery
@@ -128,7 +128,7 @@ def _store(folder: Path) -> SqliteStore:
     return SqliteStore.open(folder / "dragoman.db", new_id)
 
 
-def _failed(name: str) -> AnyCommand:
+def _failed(name: str) -> Command:
     return ReportOutcome(name, "failed", apply=True, backoff=_LONG_REST)
 
 

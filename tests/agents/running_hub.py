@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from dragoman.bootstrap import open_directory, open_dispatcher
 from dragoman.core.actor import Actor
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.read import Receipt
 from dragoman.core.task_state import CreateTask, Task
@@ -76,7 +76,7 @@ class RunningHub:
         self._loop = asyncio.get_running_loop()
         self.directory.hints.subscribe(self._wake)
 
-    def do(self, *commands: AnyCommand, actor: Actor = PERSON) -> Receipt:
+    def do(self, *commands: Command, actor: Actor = PERSON) -> Receipt:
         """Submit commands that must be accepted; returns the last receipt."""
         return self.directory.hub.submit(actor, *commands).receipts[-1]
 

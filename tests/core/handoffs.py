@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
@@ -103,14 +103,14 @@ _BUILDERS = {
     "completed": activated,
     "closed": activated,
 }
-_FURTHER_STEPS: dict[HandoffStatus, tuple[tuple[Actor, AnyCommand], ...]] = {
+_FURTHER_STEPS: dict[HandoffStatus, tuple[tuple[Actor, Command], ...]] = {
     "rejected": ((BOB, RejectHandoff("H", "capacity_unavailable", "too much to do")),),
     "completed": ((BOB, CompleteHandoff("H", "done")),),
     "closed": ((BOB, CompleteHandoff("H", "done")), (ALICE, CloseHandoff("H"))),
 }
 
 
-def again(world: World, actor: Actor, command: AnyCommand, cause: str, now: int = NOW) -> Decision:
+def again(world: World, actor: Actor, command: Command, cause: str, now: int = NOW) -> Decision:
     """Decide a command as a new request, with an id of its own."""
     world.cause = cause
     return world.do(actor, command, now)

@@ -4,8 +4,8 @@ from typing import Any
 
 from dragoman.core.actor import Actor
 from dragoman.core.agent import AgentRecord, DescribeAgent, Reputation
+from dragoman.core.base import Event
 from dragoman.core.errors import Refusal
-from dragoman.core.event_table import AnyEvent
 from dragoman.core.intent.candidate import Candidate, Requirements
 from dragoman.core.intent.scoring import AgentRanker
 from dragoman.core.intent.state import DelegateIntent, Intent, OpenRequest, ReceiveResult
@@ -70,7 +70,7 @@ def anomaly_detail(world: World, actor: Actor, command: Any, now: int = NOW) -> 
 
 def event_names(decision: Decision, stream: str = "") -> list[str]:
     """Names of the events of a decision, in order."""
-    events: list[tuple[str, AnyEvent]] = [
+    events: list[tuple[str, Event]] = [
         (name, event) for name, event in decision.events if name.startswith(stream)
     ]
     return [type(event).__name__ for _, event in events]

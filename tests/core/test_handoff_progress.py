@@ -16,8 +16,7 @@ from dragoman.core.attempt import (
     ReportOutcome,
 )
 from dragoman.core.attempt_state import TaskClaimed
-from dragoman.core.base import Outcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Outcome
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
     ActivateHandoff,
@@ -381,7 +380,7 @@ def test_completion_reports_the_attempt() -> None:
     ],
 )
 def test_sender_is_notified_of_completion_in_every_dialect(
-    actor: Actor, command: AnyCommand, by: str
+    actor: Actor, command: Command, by: str
 ) -> None:
     world = activated()
     again(world, actor, command, "cause-2")

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask
-from dragoman.core.base import Status
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Status
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.package import compute_package_hash
 from dragoman.core.handoff.state import (
@@ -447,7 +446,7 @@ def ownership_of(world: World) -> tuple[str, str, str]:
     return found.status, found.assignee, found.reserved_for
 
 
-ENDINGS: dict[str, tuple[Actor, AnyCommand]] = {
+ENDINGS: dict[str, tuple[Actor, Command]] = {
     "withdrawn": (ALICE, WithdrawHandoff("H")),
     "rejected": (BOB, RejectHandoff("H", "other", "no")),
     "forced": (COORDINATOR, RejectHandoff("H", "other", "no")),

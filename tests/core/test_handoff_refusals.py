@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ReleaseTask, ReportOutcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
     LEGAL_ACTIONS,
@@ -57,7 +57,7 @@ pytestmark = proves("ACP-CALLERS")
 LATE = NOW + TTL
 """Time at which the lease of the recipient has expired."""
 
-ACTIONS: dict[str, Callable[[World], AnyCommand]] = {
+ACTIONS: dict[str, Callable[[World], Command]] = {
     "accept": lambda world: AcceptHandoff("H", handoff(world).package_hash, notes="yes"),
     "activate": lambda _: ActivateHandoff("H", work_state_update={"status": "other words"}),
     "complete": lambda _: CompleteHandoff("H", "other words"),
@@ -67,7 +67,7 @@ ACTIONS: dict[str, Callable[[World], AnyCommand]] = {
     "reassign": lambda _: ReassignHandoff("H", "erin"),
     "close": lambda _: CloseHandoff("H", "other words"),
 }
-APPROVAL: dict[str, Callable[[World], AnyCommand]] = {
+APPROVAL: dict[str, Callable[[World], Command]] = {
     "approve": lambda _: ApproveHandoff("H", note="other words"),
     "deny": lambda _: ApproveHandoff("H", approved=False, note="other words"),
 }

@@ -7,8 +7,7 @@ import pytest
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import CheckpointTask, ClaimTask, EndAttempt, ExpireLease, ReportOutcome
-from dragoman.core.base import Status
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Status
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
     DEFAULT_SLA_MS,
@@ -107,7 +106,7 @@ def test_next_state_is_escalated_on_its_own() -> None:
     assert len(handoff(world).escalations) == 2
 
 
-EXITS: list[tuple[HandoffStatus, Actor, AnyCommand | None]] = [
+EXITS: list[tuple[HandoffStatus, Actor, Command | None]] = [
     ("proposed", BOB, None),
     ("proposed", BOB, RejectHandoff("H", "other", "no")),
     ("proposed", COORDINATOR, ExtendHandoff("H", 60_000)),

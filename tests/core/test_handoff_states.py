@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
     HANDOFF_TRANSITIONS,
@@ -44,7 +44,7 @@ STATES: tuple[HandoffStatus, ...] = tuple(
     if state != "draft"  # which is local to its sender
 )
 
-ACTIONS: dict[str, tuple[Actor, AnyCommand]] = {
+ACTIONS: dict[str, tuple[Actor, Command]] = {
     "activate": (BOB, ActivateHandoff("H", work_state_update={"status": "new"})),
     "complete": (BOB, CompleteHandoff("H", "another word")),
     "reject": (BOB, RejectHandoff("H", "other", "no")),
@@ -64,7 +64,7 @@ STATE_AFTER: dict[str, HandoffStatus] = {
 }
 
 
-def permitted(action: str, world: World) -> tuple[Actor, AnyCommand]:
+def permitted(action: str, world: World) -> tuple[Actor, Command]:
     """Action with an actor that may take it."""
     if action == "accept":
         package_hash = world.handoffs["H"].package_hash or "0" * 64
@@ -134,7 +134,7 @@ def test_transitions_are_recorded_and_in_the_table(state: HandoffStatus) -> None
 def test_actions_are_limited_to_their_callers(
     action: str, state: HandoffStatus, allowed: set[str]
 ) -> None:
-    others: dict[str, AnyCommand] = {
+    others: dict[str, Command] = {
         "note": NoteHandoff("H", "remark", "x"),
         "escalate": EscalateHandoff("H"),
         "approve": ApproveHandoff("H"),
@@ -160,7 +160,7 @@ def test_observer_may_not_accept_reject_or_note() -> None:
 @pytest.mark.parametrize("action", ["accept", "escalate", "note", "approve", *ACTIONS])
 def test_unknown_and_malformed_handoff_ids_are_refused(action: str) -> None:
     world = at("proposed")
-    commands: dict[str, tuple[Actor, AnyCommand]] = {
+    commands: dict[str, tuple[Actor, Command]] = {
         "note": (ALICE, NoteHandoff("H", "remark", "x")),
         "escalate": (HUB, EscalateHandoff("H")),
         "approve": (HUMAN, ApproveHandoff("H")),

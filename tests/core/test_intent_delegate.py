@@ -15,7 +15,7 @@ from dragoman.core.agent import (
     reputation_list_keys,
 )
 from dragoman.core.attempt import ClaimTask
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.intent.candidate import Policy
 from dragoman.core.intent.state import (
@@ -164,7 +164,7 @@ def test_agent_may_tighten_but_not_loosen_its_description(
         (HUMAN, DescribeAgent("alice", ("x",), ("\ud800",)), "invalid_field"),
     ],
 )
-def test_description_refusals(actor: Actor, command: AnyCommand, code: str) -> None:
+def test_description_refusals(actor: Actor, command: Command, code: str) -> None:
     world = registry("alice")
     world.agents["hera"] = AgentRecord("hera", "human", (), NOW)
     assert world.code(actor, command) == code

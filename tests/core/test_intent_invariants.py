@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dragoman.core.actor import Actor
 from dragoman.core.agent import AgentRated
 from dragoman.core.attempt import ClaimTask, ExpireLease, ReleaseTask, ReportOutcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.intent.state import (
     SETTLED_STATES,
     DelegateIntent,
@@ -30,13 +30,13 @@ STATUSES = ("ready", "blocked", "backlog", "review", "done", "deadletter", "canc
 
 
 @st.composite
-def steps(draw: st.DrawFn) -> tuple[Actor, AnyCommand, int]:
+def steps(draw: st.DrawFn) -> tuple[Actor, Command, int]:
     """Actor, random command, and milliseconds that pass before it."""
     name = draw(st.sampled_from(NAMES))
     agent = Actor("agent", name)
     is_success = draw(st.booleans())
     any_of: Any = st.sampled_from
-    drawn: tuple[Actor, AnyCommand] = draw(
+    drawn: tuple[Actor, Command] = draw(
         any_of(
             [
                 (agent, ReceiveResult("i", name, is_success, error="" if is_success else "no")),
@@ -84,7 +84,7 @@ def check_invariants(world: World, rated: Counter[str], fed_back: int) -> None:
 @proves("CCOS-FEEDBACK", "CCOS-OTHERS", "CCOS-OWNER", "CCOS-RECEIPT")
 @given(st.lists(steps(), max_size=14), st.booleans())
 def test_task_request_and_feedback_agree_after_every_command(
-    history: list[tuple[Actor, AnyCommand, int]], review_required: bool
+    history: list[tuple[Actor, Command, int]], review_required: bool
 ) -> None:
     world = registry(*NAMES)
     delegate_intent(world, patience_ms=HOUR, review_required=review_required)

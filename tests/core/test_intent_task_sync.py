@@ -14,8 +14,7 @@ from dragoman.core.attempt import (
     ReleaseTask,
     ReportOutcome,
 )
-from dragoman.core.base import Outcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Outcome
 from dragoman.core.handoff.state import ActivateHandoff, CompleteHandoff
 from dragoman.core.intent.state import DelegateIntent, IntentCompleted, ReceiveResult
 from dragoman.core.limits import MAX_UPDATES
@@ -282,7 +281,7 @@ def claimed_by_bob() -> World:
     ],
 )
 def test_claimant_of_unassigned_task_keeps_it(
-    commands: list[tuple[Actor, AnyCommand]], request_id: str
+    commands: list[tuple[Actor, Command]], request_id: str
 ) -> None:
     world = claimed_by_bob()
     for actor, command in commands:

@@ -1,7 +1,5 @@
 """Leases: valid to the millisecond, renewed by commands of the holder, fenced, lost for good."""
 
-from typing import get_args
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,9 +26,8 @@ from dragoman.core.attempt import (
 )
 from dragoman.core.attempt_state import Lease, TaskReported, TaskRequeued, grant_lease, renew_lease
 from dragoman.core.authority import MAY_HOLD
-from dragoman.core.base import Role, Status
-from dragoman.core.command_table import AnyCommand
-from dragoman.core.deciders import renewal_by_activity
+from dragoman.core.base import Command, Role, Status
+from dragoman.core.deciders import DECIDERS, renewal_by_activity
 from dragoman.core.delegation import (
     AcceptDelegation,
     EscalateDelegation,
@@ -91,7 +88,7 @@ from tests.core.world import (
 )
 from tests.requirements import proves
 
-KEEPING_COMMANDS: tuple[AnyCommand, ...] = (
+KEEPING_COMMANDS: tuple[Command, ...] = (
     RenewLease("T"),
     MoveTask("T", "in-progress"),
     ReportOutcome("T", "done"),
@@ -110,7 +107,7 @@ KEEPING_COMMANDS: tuple[AnyCommand, ...] = (
 )
 """Commands of a holder that do not end its attempt."""
 
-WRITE_COMMANDS: tuple[AnyCommand, ...] = (
+WRITE_COMMANDS: tuple[Command, ...] = (
     RenewLease("T"),
     RenewLease("T", 1),
     MoveTask("T", "review"),
@@ -150,13 +147,13 @@ def test_cases_cover_every_task_command() -> None:
     # Handoffs and the work queue are for owners and recipients, and have tests of their own.
     others |= {ProposeHandoff}
     others |= {AddWorkItem, ClaimWorkItem, ReleaseWorkItem}
-    others |= {c for c in get_args(AnyCommand) if issubclass(c, HandoffCommand)}
+    others |= {c for c in tuple(DECIDERS) if issubclass(c, HandoffCommand)}
     # Intents have rules of their own: see test_intent_delegate and test_intent_results.
     others |= {DescribeAgent, DelegateIntent, ReceiveResult, UpdateIntent, ExpireRequest}
     others |= {CancelIntent}
     # Turns and traces may be recorded about any task, whoever holds it.
     others |= {RecordTurn, RecordTrace, RequestTransition, EscalateEntropy, SettleEntropy}
-    assert {type(command) for command in WRITE_COMMANDS} | others == set(get_args(AnyCommand))
+    assert {type(command) for command in WRITE_COMMANDS} | others == set(DECIDERS)
 
 
 @proves("LEASE-HEARTBEAT")
@@ -180,7 +177,7 @@ def test_heartbeat_extends_lease_without_an_entry() -> None:
 
 @proves("LEASE-HEARTBEAT")
 @pytest.mark.parametrize("command", KEEPING_COMMANDS, ids=lambda word: type(word).__name__)
-def test_accepted_command_of_holder_renews_lease(command: AnyCommand) -> None:
+def test_accepted_command_of_holder_renews_lease(command: Command) -> None:
     world = held()
     world.tasks["U"] = task("U")
     world.do(ALICE, command, NOW + 1_234)
@@ -191,7 +188,7 @@ def test_accepted_command_of_holder_renews_lease(command: AnyCommand) -> None:
 @proves("LEASE-HEARTBEAT")
 @pytest.mark.parametrize("command", KEEPING_COMMANDS[4:8], ids=lambda word: type(word).__name__)
 @pytest.mark.parametrize("actor", [HUMAN, ORCHESTRATOR, BOB], ids=lambda actor: actor.role)
-def test_command_of_another_actor_does_not_renew_lease(command: AnyCommand, actor: Actor) -> None:
+def test_command_of_another_actor_does_not_renew_lease(command: Command, actor: Actor) -> None:
     world = held()
     world.tasks["U"] = task("U")
     before = world.leases["T"]
@@ -242,7 +239,7 @@ def test_fence_counts_beside_the_agent_name() -> None:
     assert world.code(ALICE, RenewLease("T", 3)) == "lease_lost", "a token of the future too"
 
 
-def is_already_true(command: AnyCommand, status: Status) -> bool:
+def is_already_true(command: Command, status: Status) -> bool:
     """Expected answer to: is the task where this command would take it?"""
     if isinstance(command, MoveTask):
         return command.to == status
@@ -256,7 +253,7 @@ def is_already_true(command: AnyCommand, status: Status) -> bool:
     "since",
     ["run out", "ready again", "reclaimed", "resting", "review", "done", "deadletter", "cancelled"],
 )
-def test_former_holder_gets_lease_lost_for_every_write(command: AnyCommand, since: str) -> None:
+def test_former_holder_gets_lease_lost_for_every_write(command: Command, since: str) -> None:
     worlds = {
         "run out": held(expires_at=NOW),
         "ready again": World(task("T", attempts=1, agents=("alice",))),
@@ -276,7 +273,7 @@ def test_former_holder_gets_lease_lost_for_every_write(command: AnyCommand, sinc
     assert world.code(ALICE, command) == ("" if is_repeat else "lease_lost")
 
 
-FENCED_COMMANDS: tuple[AnyCommand, ...] = (
+FENCED_COMMANDS: tuple[Command, ...] = (
     RenewLease("T", 1),
     MoveTask("T", "blocked", fence=1),
     MoveTask("T", "cancelled", fence=1),
@@ -305,7 +302,7 @@ PRIVILEGED = pytest.mark.parametrize(
 @pytest.mark.parametrize("command", FENCED_COMMANDS, ids=repr)
 @pytest.mark.parametrize("since", ["run out", "ready again", "reclaimed", "review"])
 def test_named_fence_is_enforced_for_privileged_roles(
-    command: AnyCommand, since: str, actor: Actor
+    command: Command, since: str, actor: Actor
 ) -> None:
     """A privileged role that names a fence may have worked under it, and lost it."""
     agents = (actor.name, "bob")
@@ -337,7 +334,7 @@ def test_current_fence_is_accepted_from_privileged_roles(actor: Actor) -> None:
 @pytest.mark.parametrize(
     "command", [RenewLease("T"), ReleaseTask("T"), ReportOutcome("T", "done")], ids=repr
 )
-def test_fence_of_another_attempt_gives_no_ownership(command: AnyCommand, actor: Actor) -> None:
+def test_fence_of_another_attempt_gives_no_ownership(command: Command, actor: Actor) -> None:
     for fenced in (command, replace(command, fence=1)):
         assert held().decide(actor, fenced) == Refusal(
             "unauthorized_agent", f"T belongs to alice, not to {actor.name}"
@@ -456,7 +453,7 @@ def test_owner_of_finished_attempt_may_note_link_and_alias() -> None:
     ],
     ids=lambda write: type(write).__name__,
 )
-def test_attempt_commands_are_only_for_the_holder(command: AnyCommand) -> None:
+def test_attempt_commands_are_only_for_the_holder(command: Command) -> None:
     assert held().code(BOB, command) == "unauthorized_agent"
     assert World(task()).code(BOB, command) == "unassigned_task"
     assert World(task("T", "ready", "alice")).code(BOB, command) == "unauthorized_agent"
@@ -533,7 +530,7 @@ def test_clock_set_back_never_shortens_lease(steps: list[int], ttl: int) -> None
     ],
     ids=lambda command: type(command).__name__,
 )
-def test_same_agent_under_old_fence_can_neither_write_nor_renew(command: AnyCommand) -> None:
+def test_same_agent_under_old_fence_can_neither_write_nor_renew(command: Command) -> None:
     world = World()
     world.do(HUMAN, CreateTask("t", "T", ready=True))
     world.do(HUMAN, CreateTask("u", "U"))

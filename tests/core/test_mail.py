@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
 from dragoman.core.agent import RegisterAgent
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.mail import (
     LATE_KIND,
@@ -61,7 +61,7 @@ def with_letters(*commands: PostMail) -> World:
 def in_state(state: str) -> World:
     """World with alice's question to bob in this state."""
     world = with_letters(QUESTION)
-    steps: dict[str, tuple[tuple[Any, AnyCommand, int], ...]] = {
+    steps: dict[str, tuple[tuple[Any, Command, int], ...]] = {
         "posted": (),
         "read": ((BOB, ReadMail("m"), NOW),),
         "acked": ((BOB, AckMail("m"), NOW),),
@@ -82,7 +82,7 @@ EXPECTED_RECORDS: dict[str, dict[str, str]] = {
 }
 """State × command -> expected record; a missing cell records nothing."""
 
-COMMANDS: dict[str, tuple[Any, AnyCommand]] = {
+COMMANDS: dict[str, tuple[Any, Command]] = {
     "read": (BOB, ReadMail("m")),
     "ack": (BOB, AckMail("m")),
     "answer": (BOB, AnswerMail("m", "n")),

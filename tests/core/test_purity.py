@@ -1,6 +1,6 @@
 """The core is a function over frozen values: complete, without memory, and stable in its names."""
 
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,10 +20,10 @@ from dragoman.core.agent import (
 from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
 from dragoman.core.attempt_state import Checkpoint, Lease, Report
 from dragoman.core.backoff import Backoff
-from dragoman.core.command_table import AnyCommand, command_name
+from dragoman.core.base import Command, Event, command_name
 from dragoman.core.deciders import DECIDERS
 from dragoman.core.delegation import RequestDelegation
-from dragoman.core.event_table import EVENT_NAMES, AnyEvent
+from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.intent.candidate import Candidate, Policy, Requirements, ScoreParts
 from dragoman.core.intent.state import ClosedRequest, Intent, OpenRequest
 from dragoman.core.mail import Mail, PostMail
@@ -45,8 +45,8 @@ from dragoman.core.wave import Wave
 from tests.core.world import ALICE, HUMAN, World, held, task
 from tests.requirements import proves
 
-COMMANDS: tuple[type[AnyCommand], ...] = get_args(AnyCommand)
-EVENTS: tuple[type[AnyEvent], ...] = get_args(AnyEvent)
+COMMANDS: tuple[type[Command], ...] = tuple(DECIDERS)
+EVENTS: tuple[type[Event], ...] = tuple(EVENT_NAMES)
 STATES = (
     Task,
     Report,

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.read import Decision, Receipt
 from dragoman.core.task_state import (
@@ -40,7 +40,7 @@ DAY = 86_400_000
 TODAY = "2026-02-09"
 
 
-def create(world: World, command: AnyCommand, actor: Actor = HUMAN, now: int = NOW) -> Task:
+def create(world: World, command: Command, actor: Actor = HUMAN, now: int = NOW) -> Task:
     """Task that a command creates."""
     return world.tasks[world.do(actor, command, now).receipt.task]
 
@@ -162,7 +162,7 @@ def test_fifteen_hundred_tasks_of_one_day_have_distinct_ids() -> None:
     ],
     ids=repr,
 )
-def test_taken_name_is_refused(command: AnyCommand, code: str) -> None:
+def test_taken_name_is_refused(command: Command, code: str) -> None:
     world = World(replace(task("T"), aliases=("bead:ol-1",)), replace(task("U"), aof_id="other"))
     assert world.code(HUMAN, command) == code
 
@@ -214,7 +214,7 @@ def test_task_has_at_most_one_thousand_aliases(has: int, code: str) -> None:
     ],
     ids=repr,
 )
-def test_malformed_name_is_refused(command: AnyCommand) -> None:
+def test_malformed_name_is_refused(command: Command) -> None:
     assert World(task()).code(HUMAN, command) == "invalid_id"
 
 
@@ -229,7 +229,7 @@ def test_malformed_name_is_refused(command: AnyCommand) -> None:
     ],
     ids=repr,
 )
-def test_unknown_link_target_is_refused(command: AnyCommand) -> None:
+def test_unknown_link_target_is_refused(command: Command) -> None:
     assert World(task()).code(HUMAN, command) == "task_not_found"
 
 
@@ -246,7 +246,7 @@ def test_unknown_link_target_is_refused(command: AnyCommand) -> None:
     ids=repr,
 )
 def test_refusal_has_path_of_field_with_unknown_task(
-    command: AnyCommand, code: str, path: str
+    command: Command, code: str, path: str
 ) -> None:
     answer = World(task()).decide(HUMAN, command)
     assert isinstance(answer, Refusal)
@@ -289,7 +289,7 @@ def test_refusal_has_path_of_field_with_unknown_task(
     ],
     ids=range(29),
 )
-def test_texts_and_lists_are_bounded(command: AnyCommand, code: str) -> None:
+def test_texts_and_lists_are_bounded(command: Command, code: str) -> None:
     assert World(task()).code(HUMAN, command) == code
 
 
@@ -336,7 +336,7 @@ def test_note_names_author_unless_author_is_assignee() -> None:
         (FILE, "not_authorized"),
     ],
 )
-def test_write_permission_depends_on_role(actor: Actor, code: str, command: AnyCommand) -> None:
+def test_write_permission_depends_on_role(actor: Actor, code: str, command: Command) -> None:
     assert World(task()).code(actor, command) == code
 
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.task_state import CreateTask
 from dragoman.core.trace import (
     MAX_OPEN_CALLS,
@@ -58,7 +58,7 @@ def trace_event(number: int) -> RecordTrace:
         (HUMAN, SettleEntropy("one", "loop", 1), ""),
     ],
 )
-def test_invalid_trace_or_turn_is_refused(actor: Actor, command: AnyCommand, code: str) -> None:
+def test_invalid_trace_or_turn_is_refused(actor: Actor, command: Command, code: str) -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("One", "one", ready=True))
     head = lab.store.head()

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.actor import Actor
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.work_queue import (
     AddWorkItem,
     ClaimWorkItem,
@@ -20,7 +20,7 @@ ADD = AddWorkItem("Login", "w")
 CLAIM, RELEASE = ClaimWorkItem("w"), ReleaseWorkItem("w")
 
 
-def world_with(*commands: AnyCommand, actor: Actor = ALICE) -> World:
+def world_with(*commands: Command, actor: Actor = ALICE) -> World:
     """World in which these commands were carried out."""
     world = World()
     for command in commands:

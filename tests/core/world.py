@@ -9,11 +9,9 @@ from dragoman.core.actor import Actor, CommandRefused, MessageReceived
 from dragoman.core.agent import AgentRecord, Reputation
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.attempt_state import Lease
-from dragoman.core.base import Status
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Event, Status
 from dragoman.core.deciders import decide
 from dragoman.core.errors import Refusal
-from dragoman.core.event_table import AnyEvent
 from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import check_alias, check_task_id
 from dragoman.core.intent.state import Intent, IntentDispatched
@@ -197,16 +195,16 @@ class World:
         for name in _names(known):
             self.names.setdefault(name, set()).add(known.id)
 
-    def decide(self, actor: Actor, command: AnyCommand, now: int = NOW) -> Decision | Refusal:
+    def decide(self, actor: Actor, command: Command, now: int = NOW) -> Decision | Refusal:
         """Decide a command; nothing changes."""
         return decide(command, WorldRead(actor, self), now)
 
-    def code(self, actor: Actor, command: AnyCommand, now: int = NOW) -> str:
+    def code(self, actor: Actor, command: Command, now: int = NOW) -> str:
         """Code of the refusal; empty if the command is accepted."""
         answer = self.decide(actor, command, now)
         return answer.code if isinstance(answer, Refusal) else ""
 
-    def do(self, actor: Actor, command: AnyCommand, now: int = NOW) -> Decision:
+    def do(self, actor: Actor, command: Command, now: int = NOW) -> Decision:
         """Decide a command that must be accepted, and apply its events."""
         decision = self.decide(actor, command, now)
         assert isinstance(decision, Decision), decision
@@ -291,7 +289,7 @@ def claim(world: World, agent: Actor = ALICE, name: str = "T", now: int = NOW) -
     return world.do(agent, ClaimTask(name, agent.name), now)
 
 
-def events_of(decision: Decision | Refusal) -> list[AnyEvent]:
+def events_of(decision: Decision | Refusal) -> list[Event]:
     """Events of an accepted decision, without their streams."""
     assert isinstance(decision, Decision), decision
     return [event for _, event in decision.events]

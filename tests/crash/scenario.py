@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.handoff.package import add_hub_fields, seal_package
 from dragoman.core.handoff.state import (
     AcceptHandoff,
@@ -34,7 +34,7 @@ LEA = Actor("human", "lea")
 ADA = Actor("agent", "ada")
 BOB = Actor("agent", "bob")
 
-ActorCommands = tuple[Actor, tuple[AnyCommand, ...]]
+ActorCommands = tuple[Actor, tuple[Command, ...]]
 
 
 class Step(Struct, frozen=True):
@@ -68,7 +68,7 @@ def _package_hash() -> str:
     return seal_package(package)[1]
 
 
-def _single(actor: Actor, *commands: AnyCommand) -> tuple[ActorCommands, ...]:
+def _single(actor: Actor, *commands: Command) -> tuple[ActorCommands, ...]:
     return ((actor, commands),)
 
 

@@ -13,7 +13,7 @@ from dragoman.core.attempt import (
     ReportOutcome,
 )
 from dragoman.core.backoff import Backoff
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import (
     AliasTask,
@@ -33,7 +33,7 @@ LEA: Final = Actor("human", "lea")
 ADA: Final = Actor("agent", "ada")
 TTL: Final = 60_000
 
-WRITES: Final[Mapping[str, AnyCommand]] = {
+WRITES: Final[Mapping[str, Command]] = {
     "heartbeat": RenewLease("t", fence=1),
     "note": NoteTask("t", "late", fence=1),
     "update": UpdateTask("t", progress="late", fence=1),

@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 from dragoman.core.actor import HUB_ACTOR, Actor
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
     AcceptHandoff,
@@ -25,7 +25,7 @@ class HandoffTarget(Protocol):
     @property
     def store(self) -> Any: ...
 
-    def do(self, actor: Actor, *commands: AnyCommand) -> Any:
+    def do(self, actor: Actor, *commands: Command) -> Any:
         """Submit commands that must be accepted."""
         ...
 

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt_state import Lease
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal, StoreLost
 from dragoman.core.read import Receipt
 from dragoman.core.task_state import Task
@@ -163,25 +163,25 @@ class Lab:
         self.hub = Hub(self.engine, SequentialIds())
 
     def request(
-        self, actor: Actor, *commands: AnyCommand, key: str = "", original_text: bytes | None = None
+        self, actor: Actor, *commands: Command, key: str = "", original_text: bytes | None = None
     ) -> Request:
         """Make a request with a new id."""
         original = msgspec.UNSET if original_text is None else Raw(original_text)
         return self.hub.make_request(actor, *commands, key=key, original_text=original)
 
     def ask(
-        self, actor: Actor, *commands: AnyCommand, key: str = "", original_text: bytes | None = None
+        self, actor: Actor, *commands: Command, key: str = "", original_text: bytes | None = None
     ) -> Outcome:
         """Submit a request and return its outcome."""
         return self.engine.handle_now(
             self.request(actor, *commands, key=key, original_text=original_text)
         )
 
-    def do(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Receipt:
+    def do(self, actor: Actor, *commands: Command, key: str = "") -> Receipt:
         """Submit a request that must be accepted, and return its last receipt."""
         return assert_accepted(self.ask(actor, *commands, key=key)).receipts[-1]
 
-    def code(self, actor: Actor, *commands: AnyCommand, key: str = "") -> str:
+    def code(self, actor: Actor, *commands: Command, key: str = "") -> str:
         """Submit a request and return its refusal code, or "" if accepted."""
         return code(self.ask(actor, *commands, key=key))
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from dragoman.core.actor import Actor
 from dragoman.core.agent import IssueToken, RegisterAgent, RevokeToken, digest_token, format_token
 from dragoman.core.attempt import ClaimTask, ReleaseTask, ReportOutcome
-from dragoman.core.base import DEFAULT_LEASE_MS, Role
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import DEFAULT_LEASE_MS, Command, Role
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
 from dragoman.engine import auth
@@ -363,7 +362,7 @@ def test_attempt_token_ends_when_another_attempt_begins(hub: AuthHub) -> None:
 @pytest.mark.parametrize(
     "end", [ReportOutcome("T", "done", apply=True), ReleaseTask("T"), MoveTask("T", "blocked", "x")]
 )
-def test_attempt_token_ends_a_while_after_its_attempt(hub: AuthHub, end: AnyCommand) -> None:
+def test_attempt_token_ends_a_while_after_its_attempt(hub: AuthHub, end: Command) -> None:
     hub.claim_task("T")
     token = hub.identity.issue_attempt_token("alice", "T", 1, DAY)
     hub.hub.submit(hub.authenticate(token).actor, end)

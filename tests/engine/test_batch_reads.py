@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from dragoman.core.actor import Actor
 from dragoman.core.agent import DescribeAgent, RegisterAgent
 from dragoman.core.attempt import ClaimTask
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import StoreUnavailable
 from dragoman.core.handoff.state import (
     AcceptHandoff,
@@ -74,7 +74,7 @@ def test_batch_reads_streams_to_be_created_in_bulk(lab: Lab) -> None:
     lab.do(HUMAN, RegisterAgent("bob"), DescribeAgent("bob", ("python",)))
     found = CandidateIndex(lab.store).shortlist(Requirements("python"), Policy(), lab.clock.now())
 
-    def run_and_count(actor: Actor, *commands: tuple[AnyCommand, ...]) -> tuple[list[str], int]:
+    def run_and_count(actor: Actor, *commands: tuple[Command, ...]) -> tuple[list[str], int]:
         """Run requests in one batch; return their names and the number of bulk reads."""
         lab.store.calls.clear()
         done = lab.batch(*(lab.request(actor, *some) for some in commands))

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
 from dragoman.core.agent import DescribeAgent, PauseAgent, RegisterAgent
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.intent.candidate import Policy, Requirements
 from dragoman.core.intent.scoring import BASE_THRESHOLD
 from dragoman.core.intent.state import DelegateIntent, ReceiveResult
@@ -237,7 +237,7 @@ def test_ineligible_newcomer_takes_no_probation_turn(lab: Lab) -> None:
 def test_best_of_a_thousand_agents_is_found_and_assigned() -> None:
     lab = Lab()
     for start in range(0, 1_000, 100):
-        commands: list[AnyCommand] = []
+        commands: list[Command] = []
         for number in range(start, start + 100):
             name = f"agent-{number:03d}"
             skills = ("python", "tests") if number == 777 else (f"skill {number}",)

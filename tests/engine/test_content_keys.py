@@ -5,7 +5,7 @@ import pytest
 
 from dragoman.core.actor import RECEIVED_PER_MINUTE, MessageReceived
 from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.task_state import CreateTask, NoteTask, WarnTask
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
@@ -18,7 +18,7 @@ from tests.requirements import proves
 RECEIPT_EVENT = MessageReceived("aof", "completion.report", "T")
 
 
-def send(lab: Lab, *commands: AnyCommand, content: bytes = b"words") -> Committed:
+def send(lab: Lab, *commands: Command, content: bytes = b"words") -> Committed:
     """Send a message of alice with this content, translated to these commands."""
     return lab.hub.submit(
         ALICE,

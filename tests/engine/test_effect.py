@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actor import REFUSALS_PER_MINUTE, RejectMessage
 from dragoman.core.attempt import ClaimTask, ReportOutcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.mail import AnswerMail, PostMail
 from dragoman.core.task_state import AdoptTask, AliasTask, CreateTask, NoteTask, UpdateTask
 from dragoman.engine.queries.mail import find_letter
@@ -18,23 +18,19 @@ from tests.requirements import proves
 pytestmark = proves("ENGINE-EFFECT")
 
 LETTER = PostMail(("bob",), "half way", "", id="m-1")
-CLAIM_BEAD: tuple[AnyCommand, ...] = (AdoptTask("bead", "b-1"), ClaimTask("bead:b-1", "alice"))
+CLAIM_BEAD: tuple[Command, ...] = (AdoptTask("bead", "b-1"), ClaimTask("bead:b-1", "alice"))
 
 
 class Crash(Exception):
     """Crash of the process."""
 
 
-def request(
-    lab: Lab, *commands: AnyCommand, effect: tuple[AnyCommand, ...], key: str = ""
-) -> Request:
+def request(lab: Lab, *commands: Command, effect: tuple[Command, ...], key: str = "") -> Request:
     """Make a request of alice with an effect."""
     return lab.hub.make_request(ALICE, *commands, effect=effect, key=key)
 
 
-def ask(
-    lab: Lab, *commands: AnyCommand, effect: tuple[AnyCommand, ...], key: str = ""
-) -> Committed:
+def ask(lab: Lab, *commands: Command, effect: tuple[Command, ...], key: str = "") -> Committed:
     """Submit a request of alice with an effect; it must be accepted."""
     return assert_accepted(lab.engine.handle_now(request(lab, *commands, effect=effect, key=key)))
 
@@ -137,7 +133,7 @@ def test_effect_reads_what_the_commands_changed() -> None:
 @pytest.mark.parametrize(
     "effect", [CLAIM_BEAD, (NoteTask("nowhere", "x"),)], ids=["done", "declined"]
 )
-def test_repeat_returns_the_same_answer_and_changes_nothing(effect: tuple[AnyCommand, ...]) -> None:
+def test_repeat_returns_the_same_answer_and_changes_nothing(effect: tuple[Command, ...]) -> None:
     lab = Lab()
     first = ask(lab, LETTER, effect=effect, key="k")
     head = lab.store.head()
@@ -209,7 +205,7 @@ def test_rejected_message_as_effect_is_recorded_with_its_detail() -> None:
     "effect", [CLAIM_BEAD, (NoteTask("nowhere", "x"),)], ids=["done", "declined"]
 )
 def test_crash_leaves_commands_and_effect_or_neither(
-    point: str, effect: tuple[AnyCommand, ...]
+    point: str, effect: tuple[Command, ...]
 ) -> None:
     def crash(name: str) -> None:
         if name == point:

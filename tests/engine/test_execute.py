@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import (
     AdoptTask,
@@ -25,7 +25,7 @@ from tests.requirements import proves
 OBSERVER = Actor("observer", "otto")
 REFUSED = MoveTask("no-such-task", "ready")
 
-CHANGES: dict[str, tuple[AnyCommand, ...]] = {
+CHANGES: dict[str, tuple[Command, ...]] = {
     "create": (CreateTask("new", "N", aliases=("bead:n",)),),
     "create without an id": (CreateTask("new"), CreateTask("newer")),
     "create and claim": (CreateTask("new", "N", ready=True), ClaimTask("N", "alice")),
@@ -55,7 +55,7 @@ def create_tasks(lab: Lab) -> None:
 
 @proves("CORE-ALL-OR-NONE")
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
-def test_refused_tuple_changes_nothing(lab: Lab, changes: tuple[AnyCommand, ...]) -> None:
+def test_refused_tuple_changes_nothing(lab: Lab, changes: tuple[Command, ...]) -> None:
     create_tasks(lab)
     before = lab.store.picture_of_tasks()
     assert lab.code(ALICE, *changes, REFUSED) == "task_not_found"
@@ -69,7 +69,7 @@ def test_refused_tuple_changes_nothing(lab: Lab, changes: tuple[AnyCommand, ...]
 @proves("CORE-ALL-OR-NONE")
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
 def test_refused_tuple_does_not_affect_the_rest_of_its_batch(
-    lab: Lab, changes: tuple[AnyCommand, ...]
+    lab: Lab, changes: tuple[Command, ...]
 ) -> None:
     create_tasks(lab)
     other = Lab()
@@ -157,9 +157,7 @@ def test_entries_of_a_request_share_cause_actor_surface_and_time(lab: Lab) -> No
 @pytest.mark.parametrize(
     "commands", [(REFUSED,), (CreateTask("a"), REFUSED), (CreateTask("a"), NoteTask("", "x"))]
 )
-def test_original_text_is_stored_with_the_refusal(
-    lab: Lab, commands: tuple[AnyCommand, ...]
-) -> None:
+def test_original_text_is_stored_with_the_refusal(lab: Lab, commands: tuple[Command, ...]) -> None:
     lab.ask(ALICE, *commands, original_text=b'{"unknown":"field"}')
     (entry,) = lab.store.entries(0, 10)
     line = read_line(entry.line)
@@ -249,7 +247,7 @@ HOSTILE = (
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_name_is_refused_and_recorded_safely(lab: Lab, name: str) -> None:
     lab.do(HUMAN, CreateTask("a", "A", ready=True))
-    commands: tuple[AnyCommand, ...] = (
+    commands: tuple[Command, ...] = (
         NoteTask(name, "x"),
         MoveTask(name, "ready"),
         RenewLease(name),

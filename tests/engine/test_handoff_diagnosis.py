@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.agent import RegisterAgent
 from dragoman.core.attempt import CheckpointTask, ReportOutcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.handoff.state import (
     AcceptHandoff,
     ActivateHandoff,
@@ -198,7 +198,7 @@ SUMMARIES: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
 )
 """State of a handoff, its id -> expected summary."""
 
-COMMANDS: dict[str, Callable[[Lab, str], AnyCommand]] = {
+COMMANDS: dict[str, Callable[[Lab, str], Command]] = {
     "accept": lambda lab, id: AcceptHandoff(id, state(lab, id).package_hash),
     "activate": lambda _, id: ActivateHandoff(id),
     "approve": lambda _, id: ApproveHandoff(id),

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from dragoman.core.agent import RegisterAgent
 from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.task_state import AliasTask, CreateTask, MoveTask, NoteTask
 from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.engine.request import Committed, Request
@@ -20,7 +20,7 @@ def claim_task(lab: Lab) -> None:
     lab.do(ALICE, ClaimTask("T", "alice"))
 
 
-REPEATABLE: dict[str, AnyCommand] = {
+REPEATABLE: dict[str, Command] = {
     "note": NoteTask("T", "x"),
     "alias": AliasTask("T", "bead:b"),
     "report": ReportOutcome("T", "done"),
@@ -34,7 +34,7 @@ REPEATABLE: dict[str, AnyCommand] = {
 
 @proves("IDEM-REPEAT")
 @pytest.mark.parametrize("command", REPEATABLE.values(), ids=REPEATABLE)
-def test_repeat_returns_the_first_answer_and_adds_nothing(lab: Lab, command: AnyCommand) -> None:
+def test_repeat_returns_the_first_answer_and_adds_nothing(lab: Lab, command: Command) -> None:
     claim_task(lab)
     lab.do(HUMAN, CreateTask("u", "U", ready=True), CreateTask("v", "V", ready=True))
     first = assert_accepted(lab.ask(ALICE, command, key="k"))

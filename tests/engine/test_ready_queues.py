@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, ReleaseTask, ReportOutcome
 from dragoman.core.backoff import Backoff
-from dragoman.core.base import Priority
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Priority
 from dragoman.core.task_state import CreateTask, LinkTask, MoveTask, NoteTask
 from dragoman.engine.request import Request
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, code
@@ -142,7 +141,7 @@ def test_batch_sees_tasks_unblocked_by_it(lab: Lab) -> None:
 )
 @pytest.mark.parametrize("read_before", [True, False])
 def test_undone_claims_leave_the_queue_unchanged(
-    lab: Lab, undone: tuple[AnyCommand, ...], read_before: bool
+    lab: Lab, undone: tuple[Command, ...], read_before: bool
 ) -> None:
     for name in "ABZ":
         lab.do(HUMAN, ready(name))
@@ -206,11 +205,11 @@ def test_keyed_request_leaves_a_ready_task_in_the_queue(lab: Lab) -> None:
 def test_batches_of_any_size_equal_single_requests(
     steps: list[tuple[str, int, Priority, bool]], size: int
 ) -> None:
-    def commands(step: tuple[str, int, Priority, bool]) -> tuple[AnyCommand, ...]:
+    def commands(step: tuple[str, int, Priority, bool]) -> tuple[Command, ...]:
         verb, number, priority, for_bob = step
         name = f"T{number}"
         assignee = "bob" if for_bob else ""
-        made: dict[str, tuple[AnyCommand, ...]] = {
+        made: dict[str, tuple[Command, ...]] = {
             "create": (ready(name, priority=priority, assignee=assignee),),
             "claim": (ClaimTask("", "alice"),),
             "release": (ReleaseTask(name),),

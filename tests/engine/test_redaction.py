@@ -1,7 +1,7 @@
 """Redaction of requests: no entry holds a secret, and no signed message is changed."""
 
 import json
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -9,7 +9,8 @@ from msgspec import UNSET, Raw, inspect
 
 from dragoman.core.actor import HUB_ACTOR, Actor, MessageReceived, RejectMessage
 from dragoman.core.attempt import ExpireLease, ReportOutcome
-from dragoman.core.command_table import FREE_TEXT_FIELDS, OTHER_TEXT_FIELDS, AnyCommand
+from dragoman.core.base import OTHER_TEXT_FIELDS, Command
+from dragoman.core.deciders import DECIDERS
 from dragoman.core.delegation import RequestDelegation
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import check_session
@@ -155,17 +156,16 @@ def test_secret_in_a_signed_message_is_refused_with_its_path() -> None:
 
 @proves("REDACT-REQUESTS")
 def test_free_text_fields_exist_in_their_commands() -> None:
-    commands = set(get_args(AnyCommand))
-    for command, fields in FREE_TEXT_FIELDS.items():
-        assert command in commands
-        assert set(fields) <= set(command.__struct_fields__)
+    commands = set(DECIDERS)
+    for command in commands:
+        assert set(command.free_text) <= set(command.__struct_fields__)
     written = {"body", "notes", "reason", "text", "title", "subject", "detail", "description"}
-    for command in commands - set(FREE_TEXT_FIELDS):
-        assert not written & set(command.__struct_fields__), command
+    for command in commands:
+        assert command.free_text or not written & set(command.__struct_fields__), command
     for command in commands:
         shape = cast(inspect.StructType, inspect.type_info(command))
         anything = {field.name for field in shape.fields if accepts_any_json(field.type)}
-        assert anything <= {*FREE_TEXT_FIELDS.get(command, ()), *OTHER_TEXT_FIELDS}, command
+        assert anything <= {*command.free_text, *OTHER_TEXT_FIELDS}, command
 
 
 def accepts_any_json(shape: inspect.Type) -> bool:
@@ -185,7 +185,7 @@ def accepts_any_json(shape: inspect.Type) -> bool:
             return False
 
 
-COMMANDS_NAMED_BY_SECRETS: tuple[AnyCommand, ...] = (
+COMMANDS_NAMED_BY_SECRETS: tuple[Command, ...] = (
     CreateTask("T", id=TOKEN),
     CreateTask("T", blocked_by=("a", TOKEN)),
     NoteTask(TOKEN, "x"),
@@ -205,9 +205,7 @@ COMMANDS_NAMED_BY_SECRETS: tuple[AnyCommand, ...] = (
 )
 @pytest.mark.parametrize("has_text", [True, False])
 @proves("REDACT-NAMES")
-def test_secret_in_a_name_is_refused_and_not_recorded(
-    command: AnyCommand, *, has_text: bool
-) -> None:
+def test_secret_in_a_name_is_refused_and_not_recorded(command: Command, *, has_text: bool) -> None:
     lab = Lab()
     lab.hub.redaction = REDACTION
     text = msgspec.json.encode({"words": msgspec.json.encode(command).decode()})

@@ -9,7 +9,6 @@ import pytest
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, RenewLease
 from dragoman.core.base import Command
-from dragoman.core.command_table import AnyCommand
 from dragoman.core.errors import (
     StoreConflict,
     StoreCorrupt,
@@ -111,7 +110,7 @@ def test_request_that_the_database_rejects_fails_alone() -> None:
     ],
     ids=range(3),
 )
-def test_request_that_raises_fails_alone(lab: Lab, actor: Actor, command: AnyCommand) -> None:
+def test_request_that_raises_fails_alone(lab: Lab, actor: Actor, command: Command) -> None:
     first, poisoned, last = lab.batch(
         lab.request(HUMAN, CreateTask("one", "A")),
         lab.request(actor, command),
@@ -232,7 +231,7 @@ def test_failed_store_is_not_retried_and_nothing_changes(lab: Lab, fault: Except
 @pytest.mark.parametrize("key", ["", "k"])
 @pytest.mark.parametrize("losses", [1, 2])
 def test_commit_of_unknown_outcome_is_found_and_not_repeated(
-    lab: Lab, commands: tuple[AnyCommand, ...], key: str, losses: int
+    lab: Lab, commands: tuple[Command, ...], key: str, losses: int
 ) -> None:
     actor = ALICE if any(isinstance(c, ClaimTask) for c in commands) else HUMAN
     other = Lab()

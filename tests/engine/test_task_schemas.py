@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 
 from dragoman.core.attempt import CheckpointTask, ClaimTask, ReportOutcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.delegation import RequestDelegation
 from dragoman.core.task_state import CreateTask, MoveTask, UpdateTask
 from dragoman.engine.group_commit import Engine
@@ -57,7 +57,7 @@ def test_minimal_task_has_nulls_and_empty_lists(hub: Hub) -> None:
     ids=["moved", "updated", "reported"],
 )
 def test_obstacle_is_shown_while_the_task_is_blocked(
-    hub: Hub, command: AnyCommand, obstacle: str
+    hub: Hub, command: Command, obstacle: str
 ) -> None:
     def shown_obstacle() -> str | None:
         view = _view(hub, "one")

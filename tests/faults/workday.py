@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, RenewLease
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.handoff.state import CloseHandoff, CompleteHandoff
 from dragoman.core.mail import AckMail, PostMail, ReadMail
 from dragoman.core.read import Receipt
@@ -30,7 +30,7 @@ DEVELOPER = Actor("agent", "developer")
 STEP_MS = 1_000
 LONG_TEXT = "What a letter says is long enough to fill some pages of the file. " * 40
 
-ActorCommand = tuple[Actor, AnyCommand]
+ActorCommand = tuple[Actor, Command]
 
 
 class Worker:
@@ -51,13 +51,13 @@ class Worker:
         self.clock.advance(NOW + step * STEP_MS + sum(WAITS[:step]) - self.clock.now())
         DAY[step](self)
 
-    def ask(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Outcome:
+    def ask(self, actor: Actor, *commands: Command, key: str = "") -> Outcome:
         """Submit commands; returns the answer."""
         answer = self.engine.handle_now(self._request(actor, commands, key))
         self._note(answer)
         return answer
 
-    def do(self, actor: Actor, *commands: AnyCommand) -> Receipt:
+    def do(self, actor: Actor, *commands: Command) -> Receipt:
         """Submit commands that must be accepted; returns the last receipt."""
         return committed_or_raise(self.ask(actor, *commands)).receipts[-1]
 
@@ -74,7 +74,7 @@ class Worker:
         for answer in asyncio.run(ask_all()):
             self._note(answer)
 
-    def _request(self, actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> Request:
+    def _request(self, actor: Actor, commands: tuple[Command, ...], key: str) -> Request:
         key = key or f"{self._step}/{len(self.answers[self._step])}"
         return Request(actor, commands, f"request-{self._step}-{key}", key)
 
@@ -103,7 +103,7 @@ def _batch(*commands_by_actor: ActorCommand) -> Step:
     return lambda worker: worker.ask_batch(*commands_by_actor)
 
 
-def _do(actor: Actor, *commands: AnyCommand) -> Step:
+def _do(actor: Actor, *commands: Command) -> Step:
     return lambda worker: worker.do(actor, *commands)
 
 
@@ -111,7 +111,7 @@ def _index(worker: Worker) -> None:
     update_index(worker.store)
 
 
-def _ask(actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> Step:
+def _ask(actor: Actor, commands: tuple[Command, ...], key: str) -> Step:
     return lambda worker: worker.ask(actor, *commands, key=key)
 
 

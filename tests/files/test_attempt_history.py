@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.attempt_state import TaskClaimed, TaskReported, TaskRequeued
-from dragoman.core.event_table import AnyEvent
+from dragoman.core.base import Event
 from dragoman.core.task_state import (
     RestoredState,
     TaskNoted,
@@ -73,7 +73,7 @@ UNREPORTED = TaskReported(1, "ada", "failed", "exit code 3, without a report", b
         ),
     ],
 )
-def test_attempt_status_and_reason(events: list[AnyEvent], status: RunStatus, reason: str) -> None:
+def test_attempt_status_and_reason(events: list[Event], status: RunStatus, reason: str) -> None:
     (attempt,) = build_history(enumerate(events)).attempts
     assert (attempt.status, attempt.reason, attempt.started_at) == (status, reason, 0)
 

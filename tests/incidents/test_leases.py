@@ -37,7 +37,7 @@ BOB: Final = Actor("agent", "bob")
 HOLDER = """
 import sys
 from pathlib import Path
-from dragoman.core.command_table import ReserveFiles
+from dragoman.core.reservation import ReserveFiles
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.store.sqlite import SqliteStore
@@ -58,7 +58,7 @@ CLAIMER = """
 import sys
 from pathlib import Path
 from dragoman.core.actor import Actor
-from dragoman.core.command_table import ClaimTask
+from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import Refusal
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub

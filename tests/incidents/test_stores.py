@@ -18,7 +18,7 @@ from dragoman.core.actor import Actor
 from dragoman.core.agent import IssueToken, RegisterAgent
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.backoff import Backoff
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal, StoreUnavailable
 from dragoman.core.task_state import AdoptTask, CreateTask, EditTask, LinkTask, NoteTask
 from dragoman.engine.group_commit import Engine
@@ -175,7 +175,7 @@ def directory(tmp_path: Path) -> Generator[DataDirectory]:
     made.hub.close()
 
 
-COMMANDS_WITHOUT_ID: Final[tuple[AnyCommand, ...]] = (
+COMMANDS_WITHOUT_ID: Final[tuple[Command, ...]] = (
     AdoptTask("bead", ""),
     RegisterAgent(""),
     IssueToken("", "", "", START + 1),

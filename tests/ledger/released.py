@@ -34,7 +34,7 @@ from dragoman.core.attempt import (
     RenewLease,
     ReportOutcome,
 )
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.delegation import (
     AcceptDelegation,
     EscalateDelegation,
@@ -131,11 +131,11 @@ class Play:
     def ask(
         self,
         actor: Actor,
-        *commands: AnyCommand,
+        *commands: Command,
         key: str = "",
         original_text: bytes | None = None,
         receipt: MessageReceived | None = None,
-        effect: tuple[AnyCommand, ...] = (),
+        effect: tuple[Command, ...] = (),
     ) -> Outcome:
         """Submit a request, a second after the last one."""
         self.clock.advance(1_000)

@@ -16,9 +16,8 @@ from dragoman.core.agent import (
     TokenRevoked,
 )
 from dragoman.core.attempt_state import Checkpoint, TaskCheckpointed
-from dragoman.core.base import Priority, Status
+from dragoman.core.base import Event, Priority, Status
 from dragoman.core.errors import LedgerError
-from dragoman.core.event_table import AnyEvent
 from dragoman.core.mail import (
     Mail,
     MailAcked,
@@ -63,7 +62,7 @@ def task(**fields: object) -> Task:
     return replace(state, **fields)
 
 
-def lines(*events: AnyEvent) -> list[bytes]:
+def lines(*events: Event) -> list[bytes]:
     """Encode events as the lines of one stream."""
     return [
         write_line(Line("s", version, *WRITTEN_AS[type(event)], NOW + version, "a", "c", event))
@@ -202,7 +201,7 @@ def test_stream_is_folded_entry_by_entry() -> None:
     ],
     ids=range(24),
 )
-def test_event_in_the_wrong_place_breaks_the_ledger(state: State | None, event: AnyEvent) -> None:
+def test_event_in_the_wrong_place_breaks_the_ledger(state: State | None, event: Event) -> None:
     with pytest.raises(LedgerError, match="is not allowed at this point of its stream"):
         fold(state, event, NOW)
 

@@ -6,7 +6,7 @@ from random import Random
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
 from dragoman.engine.ports import Store
@@ -21,7 +21,7 @@ TASKS = 3
 HERA = Actor("human", "hera")
 _DAY_MS = 86_400_000
 
-Submit = Callable[[Actor, AnyCommand], Outcome]
+Submit = Callable[[Actor, Command], Outcome]
 
 
 class Window:
@@ -87,10 +87,10 @@ def submit_request(submit: Submit, task: str, request: Request) -> Answer:
     return "", receipt.status or "", receipt.fence
 
 
-def _request(task: str, request: Request) -> tuple[Actor, AnyCommand]:
+def _request(task: str, request: Request) -> tuple[Actor, Command]:
     # All clients are one agent: only the fence tells an old attempt from the present one.
     agent, fence = Actor("agent", "ann"), request.fence
-    table: dict[str, tuple[Actor, AnyCommand]] = {
+    table: dict[str, tuple[Actor, Command]] = {
         "claim": (agent, ClaimTask(task, "ann", ttl_ms=_DAY_MS)),
         "beat": (agent, RenewLease(task, fence)),
         "note": (agent, NoteTask(task, "a note", fence)),

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
@@ -46,7 +46,7 @@ def submit_from_thread(hub: Hub) -> Submit:
 def submit_from_loop(hub: Hub) -> Submit:
     """Submit from an event loop, one for each client."""
 
-    def submit(actor: Actor, command: AnyCommand) -> Outcome:
+    def submit(actor: Actor, command: Command) -> Outcome:
         async def handle() -> Outcome:
             return await hub.engine.handle(hub.make_request(actor, command))
 
@@ -116,7 +116,7 @@ class StaleStore(MemoryStore):
 def drop_fence(submit: Submit) -> Submit:
     """Submit without the fence."""
 
-    def submit_without_fence(actor: Actor, command: AnyCommand) -> Outcome:
+    def submit_without_fence(actor: Actor, command: Command) -> Outcome:
         has_token = command.named_fence is not None and not isinstance(command, ClaimTask)
         return submit(actor, replace(command, fence=None) if has_token else command)
 
@@ -126,7 +126,7 @@ def drop_fence(submit: Submit) -> Submit:
 def accept_second_claim(submit: Submit) -> Submit:
     """Accept a second claim of a task that is held."""
 
-    def submit_or_renew(actor: Actor, command: AnyCommand) -> Outcome:
+    def submit_or_renew(actor: Actor, command: Command) -> Outcome:
         outcome = submit(actor, command)
         if isinstance(outcome, Refusal) and outcome.code == "already_claimed":
             return submit(actor, replace(cast(ClaimTask, command), renew_if_held=True))

@@ -16,7 +16,7 @@ from dragoman.core.agent import PauseAgent, RegisterAgent, ResumeAgent
 from dragoman.core.attempt import CheckpointTask, ClaimTask, ReleaseTask, ReportOutcome
 from dragoman.core.attempt_state import TaskClaimed
 from dragoman.core.backoff import Backoff
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import LedgerError, StoreUnavailable
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.auth import Principal
@@ -134,7 +134,7 @@ def test_concurrency_limits_hold_and_a_freed_slot_is_filled(tmp_path: Path, trac
     "change", [MoveTask("first", "cancelled"), RegisterAgent("ada", "observer")], ids=type
 )
 def test_task_taken_away_by_another_hub_ends_its_run_here(
-    tmp_path: Path, trace: Trace, change: AnyCommand
+    tmp_path: Path, trace: Trace, change: Command
 ) -> None:
     async def scenario() -> None:
         async with running_hub(tmp_path / "data", FAST + idle_agent_section("ada", trace)) as hub:
@@ -883,7 +883,7 @@ RELEASE = ReleaseTask("one", "not for me")
 class ReleasingRunner(ScriptedRunner):
     """A runner whose agent releases its task each time."""
 
-    def __init__(self, lab: Lab, command: AnyCommand = RELEASE) -> None:
+    def __init__(self, lab: Lab, command: Command = RELEASE) -> None:
         super().__init__()
         self._lab = lab
         self._command = command

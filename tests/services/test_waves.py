@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actor import HUB_ACTOR, Actor
 from dragoman.core.attempt import CheckpointTask, ClaimTask, ReportOutcome
-from dragoman.core.base import Role
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Role
 from dragoman.core.errors import Refusal
 from dragoman.core.reservation import ReserveFiles
 from dragoman.core.task_state import CreateTask, LinkTask, MoveTask
@@ -333,7 +332,7 @@ def test_wave_continues_after_a_hub_restart_at_any_step(tmp_path: Path, died_aft
     beads = (WaveBead("a", ("x",)), WaveBead("b", ("x",)), WaveBead("c"))
     done = 0
 
-    def step(*commands: AnyCommand, agent: str = "") -> None:
+    def step(*commands: Command, agent: str = "") -> None:
         nonlocal done
         for command in commands:
             hub.do(command, agent=agent)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from dragoman.core.actor import Actor
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import StoreError
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted, Committed
@@ -316,7 +316,7 @@ def is_accepted(answer: Answer) -> bool:
     return isinstance(answer, Committed | Accepted)
 
 
-def command_call(actor: Actor, *commands: AnyCommand, key: str = "") -> Call:
+def command_call(actor: Actor, *commands: Command, key: str = "") -> Call:
     """Call that submits commands."""
     return lambda process: process.hub.engine.handle_now(
         process.hub.make_request(actor, *commands, key=key)

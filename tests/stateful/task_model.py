@@ -18,7 +18,7 @@ from dragoman.core.attempt import (
     RenewLease,
     ReportOutcome,
 )
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.delegation import (
     AcceptDelegation,
     EscalateDelegation,
@@ -99,9 +99,9 @@ class ModelTask:
 
 Applied = tuple[ModelTask | None, bool]
 """Task of the command, and whether its lease may be renewed after it."""
-Rules = dict[type[AnyCommand], Callable[[Actor, Any, int], Applied]]
+Rules = dict[type[Command], Callable[[Actor, Any, int], Applied]]
 
-Request = tuple[str, tuple[AnyCommand, ...]]
+Request = tuple[str, tuple[Command, ...]]
 """Actor and commands."""
 
 
@@ -116,7 +116,7 @@ class Model:
         """Id of the current request."""
 
     def submit(
-        self, actor: Actor, commands: tuple[AnyCommand, ...], key: str, now: int, cause: str = ""
+        self, actor: Actor, commands: tuple[Command, ...], key: str, now: int, cause: str = ""
     ) -> tuple[str, list[object]]:
         """Code of the refusal (empty if accepted), and a receipt for each command."""
         self.cause = cause
@@ -170,7 +170,7 @@ class Model:
             raise ModelRefusal("ambiguous_name")
         return found[0]
 
-    def _scope(self, actor: Actor, first: AnyCommand) -> str:
+    def _scope(self, actor: Actor, first: Command) -> str:
         try:
             return (
                 self.find(first.target_task).id
@@ -180,13 +180,13 @@ class Model:
         except ModelRefusal:
             return f"{actor.role}:{actor.name}"
 
-    def _do(self, actor: Actor, command: AnyCommand, now: int) -> object:
+    def _do(self, actor: Actor, command: Command, now: int) -> object:
         task, keeps_lease = self._apply(actor, command, now)
         if keeps_lease:
             self._renew(actor, command, now)
         return (task.id, task.status, task.attempt) if task else ("", None, 0)
 
-    def _renew(self, actor: Actor, command: AnyCommand, now: int) -> None:
+    def _renew(self, actor: Actor, command: Command, now: int) -> None:
         try:
             task = self.find(_heartbeat_task(command))
         except ModelRefusal:
@@ -194,7 +194,7 @@ class Model:
         if task.lease and holds(actor, task, now):
             task.lease.ends = max(task.lease.ends, now + task.lease.ttl)
 
-    def _apply(self, actor: Actor, command: AnyCommand, now: int) -> Applied:
+    def _apply(self, actor: Actor, command: Command, now: int) -> Applied:
         return self.rules()[type(command)](actor, command, now)
 
     def rules(self) -> Rules:
@@ -515,7 +515,7 @@ class Model:
         return task.id == goal or any(self._waits_for(self.tasks[n], goal) for n in task.blocked_by)
 
 
-def _heartbeat_task(command: AnyCommand) -> str:
+def _heartbeat_task(command: Command) -> str:
     """Task whose lease a command renews for its holder."""
     if isinstance(command, RequestDelegation):
         return command.parent

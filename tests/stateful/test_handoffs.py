@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, ReportOutcome
 from dragoman.core.backoff import Backoff
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
     AcceptHandoff,
@@ -96,7 +96,7 @@ class HandoffMachine(RuleBasedStateMachine):
     def act(self, actor: Actor, which: int, action: str) -> None:
         """Take an action on a handoff."""
         id, text = self._id(which), self._new_text()
-        commands: dict[str, AnyCommand] = {
+        commands: dict[str, Command] = {
             "activate": ActivateHandoff(id, ttl_ms=TTL, work_state_update={"word": text}),
             "complete": CompleteHandoff(id, text),
             "close": CloseHandoff(id, text),
@@ -209,10 +209,10 @@ class HandoffMachine(RuleBasedStateMachine):
         assert list(check_ledger(store, (), _ignore_progress)) == []
         assert list(check_stored_states(store, _ignore_progress)) == []
 
-    def _check(self, actor: Actor, command: AnyCommand, expected: str) -> None:
+    def _check(self, actor: Actor, command: Command, expected: str) -> None:
         assert self._submit(actor, command) == expected
 
-    def _submit(self, actor: Actor, command: AnyCommand) -> str:
+    def _submit(self, actor: Actor, command: Command) -> str:
         return self._code_of(self._hub.engine.handle_now(self._hub.make_request(actor, command)))
 
     def _code_of(self, answer: Outcome) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 
 from dragoman.core.actor import Actor
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.ids import RESERVATIONS_STREAM
 from dragoman.core.mail import AckMail, Mail, PostMail, ReadMail
 from dragoman.core.reservation import (
@@ -50,7 +50,7 @@ POSTED = st.builds(
     ack_wanted=st.booleans(),
 )
 RESERVED = st.builds(ReserveFiles, FILES, LASTING)
-OTHER_COMMANDS: st.SearchStrategy[AnyCommand] = st.one_of(
+OTHER_COMMANDS: st.SearchStrategy[Command] = st.one_of(
     POSTED,
     POSTED,
     st.builds(ReadMail, IDS),
@@ -74,12 +74,12 @@ class StreamsMachine(TaskMachine):
         return StreamsModel()
 
     @rule(actor=ACTORS, command=OTHER_COMMANDS, key=KEYS)
-    def post_or_reserve(self, actor: Actor, command: AnyCommand, key: str) -> None:
+    def post_or_reserve(self, actor: Actor, command: Command, key: str) -> None:
         """Write or read a letter, or reserve or release files."""
         self._submit((actor, (command,), key))
 
     @rule(actor=ACTORS, commands=MIXED, key=KEYS)
-    def mix_commands(self, actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> None:
+    def mix_commands(self, actor: Actor, commands: tuple[Command, ...], key: str) -> None:
         """Mix letters and reservations with commands about tasks, in one request."""
         self._submit((actor, claim_for_self(actor, commands), key))
 
@@ -93,9 +93,7 @@ class StreamsMachine(TaskMachine):
         self._submit((reader, (acknowledge(id),), ""))
 
     @rule(pair=PAIRS, first=RESERVED, second=RESERVED)
-    def reserve_twice(
-        self, pair: tuple[Actor, Actor], first: AnyCommand, second: AnyCommand
-    ) -> None:
+    def reserve_twice(self, pair: tuple[Actor, Actor], first: Command, second: Command) -> None:
         """Reserve files as two actors, perhaps the same ones."""
         for actor, command in zip(pair, (first, second), strict=True):
             self._submit((actor, (command,), ""))

@@ -27,8 +27,7 @@ from dragoman.core.attempt import (
     ReportOutcome,
 )
 from dragoman.core.backoff import Backoff
-from dragoman.core.base import Outcome, Priority, Status
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Outcome, Priority, Status
 from dragoman.core.delegation import (
     AcceptDelegation,
     EscalateDelegation,
@@ -101,7 +100,7 @@ DELEGATED = st.builds(
     st.sampled_from(AGENTS),
     st.sampled_from((START, START + 1_000, START + 300_000)),
 )
-COMMANDS: st.SearchStrategy[AnyCommand] = st.one_of(
+COMMANDS: st.SearchStrategy[Command] = st.one_of(
     CREATED,
     CLAIMED,
     CLAIMED,
@@ -144,7 +143,7 @@ COMMANDS: st.SearchStrategy[AnyCommand] = st.one_of(
     st.builds(EscalateDelegation, NAMES),
 )
 KEYS = st.sampled_from(("",) * 6 + ("k1", "k2", "k3", "k4"))
-HOLDER_COMMANDS: st.SearchStrategy[AnyCommand] = st.sampled_from(
+HOLDER_COMMANDS: st.SearchStrategy[Command] = st.sampled_from(
     [
         *(ReportOutcome("T", outcome, "", ("no key",), apply=True) for outcome in OUTCOMES),
         *(ReportOutcome("T", outcome, "", ("no key",)) for outcome in OUTCOMES),
@@ -169,10 +168,10 @@ TUPLES = st.lists(COMMANDS, min_size=2, max_size=4).map(tuple)
 REQUESTS = st.tuples(ACTORS, COMMANDS.map(lambda command: (command,)) | TUPLES, KEYS)
 STEPS = st.sampled_from((1, 999, 1_000, 1_001, 60_000, 299_999, 300_000, 300_001))
 
-Request = tuple[Actor, tuple[AnyCommand, ...], str]
+Request = tuple[Actor, tuple[Command, ...], str]
 
 
-def claim_for_self(actor: Actor, commands: tuple[AnyCommand, ...]) -> tuple[AnyCommand, ...]:
+def claim_for_self(actor: Actor, commands: tuple[Command, ...]) -> tuple[Command, ...]:
     """Turn two thirds of the claims of an agent into claims for itself."""
     return tuple(
         ClaimTask(command.task, actor.name, ttl_ms=command.ttl_ms)
@@ -231,7 +230,7 @@ class TaskMachine(RuleBasedStateMachine):
         key=KEYS,
     )
     def attempt(
-        self, agent: str, name: str, commands: list[AnyCommand], last: list[AnyCommand], key: str
+        self, agent: str, name: str, commands: list[Command], last: list[Command], key: str
     ) -> None:
         """Claim and continue in one request; the last command may be refused."""
         begin = (AdoptTask("bead", name), ClaimTask(name, agent, ttl_ms=1_000))
@@ -244,7 +243,7 @@ class TaskMachine(RuleBasedStateMachine):
         holder_command=HOLDER_COMMANDS,
         key=KEYS,
     )
-    def work(self, agent: str, name: str, holder_command: AnyCommand, key: str) -> None:
+    def work(self, agent: str, name: str, holder_command: Command, key: str) -> None:
         """Give a command about a task that the agent holds, or else claim one."""
         held = [t.id for t in self._model.tasks.values() if t.lease and t.lease.holder == agent]
         command = replace(holder_command, task=held[0]) if held else ClaimTask(name, agent)

@@ -17,6 +17,8 @@ from dragoman.core.ids import actor_stream, check_agent, safe_name
 class RejectMessage(Command, frozen=True, tag="message.reject"):
     """Refuse a message that is no command, so that it is recorded like every other refusal."""
 
+    free_text = ("detail", "target", "kind")
+
     code: str
     detail: str
     target: str = ""

@@ -92,6 +92,8 @@ class RevokeToken(Command, frozen=True, tag="token.revoke"):
 class PauseAgent(Command, frozen=True, tag="agent.pause"):
     """Start nothing more for a known agent; its running work continues."""
 
+    free_text = ("reason",)
+
     name: str
     reason: str = DEFAULT_PAUSE_REASON
     until: int | None = None

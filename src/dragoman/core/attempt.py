@@ -73,6 +73,8 @@ class RenewLease(TaskCommand, frozen=True, tag="task.heartbeat"):
 class ReleaseTask(TaskCommand, frozen=True, tag="task.release"):
     """Return the task to its queue without counting a failure."""
 
+    free_text = ("reason",)
+
     reason: str = "released"
     fence: int | None = None
     failed_to_start: bool = False
@@ -81,6 +83,8 @@ class ReleaseTask(TaskCommand, frozen=True, tag="task.release"):
 
 class CheckpointTask(TaskCommand, frozen=True, tag="task.checkpoint"):
     """Return the task to its queue with what a successor needs to go on."""
+
+    free_text = ("reason", "description", "next_steps")
 
     reason: str
     commit: str = ""
@@ -98,6 +102,8 @@ class ReportOutcome(TaskCommand, frozen=True, tag="task.report"):
 
     From the hub itself: the outcome it observed of a holder that ended without a report.
     """
+
+    free_text = ("notes", "blockers", "details")
 
     outcome: Outcome
     notes: str = ""

@@ -1,6 +1,6 @@
 """Roots of all commands and events, and the words that several of them use."""
 
-from typing import Literal
+from typing import ClassVar, Final, Literal
 
 from msgspec import Struct
 
@@ -49,6 +49,12 @@ DEFAULT_MAX_ATTEMPTS = 5
 class Command(Struct, frozen=True, omit_defaults=True):
     """Root of all commands. A request is a tuple of them, all or none. The tag is the name."""
 
+    free_text: ClassVar[tuple[str, ...]] = ()
+    """Fields of free text: texts, lists of them, or JSON. Free text is what people and agents write
+    as they like: it is redacted before all else. Every other field is a name, a number or a choice,
+    and stays as it is: a name that holds a secret is refused. Turns and traces arrive redacted by
+    the dialect that understands their parts."""
+
     @property
     def target_task(self) -> str:
         """Task that it is about, by any of its names; empty when there is none yet."""
@@ -63,6 +69,16 @@ class Command(Struct, frozen=True, omit_defaults=True):
     def named_fence(self) -> int | None:
         """Fencing token that it names; None: whichever its sender holds."""
         return getattr(self, "fence", None)
+
+
+def command_name(command: Command) -> str:
+    """Stable name of a command, as refusals record it."""
+    return str(type(command).__struct_config__.tag)
+
+
+OTHER_TEXT_FIELDS: Final = frozenset({"digest", "envelope", "event_id", "package"})
+"""Fields of commands that are neither name nor free text: hashes, UUIDs, what its dialect has
+redacted, and packages, which are hashed, and refused if they have a secret."""
 
 
 class TaskCommand(Command, frozen=True):

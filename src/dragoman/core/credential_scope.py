@@ -1,78 +1,41 @@
 """Scope of an attempt's credential: commands about its one task, under its one fencing token."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from dragoman.core.actor import Actor, RejectMessage
-from dragoman.core.agent import (
-    DescribeAgent,
-    IssueToken,
-    PauseAgent,
-    RegisterAgent,
-    ResumeAgent,
-    RevokeToken,
-    SetAgentKey,
-)
 from dragoman.core.authority import attempt_ended_refusal, check_attempt_valid, holder_objection
-from dragoman.core.base import TaskCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.duplicates import find_applied
 from dragoman.core.handoff.state import (
     ActivateHandoff,
     HandoffCommand,
-    ProposeHandoff,
 )
-from dragoman.core.intent.state import DelegateIntent, ExpireRequest, ReceiveResult, UpdateIntent
-from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
+from dragoman.core.intent.state import DelegateIntent, ReceiveResult, UpdateIntent
+from dragoman.core.mail import AckMail, AnswerMail, PostMail, ReadMail
 from dragoman.core.read import Read
 from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from dragoman.core.task_state import AdoptTask, CreateTask, Task, WarnTask
-from dragoman.core.trace import RecordTrace, RecordTurn
-from dragoman.core.wave import AdvanceWave, StartWave
-from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
+from dragoman.core.trace import RecordTrace
 
-if TYPE_CHECKING:
-    from dragoman.core.command_table import AnyCommand
+_ABOUT_NO_TASK: Final = (
+    *(WarnTask, RejectMessage, RecordTrace),
+    *(PostMail, ReadMail, AckMail, AnswerMail),
+    *(ReserveFiles, ReleaseReservations),
+)
+"""Commands that any attempt may give, because they change no task. A warning accompanies a command
+that is bound itself, and is about that one's task."""
 
-COMMAND_TASKS: Final[dict[type[Any], Callable[[Any], str] | None]] = {
-    TaskCommand: lambda command: command.heartbeat_task,
-    WarnTask: None,
+_TASK_NAMES: Final[dict[type[Command], Callable[[Any], str]]] = {
     CreateTask: lambda command: command.parent or command.discovered_from,
     AdoptTask: lambda command: command.name,
-    RegisterAgent: lambda _: "",
-    SetAgentKey: lambda _: "",
-    IssueToken: lambda _: "",
-    RevokeToken: lambda _: "",
-    PauseAgent: lambda _: "",
-    ResumeAgent: lambda _: "",
-    RejectMessage: None,
-    PostMail: None,
-    ReadMail: None,
-    AckMail: None,
-    AnswerMail: None,
-    EscalateMail: lambda _: "",
-    ProposeHandoff: lambda command: command.task,
-    HandoffCommand: lambda command: command.handoff,
-    AddWorkItem: lambda _: "",
-    ClaimWorkItem: lambda _: "",
-    ReleaseWorkItem: lambda _: "",
-    StartWave: lambda _: "",
-    AdvanceWave: lambda _: "",
-    ReserveFiles: None,
-    ReleaseReservations: None,
-    DescribeAgent: lambda _: "",
     DelegateIntent: lambda command: f"intent:{command.follows}" if command.follows else "",
-    ReceiveResult: lambda command: command.target_task,
-    UpdateIntent: lambda command: command.target_task,
-    ExpireRequest: lambda _: "",
-    RecordTurn: lambda command: command.task,
-    RecordTrace: None,
 }
-"""Command (or its root) -> the task that must be the credential's, or its handoff; empty: never
-allowed; None: any, because it changes no task. A warning accompanies a command that is bound
-itself, and is about that one's task."""
+"""Command -> the task that must be the credential's, where its holder renews no lease by it. All
+other commands are about the task of their heartbeat, and never allowed if there is none."""
 
 _RESULT_COMMANDS: Final = (ReceiveResult, UpdateIntent)
 """About another intent than the attempt's, or a request that has ended, these are repeats or
@@ -83,27 +46,22 @@ _ALLOWED_AFTER_END: Final = (RejectMessage, RecordTrace, ReleaseReservations, Po
 about the message that ended it."""
 
 
-def bind_to_attempt(command: "AnyCommand", read: Read, now: int) -> "AnyCommand | Refusal":
+def bind_to_attempt(command: Command, read: Read, now: int) -> Command | Refusal:
     """Bind the command to the credential's fencing token, or refuse what is outside its scope."""
     actor = read.actor
     forbidden = _check_bearer(read)
     if forbidden is not None:
         return forbidden
-    kind = next(kind for kind in type(command).__mro__ if kind in COMMAND_TASKS)
-    speaks_for = COMMAND_TASKS[kind]
-    if speaks_for is None:
+    if isinstance(command, _ABOUT_NO_TASK):
         own = read.task(actor.task)
         refusal = own if isinstance(own, Refusal) else check_attempt_valid(own, read, now)
-        return command if kind in _ALLOWED_AFTER_END else refusal or command
-    name = speaks_for(command)
-    if kind is HandoffCommand:
-        handoff = read.handoff(name)
-        name = handoff.task if handoff else ""
+        return command if isinstance(command, _ALLOWED_AFTER_END) else refusal or command
+    name = _task_name(command, read)
     task = read.task(name) if name else None
     is_own = isinstance(task, Task) and task.id == actor.task
-    if kind in _RESULT_COMMANDS and not is_own:
+    if isinstance(command, _RESULT_COMMANDS) and not is_own:
         task = read.task(actor.task)
-    if isinstance(task, Refusal) and kind is not AdoptTask:
+    if isinstance(task, Refusal) and not isinstance(command, AdoptTask):
         return task
     if not isinstance(task, Task) or task.id != actor.task:
         return _out_of_scope(actor)
@@ -113,11 +71,22 @@ def bind_to_attempt(command: "AnyCommand", read: Read, now: int) -> "AnyCommand 
     if hasattr(command, "fence"):
         return replace(command, fence=actor.fence)
     # Nothing else checks the attempt: the command names no fencing token.
-    refusal = None if kind in _RESULT_COMMANDS else check_attempt_valid(task, read, now)
+    refusal = (
+        None if isinstance(command, _RESULT_COMMANDS) else check_attempt_valid(task, read, now)
+    )
     return command if refusal is None or _has_ended_attempt(command, read) else refusal
 
 
-def _has_ended_attempt(command: "AnyCommand", read: Read) -> bool:
+def _task_name(command: Command, read: Read) -> str:
+    """Name of the task that must be the credential's; empty: never allowed."""
+    if isinstance(command, HandoffCommand):
+        handoff = read.handoff(command.handoff)
+        return handoff.task if handoff else ""
+    name_of = _TASK_NAMES.get(type(command))
+    return command.heartbeat_task if name_of is None else name_of(command)
+
+
+def _has_ended_attempt(command: Command, read: Read) -> bool:
     """True if it repeats what ended the attempt: the answer to that may have been lost."""
     return (
         isinstance(command, HandoffCommand)

@@ -5,7 +5,7 @@ intents, handoffs; and whatever the holder of a task sends renews its lease (S-R
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union
 
 from msgspec.structs import replace
 
@@ -42,7 +42,7 @@ from dragoman.core.attempt import (
 )
 from dragoman.core.attempt_state import renew_lease
 from dragoman.core.authority import holds
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.credential_scope import bind_to_attempt
 from dragoman.core.delegation import (
     AcceptDelegation,
@@ -134,7 +134,7 @@ def decide_reject_message(command: RejectMessage, read: Read, now: int) -> Refus
 
 # --- table ------------------------------------------------------------------------------------
 
-DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]] = {
+DECIDERS: dict[type[Command], Callable[[Any, Read, int], Decision | Refusal]] = {
     CreateTask: decide_create_task,
     AdoptTask: adopt.decide_adopt_task,
     MoveTask: decide_move_task,
@@ -200,8 +200,14 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     RewindTask: decide_rewind_task,
 }
 
+if TYPE_CHECKING:
+    AnyCommand = Command
+else:
+    AnyCommand = Union[tuple(DECIDERS)]  # noqa: UP007  the members are known at run time only
+    """All commands, for decoders, which know each by its tag."""
 
-def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
+
+def decide(command: Command, read: Read, now: int) -> Decision | Refusal:
     """Decide a command and its reactions; what the holder sends also renews its lease (S-RUN)."""
     if read.actor.task:
         bound_command = bind_to_attempt(command, read, now)
@@ -223,7 +229,7 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     return decision if lease is None else replace(decision, lease=lease)
 
 
-def _decide_again(command: AnyCommand, refusal: Refusal, read: Read) -> Decision | None:
+def _decide_again(command: Command, refusal: Refusal, read: Read) -> Decision | None:
     """Answer to a repeated handoff command, whose handoff has moved on because of the first."""
     if not isinstance(command, HandoffCommand) or refusal.code != "invalid_transition":
         return None
@@ -231,7 +237,7 @@ def _decide_again(command: AnyCommand, refusal: Refusal, read: Read) -> Decision
     return repeat_decision(applied) if applied else None
 
 
-def _heartbeat_task(command: AnyCommand, read: Read) -> str:
+def _heartbeat_task(command: Command, read: Read) -> str:
     """Task whose holder shows that it is alive; for a handoff, the task handed over."""
     if not isinstance(command, HandoffCommand):
         return command.heartbeat_task
@@ -239,7 +245,7 @@ def _heartbeat_task(command: AnyCommand, read: Read) -> str:
     return handoff.task if handoff else ""
 
 
-def renewal_by_activity(command: AnyCommand, read: Read, now: int) -> LeaseChange | None:
+def renewal_by_activity(command: Command, read: Read, now: int) -> LeaseChange | None:
     """Lease renewal by a sign of life from a task's holder."""
     held = _heartbeat_task(command, read)
     if not held:

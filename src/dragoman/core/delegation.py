@@ -1,11 +1,9 @@
 """Decisions about AOF delegations: request, accept, reject, escalate a part of a task (S-AOF-7)."""
 
-from typing import TYPE_CHECKING
-
 from dragoman.core import not_found
 from dragoman.core.attempt_state import Lease
 from dragoman.core.authority import MAY_DELEGATE, MAY_DISPATCH, check_holds, check_write
-from dragoman.core.base import Status, TaskCommand
+from dragoman.core.base import Event, Status, TaskCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, task_stream
 from dragoman.core.limits import MAX_REASON, check_range, check_text, check_texts
@@ -24,12 +22,11 @@ from dragoman.core.task_state import (
 )
 from dragoman.core.timestamps import TIMESTAMP_RANGE
 
-if TYPE_CHECKING:
-    from dragoman.core.event_table import AnyEvent
-
 
 class RequestDelegation(TaskCommand, frozen=True, tag="delegation.request"):
     """Request that an agent takes a task as a part of a parent task."""
+
+    free_text = ("acceptance_criteria", "expected_outputs", "context_refs", "constraints")
 
     parent: str
     to_agent: str
@@ -53,6 +50,8 @@ class AcceptDelegation(TaskCommand, frozen=True, tag="delegation.accept"):
 
 class RejectDelegation(TaskCommand, frozen=True, tag="delegation.reject"):
     """Reject a delegation, as the agent that was asked."""
+
+    free_text = ("reason",)
 
     reason: str = ""
 
@@ -95,7 +94,7 @@ def decide_request_delegation(
     )
     if refusal:
         return refusal
-    events: list[tuple[str, AnyEvent]] = [(task_stream(child.id), event)]
+    events: list[tuple[str, Event]] = [(task_stream(child.id), event)]
     if not child.parent:
         events += [
             (task_stream(child.id), TaskLinked("parent", parent.id)),

@@ -6,18 +6,16 @@ new version and an upcaster in `ledger.codec`. Times inside are milliseconds sin
 
 from typing import Final
 
-from dragoman.core.actor import ActorEvent, CommandRefused, MessageReceived
+from dragoman.core.actor import CommandRefused, MessageReceived
 from dragoman.core.agent import (
     AgentAssigned,
     AgentDescribed,
-    AgentEvent,
     AgentKeySet,
     AgentPaused,
     AgentRated,
     AgentRegistered,
     AgentRelieved,
     AgentResumed,
-    ReputationEvent,
     TokenIssued,
     TokenRevoked,
 )
@@ -26,7 +24,6 @@ from dragoman.core.base import Event
 from dragoman.core.handoff.state import (
     HandoffApproved,
     HandoffEscalated,
-    HandoffEvent,
     HandoffExtended,
     HandoffNoted,
     HandoffProposed,
@@ -40,7 +37,6 @@ from dragoman.core.intent.state import (
     IntentCompleted,
     IntentCreated,
     IntentDispatched,
-    IntentEvent,
     IntentFeedbackApplied,
     IntentNeedsFollowUp,
     IntentProposed,
@@ -53,12 +49,10 @@ from dragoman.core.mail import (
     MailAcked,
     MailAnswered,
     MailEscalated,
-    MailEvent,
     MailPosted,
     MailRead,
 )
 from dragoman.core.reservation import (
-    ReservationEvent,
     ReservationRenewed,
     ReservationsEnded,
     ReservationTaken,
@@ -73,7 +67,6 @@ from dragoman.core.task_state import (
     TaskBacklinked,
     TaskCreated,
     TaskEdited,
-    TaskEvent,
     TaskHandedOver,
     TaskLinked,
     TaskNoted,
@@ -87,28 +80,11 @@ from dragoman.core.trace import (
     EntropyEscalated,
     EntropySettled,
     TraceAnomaly,
-    TraceEvent,
     TraceRecorded,
-    TurnEvent,
     TurnRecorded,
 )
-from dragoman.core.wave import WaveBeadReleased, WaveCompleted, WaveEvent, WaveStarted
-from dragoman.core.work_queue import WorkItemAdded, WorkItemEvent, WorkItemOwnerChanged
-
-AnyEvent = (
-    TaskEvent
-    | ActorEvent
-    | AgentEvent
-    | MailEvent
-    | HandoffEvent
-    | WorkItemEvent
-    | WaveEvent
-    | ReservationEvent
-    | ReputationEvent
-    | IntentEvent
-    | TraceEvent
-    | TurnEvent
-)
+from dragoman.core.wave import WaveBeadReleased, WaveCompleted, WaveStarted
+from dragoman.core.work_queue import WorkItemAdded, WorkItemOwnerChanged
 
 EVENT_NAMES: dict[type[Event], str] = {
     TaskCreated: "task.created",

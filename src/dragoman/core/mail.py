@@ -34,6 +34,8 @@ from dragoman.core.timestamps import TIMESTAMP_RANGE, clamp_timestamp
 class PostMail(Command, frozen=True, tag="mail.post"):
     """Post a letter of the caller's own; a missing id or thread is assigned."""
 
+    free_text = ("subject", "body", "attachments")
+
     to: tuple[str, ...]
     subject: str
     body: str

@@ -8,7 +8,7 @@ Each runs at most once for a task, in the order of the table, so nothing goes ro
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -23,6 +23,7 @@ from dragoman.core.attempt_state import (
     TaskReported,
     TaskRequeued,
 )
+from dragoman.core.base import Command, Event
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.common import COORDINATOR
 from dragoman.core.handoff.complete import COMPLETION_NOTE_KIND, completion_events
@@ -92,15 +93,11 @@ from dragoman.core.task_state import (
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.core.wave import STUCK_STATUSES, Wave
 
-if TYPE_CHECKING:
-    from dragoman.core.command_table import AnyCommand
-    from dragoman.core.event_table import AnyEvent
-
 
 class Change(Struct, frozen=True):
     """A change that a reaction may follow: the command, and what was decided so far."""
 
-    command: "AnyCommand"
+    command: Command
     stream: str
     """Stream with the events that the reaction follows."""
     events: StreamEvents
@@ -115,7 +112,7 @@ class Change(Struct, frozen=True):
         return None if isinstance(task, Refusal) or task_stream(task.id) != self.stream else task
 
     @property
-    def own_events(self) -> "list[AnyEvent]":
+    def own_events(self) -> list[Event]:
         """Events of the stream so far."""
         return [event for stream, event in self.events if stream == self.stream]
 
@@ -610,7 +607,7 @@ def _on_requeue(_: TaskRequeued, handed: _HandedOverTask) -> StreamEvents:
 
 _HandoffReaction = Callable[[Any, _HandedOverTask], StreamEvents]
 
-_HANDOFF_REACTIONS: "Final[dict[type[AnyEvent], _HandoffReaction]]" = {
+_HANDOFF_REACTIONS: Final[dict[type[Event], _HandoffReaction]] = {
     TaskTransitioned: _on_transition,
     TaskEdited: _on_edit,
     TaskRewound: _on_rewind,
@@ -640,7 +637,7 @@ class Reaction(Struct, frozen=True, eq=False):
     concept: str
     run: Callable[[Change], StreamEvents | Refusal]
     """Events to add; or the refusal of the command."""
-    emits: "frozenset[type[AnyEvent]]"
+    emits: frozenset[type[Event]]
     """Events that it may add."""
 
 
@@ -687,7 +684,7 @@ HANDOFF_SLA: Final = Reaction("handoff SLA", record_sla_breach, frozenset({Hando
 REACTION_ORDER: Final = (WAVE, INTENT, HANDOFF, HANDOFF_SLA)
 """Each sees what those before it have added; none follows what a later one adds."""
 
-REACTIONS: "Final[dict[type[AnyEvent], tuple[Reaction, ...]]]" = {
+REACTIONS: Final[dict[type[Event], tuple[Reaction, ...]]] = {
     TaskClaimed: (INTENT,),
     TaskReported: (INTENT,),
     TaskProgressed: (INTENT,),
@@ -704,7 +701,7 @@ REACTIONS: "Final[dict[type[AnyEvent], tuple[Reaction, ...]]]" = {
 }
 """Event -> the concepts that follow it, in this order."""
 
-UNFOLLOWED: "frozenset[type[AnyEvent]]" = frozenset(
+UNFOLLOWED: frozenset[type[Event]] = frozenset(
     {
         TaskCreated,
         TaskAliased,
@@ -720,7 +717,7 @@ UNFOLLOWED: "frozenset[type[AnyEvent]]" = frozenset(
 """Events of a task that no other concept follows."""
 
 
-def react(command: "AnyCommand", decision: Decision, read: Read, now: int) -> Decision | Refusal:
+def react(command: Command, decision: Decision, read: Read, now: int) -> Decision | Refusal:
     """Extend a decision by the reactions to its events."""
     if {type(event) for _, event in decision.events}.isdisjoint(REACTIONS):
         return decision

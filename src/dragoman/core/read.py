@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from dragoman.core.actor import Actor
-from dragoman.core.base import Status
+from dragoman.core.base import Event, Status
 from dragoman.core.errors import Refusal
 
 if TYPE_CHECKING:
     from dragoman.core.agent import AgentRecord, Reputation
     from dragoman.core.attempt_state import Lease
-    from dragoman.core.event_table import AnyEvent
     from dragoman.core.handoff.state import Handoff
     from dragoman.core.intent.state import Intent
     from dragoman.core.mail import Mail
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman.core.wave import Wave
     from dragoman.core.work_queue import WorkItem
 
-TimedEvent = tuple["AnyEvent", int]
+TimedEvent = tuple[Event, int]
 """An event and its time."""
 
 
@@ -179,7 +178,7 @@ class LeaseChange(Struct, frozen=True):
     lease: "Lease | None"
 
 
-StreamEvents = tuple[tuple[str, "AnyEvent"], ...]
+StreamEvents = tuple[tuple[str, Event], ...]
 """Events to record, each with its stream."""
 
 
@@ -201,7 +200,7 @@ def task_receipt(task: "Task", status: Status, lease: "Lease | None" = None) -> 
     return Receipt(task.id, status, task.attempts, task.fence, expires_at)
 
 
-def stream_decision(stream: str, state: str, *events: "AnyEvent") -> Decision:
+def stream_decision(stream: str, state: str, *events: Event) -> Decision:
     """Decision about one stream that is no task: its state, and the events."""
     receipt = Receipt("", None, stream=stream, state=state)
     return Decision(receipt, tuple((stream, event) for event in events))

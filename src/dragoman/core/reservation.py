@@ -36,6 +36,8 @@ from dragoman.text.repository_paths import check_glob, globs_overlap, normalize_
 class ReserveFiles(Command, frozen=True, tag="reservation.take"):
     """Reserve files against others, by paths and globs, for a time."""
 
+    free_text = ("reason",)
+
     patterns: tuple[str, ...]
     ttl_ms: int
     reason: str = ""

@@ -5,7 +5,7 @@ and handoffs, too. The commands of attempts and delegations stand here, with tho
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -31,9 +31,6 @@ from dragoman.core.base import (
 )
 from dragoman.core.ids import bare_name
 
-if TYPE_CHECKING:
-    from dragoman.core.event_table import AnyEvent
-
 INTENT_ALIAS_KIND: Final = "intent"
 """Kind of alias by which the task of an intent is found."""
 
@@ -43,6 +40,8 @@ INTENT_ALIAS_KIND: Final = "intent"
 
 class CreateTask(Command, frozen=True, tag="task.create"):
     """Create a task. Without an id the hub gives it the day's next AOF id."""
+
+    free_text = ("title", "body")
 
     title: str
     id: str = ""
@@ -62,6 +61,8 @@ class CreateTask(Command, frozen=True, tag="task.create"):
 class AdoptTask(Command, frozen=True, tag="task.adopt"):
     """Ensure that a task born elsewhere exists: create it unless its name is known."""
 
+    free_text = ("title",)
+
     kind: str
     name: str
     title: str = ""
@@ -80,6 +81,8 @@ class AdoptTask(Command, frozen=True, tag="task.adopt"):
 
 class MoveTask(TaskCommand, frozen=True, tag="task.move"):
     """Change the status, other than into in-progress."""
+
+    free_text = ("reason",)
 
     to: Status
     reason: str = ""
@@ -106,12 +109,16 @@ class AliasTask(TaskCommand, frozen=True, tag="task.alias"):
 class NoteTask(TaskCommand, frozen=True, tag="task.note"):
     """Add a line to a task's work log."""
 
+    free_text = ("text",)
+
     text: str
     fence: int | None = None
 
 
 class UpdateTask(TaskCommand, frozen=True, tag="task.update"):
     """Update from the task's worker: a transition where the table allows it, else a log line."""
+
+    free_text = ("progress", "notes", "blockers")
 
     to: Status | None = None
     progress: str = ""
@@ -123,6 +130,8 @@ class UpdateTask(TaskCommand, frozen=True, tag="task.update"):
 
 class EditTask(TaskCommand, frozen=True, tag="task.edit"):
     """Edit fields of a task; None leaves a field as it is."""
+
+    free_text = ("title", "body")
 
     title: str | None = None
     body: str | None = None
@@ -136,12 +145,16 @@ class EditTask(TaskCommand, frozen=True, tag="task.edit"):
 class WarnTask(TaskCommand, frozen=True, tag="task.warn"):
     """Record an oddity of a message that was no reason to refuse it."""
 
+    free_text = ("detail",)
+
     reason: str
     detail: str = ""
 
 
 class RewindTask(TaskCommand, frozen=True, tag="task.rewind"):
     """Restore a task as it was at an earlier entry of its stream, by a new entry."""
+
+    free_text = ("reason",)
 
     version: int
     """Version of that entry in the stream of the task."""
@@ -862,7 +875,7 @@ STATUS_CHANGES: Final[dict[type[Event], Callable[[Any], StatusChange]]] = {
 """Event -> its status change. The creation of a task is none: it comes from no status."""
 
 
-def status_change_of(event: "AnyEvent") -> StatusChange | None:
+def status_change_of(event: Event) -> StatusChange | None:
     """Status change that an event makes, if it makes one."""
     to_change = STATUS_CHANGES.get(type(event))
     return None if to_change is None else to_change(event)

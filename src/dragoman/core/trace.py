@@ -6,7 +6,7 @@ the ledger.
 
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,10 +38,6 @@ from dragoman.core.limits import (
 from dragoman.core.read import Decision, LeaseChange, Read, Receipt, task_receipt
 from dragoman.core.task import decide_move_task
 from dragoman.core.task_state import STATUS_CHANGES, AdoptTask, MoveTask, Task
-
-if TYPE_CHECKING:
-    from dragoman.core.event_table import AnyEvent
-
 
 # --- commands ---------------------------------------------------------------------------------
 
@@ -108,6 +104,8 @@ class RequestTransition(TaskCommand, frozen=True, tag="task.transition"):
 
 class EscalateEntropy(TaskCommand, frozen=True, tag="entropy.escalate"):
     """Report once, until it settles, that the turns of a task look like an agent getting lost."""
+
+    free_text = ("detail",)
 
     kind: str
     detail: str
@@ -755,12 +753,10 @@ def decide_request_transition(
     return replace(decision, events=_with_cause(decision, command))
 
 
-def _with_cause(
-    decision: Decision, command: RequestTransition
-) -> "tuple[tuple[str, AnyEvent], ...]":
+def _with_cause(decision: Decision, command: RequestTransition) -> tuple[tuple[str, Event], ...]:
     """The events, where a status change names the trace event that caused it."""
 
-    def stamped(event: Any) -> "AnyEvent":
+    def stamped(event: Any) -> Event:
         if type(event) not in STATUS_CHANGES:
             return event
         return replace(event, commit=command.commit, caused_by=command.caused_by)

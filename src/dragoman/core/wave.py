@@ -7,7 +7,7 @@ beads as slots and files become free, and close it.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -42,11 +42,6 @@ from dragoman.core.task import transition_events
 from dragoman.core.task_state import AdoptTask, Task
 from dragoman.core.timestamps import format_duration, to_rfc3339
 from dragoman.text.safe_text import safe_text
-
-if TYPE_CHECKING:
-    from dragoman.core.command_table import AnyCommand
-    from dragoman.core.event_table import AnyEvent
-
 
 # --- commands ---------------------------------------------------------------------------------
 
@@ -323,7 +318,7 @@ def wave_start_commands(
     *,
     review_required: bool = True,
     max_attempts: int = DEFAULT_MAX_ATTEMPTS,
-) -> "tuple[AnyCommand, ...]":
+) -> "tuple[Command, ...]":
     """Commands of a wave's start: adopt unknown beads, hold them back, release the first ones.
 
     A name with its kind (KIND:NAME) must be that of a known task.
@@ -507,5 +502,5 @@ def _close_wave(wave: Wave, stuck: Mapping[str, str], read: Read, now: int) -> D
     return _wave_decision(wave.id, (wave_stream(wave.id), completed), *letter.events)
 
 
-def _wave_decision(id: str, *events: "tuple[str, AnyEvent]") -> Decision:
+def _wave_decision(id: str, *events: tuple[str, Event]) -> Decision:
     return Decision(Receipt("", None, stream=wave_stream(id)), events)

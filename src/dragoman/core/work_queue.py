@@ -21,6 +21,8 @@ from dragoman.core.read import Decision, Read, stream_decision
 class AddWorkItem(Command, frozen=True, tag="workq.add"):
     """Add an item to the work queue."""
 
+    free_text = ("title",)
+
     title: str = ""
     id: str = ""
 

@@ -7,7 +7,7 @@ looking. If it is refused, the key is looked up here.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any, get_args
+from typing import Any
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -19,8 +19,8 @@ from dragoman.core.actor import (
     record_refusal,
 )
 from dragoman.core.attempt import ClaimTask
-from dragoman.core.command_table import AnyCommand, command_name
-from dragoman.core.deciders import decide, renewal_by_activity
+from dragoman.core.base import Command, command_name
+from dragoman.core.deciders import DECIDERS, decide, renewal_by_activity
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
     AcceptHandoff,
@@ -201,7 +201,7 @@ _STREAMS_OF_COMMAND: dict[type[Any], Callable[[Any, str], Iterator[str]]] = {
     RecordTurn: _streams_of_turn,
     **{
         one: _streams_of_handoff_command
-        for one in get_args(AnyCommand)
+        for one in tuple(DECIDERS)
         if issubclass(one, HandoffCommand)
     },
 }
@@ -288,14 +288,14 @@ def _nothing_changed(receipts: list[Receipt]) -> Refusal:
 class _RefusedCommand(Struct, frozen=True):
     """The command that was refused; nothing of its request stands."""
 
-    command: AnyCommand
+    command: Command
     refusal: Refusal
     decision: Decision | None = None
     """Set where the refusal is recorded with its subject, and not with its actor."""
 
 
 def _run_commands(
-    unit: Unit, commands: tuple[AnyCommand, ...], now: int
+    unit: Unit, commands: tuple[Command, ...], now: int
 ) -> list[Receipt] | _RefusedCommand:
     """Decide and record these commands: their receipts, or the refusal that undid all of them."""
     receipts: list[Receipt] = []
@@ -384,7 +384,7 @@ def _record_refusal(unit: Unit, request: Request, refused: _RefusedCommand, now:
 
 
 def _record_actor_refusal(
-    unit: Unit, request: Request, command: AnyCommand, refusal: Refusal, now: int
+    unit: Unit, request: Request, command: Command, refusal: Refusal, now: int
 ) -> Refusal:
     """Record a refusal in the stream of its actor.
 

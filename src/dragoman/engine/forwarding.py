@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct
 
 from dragoman.core.actor import Actor, MessageReceived
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.deciders import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.read import Receipt
 from dragoman.engine.request import Accepted, Rejected

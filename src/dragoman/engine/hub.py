@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.core.actor import Actor, MessageReceived
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.redaction import RequestRedactor
@@ -24,7 +24,7 @@ class RequestOptions(TypedDict, total=False):
     per_attempt: bool
     sent_at: int | None
     receipt_event: MessageReceived | None
-    effect: tuple[AnyCommand, ...]
+    effect: tuple[Command, ...]
     carry_over: CarryOver | None
 
 
@@ -58,21 +58,21 @@ class Hub:
         return self.engine.clock
 
     def submit(
-        self, actor: Actor, *commands: AnyCommand, **options: Unpack[RequestOptions]
+        self, actor: Actor, *commands: Command, **options: Unpack[RequestOptions]
     ) -> Committed:
         """Run commands, all or none; a refusal is raised as Refused."""
         request = self.make_request(actor, *commands, **options)
         return self._with_redaction_warnings(self.engine.handle_now(request), request)
 
     async def submit_async(
-        self, actor: Actor, *commands: AnyCommand, **options: Unpack[RequestOptions]
+        self, actor: Actor, *commands: Command, **options: Unpack[RequestOptions]
     ) -> Committed:
         """Like `submit`, committed together with requests of other callers."""
         request = self.make_request(actor, *commands, **options)
         return self._with_redaction_warnings(await self.engine.handle(request), request)
 
     def make_request(
-        self, actor: Actor, *commands: AnyCommand, **options: Unpack[RequestOptions]
+        self, actor: Actor, *commands: Command, **options: Unpack[RequestOptions]
     ) -> Request:
         """Make a redacted request for these commands, with an id of its own."""
         if self._via_suffix and not actor.via.endswith(self._via_suffix):

@@ -14,12 +14,7 @@ from msgspec import Raw, Struct, inspect
 from msgspec.structs import replace
 
 from dragoman.core.actor import UNKNOWN_SENDER, RejectMessage
-from dragoman.core.command_table import (
-    FREE_TEXT_FIELDS,
-    OTHER_TEXT_FIELDS,
-    AnyCommand,
-    command_name,
-)
+from dragoman.core.base import OTHER_TEXT_FIELDS, Command, command_name
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import is_numbered_aof_id
 from dragoman.core.trace import RecordTrace, RecordTurn
@@ -122,9 +117,9 @@ class SecretNameFinder:
 
 
 @cache
-def _name_fields(command: type[Any]) -> tuple[str, ...]:
+def _name_fields(command: type[Command]) -> tuple[str, ...]:
     """The fields of a command that may hold names."""
-    others = OTHER_TEXT_FIELDS.union(FREE_TEXT_FIELDS.get(command, ()))
+    others = OTHER_TEXT_FIELDS.union(command.free_text)
     shape = cast(inspect.StructType, inspect.type_info(command))
     return tuple(
         field.name
@@ -202,8 +197,8 @@ class RequestRedactor:
         return self._redact_fields(request, original, in_prefix)
 
     def redact_forwarded(
-        self, commands: Sequence[AnyCommand]
-    ) -> tuple[tuple[AnyCommand, ...], tuple[str, ...]]:
+        self, commands: Sequence[Command]
+    ) -> tuple[tuple[Command, ...], tuple[str, ...]]:
         """Redact commands of another process, which may not know all secrets, in the fields that
         only that process has redacted; returns them with warnings."""
         found = list[tuple[str, str]]()
@@ -211,9 +206,7 @@ class RequestRedactor:
             self._redact_forwarded_command(one, found) for one in commands
         ), redaction_warnings(found)
 
-    def _redact_forwarded_command(
-        self, command: AnyCommand, found: list[tuple[str, str]]
-    ) -> AnyCommand:
+    def _redact_forwarded_command(self, command: Command, found: list[tuple[str, str]]) -> Command:
         if not isinstance(command, RecordTurn | RecordTrace):
             return command
         if not self.redactor.knows(msgspec.json.encode(command.envelope)):
@@ -295,7 +288,7 @@ class RequestRedactor:
         """A quick check of the free-text fields: False if no rule can match."""
         texts = list[str]()
         for command in request.commands + request.effect:
-            for field in FREE_TEXT_FIELDS.get(type(command), ()):
+            for field in command.free_text:
                 value = getattr(command, field)
                 if value.__class__ is str:
                     texts.append(value)
@@ -304,9 +297,9 @@ class RequestRedactor:
         # All at once: a call costs more than scanning a short text.
         return self.redactor.may_contain(_as_bytes(_SEPARATOR.join(texts)))
 
-    def _redact_command(self, command: AnyCommand, found: list[tuple[str, str]]) -> AnyCommand:
+    def _redact_command(self, command: Command, found: list[tuple[str, str]]) -> Command:
         redacted = dict[str, Any]()
-        for field in FREE_TEXT_FIELDS.get(type(command), ()):
+        for field in command.free_text:
             value = getattr(command, field)
             masked = self.redactor.tree(value, field) if value else None
             if masked and masked.found:
@@ -329,7 +322,7 @@ def _as_bytes(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
 
-def _without_quoted_secrets(command: AnyCommand, original: bytes, redacted: bytes) -> AnyCommand:
+def _without_quoted_secrets(command: Command, original: bytes, redacted: bytes) -> Command:
     """Mask beginnings of secrets in a rejection, which may quote the text and cut it anywhere.
 
     A word that was in the text and is not in the redacted text was part of a secret.
@@ -344,7 +337,7 @@ def _without_quoted_secrets(command: AnyCommand, original: bytes, redacted: byte
 
     texts = {
         name: _LONG_WORD.sub(mask_if_secret, getattr(command, name))
-        for name in FREE_TEXT_FIELDS[RejectMessage]
+        for name in RejectMessage.free_text
     }
     return replace(command, **texts)
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import StoreUnavailable
 
 IsRecorded = Callable[[str], bool]
@@ -55,7 +55,7 @@ class CarryOver(Struct, frozen=True, eq=False):
     event: str
     text_digest: str
     """A digest of the chunk as received: the same, whatever carry-over it is redacted with."""
-    redact: Callable[[str], tuple[AnyCommand, str]]
+    redact: Callable[[str], tuple[Command, str]]
     """The command of the chunk behind this carry-over, and what the chunk carries over itself."""
 
 
@@ -66,7 +66,7 @@ class BatchCarryOvers:
         self._is_recorded = is_recorded
         self._stored: dict[CarryOverStore, dict[str, StoredCarryOver]] = {}
 
-    def redact(self, chunk: CarryOver) -> tuple[AnyCommand, StoredCarryOver]:
+    def redact(self, chunk: CarryOver) -> tuple[Command, StoredCarryOver]:
         """The command of a chunk, and its carry-over: to be added if the chunk is recorded."""
         last = self._stored.get(chunk.store, {}).get(chunk.key)
         held = last.after if last else chunk.store.get(chunk.key, self._is_recorded)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.actor import Actor, MessageReceived
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.deciders import AnyCommand
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.read import Receipt
 from dragoman.engine.redaction_carry_over import CarryOver

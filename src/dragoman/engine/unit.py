@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.attempt_state import Lease
+from dragoman.core.base import Event
 from dragoman.core.errors import Refusal
-from dragoman.core.event_table import AnyEvent
 from dragoman.core.handoff.state import ALL_HANDOFFS, Handoff
 from dragoman.core.read import Decision, LeaseChange, TimedEvent
 from dragoman.core.task_state import STATUS_CHANGES, TaskCreated
@@ -61,7 +61,7 @@ class EarlierAnswer(Struct, frozen=True):
     answer: IdempotencyRecord
 
 
-class PendingEntries(list[Line[AnyEvent]]):
+class PendingEntries(list[Line[Event]]):
     """The new entries of a batch, in order.
 
     They are encoded and hashed at the end of the batch, all in one go: between two decisions that
@@ -240,7 +240,7 @@ class Unit(BatchReads):
             old.number, stream, old.version, old.hash, old.state, lease
         )
 
-    def record(self, stream: str, event: AnyEvent) -> None:
+    def record(self, stream: str, event: Event) -> None:
         """Append an entry and fold it into the stream's state."""
         old = self._stream_to_write(stream)
         event_type = type(event)
@@ -334,7 +334,7 @@ class Unit(BatchReads):
                     new_handoffs.append(at.state)
         changes.new_handoffs = order_handoff_rows(new_handoffs)
 
-    def _with_commit(self, event: Any) -> AnyEvent:
+    def _with_commit(self, event: Any) -> Event:
         """The event with the checked-out commit, unless it names one itself."""
         return event if event.commit else replace(event, commit=self._commit)
 

@@ -12,8 +12,9 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from msgspec import Meta, Raw, Struct
 
+from dragoman.core.base import Event
 from dragoman.core.errors import LedgerError, StoreCorrupt
-from dragoman.core.event_table import EVENT_NAMES, AnyEvent
+from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.ids import handoff_stream
 from dragoman.core.task_state import Task
 from dragoman.engine.ports import EntryColumns, Store, StreamHead, StreamRow
@@ -368,7 +369,7 @@ def _is_readable_line(entry: Entry, found: list[Finding]) -> bool:
     return True
 
 
-def _decode_entry(entry: Entry) -> tuple[AnyEvent, int]:
+def _decode_entry(entry: Entry) -> tuple[Event, int]:
     """The event of an entry and its time; LedgerError if it is unreadable or contradicts its
     columns.
 

@@ -9,7 +9,7 @@ from typing import Final, Literal, Protocol, cast
 
 from msgspec import Struct
 
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import WORKQ_NOTE_KIND, Handoff, NoteHandoff, work_items_of
 from dragoman.core.ids import check_id
@@ -72,7 +72,7 @@ class ItemTransfer(Struct, frozen=True):
     outcome: TransferOutcome
     details: tuple[str, ...] = ()
     """Sentences about single items."""
-    commands: tuple[AnyCommand, ...] = ()
+    commands: tuple[Command, ...] = ()
     """Commands that record the transfer."""
 
 
@@ -92,7 +92,7 @@ def transfer_items(handoff: Handoff, workq: WorkQueue, owner: str) -> ItemTransf
     noted_items: _Items = {
         item: {"outcome": one.outcome, "detail": one.detail} for item, one in results.items()
     }
-    orphaned: list[AnyCommand] = [
+    orphaned: list[Command] = [
         ReleaseWorkItem(item, is_orphaned=True, sender=former)
         for item, one in results.items()
         if one.outcome == "unavailable"

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.attempt_state import Report, TaskClaimed, TaskReported, TaskRequeued
-from dragoman.core.event_table import AnyEvent
+from dragoman.core.base import Event
 from dragoman.core.task_state import (
     REPORTED_PREFIX,
     RESULT_PREFIX,
@@ -52,7 +52,7 @@ class TaskHistory(Struct, frozen=True):
     attempts: tuple[Attempt, ...] = ()
 
 
-def build_history(events: Iterable[tuple[int, AnyEvent]]) -> TaskHistory:
+def build_history(events: Iterable[tuple[int, Event]]) -> TaskHistory:
     """Build the history from a task's events, each with its time."""
     log, attempts = list[LogEntry](), list[Attempt]()
     for at, event in events:
@@ -63,14 +63,14 @@ def build_history(events: Iterable[tuple[int, AnyEvent]]) -> TaskHistory:
     return TaskHistory(tuple(log), tuple(attempts))
 
 
-def _log_entry(event: AnyEvent, at: int) -> tuple[LogEntry, ...]:
+def _log_entry(event: Event, at: int) -> tuple[LogEntry, ...]:
     """Work log entry of an event, if it leaves one."""
     entry = _LOG_ENTRY_OF.get(type(event))
     is_silent = isinstance(event, TaskReported) and not event.blockers
     return () if entry is None or is_silent else (entry(event, at),)
 
 
-_LOG_ENTRY_OF: dict[type[AnyEvent], Callable[[Any, int], LogEntry]] = {
+_LOG_ENTRY_OF: dict[type[Event], Callable[[Any, int], LogEntry]] = {
     TaskNoted: lambda event, at: LogEntry(at, notes=event.text, by=event.by),
     TaskProgressed: lambda event, at: LogEntry(
         at if event.sent_at is None else event.sent_at, event.progress, event.notes, event.blockers
@@ -128,7 +128,7 @@ def _end_attempt(attempts: list[Attempt], at: int, status: RunStatus, reason: st
         attempts[-1] = replace(attempts[-1], status=status, ended_at=at, reason=reason)
 
 
-_ATTEMPT_FOLDS: dict[type[AnyEvent], Callable[[list[Attempt], Any, int], None]] = {
+_ATTEMPT_FOLDS: dict[type[Event], Callable[[list[Attempt], Any, int], None]] = {
     TaskClaimed: _fold_claimed,
     TaskReported: _fold_reported,
     TaskRequeued: _fold_requeued,

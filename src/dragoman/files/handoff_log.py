@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dragoman.core.event_table import AnyEvent
+from dragoman.core.base import Event
 from dragoman.core.handoff.state import (
     Handoff,
     HandoffApproved,
@@ -71,7 +71,7 @@ def render_lines(entry: Entry, after: Handoff) -> list[bytes]:
     ]
 
 
-def render_event(event: AnyEvent, context: EventContext) -> Iterator[AuditLine]:
+def render_event(event: Event, context: EventContext) -> Iterator[AuditLine]:
     """Render the lines of an event: the type of each, and its own keys."""
     render = _RENDERERS.get(type(event))
     return iter(()) if render is None else render(event, context)
@@ -196,7 +196,7 @@ def _actor_of_label(label: str) -> str:
     return label if role == "human" else f"agent:{name}"
 
 
-_RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, EventContext], Iterator[AuditLine]]]] = {
+_RENDERERS: Final[Mapping[type[Event], Callable[[Any, EventContext], Iterator[AuditLine]]]] = {
     HandoffProposed: _render_proposed,
     HandoffTransitioned: _render_moved,
     HandoffVerified: _render_verified,

@@ -5,8 +5,7 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from dragoman.core.base import Status
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Status
 from dragoman.core.task_state import EditTask, MoveTask
 from dragoman.files.errors import BadFile
 from dragoman.files.task_file import EditedFile
@@ -23,7 +22,7 @@ def commands_of_edit(
     base: EditedFile | None,
     current: EditedFile,
     other_statuses: Container[str] = (),
-) -> tuple[AnyCommand, ...]:
+) -> tuple[Command, ...]:
     """Commands that an edited or moved file asks for; BadFile when the edit is not allowed.
 
     `base` is the file before it was edited, `current` the file as the ledger has it now: only the
@@ -45,7 +44,7 @@ def commands_of_edit(
         for field in _EDITABLE_FIELDS
         if not _is_equal_field(field, file, base) and not _is_equal_field(field, file, current)
     }
-    commands: list[AnyCommand] = [EditTask(task_id, **edit)] if edit else []
+    commands: list[Command] = [EditTask(task_id, **edit)] if edit else []
     to = _target_status(file.status, folder, base.status)
     if to not in (base.status, current.status):
         is_moved = folder != base.status

@@ -13,8 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.actor import Actor, RejectMessage
-from dragoman.core.base import Status
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Status
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.timestamps import parse_rfc3339
 from dragoman.engine.hub import Hub
@@ -269,7 +268,7 @@ class TaskProjector:
 
     def _derive_commands(
         self, snapshot: TaskSnapshot, folder: Status, data: bytes, found: FoundFiles
-    ) -> tuple[AnyCommand, ...]:
+    ) -> tuple[Command, ...]:
         is_ours, path = is_unedited(data), self._path(snapshot, folder)
         # An interrupted projection has moved it here: the next content is still staged beside it.
         if is_ours and (
@@ -286,7 +285,7 @@ class TaskProjector:
         others = found.keys() - {folder}
         return commands_of_edit(snapshot.task.aof_id, file, folder, base, current, others)
 
-    def _submit(self, commands: tuple[AnyCommand, ...]) -> Refusal | None:
+    def _submit(self, commands: tuple[Command, ...]) -> Refusal | None:
         try:
             self._hub.submit(self._actor, *commands)
         except Refused as refused:

@@ -12,9 +12,8 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from dragoman.core.attempt_state import Lease, Report, grant_lease
-from dragoman.core.base import Status
+from dragoman.core.base import Event, Status
 from dragoman.core.errors import Refusal
-from dragoman.core.event_table import AnyEvent
 from dragoman.core.ids import is_aof_id, task_stream
 from dragoman.core.intent.state import Intent
 from dragoman.core.task_state import Delegation, Task
@@ -367,8 +366,8 @@ class TaskSnapshots:
         found = find_task(self._store, name)
         return name if isinstance(found, Refusal) else found.task.aof_id
 
-    def _read_events(self, stream: str, version: int) -> list[tuple[int, AnyEvent]]:
-        events = list[tuple[int, AnyEvent]]()
+    def _read_events(self, stream: str, version: int) -> list[tuple[int, Event]]:
+        events = list[tuple[int, Event]]()
         for entry in stream_entries(self._store, stream):
             if entry.version > version:
                 break

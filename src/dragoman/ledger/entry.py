@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from dragoman.core.base import Event
 from dragoman.core.errors import LedgerError
-from dragoman.core.event_table import EVENT_NAMES, AnyEvent
+from dragoman.core.event_table import EVENT_NAMES
 from dragoman.text.keyed_digest import uuid8
 
 GENESIS = bytes(32)
@@ -98,7 +98,7 @@ class Codec(Struct, frozen=True):
         """The version that is written today: one more than the newest that is upcast."""
         return 1 + max((old for event, old in self.upcasters if event == name), default=0)
 
-    def decode(self, name: str, version: int, body: bytes) -> AnyEvent:
+    def decode(self, name: str, version: int, body: bytes) -> Event:
         """The event of a stored body, upcast to today's shape."""
         event_type, newest = self.types.get(name), self.version(name)
         if event_type is None or not 1 <= version <= newest:
@@ -108,11 +108,11 @@ class Codec(Struct, frozen=True):
             )
         try:
             if version == newest:
-                return cast(AnyEvent, msgspec.json.decode(body, type=event_type))
+                return msgspec.json.decode(body, type=event_type)
             fields = msgspec.json.decode(body, type=dict[str, Any])
             for old in range(version, newest):
                 fields = self.upcasters[name, old](fields)
-            return cast(AnyEvent, msgspec.convert(fields, event_type))
+            return msgspec.convert(fields, event_type)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise LedgerError(f"the body of event {name} cannot be read: {error}") from error
 

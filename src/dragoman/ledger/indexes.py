@@ -11,9 +11,8 @@ from msgspec import Struct
 
 from dragoman.core import not_found
 from dragoman.core.agent import AgentRecord, Reputation, agent_list_keys, reputation_list_keys
-from dragoman.core.base import Status
+from dragoman.core.base import Event, Status
 from dragoman.core.errors import Refusal
-from dragoman.core.event_table import AnyEvent
 from dragoman.core.handoff.state import (
     ACTIVE_STATES,
     Handoff,
@@ -107,14 +106,14 @@ def _aliases_at_creation(event: TaskCreated) -> tuple[tuple[str, str], ...]:
     return own + tuple(map(split_alias, event.aliases))
 
 
-ALIASES_BOUND_BY: dict[type[AnyEvent], Callable[[Any], tuple[tuple[str, str], ...]]] = {
+ALIASES_BOUND_BY: dict[type[Event], Callable[[Any], tuple[tuple[str, str], ...]]] = {
     TaskCreated: _aliases_at_creation,
     TaskAliased: lambda event: (split_alias(event.alias),),
     IntentDispatched: lambda event: ((event.request_id, REQUEST_ID),),
 }
 
 
-def aliases_bound_by(event: AnyEvent) -> tuple[tuple[str, str], ...]:
+def aliases_bound_by(event: Event) -> tuple[tuple[str, str], ...]:
     """The (name, kind) pairs that an event binds to its stream, beside the primary id."""
     aliases_of = ALIASES_BOUND_BY.get(type(event))
     return aliases_of(event) if aliases_of is not None else ()
@@ -298,7 +297,7 @@ class LogRow(Struct, frozen=True, gc=False):
         return f"turn:{self.task}/{self.attempt}/{self.turn_index}"
 
 
-LOG_ROWS: Final[dict[type[AnyEvent], Callable[[Any], LogRow]]] = {
+LOG_ROWS: Final[dict[type[Event], Callable[[Any], LogRow]]] = {
     TurnRecorded: lambda turn: LogRow(
         turn.task, turn.attempt, turn.turn_index, None, turn.digest, turn.masked
     ),
@@ -309,7 +308,7 @@ LOG_ROWS: Final[dict[type[AnyEvent], Callable[[Any], LogRow]]] = {
 """Event -> its log row; other events have none."""
 
 
-def log_row(event: AnyEvent) -> LogRow | None:
+def log_row(event: Event) -> LogRow | None:
     """The row of an event, if it has one."""
     row_of = LOG_ROWS.get(type(event))
     return None if row_of is None else row_of(event)

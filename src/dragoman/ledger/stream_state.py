@@ -1,7 +1,7 @@
 """The state of a stream: folded from its entries, stored as a row, replayed when folds change."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, get_args
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -11,62 +11,40 @@ from dragoman.core.agent import (
     REPUTATION_FOLDS,
     AgentAssigned,
     AgentDescribed,
-    AgentKeySet,
-    AgentPaused,
-    AgentRated,
     AgentRecord,
     AgentRegistered,
-    AgentRelieved,
-    AgentResumed,
     Reputation,
-    TokenIssued,
-    TokenRevoked,
 )
+from dragoman.core.base import Event
 from dragoman.core.errors import LedgerError
-from dragoman.core.event_table import EVENT_NAMES, AnyEvent
+from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.handoff.state import (
     HANDOFF_FOLDS,
     Handoff,
-    HandoffApproved,
-    HandoffEscalated,
-    HandoffExtended,
-    HandoffNoted,
     HandoffProposed,
-    HandoffRejected,
-    HandoffTransitioned,
-    HandoffVerified,
 )
-from dragoman.core.intent.state import INTENT_FOLDS, Intent, IntentCreated, IntentEvent
+from dragoman.core.intent.state import INTENT_FOLDS, Intent, IntentCreated
 from dragoman.core.mail import (
     MAIL_FOLDS,
     Mail,
-    MailAcked,
-    MailAnswered,
-    MailEscalated,
     MailPosted,
-    MailRead,
 )
 from dragoman.core.reservation import (
     RESERVATION_FOLDS,
-    ReservationRenewed,
     Reservations,
-    ReservationsEnded,
     ReservationTaken,
 )
 from dragoman.core.task_state import TASK_FOLDS, Task, TaskCreated
 from dragoman.core.trace import (
     TRACE_FOLDS,
     TURN_FOLDS,
-    EntropyEscalated,
-    EntropySettled,
     Trace,
-    TraceAnomaly,
     TraceRecorded,
     TurnLog,
     TurnRecorded,
 )
-from dragoman.core.wave import WAVE_FOLDS, Wave, WaveBeadReleased, WaveCompleted, WaveStarted
-from dragoman.core.work_queue import WORK_ITEM_FOLDS, WorkItem, WorkItemAdded, WorkItemOwnerChanged
+from dragoman.core.wave import WAVE_FOLDS, Wave, WaveStarted
+from dragoman.core.work_queue import WORK_ITEM_FOLDS, WorkItem, WorkItemAdded
 from dragoman.ledger.entry import CODEC, read_line
 
 FOLD_VERSION = 8
@@ -91,21 +69,27 @@ State = (
     | TurnLog
 )
 
-_STATE_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
-    "task": msgspec.json.Decoder(Task),
-    "actor": msgspec.json.Decoder(ActorRecord),
-    "agent": msgspec.json.Decoder(AgentRecord),
-    "mail": msgspec.json.Decoder(Mail),
-    "handoff": msgspec.json.Decoder(Handoff),
-    "workq": msgspec.json.Decoder(WorkItem),
-    "wave": msgspec.json.Decoder(Wave),
-    "reservations": msgspec.json.Decoder(Reservations),
-    "reputation": msgspec.json.Decoder(Reputation),
-    "intent": msgspec.json.Decoder(Intent),
-    "trace": msgspec.json.Decoder(Trace),
-    "turns": msgspec.json.Decoder(TurnLog),
+Folds = Mapping[type[Any], Callable[[Any, Any, int], Any]]
+
+_STREAMS: dict[str, tuple[type[State], Folds]] = {
+    "task": (Task, TASK_FOLDS),
+    "actor": (ActorRecord, ACTOR_FOLDS),
+    "agent": (AgentRecord, AGENT_FOLDS),
+    "mail": (Mail, MAIL_FOLDS),
+    "handoff": (Handoff, HANDOFF_FOLDS),
+    "workq": (WorkItem, WORK_ITEM_FOLDS),
+    "wave": (Wave, WAVE_FOLDS),
+    "reservations": (Reservations, RESERVATION_FOLDS),
+    "reputation": (Reputation, REPUTATION_FOLDS),
+    "intent": (Intent, INTENT_FOLDS),
+    "trace": (Trace, TRACE_FOLDS),
+    "turns": (TurnLog, TURN_FOLDS),
 }
-"""Kind of stream (the word before its first colon) -> the decoder of its state row."""
+"""Kind of stream (the word before its first colon) -> its state, and the folds of its events."""
+
+_STATE_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(state) for kind, (state, _) in _STREAMS.items()
+}
 
 encode_state = msgspec.json.Encoder().encode
 
@@ -133,71 +117,35 @@ def _normalized(stream: str, data: bytes) -> bytes:
         return data
 
 
-FOLDS: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
-    **TASK_FOLDS,
-    **ACTOR_FOLDS,
-    **AGENT_FOLDS,
-    **MAIL_FOLDS,
-    **HANDOFF_FOLDS,
-    **WORK_ITEM_FOLDS,
-    **WAVE_FOLDS,
-    **RESERVATION_FOLDS,
-    **REPUTATION_FOLDS,
-    **INTENT_FOLDS,
-    **TRACE_FOLDS,
-    **TURN_FOLDS,
-}
+FOLDS: Folds = {event: fold for _, folds in _STREAMS.values() for event, fold in folds.items()}
 """Event -> its fold."""
 
-ALLOWED_STATES: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
-    TaskCreated: (type(None),),
-    CommandRefused: (type(None), ActorRecord),
-    MessageReceived: (type(None), ActorRecord),
-    AgentRegistered: (type(None), AgentRecord),
-    AgentKeySet: (AgentRecord,),
-    TokenIssued: (AgentRecord,),
-    TokenRevoked: (AgentRecord,),
-    AgentPaused: (AgentRecord,),
-    AgentResumed: (AgentRecord,),
-    MailPosted: (type(None),),
-    MailRead: (Mail,),
-    MailAcked: (Mail,),
-    MailAnswered: (Mail,),
-    MailEscalated: (Mail,),
-    HandoffProposed: (type(None),),
-    HandoffTransitioned: (Handoff,),
-    HandoffVerified: (Handoff,),
-    HandoffRejected: (Handoff,),
-    HandoffApproved: (Handoff,),
-    HandoffEscalated: (Handoff,),
-    HandoffExtended: (Handoff,),
-    HandoffNoted: (Handoff,),
-    WorkItemAdded: (type(None),),
-    WorkItemOwnerChanged: (WorkItem,),
-    WaveStarted: (type(None),),
-    WaveBeadReleased: (Wave,),
-    WaveCompleted: (Wave,),
-    ReservationTaken: (type(None), Reservations),
-    ReservationRenewed: (Reservations,),
-    ReservationsEnded: (Reservations,),
-    AgentDescribed: (type(None), Reputation),
-    AgentAssigned: (type(None), Reputation),
-    AgentRelieved: (Reputation,),
-    AgentRated: (Reputation,),
-    **dict.fromkeys(get_args(IntentEvent), (Intent,)),
-    IntentCreated: (type(None),),
-    TraceRecorded: (type(None), Trace),
-    TraceAnomaly: (Trace,),
-    TurnRecorded: (type(None), TurnLog),
-    EntropyEscalated: (TurnLog,),
-    EntropySettled: (TurnLog,),
+_ALWAYS_FIRST: Final = frozenset(
+    (TaskCreated, MailPosted, HandoffProposed, WorkItemAdded, WaveStarted, IntentCreated)
+)
+_MAY_BE_FIRST: Final = frozenset(
+    (
+        *(CommandRefused, MessageReceived, AgentRegistered, AgentDescribed, AgentAssigned),
+        *(ReservationTaken, TraceRecorded, TurnRecorded),
+    )
+)
+"""Events with which a stream begins, or may begin; every other one follows a state."""
+
+ALLOWED_STATES: dict[type[Event], tuple[type[Any], ...]] = {
+    event: (type(None),)
+    if event in _ALWAYS_FIRST
+    else (state, type(None))
+    if event in _MAY_BE_FIRST
+    else (state,)
+    for state, folds in _STREAMS.values()
+    for event in folds
 }
-"""Event -> the states that it may follow; every other event follows a task."""
+"""Event -> the states that it may follow."""
 
 
-def fold(state: State | None, event: AnyEvent, at: int) -> State:
+def fold(state: State | None, event: Event, at: int) -> State:
     """Fold one more stored entry into the state of a stream; LedgerError if it is misplaced."""
-    if type(state) not in ALLOWED_STATES.get(type(event), (Task,)):
+    if type(state) not in ALLOWED_STATES[type(event)]:
         raise LedgerError(f"{EVENT_NAMES[type(event)]} is not allowed at this point of its stream")
     return FOLDS[type(event)](state, event, at)
 

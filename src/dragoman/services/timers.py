@@ -12,7 +12,7 @@ from dragoman.config import Settings
 from dragoman.core.actor import HUB_ACTOR
 from dragoman.core.attempt import ExpireLease
 from dragoman.core.backoff import Backoff
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.delegation import EscalateDelegation
 from dragoman.core.errors import LedgerError, Refusal, Refused
 from dragoman.core.handoff.common import COORDINATOR
@@ -105,7 +105,7 @@ class RetryPromotion:
 FindRecipients = Callable[[Store, str], tuple[str, ...]]
 """Finds the recipients of an escalation: store, handoff -> names."""
 
-ESCALATION_COMMANDS: dict[str, Callable[[str, Store, FindRecipients], AnyCommand]] = {
+ESCALATION_COMMANDS: dict[str, Callable[[str, Store, FindRecipients], Command]] = {
     "task": lambda name, _, __: EscalateDelegation(name),
     "mail": lambda name, store, _: EscalateMail(name, names_in_role(store, "orchestrator")),
     "handoff": lambda name, store, find_recipients: EscalateHandoff(
@@ -148,7 +148,7 @@ class SlaService:
             escalated += len(late) - len(failed)
             skipped |= failed
 
-    def _command(self, kind: str, name: str) -> AnyCommand | None:
+    def _command(self, kind: str, name: str) -> Command | None:
         """Command for a late stream; None: none, so that a review costs no transaction in every
         round.
         """

@@ -19,8 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.actor import Actor
-from dragoman.core.base import Role
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Role
 from dragoman.core.errors import REFUSALS
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.ids import check_dialect
@@ -53,7 +52,7 @@ class Do(Struct, frozen=True):
     """A command that prepares the next call."""
 
     by: str
-    command: AnyCommand
+    command: Command
 
 
 Step = Call | Do

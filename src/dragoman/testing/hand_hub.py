@@ -12,8 +12,7 @@ from msgspec import Raw, Struct
 from dragoman.config import Settings
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, EndAttempt, ReleaseTask, RenewLease, ReportOutcome
-from dragoman.core.base import DEFAULT_LEASE_MS, Outcome, Status
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import DEFAULT_LEASE_MS, Command, Outcome, Status
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.read import Receipt
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, Task
@@ -139,7 +138,7 @@ class Work(Struct, frozen=True):
         """Report and end at once."""
         self._do(ReportOutcome(self.task, outcome, notes, fence=self.fence, apply=True))
 
-    def _do(self, command: AnyCommand) -> None:
+    def _do(self, command: Command) -> None:
         self.hub.do(command, agent=self.agent)
 
 
@@ -171,7 +170,7 @@ class HandHub:
         """Change the status, as a person or as an agent."""
         self.do(MoveTask(task, to, reason), agent=agent)
 
-    def do(self, command: AnyCommand, *, agent: str = "", key: str = "") -> Receipt:
+    def do(self, command: Command, *, agent: str = "", key: str = "") -> Receipt:
         """Run any command, as a person or as an agent; a refusal is raised as Refused."""
         actor = Actor("agent", agent, "testing") if agent else _TESTER
         return self._hub.submit(actor, command, key=key).receipts[0]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from dragoman.core.actor import Actor
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.read import Receipt
 from dragoman.engine.group_commit import Engine, Failpoint
 from dragoman.engine.ports import Store
@@ -42,15 +42,15 @@ class Hub:
     def _pass(self, failpoint: str) -> None:
         self.on_failpoint(failpoint)
 
-    def request(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Request:
+    def request(self, actor: Actor, *commands: Command, key: str = "") -> Request:
         """Make a request with a new id."""
         return Request(actor, commands, self._new_request_id(), key)
 
-    def ask(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Outcome:
+    def ask(self, actor: Actor, *commands: Command, key: str = "") -> Outcome:
         """Submit a request and return its outcome."""
         return self.engine.handle_now(self.request(actor, *commands, key=key))
 
-    def do(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Receipt:
+    def do(self, actor: Actor, *commands: Command, key: str = "") -> Receipt:
         """Submit a request and return its last receipt; a refusal is raised."""
         return committed_or_raise(self.ask(actor, *commands, key=key)).receipts[-1]
 

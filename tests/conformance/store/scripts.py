@@ -15,8 +15,7 @@ from dragoman.core.attempt import (
     RenewLease,
     ReportOutcome,
 )
-from dragoman.core.base import LinkKind, Outcome, Priority, Status
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, LinkKind, Outcome, Priority, Status
 from dragoman.core.delegation import (
     AcceptDelegation,
     EscalateDelegation,
@@ -44,12 +43,12 @@ class Step(Struct, frozen=True):
     """One request, and how far the clock is moved after it."""
 
     actor: Actor
-    commands: tuple[AnyCommand, ...]
+    commands: tuple[Command, ...]
     key: str = ""
     then_wait: int = 0
 
 
-def step(actor: Actor, *commands: AnyCommand, key: str = "", then_wait: int = 0) -> Step:
+def step(actor: Actor, *commands: Command, key: str = "", then_wait: int = 0) -> Step:
     """Make a step of a handwritten script."""
     return Step(actor, commands, key, then_wait)
 
@@ -147,7 +146,7 @@ _delegations = st.builds(
     to_agent=_agents,
     due_by=st.sampled_from((NOW, NOW + 1, NOW + TTL, NOW + 90 * TTL)),
 )
-_commands: st.SearchStrategy[AnyCommand] = st.one_of(
+_commands: st.SearchStrategy[Command] = st.one_of(
     _creations(),
     _creations(),
     _claims,

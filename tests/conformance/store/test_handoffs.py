@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import ActiveHandoffConflict, Refusal
 from dragoman.core.handoff.state import (
     AcceptHandoff,
@@ -194,12 +194,12 @@ def test_concurrent_accept_and_reject_have_one_winner(hubs: Hubs) -> None:
         both[0].do(ANN, CreateTask("T", f"T{n}", ready=True))
         both[0].do(ALICE, replace(offer(id=f"H{n}"), task=f"T{n}"))
         offered = handoff(both[0].store, f"H{n}")
-        commands: tuple[AnyCommand, AnyCommand] = (
+        commands: tuple[Command, Command] = (
             AcceptHandoff(offered.id, offered.package_hash, notes="gladly"),
             RejectHandoff(offered.id, "other", "no"),
         )
 
-        def ask_call(hub: Hub, command: AnyCommand) -> Callable[[], Outcome]:
+        def ask_call(hub: Hub, command: Command) -> Callable[[], Outcome]:
             return lambda: hub.ask(BOB, command)
 
         answers = run_concurrently([ask_call(*pair) for pair in zip(both, commands, strict=True)])

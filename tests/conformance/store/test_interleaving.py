@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.delegation import RejectDelegation, RequestDelegation
 from dragoman.core.errors import Refusal, StoreConflict
 from dragoman.core.task_state import AliasTask, CreateTask, LinkTask, MoveTask
@@ -32,14 +32,14 @@ class RaceRequest(Struct, frozen=True):
     """Request of one side of a race."""
 
     actor: Actor
-    command: AnyCommand
+    command: Command
     key: str = ""
 
 
 class Race(Struct, frozen=True):
     """Commands before the race, the two racing requests, and the loser's possible refusals."""
 
-    before: Sequence[AnyCommand]
+    before: Sequence[Command]
     first: RaceRequest
     second: RaceRequest
     refusals: frozenset[str]

@@ -16,8 +16,7 @@ from mcp.client import Client
 from msgspec import Struct, to_builtins
 
 from dragoman.core.actor import Actor
-from dragoman.core.base import Role
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Role
 from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.operation import find_operation
 from dragoman.engine.ports import Store
@@ -40,7 +39,7 @@ class Action(Struct, frozen=True):
     """Action on a task, as a command and as each surface requests it."""
 
     by: str
-    command: AnyCommand
+    command: Command
     command_line: str
     http: tuple[str, Mapping[str, Any]]
     tool: tuple[str, Mapping[str, Any]] | None = None

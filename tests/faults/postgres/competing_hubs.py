@@ -14,7 +14,7 @@ from functools import partial
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.task_state import NoteTask
 from dragoman.engine.request import Committed
 from dragoman.store.postgres import PostgresStore
@@ -56,7 +56,7 @@ def _compete(url: str, name: str, tasks: Sequence[str], rng: random.Random, wait
     os.write(1, json.dumps({"agent": name, "won": won}).encode() + b"\n")
 
 
-def _commands(name: str, tasks: Sequence[str], rng: random.Random) -> Iterator[AnyCommand]:
+def _commands(name: str, tasks: Sequence[str], rng: random.Random) -> Iterator[Command]:
     for n, task in enumerate(rng.sample(tasks, len(tasks))):
         yield ClaimTask(task, name)
         yield NoteTask(BOARD, f"{name} {n}")

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, RenewLease, ReportOutcome
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import StoreLost, StoreUnavailable
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
 from dragoman.engine.group_commit import Engine
@@ -35,7 +35,7 @@ class KeyedCommand(Struct, frozen=True):
     """Command of a task's scenario, under its key."""
 
     actor: Actor
-    command: AnyCommand
+    command: Command
     key: str
 
 
@@ -56,7 +56,7 @@ class UnkeyedNote(Struct, frozen=True):
 def task_commands(name: str) -> Iterator[KeyedCommand]:
     """Commands of a task from creation to end, with a note on the board."""
     agent = Actor("agent", f"agent-{name}")
-    commands: tuple[tuple[Actor, AnyCommand], ...] = (
+    commands: tuple[tuple[Actor, Command], ...] = (
         (ANN, CreateTask("a task", name, ready=True)),
         (agent, ClaimTask(name, agent.name)),
         (agent, RenewLease(name)),

@@ -8,8 +8,7 @@ import msgspec
 from dragoman.config import Settings
 from dragoman.core.actor import Actor
 from dragoman.core.agent import RegisterAgent
-from dragoman.core.base import Role
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Role
 from dragoman.core.errors import Refusal
 from dragoman.core.mail import Mail
 from dragoman.core.task_state import Task
@@ -121,7 +120,7 @@ class MailHub:
         """Register an agent."""
         self.do(HUMAN, RegisterAgent(name, role))
 
-    def do(self, actor: Actor, *commands: AnyCommand) -> None:
+    def do(self, actor: Actor, *commands: Command) -> None:
         self.lab.do(actor, *commands)
 
     def ask(self, operation: str, arguments: Mapping[str, Any], actor: Actor) -> Any:

@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import CreateTask, MoveTask, Task
 from dragoman.engine.facts import StoreFacts
@@ -138,7 +138,7 @@ class AofHub:
         task = self.task()
         return Actor("agent", task.assignee, "http", task.id, task.fence)
 
-    def do(self, actor: Actor, *commands: AnyCommand) -> None:
+    def do(self, actor: Actor, *commands: Command) -> None:
         self.lab.do(actor, *commands)
 
     def send(

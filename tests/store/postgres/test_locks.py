@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.attempt import ClaimTask
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import StoreConflict
 from dragoman.core.task_state import AdoptTask, CreateTask
 from dragoman.core.wave import StartWave, WaveBead
@@ -259,7 +259,7 @@ def test_stream_created_during_a_lookup_is_read_again(
     assert Hub(other, ManualClock(NOW)).do(BOB, AdoptTask("bead", "T")).task == "T"
 
 
-LOOKUPS: dict[str, tuple[str, AnyCommand, Callable[[BatchReads], object]]] = {
+LOOKUPS: dict[str, tuple[str, Command, Callable[[BatchReads], object]]] = {
     "by alias": ("task:T", AdoptTask("bead", "T"), lambda view: view.task("bead:T")),
     "in a queue": (
         "task:T",
@@ -281,7 +281,7 @@ def test_view_of_two_moments_is_a_conflict(
     store: PostgresStore,
     other: PostgresStore,
     stream: str,
-    command: AnyCommand,
+    command: Command,
     read: Callable[[BatchReads], object],
 ) -> None:
     rival = Hub(store, ManualClock(NOW))

@@ -17,7 +17,7 @@ from tests.system.child_processes import Child, child, next_line, resume
 CREATOR = """
 import sys
 from pathlib import Path
-from dragoman.core.command_table import CreateTask
+from dragoman.core.task_state import CreateTask
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 from tests.conformance.store.hubs import ANN, Hubs
@@ -37,7 +37,7 @@ CLAIMER = """
 import sys
 from pathlib import Path
 from dragoman.core.actor import Actor
-from dragoman.core.command_table import ClaimTask
+from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import Refusal
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id

@@ -7,7 +7,8 @@ import pytest
 
 from dragoman.core.actor import CommandRefused
 from dragoman.core.attempt_state import TaskClaimed, TaskReported, TaskRequeued
-from dragoman.core.event_table import EVENT_NAMES, AnyEvent
+from dragoman.core.base import Event
+from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.mail import MailEscalated
 from dragoman.core.task_state import (
     RestoredState,
@@ -34,9 +35,9 @@ REQUEUED = (
 )
 
 
-def test_every_event_has_a_sentence_of_its_own_fields() -> None:
+def test_sentences_are_of_events_and_of_their_own_fields() -> None:
     shapes = {name: shape.__struct_encode_fields__ for shape, name in EVENT_NAMES.items()}
-    assert EVENT_TEXT.keys() == shapes.keys()
+    assert EVENT_TEXT.keys() <= shapes.keys()
     for name, template in EVENT_TEXT.items():
         used = {field.partition(".")[0] for field in re.findall(r"\{[?!]?(\w+)", template)}
         assert used <= set(shapes[name]), name
@@ -114,7 +115,7 @@ def test_every_event_has_a_sentence_of_its_own_fields() -> None:
         ),
     ],
 )
-def test_event_is_described(event: AnyEvent, expected: str) -> None:
+def test_event_is_described(event: Event, expected: str) -> None:
     assert (
         describe_event(EVENT_NAMES[type(event)], msgspec.json.decode(msgspec.json.encode(event)))
         == expected

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from dragoman.config import HttpSettings, Settings
 from dragoman.core.actor import Actor
 from dragoman.core.agent import IssueToken, RegisterAgent, digest_token, format_token
-from dragoman.core.base import Role
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Role
 from dragoman.engine.auth import Authenticator
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.group_commit import Engine
@@ -119,7 +118,7 @@ class HubServer:
             self.identity.invalidate(changed)
             self.hints.notify(changed)
 
-    def submit(self, *commands: AnyCommand, actor: Actor = HERA) -> str:
+    def submit(self, *commands: Command, actor: Actor = HERA) -> str:
         """Submit commands to the hub directly; return the name of the last task."""
         return self.hub.submit(actor, *commands).receipts[-1].task
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from dragoman.config import TeamspaceSettings
 from dragoman.core.actor import Actor
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.engine.ports import Store
 from dragoman.surfaces.http import build_app
 from tests.engine.handoffs import accept, activate, life, make, offer
@@ -26,7 +26,7 @@ class HubBehindServer:
         self._server = server
         self.store: Store = server.store
 
-    def do(self, actor: Actor, *commands: AnyCommand) -> Any:
+    def do(self, actor: Actor, *commands: Command) -> Any:
         return self._server.hub.submit(actor, *commands)
 
 

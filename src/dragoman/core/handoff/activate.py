@@ -1,11 +1,11 @@
 """Activate a handoff: the recipient begins the work, or resumes it after its lease has expired."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dragoman.core.attempt import check_lease_end
 from dragoman.core.attempt_state import TaskClaimed, grant_lease
-from dragoman.core.base import Outcome, Status
+from dragoman.core.base import Event, Outcome, Status
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.common import (
     find_in_state,
@@ -28,9 +28,6 @@ from dragoman.core.task_state import (
     TaskHandedOver,
     TaskTransitioned,
 )
-
-if TYPE_CHECKING:
-    from dragoman.core.event_table import AnyEvent
 
 READY_ROLES_TEXT: Final = "a person, a coordinator or an orchestrator"
 """Roles that may make a blocked, backlogged or deadlettered task ready, in words."""
@@ -169,7 +166,7 @@ def _resume_events(task: Task, claim: TaskClaimed) -> StreamEvents:
 def _takeover_events(handoff: Handoff, task: Task, claim: TaskClaimed) -> StreamEvents:
     """Events by which the task changes hands; a task that is in progress is released first."""
     stream = task_stream(task.id)
-    events: list[tuple[str, AnyEvent]] = [
+    events: list[tuple[str, Event]] = [
         (
             handoff_stream(handoff.id),
             HandoffTransitioned("accepted", "activated", by=handoff.recipient),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dragoman.core import not_found
 from dragoman.core.actor import HUB_NAME, Actor
 from dragoman.core.authority import MAY_DISPATCH, check_write
-from dragoman.core.base import Role
+from dragoman.core.base import Event, Role
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import LEGAL_ACTIONS, Handoff, HandoffStatus
 from dragoman.core.ids import check_id, handoff_stream, mail_stream
@@ -20,9 +20,6 @@ from dragoman.core.limits import MAX_REASON, WAIT_RANGE_MS, check_duration
 from dragoman.core.mail import MailPosted
 from dragoman.core.read import Decision, Read, Receipt, stream_decision, task_receipt
 from dragoman.core.task_state import Task
-
-if TYPE_CHECKING:
-    from dragoman.core.event_table import AnyEvent
 
 COORDINATOR: Final = "coordinator"
 """Role that is notified, and the recipient's name if nobody is registered with that role."""
@@ -109,7 +106,7 @@ def check_stage_duration(ms: int) -> Refusal | None:
 
 
 def handoff_decision(
-    id: str, state: HandoffStatus | Literal["discarded"], *events: "AnyEvent"
+    id: str, state: HandoffStatus | Literal["discarded"], *events: Event
 ) -> Decision:
     """Decision that concerns only the handoff."""
     return stream_decision(handoff_stream(id), state, *events)

@@ -5,9 +5,9 @@ further state is needed.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from dragoman.core.actor import HUB_NAME
+from dragoman.core.base import Event
 from dragoman.core.handoff.complete import completion_note
 from dragoman.core.handoff.reject import reassignment_detail, withdrawal_detail
 from dragoman.core.handoff.state import (
@@ -34,9 +34,6 @@ from dragoman.core.handoff.state import (
 from dragoman.core.ids import handoff_stream
 from dragoman.core.read import Read
 from dragoman.core.task_state import Task
-
-if TYPE_CHECKING:
-    from dragoman.core.event_table import AnyEvent
 
 
 def find_applied(command: HandoffCommand, read: Read) -> Handoff | None:
@@ -86,7 +83,7 @@ def _recorded_event(command: HandoffCommand, handoff: Handoff, read: Read) -> Ha
     return event
 
 
-def _is_extended(command: ExtendHandoff, by: str, events: "Sequence[AnyEvent]") -> bool:
+def _is_extended(command: ExtendHandoff, by: str, events: Sequence[Event]) -> bool:
     """Return whether the stage that the command names was extended like that before it ended."""
     status: HandoffStatus = "proposed"
     for event in events:

@@ -1,10 +1,9 @@
 """Accept and approve a handoff: every check of the gate must pass (S-ACP-3, S-ACP-9)."""
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from dragoman.core.actor import HUB_NAME
+from dragoman.core.base import Event
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.common import (
     find_in_state,
@@ -30,9 +29,6 @@ from dragoman.core.ids import handoff_stream
 from dragoman.core.limits import MAX_TEXT, check_text
 from dragoman.core.read import Decision, Read, StreamEvents
 from dragoman.core.task_state import Task
-
-if TYPE_CHECKING:
-    from dragoman.core.event_table import AnyEvent
 
 _UNDECIDED_STATES = ("proposed", "validating")
 
@@ -118,7 +114,7 @@ def _verification_events(
     command: AcceptHandoff, handoff: Handoff, failed: tuple[GateFailure, ...]
 ) -> StreamEvents:
     stream = handoff_stream(handoff.id)
-    events: list[tuple[str, AnyEvent]] = []
+    events: list[tuple[str, Event]] = []
     if handoff.status == "proposed":
         events.append((stream, HandoffTransitioned("proposed", "validating", by=handoff.recipient)))
     labels = tuple(f"{code}: {detail}" for code, detail in failed)

@@ -3,11 +3,12 @@
 Whoever hands work over stays its owner until the recipient activates it (S-OWN).
 """
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from dragoman.core import not_found
 from dragoman.core.actor import Actor
 from dragoman.core.authority import check_write
+from dragoman.core.base import Event
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.activate import PARKED_STATUSES
 from dragoman.core.handoff.common import (
@@ -64,10 +65,6 @@ from dragoman.core.read import Decision, Read, StreamEvents
 from dragoman.core.task_state import Task, TaskEdited, TaskHandedOver
 from dragoman.core.timestamps import TIMESTAMP_RANGE
 from dragoman.text.confusables import has_visible_text
-
-if TYPE_CHECKING:
-    from dragoman.core.event_table import AnyEvent
-
 
 # --- propose ----------------------------------------------------------------------------------
 
@@ -214,7 +211,7 @@ def _offer_events(
         unblocks_task=unblocks_task,
         was_unowned=was_unowned,
     )
-    events: list[tuple[str, AnyEvent]] = []
+    events: list[tuple[str, Event]] = []
     if task.reserved_for != owner or task.assignee != owner:
         events.append((stream, TaskEdited(reserved_for=owner)))
     events.append((handoff_stream(offered.id), offered))

@@ -1,10 +1,9 @@
 """Reject and withdraw a handoff: the task goes back to its owner (S-ACP-4)."""
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from dragoman.core.actor import HUB_NAME
+from dragoman.core.base import Event
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.common import (
     COORDINATOR_ROLES,
@@ -27,9 +26,6 @@ from dragoman.core.limits import MAX_TEXT, check_text
 from dragoman.core.mail import MailPosted
 from dragoman.core.read import Decision, LeaseChange, Read, StreamEvents
 from dragoman.core.task_state import Task, TaskEdited, TaskHandedOver, TaskTransitioned
-
-if TYPE_CHECKING:
-    from dragoman.core.event_table import AnyEvent
 
 
 def decide_reject(command: RejectHandoff, read: Read, now: int) -> Decision | Refusal:
@@ -165,7 +161,7 @@ def recipient_lease_end(handoff: Handoff, task: Task, read: Read) -> LeaseChange
 def _restore_events(handoff: Handoff, task: Task, restored: Task) -> StreamEvents:
     """Events that end the active handoff of a task and make its former owner the owner again."""
     stream = task_stream(task.id)
-    events: list[tuple[str, AnyEvent]] = []
+    events: list[tuple[str, Event]] = []
     if restored.status != task.status:
         moved = TaskTransitioned(task.status, restored.status, f"{handoff.id} rejected")
         events.append((stream, moved))

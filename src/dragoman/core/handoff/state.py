@@ -48,6 +48,8 @@ RejectReason = Literal[
 class ProposeHandoff(Command, frozen=True, tag="handoff.propose"):
     """Propose a package to its recipient."""
 
+    free_text = ("title", "reason")
+
     task: str
     recipient: str
     package: dict[str, object]
@@ -87,6 +89,8 @@ class HandoffCommand(Command, frozen=True):
 class AcceptHandoff(HandoffCommand, frozen=True, tag="handoff.accept"):
     """Accept a proposed handoff, if it passed the checks."""
 
+    free_text = ("notes",)
+
     package_hash: str
     """Hash of the package that was checked."""
     passed: tuple[str, ...] = ()
@@ -102,6 +106,8 @@ class AcceptHandoff(HandoffCommand, frozen=True, tag="handoff.accept"):
 class RejectHandoff(HandoffCommand, frozen=True, tag="handoff.reject"):
     """Reject a handoff, or give the work back."""
 
+    free_text = ("detail", "suggested_fix")
+
     reason: RejectReason
     detail: str
     suggested_fix: str = ""
@@ -110,11 +116,15 @@ class RejectHandoff(HandoffCommand, frozen=True, tag="handoff.reject"):
 class WithdrawHandoff(HandoffCommand, frozen=True, tag="handoff.withdraw"):
     """Withdraw a proposal."""
 
+    free_text = ("note",)
+
     note: str = ""
 
 
 class ActivateHandoff(HandoffCommand, frozen=True, tag="handoff.activate"):
     """Begin the accepted work."""
+
+    free_text = ("work_state_update",)
 
     session: str = ""
     ttl_ms: int = DEFAULT_LEASE_MS
@@ -126,6 +136,8 @@ class ActivateHandoff(HandoffCommand, frozen=True, tag="handoff.activate"):
 class CompleteHandoff(HandoffCommand, frozen=True, tag="handoff.complete"):
     """Complete the work that was handed over."""
 
+    free_text = ("notes", "final_artifacts")
+
     notes: str = ""
     final_artifacts: tuple[dict[str, object], ...] = ()
     backoff: Backoff = Backoff()
@@ -134,11 +146,15 @@ class CompleteHandoff(HandoffCommand, frozen=True, tag="handoff.complete"):
 class CloseHandoff(HandoffCommand, frozen=True, tag="handoff.close"):
     """Close the record of a handoff."""
 
+    free_text = ("notes",)
+
     notes: str = ""
 
 
 class ApproveHandoff(HandoffCommand, frozen=True, tag="handoff.approve"):
     """Approve or deny a package, by a person."""
+
+    free_text = ("note",)
 
     approved: bool = True
     package_hash: str = ""
@@ -162,12 +178,16 @@ class ExtendHandoff(HandoffCommand, frozen=True, tag="handoff.extend"):
 class ReassignHandoff(HandoffCommand, frozen=True, tag="handoff.reassign"):
     """Offer the same package to another recipient."""
 
+    free_text = ("notes",)
+
     recipient: str
     notes: str = ""
 
 
 class NoteHandoff(HandoffCommand, frozen=True, tag="handoff.note"):
     """Add a note beside the package."""
+
+    free_text = ("text", "data")
 
     kind: str
     text: str = ""

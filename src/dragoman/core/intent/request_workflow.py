@@ -5,7 +5,7 @@ command, and folds each of them before the next is decided.
 """
 
 from itertools import count
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ from dragoman.core.agent import (
     Reputation,
     ReputationEvent,
 )
-from dragoman.core.base import Status
+from dragoman.core.base import Event, Status
 from dragoman.core.ids import intent_stream, reputation_stream, task_stream
 from dragoman.core.intent.candidate import Candidate, Policy, ScoreParts
 from dragoman.core.intent.governance import (
@@ -53,9 +53,6 @@ from dragoman.core.intent.state import (
 from dragoman.core.read import Read, StreamEvents
 from dragoman.core.task_state import TASK_FOLDS, Task, TaskEdited, TaskEvent, TaskTransitioned
 from dragoman.core.timestamps import clamp_timestamp
-
-if TYPE_CHECKING:
-    from dragoman.core.event_table import AnyEvent
 
 # --- outcome of a request ---------------------------------------------------------------------
 
@@ -123,7 +120,7 @@ class IntentWorkflow:
         self.task = task
         self.vetoed: dict[str, list[str]] = {}
         """Reasons of vetoes -> the candidates that they kept out."""
-        self._events: list[tuple[str, AnyEvent]] = []
+        self._events: list[tuple[str, Event]] = []
         self._read = read
         self._now = now
         self._reputations: dict[str, Reputation | None] = {}

@@ -29,6 +29,8 @@ class DelegateIntent(Command, frozen=True, tag="intent.delegate"):
     The same again is a no-op; for an intent that was rejected or needs follow-up it is a new start.
     """
 
+    free_text = ("goal", "params", "extra_fields")
+
     goal: str
     id: str = ""
     """Empty: the hub makes one. An existing task with this name becomes the intent's task."""
@@ -77,6 +79,8 @@ class IntentCommand(Command, frozen=True):
 class ReceiveResult(IntentCommand, frozen=True, tag="intent.result"):
     """Record the result of a request; one that does not fit is an anomaly and changes nothing."""
 
+    free_text = ("output", "error", "extra_fields")
+
     agent: str
     success: bool
     output: object = None
@@ -97,6 +101,8 @@ class ReceiveResult(IntentCommand, frozen=True, tag="intent.result"):
 class UpdateIntent(IntentCommand, frozen=True, tag="intent.update"):
     """Record an update from the agent of a request: its progress in percent."""
 
+    free_text = ("message", "partial")
+
     agent: str
     progress: float | None = None
     message: str = ""
@@ -111,6 +117,8 @@ class UpdateIntent(IntentCommand, frozen=True, tag="intent.update"):
 
 class CancelIntent(TaskCommand, frozen=True, tag="intent.cancel"):
     """Cancel an intent; `task` is `intent:ID`."""
+
+    free_text = ("reason",)
 
     reason: str = ""
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TypeVar
 
+from dragoman.core.base import Event
 from dragoman.core.errors import Refusal
-from dragoman.core.event_table import AnyEvent
 from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import check_id, handoff_stream, intent_stream, wave_stream, workq_stream
 from dragoman.core.intent.state import Intent
@@ -36,7 +36,7 @@ def stream_entries(store: Store, stream: str, *, until: int | None = None) -> It
         after = page[-1].version
 
 
-def decode_event(entry: Entry) -> AnyEvent:
+def decode_event(entry: Entry) -> Event:
     """The event that an entry holds."""
     line = read_line(entry.line)
     return CODEC.decode(line.event, line.v, line.body)

@@ -12,9 +12,9 @@ from typing import Any, Final, get_args
 from msgspec import Struct
 
 from dragoman.core.attempt_state import TaskClaimed
-from dragoman.core.base import Status
+from dragoman.core.base import Event, Status
 from dragoman.core.errors import Refusal
-from dragoman.core.event_table import EVENT_NAMES, STATUS_CHANGE_NAMES, AnyEvent
+from dragoman.core.event_table import EVENT_NAMES, STATUS_CHANGE_NAMES
 from dragoman.core.ids import task_stream, trace_stream, turns_stream
 from dragoman.core.limits import MAX_PAGE_BYTES
 from dragoman.core.task_state import status_change_of
@@ -33,7 +33,7 @@ _CLAIM_PAGE: Final = 100
 """Number of entries of a task that are read at a time, to find the claim before one of them."""
 
 
-def session_of_move(store: Store, entry: Entry, event: AnyEvent) -> str:
+def session_of_move(store: Store, entry: Entry, event: Event) -> str:
     """The session of a move: that of the attempt which it begins or ends; else the one in which it
     was requested; else the stream of its task stands for it."""
     return (
@@ -41,14 +41,14 @@ def session_of_move(store: Store, entry: Entry, event: AnyEvent) -> str:
     )
 
 
-def requesting_session(store: Store, event: AnyEvent) -> str:
+def requesting_session(store: Store, event: Event) -> str:
     """The session of the event that requested a move; empty: none did."""
     caused_by: str = getattr(event, "caused_by", "")
     found = store.trace_event(caused_by.lower()) if caused_by else None
     return "" if found is None else found.stream.partition(":")[2]
 
 
-def _session_of_attempt(store: Store, entry: Entry, event: AnyEvent) -> str:
+def _session_of_attempt(store: Store, entry: Entry, event: Event) -> str:
     if isinstance(event, TaskClaimed):
         return event.session
     move = status_change_of(event)
@@ -144,7 +144,7 @@ def _recorded_event(position: int, event: TraceRecorded) -> TraceEvent:
     return TraceEvent(position, event.type, event.task, event.masked, envelope)
 
 
-def _move_event(store: Store, entry: Entry, line: Line[Any], event: AnyEvent) -> TraceEvent:
+def _move_event(store: Store, entry: Entry, line: Line[Any], event: Event) -> TraceEvent:
     move = status_change_of(event)
     assert move is not None, "only moves have these event names"
     caused_by: str = getattr(event, "caused_by", "")
@@ -234,7 +234,7 @@ def _list_of_session(store: Store, session: str, after: int, limit: int) -> Trac
 
 
 def _tasks_of_session(
-    store: Store, session: str, claims: Iterable[Entry], events: Iterable[AnyEvent]
+    store: Store, session: str, claims: Iterable[Entry], events: Iterable[Event]
 ) -> set[str]:
     """The tasks of a session: by its events, by its claims, and by requests for moves, which may
     precede the task."""

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 from dragoman.core import not_found
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_WRITE
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.handoff.package import compute_package_hash
 from dragoman.core.handoff.propose import id_in_use_refusal
 from dragoman.core.handoff.state import (
@@ -305,7 +305,7 @@ def _activate_commands(
 # --- actions that need only their arguments ---------------------------------------------------
 
 
-def _single_command(make: Callable[[Any, ActionCall, Choices], AnyCommand]) -> Any:
+def _single_command(make: Callable[[Any, ActionCall, Choices], Command]) -> Any:
     """Translate an action whose arguments say everything."""
 
     def make_commands(
@@ -317,7 +317,7 @@ def _single_command(make: Callable[[Any, ActionCall, Choices], AnyCommand]) -> A
     return make_commands
 
 
-def _complete_command(arguments: Complete, call: ActionCall, choices: Choices) -> AnyCommand:
+def _complete_command(arguments: Complete, call: ActionCall, choices: Choices) -> Command:
     return CompleteHandoff(
         arguments.handoff_id,
         notes=arguments.completion_notes,
@@ -326,13 +326,13 @@ def _complete_command(arguments: Complete, call: ActionCall, choices: Choices) -
     )
 
 
-def _extend_command(arguments: ExtendSla, _: ActionCall, __: Choices) -> AnyCommand:
+def _extend_command(arguments: ExtendSla, _: ActionCall, __: Choices) -> Command:
     return ExtendHandoff(
         arguments.handoff_id, by_ms=parse_duration(arguments.by), stage=arguments.stage
     )
 
 
-def _approval_command(arguments: Approve, call: ActionCall, _: Choices) -> AnyCommand:
+def _approval_command(arguments: Approve, call: ActionCall, _: Choices) -> Command:
     return ApproveHandoff(
         arguments.handoff_id,
         approved=call.action == "approve",
@@ -341,17 +341,17 @@ def _approval_command(arguments: Approve, call: ActionCall, _: Choices) -> AnyCo
     )
 
 
-def _reject_command(arguments: Reject, _: ActionCall, __: Choices) -> AnyCommand:
+def _reject_command(arguments: Reject, _: ActionCall, __: Choices) -> Command:
     return RejectHandoff(
         arguments.handoff_id, arguments.reason, arguments.detail, arguments.suggested_fix
     )
 
 
-def _withdraw_command(arguments: Withdraw, _: ActionCall, __: Choices) -> AnyCommand:
+def _withdraw_command(arguments: Withdraw, _: ActionCall, __: Choices) -> Command:
     return WithdrawHandoff(arguments.handoff_id, arguments.notes)
 
 
-def _close_command(arguments: Close, _: ActionCall, __: Choices) -> AnyCommand:
+def _close_command(arguments: Close, _: ActionCall, __: Choices) -> Command:
     return CloseHandoff(arguments.handoff_id, arguments.closure_notes)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from dragoman.core.authority import MAY_WRITE
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import strip_item_prefix
 from dragoman.core.ids import check_id
@@ -92,7 +92,7 @@ def workq_operations(choices: Choices) -> Iterator[Operation]:
 def _write_operation(
     name: str,
     shape: Any,
-    command: Callable[[Any], AnyCommand],
+    command: Callable[[Any], Command],
     summary: str,
     read: Callable[[Any], Any] | None = None,
 ) -> Operation:

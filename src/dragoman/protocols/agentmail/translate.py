@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from dragoman.core.actor import Actor, RejectMessage
 from dragoman.core.attempt import CheckpointTask, ClaimTask, ReportOutcome
 from dragoman.core.authority import dispatch_objection
-from dragoman.core.base import Role
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Role
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import bare_name, check_id, is_task_name, mail_stream
 from dragoman.core.limits import MAX_RECIPIENTS, WAIT_RANGE_MS, check_duration
@@ -363,7 +362,7 @@ def _is_answer_to(message: Message, actor: Actor, mail: Mail) -> bool:
 
 ORIGIN: Final = "agentmail"
 
-CommandBuilder = Callable[[Message, Actor, Choices], Iterator[AnyCommand]]
+CommandBuilder = Callable[[Message, Actor, Choices], Iterator[Command]]
 
 
 def _task_name(message: Message, choices: Choices) -> str:
@@ -389,14 +388,14 @@ def _adopt_commands(
         )
 
 
-def _claim_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+def _claim_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
     yield from _adopt_commands(message, choices)
     yield ClaimTask(
         _task_name(message, choices), actor.name, ttl_ms=choices.ttl_ms, renew_if_held=True
     )
 
 
-def _progress_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+def _progress_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
     fields = message.parsed
     usage = "" if fields.context_usage is None else f"context {fields.context_usage}%"
     files = f"files: {', '.join(fields.files_touched)}" if fields.files_touched else ""
@@ -408,7 +407,7 @@ def _progress_commands(message: Message, actor: Actor, choices: Choices) -> Iter
     )
 
 
-def _help_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+def _help_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
     fields = message.parsed
     kind = f" ({fields.issue_type})" if fields.issue_type else ""
     question = fields.question or fields.problem or message.subject
@@ -416,7 +415,7 @@ def _help_commands(message: Message, actor: Actor, choices: Choices) -> Iterator
     yield UpdateTask(_task_name(message, choices), notes=f"help wanted{kind}: {question}")
 
 
-def _completion_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+def _completion_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
     fields = message.parsed
     checks = (fields.tests_pass, fields.lint_pass, fields.build_pass)
     yield from _adopt_commands(message, choices, actor)
@@ -436,7 +435,7 @@ def _completion_commands(message: Message, actor: Actor, choices: Choices) -> It
     )
 
 
-def _failure_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+def _failure_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
     fields = message.parsed
     if fields.failure_type == "CONTEXT_HIGH":
         yield from _adopt_commands(message, choices, actor)
@@ -468,7 +467,7 @@ def _failure_commands(message: Message, actor: Actor, choices: Choices) -> Itera
     )
 
 
-def _checkpoint_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+def _checkpoint_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
     fields = message.parsed
     yield from _adopt_commands(message, choices, actor)
     yield CheckpointTask(
@@ -481,7 +480,7 @@ def _checkpoint_commands(message: Message, actor: Actor, choices: Choices) -> It
     )
 
 
-def _spawn_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+def _spawn_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
     """Make the task ready for a spawner, with or without its checkpoint."""
     if reason := dispatch_objection(actor.label):
         yield RejectMessage("not_authorized", reason, message.bead_id, message.type)
@@ -541,7 +540,7 @@ def effect_commands(
     return tuple(build(message, actor, choices))
 
 
-def _answer_commands(posting: _Posting, actor: Actor) -> Iterator[AnyCommand]:
+def _answer_commands(posting: _Posting, actor: Actor) -> Iterator[Command]:
     """Answer the questions of its thread whose sender it goes to."""
     mail, type = posting.command, posting.message.type
     if posting.is_repeat and type in ANSWERS:

@@ -21,7 +21,7 @@ from dragoman.core import (
     wave,
     work_queue,
 )
-from dragoman.core.event_table import AnyEvent
+from dragoman.core.base import Event
 from dragoman.core.handoff import state as handoff_state
 from dragoman.core.ids import bare_name, is_aof_id
 from dragoman.core.intent import state as intent_state
@@ -75,16 +75,15 @@ def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
     ]
 
 
-def _task_named_by(event: AnyEvent) -> str:
+def _task_named_by(event: Event) -> str:
     """Task named by an event of another stream."""
-    if isinstance(event, intent_state.IntentCreated):
-        return event.task
-    if isinstance(event, intent_state.IntentEvent):
+    if isinstance(event, intent_state.IntentEvent) and not isinstance(event, _EVENTS_WITH_TASK):
         return f"intent:{event.intent}"
     return event.task if isinstance(event, _EVENTS_WITH_TASK) else ""
 
 
 _EVENTS_WITH_TASK: Final = (
+    intent_state.IntentCreated,
     mail.MailEscalated,
     handoff_state.HandoffProposed,
     handoff_state.HandoffEscalated,
@@ -135,7 +134,7 @@ def _refused_lines(
         yield "delegation.rejected", payload
 
 
-def _event_lines(event: AnyEvent, aof_id_of: AofIdOf) -> Iterator[EventLine]:
+def _event_lines(event: Event, aof_id_of: AofIdOf) -> Iterator[EventLine]:
     renderer = RENDERERS.get(type(event))
     if renderer is not None:
         yield renderer(event, aof_id_of)
@@ -147,7 +146,7 @@ def _event_lines(event: AnyEvent, aof_id_of: AofIdOf) -> Iterator[EventLine]:
 def _render_as(kind: str) -> Callable[[Any, AofIdOf], EventLine]:
     """Build a renderer whose payload is the whole event, in AOF's spelling."""
 
-    def render(event: AnyEvent, aof_id_of: AofIdOf) -> EventLine:
+    def render(event: Event, aof_id_of: AofIdOf) -> EventLine:
         body: dict[str, Any] = msgspec.to_builtins(event)
         return kind, dict(_format_field(name, value, aof_id_of) for name, value in body.items())
 
@@ -283,14 +282,14 @@ def _render_without(kind: str, *fields: str) -> Callable[[Any, AofIdOf], EventLi
     """Build a renderer that omits fields too large for a line; the ledger has them."""
     render_all = _render_as(kind)
 
-    def render(event: AnyEvent, aof_id_of: AofIdOf) -> EventLine:
+    def render(event: Event, aof_id_of: AofIdOf) -> EventLine:
         _, payload = render_all(event, aof_id_of)
         return kind, {name: value for name, value in payload.items() if name not in fields}
 
     return render
 
 
-RENDERERS: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], EventLine]]] = {
+RENDERERS: Final[Mapping[type[Event], Callable[[Any, AofIdOf], EventLine]]] = {
     task_state.TaskCreated: _render_as("task.created"),
     task_state.TaskAliased: _render_as("task.aliased"),
     task_state.TaskLinked: _render_as("task.linked"),

@@ -10,12 +10,13 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from dragoman.core.event_table import EVENT_NAMES, AnyEvent
+from dragoman.core.base import Event
+from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.intent import state as intent_state
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.ledger.entry import CODEC, Entry, Line, read_line
 
-ACTION_TYPES: Final[Mapping[type[AnyEvent], str]] = {
+ACTION_TYPES: Final[Mapping[type[Event], str]] = {
     intent_state.IntentCreated: "New",
     intent_state.IntentProposed: "DelegationProposed",
     intent_state.IntentApproved: "DelegationApproved",
@@ -86,7 +87,7 @@ _CAUSES_OF_END: Final = (
     intent_state.IntentSuperseded,
 )
 
-_CAUSES: Final[Mapping[type[AnyEvent], tuple[type[AnyEvent], ...]]] = {
+_CAUSES: Final[Mapping[type[Event], tuple[type[Event], ...]]] = {
     intent_state.IntentCreated: (),
     intent_state.IntentProposed: _CAUSES_OF_PROPOSAL,
     intent_state.IntentApproved: (intent_state.IntentProposed,),
@@ -113,7 +114,7 @@ class CausalChain:
     def __init__(self, intent: str) -> None:
         self._intent = intent
         self._plan = ""
-        self._latest: dict[type[AnyEvent], int] = {}
+        self._latest: dict[type[Event], int] = {}
         """Kind of event -> number of its latest entry, since the last new start."""
         self._sent: dict[str, tuple[int, str]] = {}
         """Request -> number of the entry that dispatched it, and the time."""
@@ -130,7 +131,7 @@ class CausalChain:
 
     def _find_parent(self, line: Line[Any], event: Any) -> int:
         """Number of the parent; the entry is remembered as a possible parent of later ones."""
-        kind = cast(type[AnyEvent], type(event))
+        kind = cast(type[Event], type(event))
         causes = _CAUSES.get(kind, (intent_state.IntentDispatched,))
         is_for_all = kind is intent_state.IntentRejected and not event.agent
         if is_for_all:

@@ -22,7 +22,7 @@ from dragoman.core.attempt import (
 from dragoman.core.attempt_state import TaskClaimed, TaskRequeued
 from dragoman.core.authority import holder_objection
 from dragoman.core.backoff import Backoff
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import DragomanError, Refusal, Refused, StoreError
 from dragoman.core.event_table import EVENT_NAMES, STATUS_CHANGE_NAMES
 from dragoman.core.ids import agent_stream, task_stream
@@ -165,7 +165,7 @@ class _StopOrder(Struct, frozen=True):
     """An order to stop the agent."""
 
     reason: str
-    fallback: AnyCommand | None = None
+    fallback: Command | None = None
     """Command for the task if the agent has not reported; None: others decide."""
 
 
@@ -399,7 +399,7 @@ class AgentRun:
             task, "failed", reason, fence=fence, apply=True, backoff=self._policy.backoff
         )
 
-    async def _settle(self, fallback: AnyCommand | None) -> None:
+    async def _settle(self, fallback: Command | None) -> None:
         """End the session: its report takes effect, otherwise `fallback` does."""
         assignment = self.assignment
         end = EndAttempt(assignment.task, assignment.session, self._policy.backoff)
@@ -412,7 +412,7 @@ class AgentRun:
         except Refused:
             pass  # the lease was lost meanwhile: another attempt decides about the task
 
-    async def _submit_with_retry(self, command: AnyCommand) -> Receipt:
+    async def _submit_with_retry(self, command: Command) -> Receipt:
         """Submit a command until there is an answer; a store that is away when the hub stops is not
         awaited.
 

@@ -20,8 +20,7 @@ from dragoman.core.actor import HUB_ACTOR
 from dragoman.core.agent import AgentRecord, Pause, PauseAgent
 from dragoman.core.attempt_state import TaskReported
 from dragoman.core.authority import holder_objection
-from dragoman.core.base import Role
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Role
 from dragoman.core.errors import DragomanError, StoreError
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.ids import task_stream
@@ -250,7 +249,7 @@ class BudgetEnforcer:
         now = self._hub.clock.now()
         pause = Pause(reason, now, next_day_start(now))
         approvers = await asyncio.to_thread(self._approvers)
-        commands: list[AnyCommand] = [PauseAgent(name, pause.reason, pause.until)]
+        commands: list[Command] = [PauseAgent(name, pause.reason, pause.until)]
         if approvers:
             subject = f"{name} has used up its daily budget: resume it?"
             commands.append(PostMail(approvers, subject, reason, importance="high"))

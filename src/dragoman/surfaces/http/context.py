@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.types import Receive
 
 from dragoman.core.actor import Actor
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.auth import Principal
 from dragoman.engine.operation import Dialect
@@ -79,7 +79,7 @@ class AppContext:
             raise Refused(found)
         return found
 
-    async def submit(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Committed:
+    async def submit(self, actor: Actor, *commands: Command, key: str = "") -> Committed:
         """Run commands for a caller; a refusal is raised."""
         return await self.hub.submit_async(actor, *commands, key=key)
 
@@ -121,7 +121,7 @@ class Call(Struct, frozen=True):
     warnings: list[str] = []
     """Warnings that are sent beside the response."""
 
-    async def submit(self, *commands: AnyCommand) -> Committed:
+    async def submit(self, *commands: Command) -> Committed:
         """Run commands for the caller under its key; a refusal is raised."""
         accepted = await self.context.submit(self.principal.actor, *commands, key=self.key)
         self.warnings.extend((*accepted.warnings, *accepted.redaction_warnings))

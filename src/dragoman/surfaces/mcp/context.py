@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dragoman.config import Settings
 from dragoman.core.actor import Actor
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.read import Receipt
 from dragoman.engine.auth import Principal
@@ -39,7 +39,7 @@ class HubContext(Struct, frozen=True):
         """The hub's time."""
         return self.hub.clock.now()
 
-    def submit(self, *commands: AnyCommand) -> Receipt:
+    def submit(self, *commands: Command) -> Receipt:
         """Run commands, all or none; return the receipt of the last one. A refusal is raised."""
         accepted = self.hub.submit(self.actor, *commands)
         self.warnings.extend((*accepted.warnings, *accepted.redaction_warnings))

@@ -21,7 +21,7 @@ from dragoman.core.agent import (
     SetAgentKey,
     Trust,
 )
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.errors import Refused, StoreUnavailable
 from dragoman.core.limits import TOKEN_LIFETIME_RANGE_MS
 from dragoman.core.timestamps import parse_duration, to_rfc3339
@@ -169,7 +169,7 @@ def add(
         before = find_agent(store, name) or AgentRecord(name, "agent", (), now)
         has_live_token = bool(before.valid_tokens(now))
         assigned_role, dialects = role or before.role, tuple(speaks or before.speaks)
-        commands: list[AnyCommand] = [RegisterAgent(name, assigned_role, dialects, saop_role)]
+        commands: list[Command] = [RegisterAgent(name, assigned_role, dialects, saop_role)]
         if public_key is not None:
             commands.append(SetAgentKey(name, public_key))
         description = _describe_command(name, terms, find_reputation(store, name))
@@ -263,7 +263,7 @@ def revoke(
       dragoman agent revoke swe-backend --token 3f9a0c55d21e
     """
     with context.open_for_writing() as directory:
-        commands: list[AnyCommand] = [RevokeToken(name, token_id)]
+        commands: list[Command] = [RevokeToken(name, token_id)]
         existing = find_agent(directory.hub.store, name)
         if not token_id:
             # Revoking all tokens means that nothing may speak for the agent, so its key ends too.

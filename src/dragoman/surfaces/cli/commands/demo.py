@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.read import Receipt
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
@@ -158,7 +158,7 @@ class DemoHub(Struct, frozen=True):
         """Advance the clock."""
         self.clock.advance(seconds * 1_000)
 
-    def submit(self, actor: Actor, command: AnyCommand) -> Receipt:
+    def submit(self, actor: Actor, command: Command) -> Receipt:
         """Submit a command."""
         receipt = self.directory.hub.submit(actor, command).receipts[0]
         self._catch_up()

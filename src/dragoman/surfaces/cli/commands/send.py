@@ -7,7 +7,7 @@ import typer
 
 from dragoman.core.attempt import EndAttempt, ReportOutcome
 from dragoman.core.authority import MAY_DISPATCH
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command
 from dragoman.core.delegation import AcceptDelegation, RejectDelegation, RequestDelegation
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import handoff_stream
@@ -268,7 +268,7 @@ def _report_trigger(view: "TaskView") -> str:
     return f"session {lease.session} is ended, or its lease ends ({to_rfc3339(lease.expires_at)})"
 
 
-EFFECT_TEXT: dict[type[AnyCommand], Callable[[Any, Any, Any], str]] = {
+EFFECT_TEXT: dict[type[Command], Callable[[Any, Any, Any], str]] = {
     ReportOutcome: _reported_text,
     UpdateTask: _updated_text,
     RequestDelegation: _delegation_requested_text,

@@ -8,8 +8,7 @@ from msgspec import Struct, to_builtins
 
 from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease
 from dragoman.core.attempt_state import Checkpoint, Lease, Report
-from dragoman.core.base import LinkKind, Priority, Status
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, LinkKind, Priority, Status
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.limits import MAX_BODY
 from dragoman.core.task_state import (
@@ -343,7 +342,7 @@ def link(
         ("parent", (parent,)),
         ("discovered-from", (discovered_from,)),
     )
-    commands: list[AnyCommand] = [
+    commands: list[Command] = [
         LinkTask(task, kind, other) for kind, others in links for other in others if other
     ]
     commands += [AliasTask(task, name) for name in alias or ()]
@@ -352,7 +351,7 @@ def link(
     return _submit(context, *commands)
 
 
-def _submit(context: CommandContext, *commands: AnyCommand) -> CommandResult:
+def _submit(context: CommandContext, *commands: Command) -> CommandResult:
     with context.open_for_writing() as directory:
         receipts = directory.hub.submit(
             context.actor(directory, context.acting_agent()), *commands

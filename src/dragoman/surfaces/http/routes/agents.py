@@ -6,8 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.core import not_found
 from dragoman.core.agent import DEFAULT_PAUSE_REASON, AgentRecord, PauseAgent, ResumeAgent
-from dragoman.core.base import Role
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, Role
 from dragoman.core.errors import Refusal
 from dragoman.core.limits import MAX_REASON
 from dragoman.core.timestamps import to_rfc3339
@@ -145,7 +144,7 @@ async def resume_agent(call: Call) -> Agent:
     return await _run(call, ResumeAgent(call.path_params["name"]))
 
 
-async def _run(call: Call, command: AnyCommand) -> Agent:
+async def _run(call: Call, command: Command) -> Agent:
     await call.submit(command)
     return await show_agent(call)
 

@@ -6,8 +6,7 @@ from msgspec import Meta, Struct, field
 
 from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
 from dragoman.core.authority import MAY_MANAGE_CREDENTIALS, may_manage_credentials_of
-from dragoman.core.base import LinkKind, Outcome, Priority, Status
-from dragoman.core.command_table import AnyCommand
+from dragoman.core.base import Command, LinkKind, Outcome, Priority, Status
 from dragoman.core.errors import Refused
 from dragoman.core.ids import check_task_id
 from dragoman.core.limits import (
@@ -196,7 +195,7 @@ class TaskAction(Body, frozen=True):
 
     fence: Fence | None = None
 
-    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+    def commands(self, call: Call, task: str) -> list[Command]:
         """Return the commands to run."""
         raise NotImplementedError
 
@@ -206,7 +205,7 @@ class ReleaseBody(TaskAction, frozen=True):
 
     reason: ReasonText = "released"
 
-    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+    def commands(self, call: Call, task: str) -> list[Command]:
         del call
         return [ReleaseTask(task, self.reason, self.fence)]
 
@@ -217,7 +216,7 @@ class MoveBody(TaskAction, frozen=True, kw_only=True):
     to: Status
     reason: ReasonText = ""
 
-    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+    def commands(self, call: Call, task: str) -> list[Command]:
         del call
         return [MoveTask(task, self.to, self.reason, self.fence)]
 
@@ -227,7 +226,7 @@ class NoteBody(TaskAction, frozen=True, kw_only=True):
 
     text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
 
-    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+    def commands(self, call: Call, task: str) -> list[Command]:
         del call
         return [NoteTask(task, self.text, self.fence)]
 
@@ -240,14 +239,14 @@ class LinkBody(TaskAction, frozen=True):
     discovered_from: OptionalTaskName = ""
     aliases: Aliases = ()
 
-    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+    def commands(self, call: Call, task: str) -> list[Command]:
         del call
         links: tuple[tuple[LinkKind, tuple[str, ...]], ...] = (
             ("blocked-by", self.blocked_by),
             ("parent", (self.parent,)),
             ("discovered-from", (self.discovered_from,)),
         )
-        found: list[AnyCommand] = [
+        found: list[Command] = [
             LinkTask(task, kind, other, self.fence)
             for kind, others in links
             for other in others
@@ -271,7 +270,7 @@ class UpdateBody(TaskAction, frozen=True):
     notes: ProgressText = ""
     blockers: Blockers = ()
 
-    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+    def commands(self, call: Call, task: str) -> list[Command]:
         del call
         if self.to is None and not (self.progress or self.notes or self.blockers):
             raise problem_error(
@@ -294,7 +293,7 @@ class ReportBody(TaskAction, frozen=True, kw_only=True):
     ] = field(default_factory=dict[str, Any])
     apply: bool = True
 
-    def commands(self, call: Call, task: str) -> list[AnyCommand]:
+    def commands(self, call: Call, task: str) -> list[Command]:
         backoff = call.context.deps.settings.retry
         return [
             ReportOutcome(
