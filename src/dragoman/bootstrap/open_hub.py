@@ -121,13 +121,12 @@ def _mcp_app(directory: DataDirectory, timeouts: "Timeouts") -> "LazyApp":
         import dragoman
         from dragoman.surfaces.mcp.context import HubContextProvider
         from dragoman.surfaces.mcp.http import McpApp, find_http_principal
-        from dragoman.surfaces.mcp.resources import RESOURCES
         from dragoman.surfaces.mcp.server import build_server
         from dragoman.surfaces.mcp.tools import build_tools
 
         room = HubContextProvider(directory.hub, directory.router, settings)
         tools = build_tools(directory.router.dialects)
-        server = build_server(room, tools, RESOURCES, find_http_principal, dragoman.__version__)
+        server = build_server(room, tools, find_http_principal, dragoman.__version__)
         return McpApp(server, settings.http.max_body, timeouts)
 
     return LazyApp(load)

@@ -487,8 +487,3 @@ class Router:
             with suppress(StoreError):
                 self._hub.engine.handle_now(self._hub.make_request(HUB_ACTOR, *answer.commands))
         return _finished(reply, answer)
-
-    def format_error(self, dialect: Dialect, refusal: Refusal) -> Any:
-        """A refusal in the dialect's own error form, for a message that was not parsed."""
-        assert dialect.errors.format is not None, "this dialect has no error form"
-        return dialect.errors.format(None, refusal, Actor("agent", UNKNOWN_SENDER), self._facts)

@@ -5,7 +5,6 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import HandoffEvent
 from dragoman.core.task_state import TaskHandedOver
 from dragoman.engine.request import Accepted, Rejected
@@ -93,12 +92,3 @@ def test_query_in_a_message_records_nothing(hub: AcpHub) -> None:
     assert isinstance(answer, Accepted)
     assert answer.reply == {"success": True, "handoffs": [], "cursor": None}
     assert hub.lab.store.head() == 0
-
-
-@proves("ACP-RESPONSE")
-def test_transport_refusals_have_the_form_of_the_dialect(hub: AcpHub) -> None:
-    (acp,) = hub.router.dialects
-    refused = hub.router.format_error(acp, Refusal("rate_limited", "wait 1 s"))
-    assert refused == {"success": False, "error": {"code": "rate_limited", "detail": "wait 1 s"}}
-    refused = hub.router.format_error(acp, Refusal("invalid_json", "line 1"))
-    assert refused["error"]["code"] == "schema_invalid"

@@ -58,26 +58,6 @@ def test_refusal_has_protocol_form_and_matching_status(
     assert (response.json["success"], response.json["error"]["code"]) == (False, code)
 
 
-def test_http_refusal_has_protocol_form_and_problem_document(server: HubServer) -> None:
-    text_type = {"Content-Type": "text/plain"}
-    unknown_token = {"Authorization": "Bearer nobody-s"}
-    for response, status, code in (
-        (server.request("POST", PATH, offer(), headers=unknown_token), 401, "unauthenticated"),
-        (
-            server.request("POST", PATH, b"x", by="ada", headers=text_type),
-            415,
-            "unsupported_media_type",
-        ),
-        (server.request("GET", PATH, by="ada"), 405, "method_not_allowed"),
-        (server.request("POST", "/v1/acp/nothing", {}, by="ada"), 404, "not_found"),
-    ):
-        assert (response.status, response.code) == (status, code)
-        assert response.headers["content-type"] == "application/problem+json"
-        assert response.json["success"] is False
-        assert response.json["error"] == {"code": code, "detail": response.json["detail"]}
-    assert "success" not in server.request("GET", "/v1/nothing", by="ada").json
-
-
 def test_gate_refusal_has_protocol_form(server: HubServer) -> None:
     handoff = propose(server, policy={"requires_human_approval": True})
     response = act_on_handoff(server, "accept", handoff, "bob")

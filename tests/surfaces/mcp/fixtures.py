@@ -4,8 +4,8 @@ Its names and texts are prescribed by the scenarios of the suite.
 """
 
 import asyncio
-import base64
 import json
+import re
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
@@ -18,8 +18,6 @@ from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from mcp.shared.subscriptions import PromptsListChanged, ToolsListChanged
 from msgspec import Struct
 
-from dragoman.surfaces.mcp.context import HubContext
-from dragoman.surfaces.mcp.resources import ResourceKind, UriParameters
 from dragoman.surfaces.mcp.server import McpContext, SdkResult
 from dragoman.surfaces.mcp.tool import Tool, ToolCall
 
@@ -341,29 +339,65 @@ TOOLS = tuple(
 )
 
 
-def _template(_: HubContext, parameters: UriParameters) -> str:
-    number = parameters["id"]
-    return json.dumps({"id": number, "templateTest": True, "data": f"Data for ID: {number}"})
+_TEXTS = {
+    "test://static-text": "This is the content of the static text resource.",
+    "test://watched-resource": "Watched",
+}
+_BINARY = "test://static-binary"
+_TEMPLATE = "test://template/{id}/data"
 
 
-def _png(_: HubContext, __: UriParameters) -> bytes:
-    return base64.b64decode(PNG)
+def _list_fixtures() -> list[types.Resource]:
+    texts = [types.Resource(uri=uri, name=uri, mime_type="text/plain") for uri in _TEXTS]
+    return [*texts, types.Resource(uri=_BINARY, name=_BINARY, mime_type="image/png")]
 
 
-RESOURCES = (
-    ResourceKind(
-        "test://static-text",
-        "static-text",
-        "A text.",
-        lambda _, __: "This is the content of the static text resource.",
-        "text/plain",
-    ),
-    ResourceKind("test://static-binary", "static-binary", "An image.", _png, "image/png"),
-    ResourceKind("test://template/{id}/data", "template", "Data by a number.", _template),
-    ResourceKind(
-        "test://watched-resource", "watched", "A text.", lambda _, __: "Watched", "text/plain"
-    ),
-)
+def _read_fixture(uri: str) -> types.TextResourceContents | types.BlobResourceContents | None:
+    if uri in _TEXTS:
+        return types.TextResourceContents(uri=uri, mime_type="text/plain", text=_TEXTS[uri])
+    if uri == _BINARY:
+        return types.BlobResourceContents(uri=uri, mime_type="image/png", blob=PNG)
+    if found := re.fullmatch(r"test://template/(\w+)/data", uri):
+        text = {"id": found[1], "templateTest": True, "data": f"Data for ID: {found[1]}"}
+        return types.TextResourceContents(
+            uri=uri, mime_type="application/json", text=json.dumps(text)
+        )
+    return None
+
+
+def _add_resources(server: Server[Any]) -> None:
+    """Add resources to those of the hub."""
+    listed, templates, read = (
+        server.get_request_handler(f"resources/{name}")
+        for name in ("list", "templates/list", "read")
+    )
+    assert listed is not None
+    assert templates is not None
+    assert read is not None
+
+    async def list_resources(context: McpContext, params: Any) -> types.ListResourcesResult:
+        own = cast(types.ListResourcesResult, await listed.handler(context, params))
+        more = _list_fixtures()
+        return types.ListResourcesResult(resources=[*own.resources, *more])
+
+    async def list_templates(context: McpContext, params: Any) -> types.ListResourceTemplatesResult:
+        own = cast(types.ListResourceTemplatesResult, await templates.handler(context, params))
+        more = types.ResourceTemplate(uri_template=_TEMPLATE, name="template")
+        return types.ListResourceTemplatesResult(resource_templates=[*own.resource_templates, more])
+
+    async def read_resource(
+        context: McpContext, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        content = _read_fixture(str(params.uri))
+        if content is None:
+            return cast(types.ReadResourceResult, await read.handler(context, params))
+        return types.ReadResourceResult(contents=[content])
+
+    server.add_request_handler("resources/list", types.PaginatedRequestParams, list_resources)
+    server.add_request_handler(
+        "resources/templates/list", types.PaginatedRequestParams, list_templates
+    )
+    server.add_request_handler("resources/read", types.ReadResourceRequestParams, read_resource)
 
 
 class PromptFixture(Struct, frozen=True):
@@ -447,6 +481,7 @@ def add_fixtures(server: Server[Any]) -> None:
         "resources/unsubscribe": (types.UnsubscribeRequestParams, _acknowledge),
         "subscriptions/listen": (types.SubscriptionsListenRequestParams, ListenHandler(_BUS)),
     }
+    _add_resources(server)
     for method, (params, handler) in added.items():
         server.add_request_handler(method, params, handler)
     server.middleware.append(

@@ -10,7 +10,6 @@ from typing import Any, cast
 from starlette.types import Receive, Scope, Send
 
 from dragoman.surfaces.http.app import HttpApp, build_app
-from dragoman.surfaces.mcp import resources
 from dragoman.surfaces.mcp.context import HubContextProvider
 from dragoman.surfaces.mcp.http import McpApp, find_http_principal
 from dragoman.surfaces.mcp.mount import PATH, LazyApp
@@ -25,15 +24,11 @@ VERSION = "0"
 def mount_mcp(server: HubServer, *, with_fixtures: bool = False) -> HubServer:
     """Mount MCP in the application of a server."""
     deps = server.deps
-    extra_tools, extra_resources = (
-        (fixtures.TOOLS, fixtures.RESOURCES) if with_fixtures else ((), ())
-    )
-    tools = build_tools(deps.router.dialects, extra_tools)
-    kinds = (*resources.RESOURCES, *extra_resources)
+    tools = build_tools(deps.router.dialects, fixtures.TOOLS if with_fixtures else ())
 
     def load() -> McpApp:
         provider = HubContextProvider(deps.hub, deps.router, deps.settings)
-        mcp_server = build_server(provider, tools, kinds, find_http_principal, VERSION)
+        mcp_server = build_server(provider, tools, find_http_principal, VERSION)
         if with_fixtures:
             fixtures.add_fixtures(mcp_server)
         return McpApp(mcp_server, deps.settings.http.max_body, deps.timeouts)

@@ -93,11 +93,8 @@ def build_app(deps: HttpDeps, mounts: Mapping[str, MountedApp] | None = None) ->
     names = [dialect.name for dialect in dialects]
     document = msgspec.json.encode(build_document(api_endpoints, names, version("dragoman")))
     endpoints = (*api_endpoints, *document_endpoints(document))
-    error_formats = messages.error_formats(deps.router)
     open_paths = {one.path: one.is_unmetered for one in endpoints if one.is_open}
-    guard = AuthMiddleware(
-        context, _PathRouter(context, endpoints, mounts or {}), open_paths, error_formats
-    )
+    guard = AuthMiddleware(context, _PathRouter(context, endpoints, mounts or {}), open_paths)
     return HttpApp(context, guard, endpoints, (mounts or {}).values())
 
 

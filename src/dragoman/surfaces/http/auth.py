@@ -13,7 +13,6 @@ from dragoman.core.errors import DragomanError, Refusal
 from dragoman.engine.auth import Principal
 from dragoman.surfaces.http.context import AppContext
 from dragoman.surfaces.http.errors import (
-    ErrorFormat,
     HttpProblem,
     problem_error,
     problem_from_error,
@@ -61,11 +60,8 @@ class AuthMiddleware:
         context: AppContext,
         inner: ASGIApp,
         open_paths: Mapping[str, bool],
-        error_formats: Mapping[str, ErrorFormat],
     ) -> None:
-        """`error_formats`: formats of a refusal, by the beginning of the path."""
         self._context = context
-        self._error_formats = error_formats
         self._inner = inner
         self._open_paths = open_paths
         self._host_policy = HostPolicy(context.deps.settings.http)
@@ -176,11 +172,7 @@ class AuthMiddleware:
     ) -> None:
         if progress.status:
             return
-        path = scope["path"]
-        error_format = next(
-            (form for begin, form in self._error_formats.items() if path.startswith(begin)), None
-        )
-        await rejection.response(error_format)(scope, receive, send)
+        await rejection.response()(scope, receive, send)
 
     def _unauthenticated(self, scope: Scope, refusal: Refusal) -> HttpProblem:
         """Reject an unknown caller; guessing tokens is rate-limited like every other call."""

@@ -1,6 +1,6 @@
 """HTTP errors: problem documents (RFC 9457) with stable codes, and the status of each code."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -77,9 +77,6 @@ _STATUS_HEADERS: dict[int, dict[str, str]] = {
 
 encode = msgspec.json.Encoder().encode
 
-ErrorFormat = Callable[[Refusal], Mapping[str, Any]]
-"""Formats a refusal in the form of a dialect."""
-
 
 class Problem(Struct, frozen=True, omit_defaults=True):
     """An error: `code` is for programs, `detail` for people."""
@@ -111,20 +108,12 @@ class HttpProblem(Exception):
         self.headers = {**_STATUS_HEADERS.get(problem.status, {}), **(headers or {})}
         self._dialect_reply = dialect_reply
 
-    def response(self, error_format: ErrorFormat | None = None) -> Response:
-        """Build the response; `error_format`: of the dialect at whose path it happened, whose
-        fields are added to those of every problem."""
+    def response(self) -> Response:
+        """Build the response."""
+        body, media = self.problem, PROBLEM_MEDIA_TYPE
         if self._dialect_reply is not None:
-            body, media = encode(self._dialect_reply), "application/json"
-        elif error_format is not None:
-            formatted = error_format(Refusal(self.problem.code, self.problem.detail))
-            body, media = (
-                encode({**msgspec.to_builtins(self.problem), **formatted}),
-                PROBLEM_MEDIA_TYPE,
-            )
-        else:
-            body, media = encode(self.problem), PROBLEM_MEDIA_TYPE
-        return Response(body, self.problem.status, self.headers, media_type=media)
+            body, media = self._dialect_reply, "application/json"
+        return Response(encode(body), self.problem.status, self.headers, media_type=media)
 
 
 def problem(code: str, detail: str, path: str = "") -> Problem:

@@ -1,7 +1,7 @@
 """Resources of the MCP surface: tasks, histories, threads and handoffs by URI."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -34,20 +34,13 @@ UriParameters = Mapping[str, str]
 
 
 class ResourceKind(Struct, frozen=True):
-    """A kind of resource: resources whose URIs follow one template."""
+    """A kind of resource: all whose URIs follow one template."""
 
     template: str
     name: str
     description: str
-    read: Callable[[HubContext, UriParameters], str | bytes]
-    mime: str = JSON_TYPE
-    list_newest: Callable[[HubContext], list[types.Resource]] | None = None
-    """Lists the newest ones; None: they are found by the template only."""
-
-    @property
-    def is_template(self) -> bool:
-        """True if there is more than one of them."""
-        return "{" in self.template
+    read: Callable[[HubContext, UriParameters], Any]
+    """Returns the content, which is sent as JSON."""
 
     def match(self, uri: str) -> UriParameters | None:
         """Return the parameters in a URI; None if it is of another kind."""
@@ -55,108 +48,11 @@ class ResourceKind(Struct, frozen=True):
         found = re.fullmatch(pattern, uri)
         return found and {key: unquote(part) for key, part in found.groupdict().items()}
 
-    def to_resource(self) -> types.Resource:
-        """Describe the only resource of a kind that is no template."""
-        return types.Resource(
-            uri=self.template, name=self.name, description=self.description, mime_type=self.mime
-        )
 
-
-def list_resources(kinds: Sequence[ResourceKind], context: HubContext) -> types.ListResourcesResult:
-    """List the newest resources of each kind."""
-    rows: list[types.Resource] = []
-    for kind in kinds:
-        if kind.list_newest is not None:
-            rows += kind.list_newest(context)
-        elif not kind.is_template:
-            rows.append(kind.to_resource())
-    return types.ListResourcesResult(resources=rows)
-
-
-def list_templates(kinds: Sequence[ResourceKind]) -> types.ListResourceTemplatesResult:
-    """List every template."""
-    found = [
-        types.ResourceTemplate(
-            uri_template=kind.template,
-            name=kind.name,
-            description=kind.description,
-            mime_type=kind.mime,
-        )
-        for kind in kinds
-        if kind.is_template
-    ]
-    return types.ListResourceTemplatesResult(resource_templates=found)
-
-
-def read_resource(
-    kinds: Sequence[ResourceKind], context: HubContext, uri: str
-) -> types.ReadResourceResult:
-    """Read the resource at a URI; MCPError if there is none."""
-    for kind in kinds:
-        parameters = kind.match(uri)
-        if parameters is None:
-            continue
-        try:
-            content = kind.read(context, parameters)
-        except Refused as refused:
-            raise _not_found(uri, f"{refused}") from refused
-        return types.ReadResourceResult(contents=[_contents(uri, kind.mime, content)])
-    known = ", ".join(known_kind.template for known_kind in kinds)
-    raise _not_found(uri, f"there is no such resource; known: {known}")
-
-
-def _contents(
-    uri: str, mime: str, content: str | bytes
-) -> types.TextResourceContents | types.BlobResourceContents:
-    if isinstance(content, str):
-        return types.TextResourceContents(uri=uri, mime_type=mime, text=content)
-    blob = msgspec.to_builtins(content)
-    return types.BlobResourceContents(uri=uri, mime_type=mime, blob=blob)
-
-
-def _not_found(uri: str, reason: str) -> MCPError:
-    return MCPError(types.INVALID_PARAMS, reason, {"uri": uri})
-
-
-def _to_json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-def _read_task(context: HubContext, parameters: UriParameters) -> str:
-    return _to_json(task_brief(context.find_task(parameters["task"]), context.now, body=True))
-
-
-def _read_history(context: HubContext, parameters: UriParameters) -> str:
-    return _to_json(read_last_entries(context, parameters["task"], _HISTORY_LIMIT))
-
-
-def _read_thread(context: HubContext, parameters: UriParameters) -> str:
-    store = context.hub.store
-    thread = find_thread(parameters["thread"], store)
-    if isinstance(thread, Refusal):
-        raise Refused(thread)
-    shown = mail_visible_to(context.actor, context.settings.teamspaces, store)
-    page = last_in_thread(store, thread, _LIST_LIMIT, matches=shown)
-    letters = [full_letter(one) for one in page.letters]
-    if not letters:
-        raise Refused(not_found.thread(thread))
-    return _to_json(letters)
-
-
-def _read_handoff(context: HubContext, parameters: UriParameters) -> str:
-    store = context.hub.store
-    closed = hidden_teamspaces(context.settings.teamspaces, context.actor)
-    handoff = find_handoff(store, parameters["handoff"], context.actor.name, closed)
-    if isinstance(handoff, Refusal):
-        raise Refused(handoff)
-    diagnosis = diagnose_handoff(store, handoff, context.now, context.settings.teamspaces)
-    waits = msgspec.to_builtins(diagnosis)
-    return _to_json(msgspec.to_builtins(handoff_detail(handoff)) | {"diagnosis": waits})
-
-
-def _list_tasks(context: HubContext) -> list[types.Resource]:
+def list_resources(context: HubContext) -> types.ListResourcesResult:
+    """List the newest tasks; all others are found by their template."""
     page = page_of_tasks(context.hub.store, TaskFilter(limit=_LIST_LIMIT), context.now)
-    return [
+    rows = [
         types.Resource(
             uri=TASK.format(task=quote(view.task.id, safe="")),
             name=view.task.id,
@@ -166,10 +62,77 @@ def _list_tasks(context: HubContext) -> list[types.Resource]:
         )
         for view in page.tasks
     ]
+    return types.ListResourcesResult(resources=rows)
 
 
-RESOURCES = (
-    ResourceKind(TASK, "task", "A task by any of its names.", _read_task, list_newest=_list_tasks),
+def list_templates() -> types.ListResourceTemplatesResult:
+    """List every template."""
+    found = [
+        types.ResourceTemplate(
+            uri_template=kind.template,
+            name=kind.name,
+            description=kind.description,
+            mime_type=JSON_TYPE,
+        )
+        for kind in _KINDS
+    ]
+    return types.ListResourceTemplatesResult(resource_templates=found)
+
+
+def read_resource(context: HubContext, uri: str) -> types.ReadResourceResult:
+    """Read the resource at a URI; MCPError if there is none."""
+    for kind in _KINDS:
+        parameters = kind.match(uri)
+        if parameters is None:
+            continue
+        try:
+            text = msgspec.json.encode(kind.read(context, parameters)).decode()
+        except Refused as refused:
+            raise _not_found(uri, f"{refused}") from refused
+        content = types.TextResourceContents(uri=uri, mime_type=JSON_TYPE, text=text)
+        return types.ReadResourceResult(contents=[content])
+    known = ", ".join(kind.template for kind in _KINDS)
+    raise _not_found(uri, f"there is no such resource; known: {known}")
+
+
+def _not_found(uri: str, reason: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, reason, {"uri": uri})
+
+
+def _read_task(context: HubContext, parameters: UriParameters) -> Any:
+    return task_brief(context.find_task(parameters["task"]), context.now, body=True)
+
+
+def _read_history(context: HubContext, parameters: UriParameters) -> Any:
+    return read_last_entries(context, parameters["task"], _HISTORY_LIMIT)
+
+
+def _read_thread(context: HubContext, parameters: UriParameters) -> Any:
+    store = context.hub.store
+    thread = find_thread(parameters["thread"], store)
+    if isinstance(thread, Refusal):
+        raise Refused(thread)
+    shown = mail_visible_to(context.actor, context.settings.teamspaces, store)
+    page = last_in_thread(store, thread, _LIST_LIMIT, matches=shown)
+    letters = [full_letter(one) for one in page.letters]
+    if not letters:
+        raise Refused(not_found.thread(thread))
+    return letters
+
+
+def _read_handoff(context: HubContext, parameters: UriParameters) -> Any:
+    store = context.hub.store
+    closed = hidden_teamspaces(context.settings.teamspaces, context.actor)
+    handoff = find_handoff(store, parameters["handoff"], context.actor.name, closed)
+    if isinstance(handoff, Refusal):
+        raise Refused(handoff)
+    diagnosis = diagnose_handoff(store, handoff, context.now, context.settings.teamspaces)
+    waits = msgspec.to_builtins(diagnosis)
+    return msgspec.to_builtins(handoff_detail(handoff)) | {"diagnosis": waits}
+
+
+_KINDS = (
+    ResourceKind(TASK, "task", "A task by any of its names.", _read_task),
     ResourceKind(HISTORY, "history", "What happened to a task, its last entries.", _read_history),
     ResourceKind(
         THREAD, "thread", "The last letters of a thread, the newest at its end.", _read_thread

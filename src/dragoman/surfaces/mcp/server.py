@@ -1,6 +1,6 @@
 """MCP server: serves the tools and resources with the SDK, for either transport."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,7 +14,6 @@ from dragoman.engine.auth import Principal
 from dragoman.engine.queries.agents import find_agent
 from dragoman.surfaces.mcp import resources
 from dragoman.surfaces.mcp.context import ContextProvider, HubContext
-from dragoman.surfaces.mcp.resources import ResourceKind
 from dragoman.surfaces.mcp.tool import Tool, ToolCall, ToolError, ToolResult
 from dragoman.surfaces.mcp.tools import ToolsByName, visible_tools
 
@@ -37,12 +36,11 @@ FindPrincipal = Callable[[McpContext], Principal | None]
 def build_server(
     provider: ContextProvider,
     tools: ToolsByName,
-    kinds: Sequence[ResourceKind],
     find_principal: FindPrincipal,
     version: str,
 ) -> Server[Any]:
-    """Build a server of these tools and resources."""
-    handlers = _Handlers(provider, tools, kinds, find_principal)
+    """Build a server of these tools."""
+    handlers = _Handlers(provider, tools, find_principal)
     return Server(
         NAME,
         version=version,
@@ -63,12 +61,10 @@ class _Handlers:
         self,
         provider: ContextProvider,
         tools: ToolsByName,
-        kinds: Sequence[ResourceKind],
         find_principal: FindPrincipal,
     ) -> None:
         self._provider = provider
         self._tools = tools
-        self._resources = kinds
         self._find_principal = find_principal
 
     def schema(self, name: str) -> Mapping[str, Any] | None:
@@ -105,16 +101,14 @@ class _Handlers:
     ) -> types.ListResourcesResult:
         """List the newest resources; others are found by their templates."""
         del params
-        return await self._read_in_context(
-            context, lambda hub_context: resources.list_resources(self._resources, hub_context)
-        )
+        return await self._read_in_context(context, resources.list_resources)
 
     async def list_templates(
         self, context: McpContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         """List the templates of resources."""
         del context, params
-        return resources.list_templates(self._resources)
+        return resources.list_templates()
 
     async def read_resource(
         self, context: McpContext, params: types.ReadResourceRequestParams
@@ -122,7 +116,7 @@ class _Handlers:
         """Read the resource at a URI."""
         uri = str(params.uri)
         return await self._read_in_context(
-            context, lambda hub_context: resources.read_resource(self._resources, hub_context, uri)
+            context, lambda hub_context: resources.read_resource(hub_context, uri)
         )
 
     async def _visible_tools(self, context: McpContext) -> ToolsByName:

@@ -50,12 +50,11 @@ def mcp(context: CommandContext) -> None:
     # Faults that every request would meet are reported at the start, before the SDK is loaded.
     with _open_tool_context(context, token, reads=False) as tool_context:
         tools = build_tools(tool_context.router.dialects)
-    from dragoman.surfaces.mcp.resources import RESOURCES
     from dragoman.surfaces.mcp.server import build_server
     from dragoman.surfaces.mcp.stdio import DirectoryContextProvider, serve
 
     room = DirectoryContextProvider(partial(_open_tool_context, context, token))
-    asyncio.run(serve(build_server(room, tools, RESOURCES, lambda _: None, dragoman.__version__)))
+    asyncio.run(serve(build_server(room, tools, lambda _: None, dragoman.__version__)))
 
 
 async def _relay_to_hub(url: str, token: str) -> None:

@@ -20,7 +20,7 @@ from dragoman.engine.auth import Principal
 from dragoman.engine.lint import explain_unrecognized
 from dragoman.engine.operation import Dialect, LongPoll, Operation, QueryOperation
 from dragoman.engine.request import Accepted, Rejected, Reply
-from dragoman.engine.router import RoutedMessage, Router
+from dragoman.engine.router import RoutedMessage
 from dragoman.engine.signed_requests import Signature
 from dragoman.surfaces.http.context import MAX_WAIT_MS, AppContext, Call, open_waiter
 from dragoman.surfaces.http.endpoint import (
@@ -34,7 +34,6 @@ from dragoman.surfaces.http.endpoint import (
     parse_query,
 )
 from dragoman.surfaces.http.errors import (
-    ErrorFormat,
     HttpProblem,
     Problem,
     encode,
@@ -358,24 +357,11 @@ def operation_endpoints(dialects: tuple[Dialect, ...]) -> Iterator[Endpoint]:
             yield _operation_endpoint(dialect, operation)
 
 
-def error_formats(router: Router) -> dict[str, ErrorFormat]:
-    """Return the error formats of dialects that have one, by the beginning of their paths."""
-    return {
-        _path_prefix(dialect): partial(router.format_error, dialect)
-        for dialect in router.dialects
-        if dialect.errors.format is not None
-    }
-
-
-def _path_prefix(dialect: Dialect) -> str:
-    return f"/v1/{dialect.name}/"
-
-
 def _operation_endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
     long_poll = operation.wait if isinstance(operation, QueryOperation) else None
     return Endpoint(
         "POST",
-        _path_prefix(dialect) + operation.name,
+        f"/v1/{dialect.name}/{operation.name}",
         partial(_call_and_wait, operation, long_poll)
         if long_poll
         else partial(_call_operation, operation),
