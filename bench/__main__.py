@@ -449,6 +449,13 @@ def _starts(_: _Sizes) -> Iterator[_Row]:
         yield _Row(
             f"dragoman {command}, in a second of a core", "Python with typer", starts.bare, measure
         )
+    for words in starts.LOOPED:
+        yield _Row(
+            f"dragoman {' '.join(words[:2])} through a hub, in a second of a core",
+            "Python with nothing to do",
+            starts.python,
+            starts.through_hub(words),
+        )
 
 
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {

@@ -6,16 +6,53 @@ Counted is the time of a core, not of the clock, so that it matters less what el
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
 _BARE = ("-c", "import typer.main")
 """The least that a program with our kind of command line loads."""
+_FIRST_TASK = ("task", "create", "One", "--id", "T-1", "--ready")
+
+LOOPED = (
+    ("task", "list"),
+    ("task", "show", "T-1"),
+    ("task", "create", "Another"),
+    ("task", "claim", "T-1", "--agent", "ada"),
+    ("call", "mail.inbox", "--as", "ada", "{}"),
+    ("mail", "inbox", "--as", "ada"),
+)
+"""Commands that agents call in loops."""
 
 
 def bare(folder: Path, seconds: float) -> float:
     """Starts of Python with typer, in a second of a core."""
     return _starts(folder, _BARE, seconds)
+
+
+def python(folder: Path, seconds: float) -> float:
+    """Starts of Python with nothing to do, in a second of a core."""
+    return _starts(folder, ("-c", "pass"), seconds)
+
+
+def through_hub(words: tuple[str, ...]) -> Callable[[Path, float], float]:
+    """Starts of a command that the running hub runs, in a second of a core; the hub's own time is
+    not counted."""
+
+    def starts(folder: Path, seconds: float) -> float:
+        data = folder / "hub"
+        data.mkdir()
+        command = [sys.executable, "-m", "dragoman", "--data", str(data)]
+        with subprocess.Popen([*command, "up", "--port", "0"], stdout=subprocess.PIPE) as hub:
+            assert hub.stdout is not None
+            hub.stdout.readline()
+            try:
+                _run(folder, ("-m", "dragoman", "--data", str(data), *_FIRST_TASK))
+                return _starts(folder, ("-m", "dragoman", "--data", str(data), *words), seconds)
+            finally:
+                hub.terminate()
+
+    return starts
 
 
 def version(folder: Path, seconds: float) -> float:
@@ -27,7 +64,7 @@ def listed(folder: Path, seconds: float) -> float:
     """Starts of `dragoman task list`, in a second of a core."""
     (folder / "hub").mkdir()  # or it would be told that it was made
     words = ("-m", "dragoman", "--data", str(folder / "hub"))
-    _run(folder, (*words, "task", "create", "One"))
+    _run(folder, (*words, *_FIRST_TASK))
     return _starts(folder, (*words, "task", "list"), seconds)
 
 

@@ -1547,7 +1547,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "HUB-CLI",
         "Hub",
-        "Commands go through a running hub; otherwise they open the store themselves.",
+        "Commands go through a running hub; otherwise they open the store themselves. The hub "
+        "runs those that neither follow nor need its caller's terminal: they load little, and "
+        "print the same as without a hub.",
     ),
     Requirement(
         "HUB-DUTIES",

@@ -25,11 +25,16 @@ OUR_PACKAGES = {
 
 def imported_packages(program: Program, *args: str) -> set[str]:
     """Third-party packages and own subpackages that a command imports."""
+    modules = imported_modules(program, *args)
+    return {part for name in modules for part in (name.partition(".")[0], _package(name))}
+
+
+def imported_modules(program: Program, *args: str) -> set[str]:
+    """Modules that a command imports."""
     # Python prints each imported module on standard error, one per line, after the last bar.
     result = program.run(*args, more={"PYTHONPROFILEIMPORTTIME": "1"})
     assert result.code == 0, result
-    modules = [line.rpartition("|")[2].strip() for line in result.err.splitlines() if "|" in line]
-    return {part for name in modules for part in (name.partition(".")[0], _package(name))}
+    return {line.rpartition("|")[2].strip() for line in result.err.splitlines() if "|" in line}
 
 
 def _package(module: str) -> str:

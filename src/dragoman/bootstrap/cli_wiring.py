@@ -2,9 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
+from dragoman.surfaces.cli.caller import RunLocally
 from dragoman.surfaces.cli.data_directory import (
     CliWiring,
     DataDirectory,
@@ -14,11 +18,13 @@ from dragoman.surfaces.cli.data_directory import (
 from dragoman.surfaces.cli.render import ProgressBars
 
 if TYPE_CHECKING:
+    from dragoman.bootstrap.data_directory import EngineParts
     from dragoman.config import Settings
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock, Gap
     from dragoman.engine.schemas.tasks import TaskDetail
     from dragoman.files.archive import Manifest
+    from dragoman.surfaces.cli.hub_commands import HubDirectory
     from dragoman.surfaces.cli.hub_lifecycle import HubProcess
     from dragoman.text.redact import Redactor
 
@@ -86,7 +92,7 @@ def _query_remote_hub(operation: str, arguments: "Mapping[str, Any]") -> "Any":
 
 
 def _find_redactor(data: Path) -> "Redactor":
-    from dragoman.bootstrap.dialects import find_redactor
+    from dragoman.bootstrap.redaction import find_redactor
 
     return find_redactor(data)
 
@@ -118,3 +124,48 @@ CLI_WIRING = CliWiring(
     _check_settings,
     _restore_archive,
 )
+
+
+# --- commands inside a running hub ------------------------------------------------------------
+
+
+def open_for_commands(hub_directory: DataDirectory, parts: "EngineParts") -> "HubDirectory":
+    """Open the directory of a running hub for its commands."""
+    from dragoman.bootstrap.data_directory import CommandEngine, open_in_hub
+    from dragoman.surfaces.cli.hub_commands import HubDirectory
+
+    opened = open_in_hub(hub_directory, parts)
+    engine = opened.hub.engine
+    assert isinstance(engine, CommandEngine)
+    return HubDirectory(opened, lambda: engine.writes, partial(_wire_to_hub, opened))
+
+
+def _wire_to_hub(opened: DataDirectory, data: Path) -> CliWiring:
+    """Wiring of a command inside the hub: what is not of this data directory runs elsewhere."""
+
+    def check(path: Path, store: str, now: int | None) -> None:
+        if path != data or store or now is not None:
+            raise RunLocally
+
+    def open_it(
+        path: Path,
+        store: str,
+        now: int | None,
+        *,
+        create: bool,
+        new_keys: bool = False,
+    ) -> DataDirectory:
+        del create
+        check(path, store, now)
+        if new_keys:
+            raise RunLocally
+        return opened
+
+    def read_it(path: Path, store: str, now: int | None) -> ReadOnlyDirectory:
+        from dragoman.system.hub_lock import find_hub
+
+        check(path, store, now)
+        hub, agents = opened.hub, frozenset(opened.settings.agents)
+        return ReadOnlyDirectory(hub.store, hub.clock, find_hub(opened.path), agents, hub.close)
+
+    return replace(CLI_WIRING, open_directory=open_it, open_readonly=read_it)

@@ -1,6 +1,6 @@
 """Opens a data directory: settings, keys, store, hub, router and services."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from dragoman.bootstrap.dialects import open_dialects, open_git_head, open_redactor
-from dragoman.bootstrap.services import (
-    INBOX_ROLES,
-    FileProjection,
-    ServicePorts,
-    open_inbox,
-    open_notifier,
-    service_groups,
-)
+from dragoman.bootstrap.projection import FileProjection, open_notifier
+from dragoman.bootstrap.redaction import open_redactor
 from dragoman.bootstrap.stores import (
     CHECKPOINTS_FILE,
     Environment,
@@ -29,22 +22,22 @@ from dragoman.bootstrap.stores import (
 from dragoman.config import Settings
 from dragoman.config.store_url import check_store_url
 from dragoman.core.errors import DragomanError, Refusal
-from dragoman.engine.group_commit import Engine
+from dragoman.core.read import Receipt
+from dragoman.engine.forwarding import ForwardedOperation
+from dragoman.engine.group_commit import Engine, OnLeaseChange
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Clock, DurableStore
 from dragoman.engine.redaction import RequestRedactor
-from dragoman.engine.router import Router
+from dragoman.engine.request import Accepted, Committed, Outcome, Reply, Request
 from dragoman.engine.subscribe import CommitHints, DirtyStreams
-from dragoman.files.handoff_verification import check_handoff
-from dragoman.files.inbox import Inbox
 from dragoman.files.layout import GITIGNORE, IGNORE_ALL
 from dragoman.notify.notice import Notice
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.notifier import Notifier
-from dragoman.services.workq import HubWorkq
 from dragoman.surfaces.cli.data_directory import (
     CLOCK_OVERRIDDEN,
     DataDirectory,
+    DirectoryParts,
     Evidence,
     save_if_unset,
 )
@@ -59,12 +52,12 @@ from dragoman.system.keys import (
     load_keys,
     load_or_create_keys,
 )
-from dragoman.system.remote_engine import HubConnection, RemoteEngine
 from dragoman.system.safe_fs import BadKey, SafeDisk
 from dragoman.text.keyed_digest import keyed_digest
 
 if TYPE_CHECKING:
     from dragoman.engine.auth import Principal
+    from dragoman.engine.router import Router
     from dragoman.files.archive import Manifest
 
 
@@ -108,6 +101,43 @@ def open_demo_directory(data: Path, clock: Clock) -> DataDirectory:
 # --- engines ----------------------------------------------------------------------------------
 
 
+class CommandEngine(Engine):
+    """The hub's engine, as one of its commands sees it: other leases, and what it has written."""
+
+    def __init__(self, hub: Hub, router: "Router", secret: bytes, on_leases: OnLeaseChange) -> None:
+        super().__init__(hub.store, hub.clock, secret)
+        self._engine = hub.engine
+        self._router = router
+        self._on_leases = on_leases
+        self.writes = 0
+
+    def handle_now(self, request: Request) -> Outcome:
+        """Have one request run by the hub's engine, in this thread."""
+        self.writes += 1
+        outcome = self._engine.handle_now(request)
+        if isinstance(outcome, Committed):
+            self._report_leases(outcome.receipts)
+        return outcome
+
+    def forward(self, message: ForwardedOperation) -> Reply:
+        """Have the hub handle an operation."""
+        self.writes += 1
+        reply = self._router.call(message.operation, message.words, message.actor, key=message.key)
+        if isinstance(reply, Accepted):
+            self._report_leases(reply.receipts)
+        return reply
+
+    def _report_leases(self, receipts: Sequence[Receipt]) -> None:
+        self._on_leases({"task:" + receipt.task for receipt in receipts if receipt.task})
+
+
+class CommandHub(Hub):
+    """The hub, as one of its commands sees it: it stays open."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 class EngineParts(Struct, frozen=True):
     """Parts of an engine: for this process, or to forward to a running hub."""
 
@@ -120,6 +150,8 @@ class EngineParts(Struct, frozen=True):
         """Build the engine; it reports renewed leases and commits."""
         secret = self.key.secret
         if self.running_hub is not None:
+            from dragoman.system.remote_engine import HubConnection, RemoteEngine
+
             reach = HubConnection(self.running_hub, partial(find_hub, data))
             return RemoteEngine(self.store, self.clock, secret, reach, renewed_leases.add)
         return Engine(
@@ -153,6 +185,17 @@ def open_on_store(
     return directory
 
 
+def open_in_hub(hub_directory: DataDirectory, parts: EngineParts) -> DataDirectory:
+    """Open the data directory of a running hub for its commands."""
+    data, settings, hub = hub_directory.path, hub_directory.settings, hub_directory.hub
+    renewed_leases = DirtyStreams()
+    engine = CommandEngine(hub, hub_directory.router, parts.key.secret, renewed_leases.add)
+    opened = CommandHub(engine, new_id, RequestRedactor(hub.redaction.redactor))
+    directory = _assemble(data, settings, parts, opened, CommitHints(), renewed_leases)
+    opened.redaction.on_masked = directory.warnings.append
+    return directory
+
+
 def _assemble(
     data: Path,
     settings: Settings,
@@ -161,65 +204,58 @@ def _assemble(
     hints: CommitHints,
     renewed_leases: DirtyStreams,
 ) -> DataDirectory:
-    """Connect the hub with its router, services and files."""
-    warnings, trusts_moves = list[str](), settings.files.trust_moves
-    warn = partial(_add_warning, warnings)
-    files = FileProjection(data, hub, warn, trust_moves=trusts_moves)
+    """Connect the hub with its files and the services that follow every write."""
+    warnings = list[str]()
+    warn, trusts_moves = partial(_add_warning, warnings), settings.files.trust_moves
+    files = FileProjection(data, hub, warn, renewed_leases, trust_moves=trusts_moves)
     hub.engine.current_commit = open_git_head(settings, data)
-    opened, facts = open_dialects(settings, data, hub, parts.key.secret), files.facts()
-    forward = hub.engine.forward if isinstance(hub.engine, RemoteEngine) else None
-    router = Router(hub, opened.dialects, facts, forward=forward)
-    inbox_router = (
-        router
-        if trusts_moves
-        else Router(hub, opened.dialects, facts, admitted_roles=INBOX_ROLES, forward=forward)
-    )
-    # The inbox is processed in a thread of its own, so it needs a disk of its own.
-    inbox = open_inbox(SafeDisk(data), inbox_router, facts, warn)
-    artifacts = opened.handoff_ports.artifacts
-    assert artifacts is not None, "a data directory has a store of artifacts"
-    file_services = files.services(inbox, opened.handoff_ports.sweep, renewed_leases)
     checkpoints = CheckpointFile(data / CHECKPOINTS_FILE, parts.key)
     checkpointer, notifier = Checkpointer(hub, checkpoints), open_notifier(data, settings, hub)
-    ports = ServicePorts(
-        workq=opened.handoff_ports.workq or HubWorkq(hub),
-        carry_over=opened.carry_over,
-        close_stream=opened.close_stream,
-        checkpointer=checkpointer,
-        notifier=notifier,
-        files=file_services,
-    )
     return DataDirectory(
         path=data,
         settings=settings,
         hub=hub,
         hints=hints,
-        router=router,
+        build_parts=partial(
+            _build_parts, settings, parts.key.secret, files, checkpointer, notifier
+        ),
         checkpoints=checkpoints,
         projector=files.projector,
         archive=partial(_archive, parts, files.disk),
-        audit=partial(check_handoff, hub.store, files.disk, artifacts),
-        service_groups=service_groups(hub, settings, router, ports),
-        file_services=(*file_services.inbox, *file_services.polled, *file_services.commit_driven),
+        catch_up_services=(files.service, checkpointer, notifier),
         delivery_states=notifier.delivery_statuses,
-        service_remarks=partial(_service_remarks, inbox, notifier),
         startup_checks=(checkpointer.check_last_checkpoint, notifier.register_targets),
         authenticate=partial(_identify, data, hub),
         warnings=warnings,
     )
 
 
+def _build_parts(
+    settings: Settings,
+    secret: bytes,
+    files: FileProjection,
+    checkpointer: Checkpointer,
+    notifier: Notifier[Notice],
+) -> DirectoryParts:
+    from dragoman.bootstrap.services import build_parts
+
+    return build_parts(settings, secret, files, checkpointer, notifier)
+
+
+def open_git_head(settings: Settings, data: Path) -> Callable[[], str]:
+    """Reader of the commit that is checked out in the repository of the settings; empty without
+    one."""
+    repository = settings.git.repository
+    if not repository:
+        return lambda: ""
+    from dragoman.system.git import GitHead
+
+    return GitHead(data / repository)
+
+
 def _add_warning(warnings: list[str], text: str) -> None:
     if text not in warnings:  # once: a hub that runs for months meets the same trouble again
         warnings.append(text)
-
-
-def _service_remarks(inbox: Inbox, notifier: Notifier[Notice]) -> dict[str, str]:
-    rejected = f"rejected, with the reason beside it: {inbox.rejected}"
-    return {
-        **({"inbox": rejected} if inbox.rejected else {}),
-        **({"notifier": trouble} if (trouble := notifier.problem_summary()) else {}),
-    }
 
 
 def _identify(data: Path, hub: Hub, token: str, via: str) -> "Principal | Refusal":

@@ -1,18 +1,16 @@
-"""Builds every dialect and the redactor from the settings, with the ports that they need."""
+"""Builds every dialect from the settings, with the ports that they need."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.config import Settings, environment, load_settings
+from dragoman.config import Settings
 from dragoman.core.errors import Refusal, SettingsError
 from dragoman.core.trace import RecordTrace
 from dragoman.engine.hub import Hub
@@ -22,27 +20,14 @@ from dragoman.engine.workq import WorkQueue
 from dragoman.files.artifacts import FileArtifactStore
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
 from dragoman.services.workq import HubWorkq
-from dragoman.system.bearer_tokens import load_token, new_secret
-from dragoman.system.git import GitHead
 from dragoman.system.ids import new_id
-from dragoman.system.keys import LedgerKey, load_keys
 from dragoman.system.redaction_carry_over_file import CarryOverFile
-from dragoman.system.safe_fs import BadKey, SafeDisk
-from dragoman.text.base64url import encode_base64url
-from dragoman.text.keyed_digest import keyed_digest
-from dragoman.text.redact import MIN_SECRET_LENGTH, Redactor, Secret, is_secret_variable
+from dragoman.system.safe_fs import SafeDisk
+from dragoman.text.redact import Redactor
 
 # --- traces -----------------------------------------------------------------------------------
 
 _CARRY_OVER_FOLDER = "carry-over"
-
-
-def open_git_head(settings: Settings, data: Path) -> Callable[[], str]:
-    """Reader of the commit that is checked out in the repository of the settings; empty without
-    one.
-    """
-    repository = settings.git.repository
-    return GitHead(data / repository) if repository else lambda: ""
 
 
 def open_carry_over(data: Path, secret: bytes, clock: Clock) -> CarryOverFile:
@@ -245,77 +230,3 @@ def _mail_choices(settings: Settings) -> agentmail.Choices:
         groups={name: group.members for name, group in settings.groups.items()},
         teamspaces=settings.teamspaces,
     )
-
-
-_DOMAIN = b"redaction"
-_WEBHOOK_KEY_PREFIX = "whsec_"
-
-
-def open_redactor(settings: Settings, data: Path, key: LedgerKey) -> Redactor:
-    """Open the redactor, with a key that only this data directory has."""
-    section = settings.redaction
-    known = (*_hub_secrets(data, key), *_settings_secrets(settings), *variable_secrets(settings))
-    return Redactor(known, keyed_digest(key.secret, _DOMAIN), known_only=section.rules == "known")
-
-
-def find_redactor(data: Path) -> Redactor:
-    """Redactor of a data directory; without one, its digests mean nothing elsewhere."""
-    if not (data / "keys").is_dir():
-        return Redactor(key=new_secret().encode())
-    return open_redactor(load_settings(data, environment()), data, load_keys(data))
-
-
-def _hub_secrets(data: Path, key: LedgerKey) -> Iterator[Secret]:
-    """Secrets that the hub has made itself."""
-    yield Secret("hub_secret", encode_base64url(key.secret))
-    yield Secret("hub_secret", key.secret.hex())
-    with suppress(FileNotFoundError, BadKey):  # the user of the token reports what is wrong with it
-        yield Secret("hub_token", load_token(data).decode())
-
-
-def _settings_secrets(settings: Settings) -> Iterator[Secret]:
-    webhook = settings.notify.webhook_secret
-    yield Secret("webhook_secret", webhook)
-    yield Secret("webhook_secret", webhook.removeprefix(_WEBHOOK_KEY_PREFIX))
-    for url in (
-        settings.store.url,
-        settings.notify.webhook_url,
-        *(agent.url for agent in settings.agents.values()),
-    ):
-        password = _password(url)
-        yield Secret("url_password", password)
-        yield Secret("url_password", unquote(password))
-
-
-def _password(url: str) -> str:
-    try:
-        return urlsplit(url).password or ""
-    except ValueError:  # the user of the URL reports what is wrong with it
-        return ""
-
-
-def variable_secrets(settings: Settings) -> Iterator[Secret]:
-    """Secrets in environment variables: those of the settings, and those passed to agents that look
-    like secrets.
-    """
-    environ = environment()
-    for name in settings.redaction.variables:
-        value = environ.get(name, "")
-        if 0 < len(value) < MIN_SECRET_LENGTH:
-            raise SettingsError(
-                f"redaction.variables: {name} has fewer than {MIN_SECRET_LENGTH} characters, "
-                "which stand "
-                "in ordinary words as well: give it a longer value, or take it off the list"
-            )
-        yield Secret(_variable_kind(name), value)
-    for agent in settings.agents.values():
-        for name in agent.environment:
-            value = environ.get(name, "")
-            if is_secret_variable(name, value):
-                yield Secret(_variable_kind(name), value)
-
-
-def _variable_kind(name: str) -> str:
-    return "".join(
-        character if character.isascii() and character.isalnum() else "_" for character in name
-    ).lower()[:64]

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from dragoman.bootstrap.cli_wiring import open_for_commands
 from dragoman.bootstrap.data_directory import EngineParts, open_keyed_store, open_on_store
 from dragoman.bootstrap.preflight import check_settings
 from dragoman.bootstrap.runners import open_dispatcher
@@ -34,6 +36,7 @@ def build_hub(
     """Build a hub that can run: the only one of its data directory, which it locks."""
     from dragoman.engine.auth import Authenticator
     from dragoman.services.scheduler import GroupWorker, Scheduler
+    from dragoman.surfaces.cli.hub_commands import HubCommands
     from dragoman.surfaces.cli.hub_lifecycle import HubProcess
     from dragoman.surfaces.http.app import build_app
     from dragoman.surfaces.http.deps import HttpDeps
@@ -56,9 +59,8 @@ def build_hub(
         lock.announce_config(_describe_hub(opened_store, url, config))
         # The command line overrides the settings, and its URL may hold a password to be masked.
         settings = replace(settings, store=replace(settings.store, url=url))
-        directory = open_on_store(
-            data, settings, EngineParts(opened_store, SystemClock(), key), create=True
-        )
+        parts = EngineParts(opened_store, SystemClock(), key)
+        directory = open_on_store(data, settings, parts, create=True)
         hub = directory.hub
         undo.callback(hub.close)
         identity = Authenticator(
@@ -71,7 +73,7 @@ def build_hub(
         )
         directory.hints.subscribe(identity.invalidate)
         scheduler = Scheduler(
-            [GroupWorker(group, hub.clock.now) for group in directory.service_groups]
+            [GroupWorker(group, hub.clock.now) for group in directory.parts.service_groups]
         )
         directory.hints.subscribe(scheduler.hint)
 
@@ -92,6 +94,7 @@ def build_hub(
             directory.hints,
             health,
             agent_states=agent_states,
+            run_command=HubCommands(partial(open_for_commands, directory, parts)).handle,
             is_stopping=lambda: dispatcher.is_stopping,
         )
         mounts = {MCP_PATH: _mcp_app(directory, deps.timeouts)}

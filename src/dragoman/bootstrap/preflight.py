@@ -8,8 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dragoman.bootstrap.dialects import build_dialects, variable_secrets
-from dragoman.bootstrap.services import notify_targets
+from dragoman.bootstrap.dialects import build_dialects
+from dragoman.bootstrap.projection import notify_targets
+from dragoman.bootstrap.redaction import variable_secrets
 from dragoman.config import AgentSettings, Settings
 from dragoman.config.store_url import check_store_url
 from dragoman.core.errors import SettingsError

@@ -4,12 +4,13 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 from time import monotonic
 
 from msgspec import Struct
 
-from dragoman.config import AgentSettings, Settings, environment
+from dragoman.bootstrap.dialects import open_dialects
+from dragoman.bootstrap.projection import FileProjection
+from dragoman.config import AgentSettings, Settings
 from dragoman.config.store_url import is_postgres
 from dragoman.core.actor import Actor
 from dragoman.core.base import Role
@@ -21,58 +22,28 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.lint import explain_unrecognized
 from dragoman.engine.queries.handoffs import needed_artifact_hashes
 from dragoman.engine.request import Rejected
-from dragoman.engine.router import Router
-from dragoman.engine.subscribe import DirtyStreams
+from dragoman.engine.router import ForwardToHub, Router
 from dragoman.engine.workq import WorkQueue
 from dragoman.files.artifacts import ArtifactCleanup
 from dragoman.files.error_isolation import Warn
+from dragoman.files.handoff_verification import check_handoff
 from dragoman.files.inbox import Inbox, SendResult
-from dragoman.files.projector import Projector
 from dragoman.files.task_work_folder import has_task_file
-from dragoman.notify.notice import Notice, NoticeBuilder
-from dragoman.protocols import aof
+from dragoman.notify.notice import Notice
 from dragoman.protocols.agentmail import MessageType, compose
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.file_service import FileService
-from dragoman.services.notifier import Notifier, Target
+from dragoman.services.notifier import Notifier
 from dragoman.services.scheduler import ServiceGroup
 from dragoman.services.search_indexer import SearchIndexer
 from dragoman.services.stale_stream_closer import StaleCarryOver, StaleStreamCloser
 from dragoman.services.timers import time_driven_services
 from dragoman.services.worker_requests import Spawner, SpawnPolicy, SpawnResult
-from dragoman.services.workq import WorkqSync
+from dragoman.services.workq import HubWorkq, WorkqSync
+from dragoman.surfaces.cli.data_directory import DirectoryParts
 from dragoman.system.clock import SystemClock
 from dragoman.system.safe_fs import SafeDisk
-from dragoman.system.state_files import OutboxFiles
 from dragoman.text.strict_json import MAX_BYTES
-
-# --- notices ----------------------------------------------------------------------------------
-
-
-def open_notifier(data: Path, settings: Settings, hub: Hub) -> Notifier[Notice]:
-    """Open the notifier for all targets of the settings."""
-    notices = NoticeBuilder(hub.store, settings.notify.statuses)
-    return Notifier(hub, OutboxFiles(data), notices, notify_targets(settings, data), monotonic)
-
-
-def notify_targets(settings: Settings, data: Path) -> list[Target[Notice]]:
-    """Build the targets of the settings."""
-    section, targets = settings.notify, list[Target[Notice]]()
-    if section.webhook_url:
-        from dragoman.notify.webhook import WebhookTarget
-        from dragoman.system.http_client import SafeHttpClient
-
-        endpoint = SafeHttpClient(section.webhook_url, "notify.webhook_url", section.allow_hosts)
-        targets.append(WebhookTarget(section.webhook_secret, endpoint.post))
-    if section.command:
-        from dragoman.notify.command_target import CommandTarget
-        from dragoman.system.process import run_program
-
-        targets.append(
-            CommandTarget(section.command, environment(), partial(run_program, folder=data))
-        )
-    return targets
-
 
 # --- requests for workers ---------------------------------------------------------------------
 
@@ -166,76 +137,44 @@ class FileServices(Struct, frozen=True):
     """Remove what is not needed any more; this may take long."""
 
 
-class FileProjection:
-    """Projection, inbox and folders of one hub's data directory."""
+def open_facts(files: FileProjection) -> StoreFacts:
+    """Facts that operations look up in the store and in the folders of tasks."""
+    hub, runs = files.hub, FileService("runs", files.check_runs, files.warn)
+    return StoreFacts(
+        hub.store,
+        partial(_has_file, files),
+        lambda: runs.run_once(hub.clock.now()),
+        hub.clock.now,
+    )
 
-    def __init__(
-        self, data: Path, hub: Hub, warn: Callable[[str], None], *, trust_moves: bool
-    ) -> None:
-        self._data = data
-        self._hub = hub
-        self._warn = warn
-        self.disk = SafeDisk(data)
-        self.projector = Projector(hub, self.disk, aof.render_lines, warn, trust_moves=trust_moves)
 
-    def facts(self) -> StoreFacts:
-        """Facts that operations look up in the store and in the folders of tasks."""
-        hub, runs = self._hub, FileService("runs", self._check_runs, self._warn)
-        return StoreFacts(
-            hub.store, self._has_file, lambda: runs.run_once(hub.clock.now()), hub.clock.now
-        )
+def _has_file(files: FileProjection, task: str, ref: str) -> bool:
+    # In any thread of a running hub, while another one writes files: with a disk of its own.
+    with closing(SafeDisk(files.data)) as disk:
+        return has_task_file(files.hub.store, disk, task, ref)
 
-    def services(
-        self, inbox: Inbox, sweep: Callable[[int], int], renewed_leases: DirtyStreams
-    ) -> FileServices:
-        """Services for the files; `sweep` removes what a crash has left of artifacts."""
-        projector, warn, now = self.projector, self._warn, self._hub.clock.now
-        return FileServices(
-            inbox=(
-                FileService(
-                    "inbox",
-                    lambda: inbox.run_once(now()),
-                    warn,
-                    find_leftovers=inbox.failure_summary,
-                ),
-            ),
-            polled=(
-                FileService("file-watch", projector.scan, warn, monotonic),
-                FileService("artifacts", lambda: sweep(now()), warn),
-            ),
-            commit_driven=(
-                FileService(
-                    "projection",
-                    lambda: projector.catch_up(renewed_leases.take()),
-                    warn,
-                    find_leftovers=projector.failure_summary,
-                ),
-            ),
-            cleanup=(
-                FileService(
-                    "artifact-cleanup", self._artifact_copies().remove_old, warn, monotonic
-                ),
-            ),
-        )
 
-    def _artifact_copies(self) -> ArtifactCleanup:
-        """Cleanup of artifact copies that no handoff needs, by the time of the disk."""
-        store = self._hub.store
-        return ArtifactCleanup(
-            lambda: SafeDisk(self._data), lambda: needed_artifact_hashes(store), SystemClock().now
-        )
-
-    # Facts are looked up in any thread of a running hub, while another one writes files: each
-    # lookup has a disk of its own.
-
-    def _has_file(self, task: str, ref: str) -> bool:
-        with closing(SafeDisk(self._data)) as disk:
-            return has_task_file(self._hub.store, disk, task, ref)
-
-    def _check_runs(self) -> int:
-        with closing(SafeDisk(self._data)) as disk:
-            Projector(self._hub, disk, aof.render_lines, self._warn).check_runs()
-        return 0
+def open_file_services(
+    files: FileProjection, inbox: Inbox, sweep: Callable[[int], int]
+) -> FileServices:
+    """Services for the files; `sweep` removes what a crash has left of artifacts."""
+    store, warn, now = files.hub.store, files.warn, files.hub.clock.now
+    # By the time of the disk.
+    copies = ArtifactCleanup(
+        lambda: SafeDisk(files.data), lambda: needed_artifact_hashes(store), SystemClock().now
+    )
+    process_inbox = FileService(
+        "inbox", lambda: inbox.run_once(now()), warn, find_leftovers=inbox.failure_summary
+    )
+    return FileServices(
+        inbox=(process_inbox,),
+        polled=(
+            FileService("file-watch", files.projector.scan, warn, monotonic),
+            FileService("artifacts", lambda: sweep(now()), warn),
+        ),
+        commit_driven=(files.service,),
+        cleanup=(FileService("artifact-cleanup", copies.remove_old, warn, monotonic),),
+    )
 
 
 # --- the table --------------------------------------------------------------------------------
@@ -280,3 +219,54 @@ def service_groups(
         ServiceGroup("notifier", commit_driven=(ports.notifier,)),
         ServiceGroup("search-index", (SearchIndexer(hub),), interval_seconds=2.0),
     )
+
+
+# --- parts of a data directory ----------------------------------------------------------------
+
+
+def build_parts(
+    settings: Settings,
+    secret: bytes,
+    files: FileProjection,
+    checkpointer: Checkpointer,
+    notifier: Notifier[Notice],
+) -> DirectoryParts:
+    """Connect the hub with its router and all services."""
+    data, hub, warn = files.data, files.hub, files.warn
+    opened, facts = open_dialects(settings, data, hub, secret), open_facts(files)
+    # Of an engine that has its requests run elsewhere.
+    forward: ForwardToHub | None = getattr(hub.engine, "forward", None)
+    router = Router(hub, opened.dialects, facts, forward=forward)
+    inbox_router = (
+        router
+        if settings.files.trust_moves
+        else Router(hub, opened.dialects, facts, admitted_roles=INBOX_ROLES, forward=forward)
+    )
+    # The inbox is processed in a thread of its own, so it needs a disk of its own.
+    inbox = open_inbox(SafeDisk(data), inbox_router, facts, warn)
+    artifacts = opened.handoff_ports.artifacts
+    assert artifacts is not None, "a data directory has a store of artifacts"
+    file_services = open_file_services(files, inbox, opened.handoff_ports.sweep)
+    ports = ServicePorts(
+        workq=opened.handoff_ports.workq or HubWorkq(hub),
+        carry_over=opened.carry_over,
+        close_stream=opened.close_stream,
+        checkpointer=checkpointer,
+        notifier=notifier,
+        files=file_services,
+    )
+    return DirectoryParts(
+        router,
+        service_groups(hub, settings, router, ports),
+        (*file_services.inbox, *file_services.polled, *file_services.commit_driven),
+        partial(_service_remarks, inbox, notifier),
+        partial(check_handoff, hub.store, files.disk, artifacts),
+    )
+
+
+def _service_remarks(inbox: Inbox, notifier: Notifier[Notice]) -> dict[str, str]:
+    rejected = f"rejected, with the reason beside it: {inbox.rejected}"
+    return {
+        **({"inbox": rejected} if inbox.rejected else {}),
+        **({"notifier": trouble} if (trouble := notifier.problem_summary()) else {}),
+    }

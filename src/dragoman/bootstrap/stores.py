@@ -234,4 +234,4 @@ def open_readonly(data: Path, store: str, now: int | None) -> ReadOnlyDirectory:
         raise missing_directory_error(data)
     found = read_environment(data, store, now)
     opened, agents = found.open_store(create=False), frozenset(found.settings.agents)
-    return ReadOnlyDirectory(opened, found.clock, found.running_hub, agents)
+    return ReadOnlyDirectory(opened, found.clock, found.running_hub, agents, opened.close)

@@ -1,4 +1,5 @@
-"""Wire types for commands and operations that another process forwards to the running hub."""
+"""Wire types for what another process forwards to the running hub: commands, operations, calls of
+the command line."""
 
 from typing import Annotated, Any
 
@@ -7,6 +8,7 @@ from msgspec import UNSET, Meta, Struct
 from dragoman.core.actor import Actor, MessageReceived
 from dragoman.core.deciders import AnyCommand
 from dragoman.core.errors import Refusal
+from dragoman.core.limits import MAX_SAFE_INTEGER
 from dragoman.core.read import Receipt
 from dragoman.engine.request import Accepted, Rejected
 
@@ -54,3 +56,40 @@ class ForwardedReply(Struct, frozen=True, omit_defaults=True):
 
     accepted: Accepted | None = None
     rejected: Rejected | None = None
+
+
+class ForwardedCall(Struct, frozen=True, forbid_unknown_fields=True):
+    """A call of the command line, and what it takes from its process."""
+
+    args: tuple[str, ...]
+    data: str
+    """The data directory, as the command will find it."""
+    folder: str
+    """Working directory."""
+    user: Annotated[int, Meta(ge=0, le=MAX_SAFE_INTEGER)]
+    """User id."""
+    terminals: tuple[bool, bool]
+    """Standard output and error output: whether they are terminals."""
+    encoding: str
+    environ: dict[str, str]
+    """Variables that decide how a terminal is written to."""
+    inputs: dict[str, str]
+    """Files that the command wanted to read, one character for each byte; `-`: standard input."""
+
+
+class WantedInput(Struct, frozen=True):
+    """A file that a command wants to read, or `-`, and how much of it."""
+
+    source: str
+    max_bytes: int
+
+
+class ForwardedOutput(Struct, frozen=True, omit_defaults=True):
+    """Output of a call; or what it wants before it can run; or that it needs its own process."""
+
+    code: int = 0
+    """Exit code."""
+    output: tuple[tuple[int, str], ...] = ()
+    """File descriptor and text, in the order of writing."""
+    wanted: WantedInput | None = None
+    runs_here: bool = True

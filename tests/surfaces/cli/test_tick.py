@@ -99,10 +99,9 @@ def open_with_failing_service(
 ) -> DataDirectory:
     """Open a data directory whose first service fails."""
     directory = open_directory(data, store, now, create=create)
-    return replace(
-        directory,
-        service_groups=(ServiceGroup("first", (FailingService(),)), *directory.service_groups),
-    )
+    parts = directory.parts
+    groups = (ServiceGroup("first", (FailingService(),)), *parts.service_groups)
+    return replace(directory, build_parts=lambda: replace(parts, service_groups=groups))
 
 
 @proves("CLI-EXIT")

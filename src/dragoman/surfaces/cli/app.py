@@ -1,6 +1,5 @@
 """Root of the `dragoman` command: runs one command and turns failures into exit codes."""
 
-import os
 import select
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +28,7 @@ from dragoman.surfaces.cli.context import (
 )
 from dragoman.surfaces.cli.data_directory import CliWiring
 from dragoman.surfaces.cli.render import OutputClosed, OutputError, Screen
+from dragoman.surfaces.cli.thin_client import make_printable, redirect_to_devnull
 
 # --- waiting for more entries -----------------------------------------------------------------
 
@@ -51,22 +51,22 @@ def pause_while_reader_listens(stream: TextIO) -> PollPause:
 _NAME = "dragoman"
 
 
-def run(wiring: CliWiring) -> None:
-    """Run the command line of this process, and exit."""
-    sys.stdout, sys.stderr = map(_make_printable, (sys.stdout, sys.stderr))
+def run(wiring: CliWiring) -> int:
+    """Run the command line of this process; its exit code."""
+    sys.stdout, sys.stderr = map(make_printable, (sys.stdout, sys.stderr))
     try:
         code = main(
             wiring, sys.argv[1:], sys.stdout, sys.stderr, pause_while_reader_listens(sys.stdout)
         )
         Screen(sys.stdout).flush()
     except OutputClosed:
-        _redirect_to_devnull(sys.stdout)
+        redirect_to_devnull(sys.stdout)
         code = 0
     except OutputError as error:
-        _redirect_to_devnull(sys.stdout)
+        redirect_to_devnull(sys.stdout)
         Screen(sys.stderr).line(f"{error}")
         code = 1
-    sys.exit(code)
+    return code
 
 
 def main(wiring: CliWiring, args: Sequence[str], out: TextIO, err: TextIO, wait: PollPause) -> int:
@@ -173,24 +173,6 @@ def _split_assignments(args: Sequence[str]) -> Iterator[str]:
             else (argument,)
         )
     yield from args[len(options) :]
-
-
-def _make_printable(stream: TextIO | None) -> TextIO:
-    """Make a stream accept any character; /dev/null where the caller has closed it."""
-    if stream is None:
-        return Path(os.devnull).open("w", encoding="utf-8")
-    reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        # A terminal that cannot show a character shows its code point, rather than nothing.
-        reconfigure(errors="backslashreplace")
-    return stream
-
-
-def _redirect_to_devnull(stream: TextIO) -> None:
-    """Send what is still to be flushed to /dev/null, so that the exit prints no complaint."""
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, stream.fileno())
-    os.close(devnull)
 
 
 def _print_usage_error(error: typer.TyperException, err: Screen) -> None:

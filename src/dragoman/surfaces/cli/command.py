@@ -21,6 +21,7 @@ from dragoman.config.store_url import check_store_url
 from dragoman.core.errors import SettingsError
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.timestamps import parse_duration, parse_rfc3339
+from dragoman.surfaces.cli.caller import require_own_process
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, SharedOptions, UsageError
 from dragoman.text.error_messages import suggest
 
@@ -253,10 +254,12 @@ class CliCommand(Struct, frozen=True):
     """A former name of a command, which works but is not listed."""
 
 
-def register_command(group: typer.Typer, command: CliCommand) -> None:
-    """Register a command with a group."""
+def register_command(group: typer.Typer, command: CliCommand, *, runs_in_hub: bool) -> None:
+    """Register a command with a group; `runs_in_hub`: a running hub can run it for its caller."""
 
     def entry(ctx: typer.Context, **arguments: Any) -> None:
+        if not runs_in_hub:
+            require_own_process()
         options = SharedOptions(**{name: arguments.pop(name) for name in _SHARED_OPTIONS})
         context: CommandContext = ctx.obj.with_options(options)
         try:
@@ -274,6 +277,7 @@ def register_command(group: typer.Typer, command: CliCommand) -> None:
 def print_help_without_subcommand(ctx: typer.Context) -> None:
     """Print the help of a group that was called without a command; exit code 2."""
     if ctx.invoked_subcommand is None:
+        require_own_process()
         typer.echo(ctx.get_help(), err=True)
         raise typer.Exit(2)
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from dragoman.config import DEFAULT_DATA, environment
 from dragoman.core.actor import Actor
 from dragoman.core.errors import DragomanError, LedgerError, Refused, SettingsError
+from dragoman.surfaces.cli.caller import absolute_path, remote_caller, require_own_process
 from dragoman.surfaces.cli.data_directory import (
     CliWiring,
     DataDirectory,
@@ -93,7 +94,7 @@ class CommandContext(Struct, frozen=True):
     def next_command(self, arguments: str) -> str:
         """Format a command for people to type next, with --data where it is needed."""
         data_option = (
-            "" if self.data == DEFAULT_DATA else f" --data {quote(str(self.data.absolute()))}"
+            "" if self.data == DEFAULT_DATA else f" --data {quote(str(absolute_path(self.data)))}"
         )
         return f"dragoman {arguments}{data_option}"
 
@@ -130,8 +131,10 @@ class CommandContext(Struct, frozen=True):
     def open_readonly(self) -> Generator[ReadOnlyDirectory]:
         """Open the store alone, which is quick; the directory must exist."""
         directory = self._open_with(self.wiring.open_readonly)
-        with closing(directory.store):
+        try:
             yield directory
+        finally:
+            directory.close()
 
     @contextmanager
     def open_evidence(self) -> Generator[Evidence]:
@@ -187,21 +190,23 @@ class CommandContext(Struct, frozen=True):
             )
         self.print_warnings(directory)
 
-    def print_warnings(
-        self, directory: DataDirectory, already_printed: frozenset[str] = frozenset()
+    def print_new_warnings(
+        self, directory: DataDirectory, already_printed: frozenset[str]
     ) -> frozenset[str]:
         """Print warnings that were not printed already; returns all warnings that hold now."""
-        current = frozenset(
-            (
-                *directory.warnings,
-                *(service.last_problem.message for service in directory.file_services),
-            )
-        )
+        problems = (service.last_problem.message for service in directory.parts.file_services)
+        current = frozenset((*directory.warnings, *problems))
+        self.print_warnings(directory, already_printed)
+        return current
+
+    def print_warnings(
+        self, directory: DataDirectory, already_printed: frozenset[str] = frozenset()
+    ) -> None:
+        """Print warnings that were not printed already."""
         for warning in directory.warnings:
             if warning not in already_printed:
                 self.err.line(("warning: ", "yellow"), warning)
         directory.warnings.clear()
-        return current
 
     def _open_directory(self, *, create: bool, new_keys: bool = False) -> DataDirectory:
         options = self.shared
@@ -268,7 +273,7 @@ class CommandContext(Struct, frozen=True):
 def _check_utf8_path(data: Path) -> None:
     """Refuse a data directory that is not UTF-8: SQLite, settings and entries cannot name it."""
     try:
-        f"{data.absolute()}".encode()
+        f"{absolute_path(data)}".encode()
     except UnicodeEncodeError:
         raise_usage_error(
             f"the name of the data directory {f'{data.absolute()}'!a} is not UTF-8: name another "
@@ -284,7 +289,8 @@ STANDARD_INPUT = "-"
 
 
 def open_source(source: str) -> AbstractContextManager[BinaryIO]:
-    """Open a file or standard input for reading."""
+    """Open a file or standard input for reading, in the caller's own process."""
+    require_own_process()
     return nullcontext(sys.stdin.buffer) if source == STANDARD_INPUT else open_file(Path(source))
 
 
@@ -299,6 +305,9 @@ def open_file(path: Path) -> BinaryIO:
 
 def read_source(source: str, max_bytes: int) -> bytes:
     """Read up to `max_bytes` + 1 bytes, so that the caller can refuse input that is too long."""
+    caller = remote_caller()
+    if caller is not None:
+        return caller.read(source, max_bytes + 1)
     with open_source(source) as file:
         return file.read(max_bytes + 1)
 

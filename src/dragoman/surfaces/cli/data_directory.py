@@ -1,11 +1,11 @@
 """An open data directory: what every command of the command line works on."""
 
 import json
-import os
 import pwd
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +16,7 @@ from dragoman.config.store_url import SQLITE, resolve_url
 from dragoman.core.actor import Actor
 from dragoman.core.errors import DragomanError, Refused, SettingsError
 from dragoman.core.ids import check_agent
+from dragoman.surfaces.cli.caller import caller_user
 from dragoman.surfaces.cli.render import ProgressBars
 from dragoman.system.safe_fs import write_atomically
 
@@ -88,6 +89,7 @@ class ReadOnlyDirectory(Struct, frozen=True):
     """Address of the hub that runs there, if one does; some facts only it knows."""
     configured_agents: frozenset[str]
     """Agents that a hub starts there, by its settings."""
+    close: Callable[[], None]
 
 
 class Evidence(Struct, frozen=True):
@@ -105,7 +107,22 @@ ServiceOutcome = int | ServiceFailure
 """Number of things that a service did, or its failure."""
 
 
-class DataDirectory(Struct, frozen=True):
+class DirectoryParts(Struct, frozen=True):
+    """Parts of a data directory that many commands do not need, and that take long to load."""
+
+    router: "Router"
+    """Routes messages and operations of all dialects."""
+    service_groups: "tuple[ServiceGroup, ...]"
+    """All services, in the order in which `tick` runs them; a group shares a thread of `up`."""
+    file_services: "tuple[FileService, ...]"
+    """Services that handle plain files only; `watch-files` runs them."""
+    service_remarks: Callable[[], Mapping[str, str]]
+    """Service -> remark on its last run, beside its count."""
+    audit: "Callable[[Handoff], Iterator[HandoffCheck]]"
+    """Checks one handoff against its entries, artifacts and audit lines."""
+
+
+class DataDirectory(Struct, frozen=True, dict=True):
     """An open data directory: a hub, its settings, and the services around it."""
 
     path: Path
@@ -113,22 +130,16 @@ class DataDirectory(Struct, frozen=True):
     hub: "Hub"
     hints: "CommitHints"
     """Notified after every commit; waiters listen to it."""
-    router: "Router"
-    """Routes messages and operations of all dialects."""
+    build_parts: Callable[[], DirectoryParts]
+    """Builds the other parts, on first use."""
     checkpoints: Checkpoints
     projector: "Projector"
     archive: "Callable[[str, Path, ProgressBars], Manifest]"
     """Writes a `backup` or an `export` into one file."""
-    audit: "Callable[[Handoff], Iterator[HandoffCheck]]"
-    """Checks one handoff against its entries, artifacts and audit lines."""
-    service_groups: "tuple[ServiceGroup, ...]"
-    """All services, in the order in which `tick` runs them; a group shares a thread of `up`."""
-    file_services: "tuple[FileService, ...]"
-    """Services that handle plain files only; `watch-files` runs them."""
+    catch_up_services: "tuple[Service, ...]"
+    """Services that bring files, checkpoint and notices up to date after a write."""
     delivery_states: "Callable[[], Sequence[DeliveryStatus]]"
     """Delivery state of every notification target."""
-    service_remarks: Callable[[], Mapping[str, str]]
-    """Service -> remark on its last run, beside its count."""
     startup_checks: tuple[Callable[[], object], ...]
     """Checks that run before a command writes."""
     authenticate: "Callable[[str, str], Principal | Refusal]"
@@ -136,15 +147,20 @@ class DataDirectory(Struct, frozen=True):
     warnings: list[str]
     """Warnings to print, which stopped nothing."""
 
+    @cached_property
+    def parts(self) -> DirectoryParts:
+        """The parts that are built on first use."""
+        return self.build_parts()
+
+    @property
+    def router(self) -> "Router":
+        """Router of messages and operations of all dialects."""
+        return self.parts.router
+
     @property
     def services(self) -> "tuple[Service, ...]":
         """Services of all groups."""
-        return tuple(service for group in self.service_groups for service in group.all)
-
-    @property
-    def catch_up_services(self) -> "tuple[Service, ...]":
-        """Services that bring files, checkpoint and notices up to date after a write."""
-        return tuple(service for group in self.service_groups for service in group.commit_driven)
+        return tuple(service for group in self.parts.service_groups for service in group.all)
 
     def run_startup_checks(self) -> None:
         """Run the checks that precede writing."""
@@ -176,8 +192,8 @@ CLOCK_OVERRIDDEN = "--now"
 
 
 def login_name() -> str:
-    """Name of this process's user; its number where the machine has no name for it."""
-    user = os.getuid()
+    """Name of the caller's user; its number where the machine has no name for it."""
+    user = caller_user()
     try:
         name = pwd.getpwuid(user).pw_name
     except KeyError:

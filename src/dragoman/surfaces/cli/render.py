@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from msgspec import Struct
 
 from dragoman.core.timestamps import format_duration, format_hours, to_rfc3339
+from dragoman.surfaces.cli.caller import terminal_variables
 from dragoman.text.safe_text import safe_text
 
 if TYPE_CHECKING:
@@ -158,7 +159,11 @@ class Screen:
             from rich.console import Console
 
             self._rich_console = Console(
-                file=self._stream, markup=False, highlight=False, emoji=False
+                file=self._stream,
+                markup=False,
+                highlight=False,
+                emoji=False,
+                **terminal_variables(),
             )
         return self._rich_console
 

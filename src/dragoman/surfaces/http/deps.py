@@ -3,13 +3,14 @@
 `bootstrap` puts them together.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import monotonic
 
 from msgspec import Struct
 
 from dragoman.config import Settings
 from dragoman.engine.auth import Authenticator
+from dragoman.engine.forwarding import ForwardedCall, ForwardedOutput
 from dragoman.engine.health import HealthProblem
 from dragoman.engine.hub import Hub
 from dragoman.engine.router import Router
@@ -55,6 +56,11 @@ def _never_stopping() -> bool:
     return False
 
 
+async def _run_no_command(call: ForwardedCall) -> ForwardedOutput:
+    del call
+    return ForwardedOutput(runs_here=False)
+
+
 class HttpDeps(Struct, frozen=True):
     """Dependencies of the HTTP surface, put together by `bootstrap`."""
 
@@ -68,6 +74,8 @@ class HttpDeps(Struct, frozen=True):
     """Returns each background service by name, and its trouble."""
     agent_states: Callable[[], Sequence[AgentState]] = _no_agents
     """Returns the state of each agent that the hub starts."""
+    run_command: Callable[[ForwardedCall], Awaitable[ForwardedOutput]] = _run_no_command
+    """Runs a command of the command line for another process."""
     is_stopping: Callable[[], bool] = _never_stopping
     """Returns whether the hub gives out no more work."""
     timeouts: Timeouts = Timeouts()

@@ -137,6 +137,11 @@ GROUPS: Mapping[str, CommandGroup] = {
 }
 
 
+RUN_IN_HUB = frozenset(("agent", "handoff", "intent", "mail", "reserve", "send", "task", "wave"))
+"""Modules whose commands a running hub runs for its callers, because it has loaded all that they
+need. The others work on files, follow the ledger, or are needed when there is no hub."""
+
+
 # --- loading ----------------------------------------------------------------------------------
 
 CommandFactory = Callable[[], Any]
@@ -175,7 +180,8 @@ def _command_factories(modules: ModuleCommands) -> dict[str, CommandFactory]:
 
 def _build_command(module: str, name: str) -> Any:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    register_command(app, load_commands(module)[name])
+    command = load_commands(module)[name]
+    register_command(app, command, runs_in_hub=module in RUN_IN_HUB)
     return get_command(app)
 
 

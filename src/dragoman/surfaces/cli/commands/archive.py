@@ -41,7 +41,9 @@ def watch_files(context: CommandContext) -> None:
             )
         while True:
             now = directory.hub.clock.now()
-            outcomes = {service.name: service.run_once(now) for service in directory.file_services}
+            outcomes = {
+                service.name: service.run_once(now) for service in directory.parts.file_services
+            }
             if any(outcomes.values()):
                 counts = {name: count for name, count in outcomes.items() if count}
                 summary = ", ".join(f"{name} {count}" for name, count in counts.items())
@@ -51,7 +53,7 @@ def watch_files(context: CommandContext) -> None:
                     )
                 )
                 context.out.flush()
-            already_printed = context.print_warnings(directory, already_printed)
+            already_printed = context.print_new_warnings(directory, already_printed)
             if not context.wait():
                 return
 

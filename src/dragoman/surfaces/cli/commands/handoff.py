@@ -511,7 +511,7 @@ def verify(context: CommandContext, id: HandoffArgument) -> CommandResult:
     """
     with context.open_for_reading() as directory:
         handoff = load_handoff(context, directory, id)
-        checks = [*directory.audit(handoff)]
+        checks = [*directory.parts.audit(handoff)]
     is_ok = all(check.ok for check in checks)
     data: dict[str, object] = {"handoff_id": id, "checks": to_builtins(checks)}
     if not is_ok:

@@ -62,7 +62,7 @@ def tick(context: CommandContext, *, watch: WatchOption = False) -> CommandResul
         if watch:
             return _tick_until_stopped(context, directory)
         outcomes = dict(directory.run_services(directory.services))
-        return _make_result(context, outcomes, directory.service_remarks())
+        return _make_result(context, outcomes, directory.parts.service_remarks())
 
 
 def _tick_until_stopped(context: CommandContext, directory: DataDirectory) -> CommandResult | None:
@@ -77,14 +77,14 @@ def _tick_until_stopped(context: CommandContext, directory: DataDirectory) -> Co
             outcomes = {
                 name: done for name, done in directory.run_services(directory.services) if done
             }
-            remarks = directory.service_remarks()
+            remarks = directory.parts.service_remarks()
             answer = _make_result(context, outcomes, remarks)
             if not answer.is_ok:
                 return answer
             if outcomes or remarks != printed_remarks:
                 context.print_result(answer)
             printed_remarks = remarks
-            already_printed = context.print_warnings(directory, already_printed)
+            already_printed = context.print_new_warnings(directory, already_printed)
             if not context.wait():
                 return None
 

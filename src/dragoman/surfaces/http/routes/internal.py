@@ -14,7 +14,13 @@ from dragoman.core.base import Role
 from dragoman.core.errors import Refused
 from dragoman.core.ids import check_agent
 from dragoman.core.limits import MAX_SAFE_INTEGER
-from dragoman.engine.forwarding import ForwardedCommands, ForwardedReply, ForwardedResult
+from dragoman.engine.forwarding import (
+    ForwardedCall,
+    ForwardedCommands,
+    ForwardedOutput,
+    ForwardedReply,
+    ForwardedResult,
+)
 from dragoman.engine.request import Rejected
 from dragoman.surfaces.http.context import Call
 from dragoman.surfaces.http.endpoint import Endpoint, Query
@@ -100,6 +106,14 @@ async def call_operation(call: Call) -> ForwardedReply:
     )
 
 
+# --- command line -----------------------------------------------------------------------------
+
+
+async def run_cli_command(call: Call) -> ForwardedOutput:
+    """Run a command of the command line for its caller."""
+    return await call.context.deps.run_command(call.body)
+
+
 MESSAGE_ENDPOINTS = (
     Endpoint(
         "POST",
@@ -109,6 +123,14 @@ MESSAGE_ENDPOINTS = (
         query=OperationQuery,
         body=Any,
         parses_body=False,
+        owner_only=True,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/internal/cli",
+        run_cli_command,
+        ForwardedOutput,
+        body=ForwardedCall,
         owner_only=True,
     ),
 )
