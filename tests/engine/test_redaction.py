@@ -17,7 +17,6 @@ from dragoman.core.ids import check_session
 from dragoman.core.mail import PostMail
 from dragoman.core.reservation import ReserveFiles
 from dragoman.core.task_state import AdoptTask, CreateTask, NoteTask
-from dragoman.core.trace import RecordTrace, RecordTurn
 from dragoman.core.wave import StartWave, WaveBead
 from dragoman.engine.redaction import RequestRedactor, SecretName, SecretNameFinder
 from dragoman.engine.request import Request
@@ -55,30 +54,6 @@ def test_secrets_in_commands_are_masked_and_reported() -> None:
     assert "a secret was masked: title (github_token)" in done.redaction_warnings
     assert warnings == list(done.redaction_warnings)
     assert lab.hub.submit(HUMAN, NoteTask("t", "plain")).redaction_warnings == ()
-
-
-@proves("REDACT-REQUESTS", "SAOP-MASKED")
-def test_traces_redacted_elsewhere_are_redacted_again_with_known_secrets() -> None:
-    turn = RecordTurn("t", 0, "developer", 0.5, {"thought": "say tiger-tiger-42"}, "d")
-    plain = RecordTurn("t", 1, "developer", 0.5, {"thought": "say nothing"}, "d")
-    id = "01890a5d-ac96-774b-bcce-b302099a8057"
-    line = {"line": "tiger-tiger-42", "masked": False}
-    trace = RecordTrace(id, "s-1", "ANY", {"payload": line}, "d")
-    note = NoteTask("t", "a note is looked through like every other")
-    (first, second, third, last), warnings = REDACTION.redact_forwarded((turn, plain, trace, note))
-    for one in (first, third):
-        assert isinstance(one, RecordTurn | RecordTrace)
-        assert one.masked
-        assert "[REDACTED:pin:" in str(one.envelope)
-        assert "tiger" not in str(one.envelope)
-    assert (second, last) == (plain, note)
-    assert isinstance(third, RecordTrace)
-    assert "'masked': True" in str(third.envelope)
-    assert warnings == (
-        "a secret was masked: thought (pin)",
-        "a secret was masked: payload.line (pin)",
-    )
-    assert REDACTION.redact_forwarded((plain, note)) == ((plain, note), ())
 
 
 @proves("REDACT-REQUESTS")

@@ -17,7 +17,6 @@ from dragoman.core.actor import UNKNOWN_SENDER, RejectMessage
 from dragoman.core.base import OTHER_TEXT_FIELDS, Command, command_name
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import is_numbered_aof_id
-from dragoman.core.trace import RecordTrace, RecordTurn
 from dragoman.engine.raw_message import UNREADABLE_CHARS_KEPT
 from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor
@@ -195,30 +194,6 @@ class RequestRedactor:
         if not may_hold or (not original and not self._commands_may_contain_secret(request)):
             return request
         return self._redact_fields(request, original, in_prefix)
-
-    def redact_forwarded(
-        self, commands: Sequence[Command]
-    ) -> tuple[tuple[Command, ...], tuple[str, ...]]:
-        """Redact commands of another process, which may not know all secrets, in the fields that
-        only that process has redacted; returns them with warnings."""
-        found = list[tuple[str, str]]()
-        return tuple(
-            self._redact_forwarded_command(one, found) for one in commands
-        ), redaction_warnings(found)
-
-    def _redact_forwarded_command(self, command: Command, found: list[tuple[str, str]]) -> Command:
-        if not isinstance(command, RecordTurn | RecordTrace):
-            return command
-        if not self.redactor.knows(msgspec.json.encode(command.envelope)):
-            return command
-        masked = self.redactor.tree(command.envelope)
-        found += masked.found
-        envelope: dict[str, Any] = masked.value
-        payload: Any = envelope.get("payload", {})
-        if isinstance(payload, dict) and "masked" in payload:
-            # A line of a terminal has its own flag for that.
-            envelope = {**envelope, "payload": {**payload, "masked": True}}
-        return replace(command, envelope=envelope, masked=True)
 
     def _refuse_secret_name(self, request: Request, secret_name: SecretName) -> Request:
         """The rejection of a request with a secret in a name."""

@@ -40,11 +40,9 @@ async def run_commands(call: Call) -> ForwardedResult:
     """Run commands in anybody's name."""
     request: ForwardedCommands = call.body
     original_text = msgspec.json.decode(call.raw, type=_OriginalText).original_text
-    hub = call.context.hub
-    commands, masked = hub.redaction.redact_forwarded(request.commands)
-    accepted = await hub.submit_async(
+    accepted = await call.context.hub.submit_async(
         request.actor,
-        *commands,
+        *request.commands,
         key=request.key or call.key,
         original_text=original_text,
         per_attempt=request.per_attempt,
@@ -52,8 +50,9 @@ async def run_commands(call: Call) -> ForwardedResult:
         receipt_event=request.receipt_event,
         effect=request.effect,
     )
-    warnings = (*masked, *accepted.redaction_warnings)
-    return ForwardedResult(accepted.receipts, accepted.repeated, accepted.declined, warnings)
+    return ForwardedResult(
+        accepted.receipts, accepted.repeated, accepted.declined, accepted.redaction_warnings
+    )
 
 
 OPERATION_ENDPOINTS = (
