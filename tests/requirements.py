@@ -2648,8 +2648,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "WATCH-TASK",
         "Watch",
-        "watch shows live what an agent thinks, does and observes, with a hub and without one; "
-        "the screen is redrawn a few times a second at most.",
+        "watch shows live what an agent thinks, does and observes, with a hub and without one.",
     ),
     Requirement(
         "REDACT-LAYERS",

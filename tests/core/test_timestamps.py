@@ -11,7 +11,6 @@ from dragoman.core.timestamps import (
     format_hours,
     format_rough_duration,
     parse_duration,
-    parse_nearest_rfc3339,
     parse_rfc3339,
     to_rfc3339,
 )
@@ -183,17 +182,3 @@ def test_duration_is_parsed_with_unit_or_in_seconds() -> None:
 )
 def test_duration_in_hours_uses_hours_at_most(milliseconds: int, text: str) -> None:
     assert format_hours(milliseconds) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "moment"),
-    [
-        ("1970-01-01T00:00:01Z", 1_000),
-        ("1970-01-01T00:00:00.5Z", 500),
-        ("1970-01-01T00:00:00.123456789012345Z", 123),
-        ("0000-01-01T00:00:00Z", FIRST),
-        ("0000-12-31T23:59:59.999Z", FIRST),
-    ],
-)
-def test_unrepresentable_timestamp_is_parsed_as_the_nearest(text: str, moment: int) -> None:
-    assert parse_nearest_rfc3339(text) == moment

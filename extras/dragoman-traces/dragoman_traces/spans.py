@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dragoman.core.timestamps import parse_nearest_rfc3339
+from dragoman.core.timestamps import parse_rfc3339
 
 _KIND_INTERNAL: Final = 1
 _KIND_CLIENT: Final = 3
@@ -20,6 +20,7 @@ _STATUS_ERROR: Final = 2
 _NANOSECONDS_PER_MS: Final = 1_000_000
 _MAX_TERMINAL_LINES: Final = 1_000
 """Limit of terminal lines in a trace; the last ones are kept."""
+_UP_TO_MILLISECONDS: Final = len("2026-02-21T10:00:00.000")
 _ERROR_TYPES: Final = {"failure": "tool_error", "timeout": "timeout"}
 
 _PERSON_PREFIX: Final = "user: "
@@ -202,8 +203,10 @@ def _span_events(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _timestamp_ms(dated: Mapping[str, Any]) -> int:
-    """Parse the timestamp to milliseconds; OTLP has no time before 1970."""
-    return max(0, parse_nearest_rfc3339(dated["timestamp"]))
+    """Parse the timestamp to milliseconds; OTLP has no time before 1970, a timestamp a year 0."""
+    text: str = dated["timestamp"]
+    whole = f"{text.removesuffix('Z')[:_UP_TO_MILLISECONDS]}Z"
+    return 0 if text.startswith("0000") else max(0, parse_rfc3339(whole))
 
 
 def _make_span(

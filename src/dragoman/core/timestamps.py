@@ -24,7 +24,6 @@ _DURATION_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1
 _DURATION_RE: Final = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)?", re.ASCII)
 _UNIT_MS: Final = {"ms": 1} | {unit: size for size, unit in _DURATION_UNITS}
 _MAX_QUOTED: Final = 40
-_LENGTH_TO_MILLISECONDS: Final = len("2026-02-09T14:30:00.000")
 
 
 def parse_rfc3339(text: str) -> int:
@@ -50,16 +49,6 @@ def parse_rfc3339(text: str) -> int:
     if not _MIN_TIMESTAMP <= moment <= _MAX_TIMESTAMP:
         raise _timestamp_error(text, "in UTC it lies outside the years 0001 to 9999")
     return moment
-
-
-def parse_nearest_rfc3339(text: str) -> int:
-    """Parse a valid UTC timestamp to the nearest one that can be kept.
-
-    RFC 3339 has a year 0 and any number of digits behind the second.
-    """
-    if text.startswith("0000"):
-        return _MIN_TIMESTAMP
-    return parse_rfc3339(f"{text.removesuffix('Z')[:_LENGTH_TO_MILLISECONDS]}Z")
 
 
 def clamp_timestamp(moment: int) -> int:

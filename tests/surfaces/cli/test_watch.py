@@ -6,17 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console as RichConsole
 
 from dragoman.bootstrap.cli_wiring import CLI_WIRING
-from dragoman.core.timestamps import to_rfc3339
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.cli.app import main
 from dragoman.surfaces.cli.commands.watch import (
     TurnAuthors,
     WatchedEvent,
-    WatchState,
-    draw,
     event_to_dict,
     format_line,
     format_milliseconds,
@@ -65,55 +61,6 @@ def turn(index: int, confidence: float = 0.9, **content: str) -> WatchedEvent:
     )
 
 
-def tool_started(call: str, tool: str = "Bash", at: int = 0) -> WatchedEvent:
-    """Build the start of a tool call."""
-    timestamp = to_rfc3339(at)
-    return event(
-        "TOOL_LIFECYCLE_INVOKED",
-        at=timestamp,
-        call_id=call,
-        tool=tool,
-        arguments={},
-        timestamp=timestamp,
-    )
-
-
-def tool_ended(call: str, status: str = "success", duration_ms: float = 1_500) -> WatchedEvent:
-    """Build the end of a tool call."""
-    return event(
-        "TOOL_LIFECYCLE_COMPLETED",
-        call_id=call,
-        tool="Bash",
-        status=status,
-        duration_ms=duration_ms,
-    )
-
-
-def render_frame(state: WatchState, width: int = 100, height: int = 60) -> str:
-    """Render the frame on a terminal of this size."""
-    screen = RichConsole(file=StringIO(), width=width, height=height, color_system=None)
-    with screen.capture() as captured:
-        screen.print(draw(state.frame(), width, height))
-    return captured.get()
-
-
-def test_thought_grows_until_its_turn_replaces_it() -> None:
-    state = WatchState("T", "Do it", "ready")
-    for chunk in ("First ", "I look."):
-        state.apply(thought(chunk))
-    assert state.frame().thought == "First I look."
-    state.apply(thought("", is_final=True))
-    state.apply(turn(0, thought="First I look, all of it.", action="ls", observation="asked"))
-    frame = state.frame()
-    assert (frame.thought, frame.action, frame.observation) == (
-        "First I look, all of it.",
-        "ls",
-        "asked",
-    )
-    state.apply(thought("Then"))
-    assert state.frame().thought == "Then"
-
-
 def review_turn(index: int) -> WatchedEvent:
     """Build a turn of a reviewer of the first attempt."""
     body = {
@@ -127,92 +74,26 @@ def review_turn(index: int) -> WatchedEvent:
 
 
 def test_turns_of_several_authors_name_their_author() -> None:
-    state, authors = WatchState("T", "Do it", "ready"), TurnAuthors()
+    authors = TurnAuthors()
     again = turn(1)
     later = WatchedEvent(
         1, AT, "turn.recorded", "turns:T", "agent:ada", {**again.body, "attempt": 2}
     )
-    heads, lines = list[str](), list[str]()
     assert "turn 0 of agent:rita, beside attempt 1 (" in format_line(review_turn(0), TurnAuthors())
-    for one in (turn(0), review_turn(0), again, later):
-        state.apply(one)
-        heads.append(render_frame(state).splitlines()[0].partition("ready  ")[2].partition("  ")[0])
-        lines.append(format_line(one, authors).partition("Z  ")[2].partition(" (")[0])
-    assert heads == [
-        "developer, turn 0",
-        "reviewer, turn 0 of agent:rita, beside attempt 1",
-        "developer, turn 1 of agent:ada, attempt 1",
-        "developer, turn 1 of agent:ada, attempt 2",
+    assert [
+        format_line(one, authors).partition("Z  ")[2].partition(" (")[0]
+        for one in (turn(0), review_turn(0), again, later)
+    ] == [
+        "turn 0",
+        "turn 0 of agent:rita, beside attempt 1",
+        "turn 1 of agent:ada, attempt 1",
+        "turn 1 of agent:ada, attempt 2",
     ]
-    assert lines == [head.partition(", ")[2] for head in heads]
 
 
 def test_json_names_the_attempt_beside_which_a_turn_stands() -> None:
     objects = [event_to_dict(one) for one in (turn(0), review_turn(0))]
     assert [(one["attempt"], one["after_attempt"]) for one in objects] == [(1, None), (-2, 1)]
-
-
-def test_tools_show_durations_and_outcomes() -> None:
-    state = WatchState("T", "Do it", "in-progress")
-    state.apply(tool_started("a", at=1_000))
-    state.apply(tool_started("b", "Edit", at=3_500))
-    output = render_frame(state)
-    assert "Bash                         2.5 s  running" in output
-    state.apply(tool_ended("a", "failure"))
-    state.apply(tool_ended("lost"))
-    frame = state.frame()
-    assert [tool.call_id for tool in frame.running] == ["b"]
-    assert [(tool.call_id, tool.status, tool.took_ms) for tool in frame.ended] == [
-        ("a", "failure", 1_500),
-        ("lost", "success", 1_500),
-    ]
-    assert "Bash                         1.5 s  failure" in render_frame(state)
-
-
-def test_transitions_and_anomalies_are_notices() -> None:
-    state = WatchState("T", "Do it", "ready")
-    state.apply(entry("task.claimed", **{"from": "ready"}))
-    assert state.frame().status == "in-progress"
-    state.apply(entry("task.transitioned", **{"from": "in-progress", "to": "review"}))
-    state.apply(entry("trace.anomaly", kind="orphan_completion", detail="nobody began it"))
-    state.apply(entry("entropy.settled", kind="confidence", measured=0.1))
-    state.apply(entry("task.requeued", attempt=1))
-    state.apply(entry("task.noted", text="not shown"))
-    state.apply(event("SOMETHING_NEW"))
-    frame = state.frame()
-    assert (frame.status, frame.count) == ("ready", 7)
-    assert [text for _, text in frame.notices] == [
-        "ready → in-progress by agent:ada",
-        "in-progress → review by agent:ada",
-        "orphan_completion: nobody began it",
-        "confidence: settled",
-        "in-progress → ready by agent:ada",
-    ]
-    assert "10:00:00  confidence: settled" in render_frame(state)
-
-
-def test_frame_stays_small_for_any_number_of_events() -> None:
-    state = WatchState("T", "Do it", "in-progress")
-    for number in range(3_000):
-        state.apply(event("SANDBOX_PULSE", line=f"line {number}"))
-        state.apply(thought(f"word {number} "))
-        state.apply(tool_started(f"{number}"))
-        state.apply(turn(number, number % 100 / 100))
-    frame = state.frame()
-    assert frame.count == 12_000
-    assert [len(frame.terminal), len(frame.running), len(frame.confidences)] == [100, 100, 40]
-    assert len(state.frame().thought) <= 4_000
-    output = render_frame(state, width=60, height=24)
-    assert len(output.splitlines()) <= 24 + 3
-    assert max(map(len, output.splitlines())) <= 60
-    assert "line 2999" in output
-
-
-def test_frame_cannot_control_the_terminal() -> None:
-    state = WatchState("T", "\x1b[2J title", "in-progress")
-    state.apply(event("SANDBOX_PULSE", line="\x1b]0;gone\x07\tred\x1b[31m"))
-    state.apply(turn(0, thought="a\x1b[1Ab", action="x\r\ny"))
-    assert "\x1b" not in render_frame(state)
 
 
 @pytest.mark.parametrize(
@@ -271,10 +152,19 @@ def test_pipe_gets_a_line_or_an_object_per_event(traced: Console) -> None:
     assert len(traced("watch", "T-1", "--after", "0", "--json").objects) == 15
 
 
-def test_terminal_gets_a_frame(traced: Console) -> None:
+def test_terminal_gets_lines_that_cannot_control_it(traced: Console) -> None:
+    pulse = {"type": "SANDBOX_PULSE", "line": "\x1b[2Jred", "masked": False, "timestamp": AT}
+    message = {
+        "event_id": "01890a5d-ac96-774b-bcce-b302099a8057",
+        "session_id": "s-1",
+        "task_id": "T-1",
+        "payload": pulse,
+    }
+    assert traced("call", "saop.event", json.dumps(message)).code == 0
     shown = traced.on_terminal("watch", "T-1").out
-    for part in ("thought", "It is fixed.", "terminal", "1 failed, 1 passed", "WebFetch"):
+    for part in ("thought: ", "It is fixed.", "| 1 failed, 1 passed", "tool WebFetch", "red"):
         assert part in shown
+    assert "\x1b" not in shown
 
 
 def test_new_entries_are_shown(traced: Console) -> None:
@@ -361,13 +251,3 @@ def test_position_beyond_the_end_of_a_remote_hub_is_a_warning(
         with pytest.raises((OutputClosed, BrokenPipeError)):
             main(CLI_WIRING, ["watch", "T-1", "--after", "5000"], StringIO(), err, lambda: True)
     assert f"warning: the ledger ends at {end}, before 5000" in err.getvalue()
-
-
-def test_tool_may_begin_in_any_valid_year() -> None:
-    state, timestamp = WatchState("T", "Do it", "ready"), "0000-01-01T00:00:00Z"
-    state.apply(
-        event(
-            "TOOL_LIFECYCLE_INVOKED", call_id="c", tool="Sundial", arguments={}, timestamp=timestamp
-        )
-    )
-    assert "Sundial" in render_frame(state)

@@ -33,9 +33,6 @@ ProgressBars = Callable[[str, int], AbstractContextManager[Progress]]
 
 _COLUMN_GAP = "  "
 
-_FRAMES_PER_SECOND = 8
-"""Redraws of a live picture per second."""
-
 
 class Column(Struct, frozen=True):
     """Column of a table: its heading, and its style on a terminal."""
@@ -120,24 +117,6 @@ class Screen:
         with Bar(console=self._console(), transient=True) as bar:
             task = bar.add_task(label, total=total)
             yield lambda done: bar.advance(task, done)
-
-    @contextmanager
-    def live(self, draw: Callable[[int, int], Any]) -> Generator[None]:
-        """Redraw a picture a few times a second while the body runs.
-
-        `draw` is called with the size of the terminal, in a thread of its own, and returns
-        something that `rich` can draw.
-        """
-        from rich.live import Live
-
-        console = self._console()
-        with Live(
-            get_renderable=lambda: draw(console.width, console.height),
-            console=console,
-            refresh_per_second=_FRAMES_PER_SECOND,
-            vertical_overflow="crop",
-        ):
-            yield
 
     def _write(self, text: str) -> None:
         with _translate_output_errors():

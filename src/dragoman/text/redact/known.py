@@ -98,7 +98,7 @@ class BrokenValues:
 
 
 def _break_styles(data: bytes) -> Sequence[LinearRegex]:
-    """What is removed from a text to read it: without a backslash there is but one way."""
+    """Patterns to remove from a text, to read it: without a backslash there is but one."""
     return _FOREIGN if b"\\" in data else _FOREIGN[:1]
 
 
