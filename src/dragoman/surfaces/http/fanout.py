@@ -9,11 +9,11 @@ queue. A reader that is further behind reads the ledger itself.
 import asyncio
 import logging
 import weakref
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
@@ -27,8 +27,6 @@ from dragoman.surfaces.http.errors import problem_error
 _log = logging.getLogger("dragoman.http")
 
 # --- frames and filters -----------------------------------------------------------------------
-
-_DATA: Final = b"\ndata: "
 
 
 class Frame(Struct, frozen=True, gc=False):
@@ -45,11 +43,6 @@ class Frame(Struct, frozen=True, gc=False):
     """The event of a trace that the entry is; only where a reader of traces wants it."""
     trace_data: bytes = b""
     """That event as a server-sent event."""
-
-    @property
-    def entry(self) -> Raw:
-        """The entry as JSON, without the lines of a server-sent event around it."""
-        return Raw(self.data[self.data.index(_DATA) + len(_DATA) : -2])
 
 
 class FrameFilter(Protocol):
@@ -150,22 +143,37 @@ _OLD_PAGE_SIZE: Final = 50
 
 def read_frames(
     store: Store, entry_filter: FrameFilter, after: int, limit: int, max_bytes: int, max_pages: int
-) -> tuple[list[Frame], int]:
-    """Read matching entries from the ledger; return them and the position reached."""
-    found: list[Frame] = []
-    size = 0
+) -> tuple[list[bytes], int]:
+    """Read matching entries from the ledger; return their data and the position reached."""
+    return select_data(
+        _old_frames(store, entry_filter, after, max_pages), entry_filter, after, limit, max_bytes
+    )
+
+
+def _old_frames(
+    store: Store, entry_filter: FrameFilter, after: int, max_pages: int
+) -> Iterator[Frame]:
     for _ in range(max_pages):
         page = store.entries(after, _OLD_PAGE_SIZE)
-        for entry in page:
-            frame = entry_filter.encode(store, entry)
-            if data := entry_filter.select(frame):
-                size += len(data)
-                if len(found) == limit or (found and size > max_bytes):
-                    return found, after
-                found.append(frame)
-            after = entry.position
+        yield from (entry_filter.encode(store, entry) for entry in page)
         if len(page) < _OLD_PAGE_SIZE:
-            break
+            return
+        after = page[-1].position
+
+
+def select_data(
+    frames: Iterable[Frame], entry_filter: FrameFilter, after: int, limit: int, max_bytes: int
+) -> tuple[list[bytes], int]:
+    """Return the data of matching frames, up to a limit, and the position reached with them."""
+    found: list[bytes] = []
+    size = 0
+    for frame in frames:
+        if data := entry_filter.select(frame):
+            size += len(data)
+            if len(found) == limit or (found and size > max_bytes):
+                break
+            found.append(data)
+        after = frame.position
     return found, after
 
 
@@ -512,49 +520,30 @@ class Feed:
         key = (after, entry_filter)
         cached = self._shared_chunks.get(key)
         if cached is None:
-            start = self._index_after(after, entry_filter)
-            if start < 0:
+            frames = self.kept_frames(after, entry_filter, PAGE_SIZE)
+            if frames is None:
                 return None
-            data, reached = _join(self._frames[start : start + PAGE_SIZE], entry_filter, after)
+            parts, reached = select_data(frames, entry_filter, after, PAGE_SIZE, MAX_WRITE_BYTES)
+            data = b"".join(parts)
             chunk = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
             cached = EncodedChunk(data, chunk, reached)
             if len(self._shared_chunks) < _MAX_SHARED_CHUNKS:
                 self._shared_chunks[key] = cached
         return cached
 
-    def frames_after(
+    def kept_frames(
         self, after: int, entry_filter: FrameFilter, limit: int | None = None
-    ) -> tuple[list[Frame], int] | None:
-        """Return at most so many frames after a position, and the position reached with them.
-
-        None if the ledger has to be read: the position is too old, or beyond the end.
-        """
-        start = self._index_after(after, entry_filter)
-        if start < 0 or after > self.head:
+    ) -> list[Frame] | None:
+        """Return the frames after a position; None if it is too old to be kept."""
+        start = after - (self.head - len(self._frames))
+        if start < 0 or (after < self._traced_after and isinstance(entry_filter, TraceFilter)):
             return None
-        found: list[Frame] = []
-        for frame in self._frames[start:]:
-            if entry_filter.select(frame):
-                found.append(frame)
-            after = frame.position
-            if len(found) == limit:
-                break
-        return found, after
-
-    def _index_after(self, after: int, entry_filter: FrameFilter) -> int:
-        """Return the index of the first kept frame after a position; below 0 if it is not kept."""
-        if after < self._traced_after and isinstance(entry_filter, TraceFilter):
-            return -1
-        return after - (self.head - len(self._frames))
-
-    def keeps(self, after: int) -> bool:
-        """Return whether all entries after a position are kept."""
-        return after >= self.head - len(self._frames)
+        return self._frames[start : None if limit is None else start + limit]
 
     async def read_older(self, after: int, entry_filter: FrameFilter) -> tuple[bytes, int]:
         """Read the next chunk from the ledger, however old the position is."""
         async with self._catch_up_slots:
-            frames, reached = await asyncio.to_thread(
+            parts, reached = await asyncio.to_thread(
                 read_frames,
                 self._store,
                 entry_filter,
@@ -563,7 +552,7 @@ class Feed:
                 MAX_WRITE_BYTES,
                 PAGE_SIZE // _OLD_PAGE_SIZE,
             )
-        return b"".join(map(entry_filter.select, frames)), reached
+        return b"".join(parts), reached
 
     async def _follow(self) -> None:
         loop = asyncio.get_running_loop()
@@ -650,17 +639,3 @@ class Feed:
 
 def _size(frame: Frame) -> int:
     return len(frame.data) + len(frame.trace_data)
-
-
-def _join(frames: Iterable[Frame], entry_filter: FrameFilter, after: int) -> tuple[bytes, int]:
-    """Join matching frames up to the size of one write; return them and the position reached."""
-    parts: list[bytes] = []
-    size = 0
-    for frame in frames:
-        if data := entry_filter.select(frame):
-            if parts and size + len(data) > MAX_WRITE_BYTES:
-                break
-            parts.append(data)
-            size += len(data)
-        after = frame.position
-    return b"".join(parts), after

@@ -21,13 +21,13 @@ from dragoman.surfaces.http.fanout import (
     MAX_WRITE_BYTES,
     WRITER,
     EntryFilter,
-    Frame,
     RawWriter,
     TraceFilter,
     Waiter,
     coalesce,
     encode_trace,
     read_frames,
+    select_data,
 )
 from dragoman.surfaces.http.parameters import After, Limit, TaskHistoryFilter
 
@@ -121,11 +121,13 @@ async def list_events(call: Call) -> _EncodedPage:
         while True:
             # With an open waiter, new entries are read and encoded by the feed, once for all.
             seen_head = feed.head
-            kept = feed.frames_after(after, entry_filter, query.limit)
+            frames = feed.kept_frames(after, entry_filter) if after <= seen_head else None
             page = (
-                _to_page(*kept)
-                if kept is not None
-                else await context.read(_read_page, after, query.limit, entry_filter)
+                await context.read(_read_page, after, query.limit, entry_filter)
+                if frames is None
+                else _to_page(
+                    *select_data(frames, entry_filter, after, query.limit, MAX_PAGE_BYTES)
+                )
             )
             remaining = end - monotonic()
             if page.events or page.gap or remaining <= 0 or waiter.is_closed:
@@ -141,8 +143,9 @@ def _read_page(store: Store, after: int, limit: int, entry_filter: EntryFilter) 
     return page if gap is None else _EncodedPage([], gap.until, gap)
 
 
-def _to_page(frames: Iterable[Frame], reached: int) -> _EncodedPage:
-    return _EncodedPage([one.entry for one in frames], reached)
+def _to_page(events: Iterable[bytes], reached: int) -> _EncodedPage:
+    """Build a page of entries, without the lines of a server-sent event around each."""
+    return _EncodedPage([Raw(one.partition(b"\ndata: ")[2][:-2]) for one in events], reached)
 
 
 # --- stream -----------------------------------------------------------------------------------
@@ -342,24 +345,26 @@ class StreamReader:
         return b"id: %d\nevent: gap\ndata: %s\n\n" % (gap.until, encode(gap))
 
     def _is_too_far_behind(self) -> bool:
-        is_dropped = isinstance(self._filter, TraceFilter) and not self._feed.keeps(self._position)
-        return is_dropped or self._feed.head - self._position > self._max_lag
+        lag = self._feed.head - self._position
+        is_trace = isinstance(self._filter, TraceFilter)
+        is_kept = self._feed.kept_frames(self._position, self._filter, 0) is not None
+        return lag > self._max_lag or (is_trace and not is_kept)
 
     def _overtake(self, waiter: Waiter) -> Iterator[bytes]:
         """Yield what a reader gets that has fallen too far behind."""
         if not isinstance(self._filter, TraceFilter):
             yield self._skip(Gap(self._position, self._feed.head))
             return
-        found = self._feed.frames_after(self._position, self._filter)
-        events = [one.trace for one in found[0] if one.trace is not None] if found else []
+        kept = self._feed.kept_frames(self._position, self._filter)
+        events = [one.trace for one in kept or () if one.trace and self._filter.select(one)]
         if len(events) > MAX_WAITING_EVENTS:
             events = coalesce(events)
-        if found is None or len(events) > MAX_WAITING_EVENTS:
+        if kept is None or len(events) > MAX_WAITING_EVENTS:
             # The reader reconnects by itself, with this position.
             yield b"id: %d\nevent: lagged\ndata: {}\n\n" % self._position
             waiter.close()
             return
-        self._position = found[1]
+        self._position = self._feed.head
         yield from _in_writes(map(encode_trace, events))
 
 

@@ -20,7 +20,7 @@ from dragoman.engine.auth import Principal
 from dragoman.engine.lint import explain_unrecognized
 from dragoman.engine.operation import Dialect, LongPoll, Operation, QueryOperation
 from dragoman.engine.request import Accepted, Rejected, Reply
-from dragoman.engine.router import RoutedMessage
+from dragoman.engine.router import RoutedMessage, needs_io
 from dragoman.engine.signed_requests import Signature
 from dragoman.surfaces.http.context import MAX_WAIT_MS, AppContext, Call, open_waiter
 from dragoman.surfaces.http.endpoint import (
@@ -157,8 +157,9 @@ class MessagesApp:
 class _MessageBatch:
     """Many messages of one caller: submitted in order, answered in order, committed together.
 
-    A line waits for the one before it that is about the same task or thread (or, if it names none,
-    for all), so that a lookup for it sees what that has written.
+    A line waits for those before it only if it is about the same task or thread (or names none), so
+    that a lookup for it sees what they have written. Where neither it nor they need a lookup, it
+    does not wait for those, either: the engine decides them in the order of their submission.
     """
 
     def __init__(
@@ -172,8 +173,8 @@ class _MessageBatch:
         self._key = key
         self._send = send
         self._in_flight: deque[tuple[str, asyncio.Task[bytes]]] = deque()
-        self._last_by_target: dict[str, asyncio.Task[bytes]] = {}
-        """Task or thread -> the last line about it."""
+        self._last_by_target: dict[str, tuple[asyncio.Task[bytes], bool]] = {}
+        """Task or thread -> the last line about it, and whether that needs a lookup."""
 
     async def process(self, body: bytes) -> None:
         """Answer all lines that are not blank, until the client disconnects or the hub is to stop.
@@ -205,14 +206,16 @@ class _MessageBatch:
     async def _submit_line(self, number: int, line: bytes) -> None:
         routed = await self._router.parse_async(line, dialect=self._dialect)
         target = routed.ordering_key if routed is not None else ""
+        needs_lookup = routed is None or needs_io(routed.parsed, self._principal.actor)
         earlier = [task for _, task in self._in_flight]
         if target:
-            earlier = [self._last_by_target[target]] if target in self._last_by_target else []
+            last, had_lookup = self._last_by_target.get(target, (None, False))
+            earlier = [last] if last is not None and (needs_lookup or had_lookup) else []
         if earlier:
             await asyncio.wait(earlier)
         task = asyncio.create_task(self._answer_line(number, line, routed))
         self._in_flight.append((target, task))
-        self._last_by_target[target] = task
+        self._last_by_target[target] = task, needs_lookup
         if len(self._in_flight) >= MAX_IN_FLIGHT:
             await self._flush()
 
@@ -222,7 +225,7 @@ class _MessageBatch:
         while self._in_flight and (not answers or self._in_flight[0][1].done()):
             target, task = self._in_flight.popleft()
             answers.append(await task)
-            if self._last_by_target.get(target) is task:
+            if target in self._last_by_target and self._last_by_target[target][0] is task:
                 del self._last_by_target[target]
         await self._send(
             {"type": "http.response.body", "body": b"".join(answers), "more_body": True}
