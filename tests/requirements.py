@@ -2884,12 +2884,6 @@ _MANIFEST: tuple[Requirement, ...] = (
         "that wave, and nothing of the new one happens.",
     ),
     Requirement(
-        "MAIL-SHORT-IDS",
-        "S-MAIL-7",
-        "A letter is shown, read and acked by a prefix of its id, also in capitals, if it is the "
-        "only one with that prefix; else the matching letters are named.",
-    ),
-    Requirement(
         "SHAPE-WORDS",
         "S-LIMIT",
         "An error in the shape of a value gives the path and what would be valid (the possible "

@@ -46,7 +46,7 @@ from dragoman.core.task_state import (
 )
 from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
 from tests.core.handoffs import activated, offer
-from tests.core.world import ALICE, HUMAN, NOW, TTL, World, WorldRead, held, lease, task
+from tests.core.world import HUMAN, NOW, TTL, World, WorldRead, held, lease, task
 from tests.requirements import proves
 
 pytestmark = proves("IDENTITY-ATTEMPT")
@@ -161,16 +161,6 @@ def test_attempt_may_not_name_a_newer_fence() -> None:
     assert "under fence 1, and the command names fence 2" in answer.detail, (
         "the attempt itself is not over"
     )
-
-
-@proves("LEASE-LOST")
-def test_ended_attempt_is_not_advised_to_claim() -> None:
-    ended = World(task("T", "review", "alice", attempts=1, agents=("alice",)))
-    answers = [
-        ended.decide(actor, UpdateTask("T", notes="late", fence=1)) for actor in (OWN, ALICE)
-    ]
-    remedies = [one.detail.partition(": ")[2] for one in answers if isinstance(one, Refusal)]
-    assert remedies == ["stop working on it", "claim it again to go on"]
 
 
 @proves("LEASE-LOST")

@@ -46,7 +46,6 @@ from dragoman.core.intent.state import (
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
 from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from dragoman.core.task_state import (
-    ActiveHandoff,
     AdoptTask,
     AliasTask,
     CreateTask,
@@ -372,28 +371,11 @@ def test_lease_lost_detail_describes_current_state_of_task() -> None:
         "the lease on T (fence 1) ended at 2026-02-09T14:30:00.000Z: stop working on it"
     )
     assert detail_in(reclaimed()) == "T is held by bob under fence 2: stop working on it"
-    assert detail_in(World(task("T", agents=("alice",)))) == (
-        "nobody holds T now, it is ready: claim it again to go on"
-    )
-    assert detail_in(World(task("T", "review", "alice", agents=("alice",)))) == (
-        "nobody holds T now, it is review: claim it again to go on"
-    )
-    assert detail_in(World(task("T", "review", "bob", agents=("alice", "bob")))) == (
-        "nobody holds T now, it is review, and bob's: stop working on it"
-    )
-    active_handoff = ActiveHandoff("H", "bob", "carol")
-    waiting: tuple[Status, ...] = ("ready", "blocked")
-    for status in waiting:
-        stopped = replace(task("T", status, "bob", agents=("alice",)), handoff=active_handoff)
-        assert detail_in(World(stopped)) == (
-            f"nobody holds T now, it is {status}, and bob's: stop working on it"
-        )
-    ended = World(task("T", "done", "bob", agents=("alice", "bob")))
-    assert detail_in(ended) == "nobody holds T now, it is done: stop working on it"
-    kept = replace(task("T", assignee="bob", agents=("alice",)), reserved_for="bob")
-    assert (
-        detail_in(World(kept)) == "nobody holds T now, it is ready, and bob's: stop working on it"
-    )
+    for status in get_args(Status):
+        if status != "in-progress":
+            assert detail_in(World(task("T", status, "bob", agents=("alice",)))) == (
+                f"nobody holds T now, it is {status}: stop working on it"
+            )
 
 
 @proves("LEASE-LOST")
@@ -401,33 +383,13 @@ def test_lease_lost_detail_describes_current_state_of_task() -> None:
     ("found", "expected"),
     [
         (task("T"), "nobody holds T: claim it first"),
-        (task("T", "cancelled"), "it is cancelled, and that is final"),
-        (task("T", "backlog"), "it is backlog, and has to become ready first"),
-        (replace(task("T"), open_blockers=("U", "V")), "it waits for U, V"),
         (task("T", assignee="alice"), "alice does not hold T: claim it first"),
-        (task("T", "cancelled", "alice"), "it is cancelled, and that is final"),
-        (task("T", "review"), "it belongs to another agent"),
     ],
 )
-def test_refusal_suggests_claim_only_if_it_is_possible(found: Task, expected: str) -> None:
-    world = World(found)
-    answer, claimed = (
-        world.decide(ALICE, RenewLease("T")),
-        world.code(ALICE, ClaimTask("T", "alice")),
-    )
+def test_refusal_suggests_claim(found: Task, expected: str) -> None:
+    answer = World(found).decide(ALICE, RenewLease("T"))
     assert isinstance(answer, Refusal)
-    assert expected in answer.detail
-    assert ("claim it first" in answer.detail) == (claimed == "")
-    assert ("and it cannot be claimed: " in answer.detail) == (claimed != "")
-
-
-@proves("LEASE-LOST")
-@pytest.mark.parametrize("assignee", ["", "olga"])
-def test_observer_is_not_advised_to_claim(assignee: str) -> None:
-    world, olga = World(task("T", assignee=assignee)), Actor("observer", "olga")
-    answer = world.decide(olga, RenewLease("T"))
-    assert isinstance(answer, Refusal)
-    assert answer.detail.endswith("and it cannot be claimed: observer:olga may hold no task")
+    assert answer.detail == expected
 
 
 @proves("LEASE-LOST")

@@ -48,7 +48,7 @@ from dragoman.core.task_state import (
 from dragoman.core.task_state import (
     TaskTransitioned as Transitioned,
 )
-from dragoman.core.timestamps import TIMESTAMP_RANGE, clamp_timestamp, format_duration, to_rfc3339
+from dragoman.core.timestamps import clamp_timestamp, to_rfc3339
 
 
 class ClaimTask(TaskCommand, frozen=True, tag="task.claim"):
@@ -211,20 +211,6 @@ def check_claimable(
             "blocked_by_dependency", f"{task.id} waits for {', '.join(task.open_blockers)}"
         )
     return None
-
-
-def check_lease_end(task: Task, lease: Lease, now: int) -> Refusal | None:
-    """Refuse a lease whose end is no date: it could be neither shown nor written."""
-    if lease.expires_at <= TIMESTAMP_RANGE[1]:
-        return None
-    return Refusal(
-        "invalid_field",
-        f"the clock says {to_rfc3339(now)}, so a lease of {format_duration(lease.ttl_ms)} on "
-        f"{task.id} "
-        f"would end after {to_rfc3339(TIMESTAMP_RANGE[1])}, the last timestamp that exists: "
-        "look at the "
-        "hub's clock, or at --now",
-    )
 
 
 # --- heartbeat and release --------------------------------------------------------------------

@@ -140,7 +140,7 @@ class Lease(Struct, frozen=True, gc=False):
 
 def grant_lease(holder: str, fence: int, session: str, ttl_ms: int, now: int) -> Lease:
     """Grant a lease; the claim is its first heartbeat, so that a crash before one is seen."""
-    return Lease(holder, fence, ttl_ms, now, now + ttl_ms, session)
+    return Lease(holder, fence, ttl_ms, now, clamp_timestamp(now + ttl_ms), session)
 
 
 def renew_lease(lease: Lease, now: int) -> Lease:

@@ -6,7 +6,7 @@ from dragoman.core.actor import HUB_NAME, HUB_NAME_TAKEN, Actor
 from dragoman.core.base import Role, Status
 from dragoman.core.errors import Refusal
 from dragoman.core.read import Read
-from dragoman.core.task_state import CLAIMABLE_STATUSES, TASK_TRANSITIONS, Task
+from dragoman.core.task_state import TASK_TRANSITIONS, Task
 from dragoman.core.timestamps import to_rfc3339
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def check_may_comment(
         return refusal
     if holds(actor, lease, now) or (task.assignee == actor.name and task.status != "in-progress"):
         return None
-    return Refusal("lease_lost", _explain_lost_lease(actor, task, lease, now))
+    return Refusal("lease_lost", _explain_lost_lease(task, lease, now))
 
 
 def check_may_act_for_work(
@@ -251,7 +251,7 @@ def check_fence(
         return check_holds(actor, task, lease, fence, now)
     if _is_current_fence(lease, fence, now):
         return None
-    explanation = _explain_lost_lease(actor, task, lease, now)
+    explanation = _explain_lost_lease(task, lease, now)
     return Refusal("lease_lost", f"{explanation}; name no fence unless you work on it")
 
 
@@ -263,12 +263,12 @@ def check_holds(
     if is_current_fence and holds(actor, lease, now):
         return None
     if not is_current_fence or actor.name in task.agents:
-        return Refusal("lease_lost", _explain_lost_lease(actor, task, lease, now))
+        return Refusal("lease_lost", _explain_lost_lease(task, lease, now))
     if lease is None and not task.assignee:
-        return Refusal("unassigned_task", f"nobody holds {task.id}{_claim_hint(actor, task)}")
+        return Refusal("unassigned_task", f"nobody holds {task.id}: claim it first")
     if task.assignee == actor.name:
         return Refusal(
-            "unauthorized_agent", f"{actor.name} does not hold {task.id}{_claim_hint(actor, task)}"
+            "unauthorized_agent", f"{actor.name} does not hold {task.id}: claim it first"
         )
     return Refusal(
         "unauthorized_agent",
@@ -302,43 +302,12 @@ def _is_current_fence(lease: "Lease | None", fence: int, now: int) -> bool:
     return lease is not None and lease.fence == fence and lease.is_valid(now)
 
 
-def _explain_lost_lease(actor: Actor, task: Task, lease: "Lease | None", now: int) -> str:
+def _explain_lost_lease(task: Task, lease: "Lease | None", now: int) -> str:
     if lease is None:
-        # The credential of an attempt cannot claim.
-        if not actor.task and not _claim_obstacle(actor, task):
-            return f"nobody holds {task.id} now, it is {task.status}: claim it again to go on"
-        is_whose = "" if task.is_final or task.assignee in ("", actor.name) else task.assignee
-        whose = f", and {is_whose}'s" if is_whose else ""
-        return f"nobody holds {task.id} now, it is {task.status}{whose}: stop working on it"
+        return f"nobody holds {task.id} now, it is {task.status}: stop working on it"
     if lease.is_valid(now):
         return f"{task.id} is held by {lease.holder} under fence {lease.fence}: stop working on it"
     return (
         f"the lease on {task.id} (fence {lease.fence}) ended at {to_rfc3339(lease.expires_at)}: "
         "stop working on it"
     )
-
-
-def _claim_hint(actor: Actor, task: Task) -> str:
-    """Hint for a task without holder: claim it first, or why it cannot be claimed."""
-    obstacle = _claim_obstacle(actor, task)
-    return f", and it cannot be claimed: {obstacle}" if obstacle else ": claim it first"
-
-
-def _claim_obstacle(actor: Actor, task: Task) -> str:
-    """Reason why the caller cannot claim a task without holder; empty: it can."""
-    if actor.role not in MAY_HOLD:
-        return f"{actor.label} may hold no task"
-    if task.is_final:
-        return f"it is {task.status}, and that is final"
-    if task.status not in CLAIMABLE_STATUSES:
-        return f"it is {task.status}, and has to become ready first"
-    # Work in review is reworked by its owner only.
-    is_anothers = task.status == "review" and task.assignee != actor.name
-    if is_anothers or _is_kept_by_handoff(actor, task) or task.reserved_for not in ("", actor.name):
-        return "it belongs to another agent"
-    return f"it waits for {', '.join(task.open_blockers)}" if task.open_blockers else ""
-
-
-def _is_kept_by_handoff(actor: Actor, task: Task) -> bool:
-    """True if a handoff allows only somebody else to claim it (S-OWN)."""
-    return task.handoff is not None and task.handoff.claimant != actor.name

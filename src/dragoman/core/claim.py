@@ -1,6 +1,6 @@
 """Claim a task: begin an attempt, with a lease and a new fencing token (S-RUN)."""
 
-from dragoman.core.attempt import ClaimTask, check_claimable, check_lease_end, check_may_claim
+from dragoman.core.attempt import ClaimTask, check_claimable, check_may_claim
 from dragoman.core.attempt_state import TaskClaimed, grant_lease, renew_lease
 from dragoman.core.authority import recorded_dispatcher
 from dragoman.core.errors import Refusal
@@ -41,9 +41,6 @@ def decide_claim_task(command: ClaimTask, read: Read, now: int) -> Decision | Re
         return refusal
     attempt, fence = task.attempts + 1, task.fence + 1
     lease = grant_lease(command.agent, fence, command.session, command.ttl_ms, now)
-    refusal = check_lease_end(task, lease, now)
-    if refusal:
-        return refusal
     event = TaskClaimed(
         task.status,
         attempt,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from dragoman.core import not_found
 from dragoman.core.authority import MAY_DISPATCH, check_write
@@ -259,27 +259,7 @@ def mail_list_keys(mail: Mail) -> tuple[str, ...]:
 
 
 def _fold_posted(_: None, event: MailPosted, at: int) -> Mail:
-    return Mail(
-        event.id,
-        event.sender,
-        event.to,
-        event.thread,
-        event.kind,
-        event.subject,
-        event.body,
-        at,
-        event.cc,
-        event.auto_copied,
-        event.unknown,
-        event.bead,
-        event.reply_to,
-        event.importance,
-        event.ack_wanted,
-        event.answer_wanted,
-        event.due_by,
-        event.attachments,
-        event.sent_at,
-    )
+    return Mail(posted_at=at, **asdict(event))
 
 
 def _fold_read(mail: Mail, event: MailRead, at: int) -> Mail:

@@ -48,9 +48,10 @@ def token(name: str, id: str) -> Refusal:
     return Refusal("token_not_found", f"{name} has no token {id}: see `dragoman agent show {name}`")
 
 
-def letter(id: str, remedy: str = "see `dragoman mail inbox`") -> Refusal:
-    """No letter has this id; `remedy`: a better hint, where there is one."""
-    return Refusal("mail_not_found", f"there is no letter {safe_name(id)}: {remedy}")
+def letter(id: str) -> Refusal:
+    """No letter has this id."""
+    sentence = f"there is no letter {safe_name(id)}"
+    return Refusal("mail_not_found", f"{sentence}: see `dragoman mail inbox`")
 
 
 def thread(id: str) -> Refusal:

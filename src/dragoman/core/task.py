@@ -58,6 +58,7 @@ from dragoman.core.task_state import (
     CLAIMABLE_STATUSES,
     FINAL_STATUSES,
     INTENT_ALIAS_KIND,
+    RESTORED_FIELDS,
     TASK_TRANSITIONS,
     ActiveHandoff,
     AliasTask,
@@ -713,15 +714,8 @@ def restorable_state(task: Task) -> RestoredState:
     """State that a rewind to this version of a task brings back."""
     report, checkpoint = task.reported, task.checkpoint
     return RestoredState(
+        **{field: getattr(task, field) for field in RESTORED_FIELDS},
         status=task.status,
-        title=task.title,
-        body=task.body,
-        priority=task.priority,
-        review_required=task.review_required,
-        reserved_for=task.reserved_for,
-        assignee=task.assignee,
-        failures=task.failures,
-        obstacle=task.obstacle,
         report=report and TaskReported(**_without_timestamp(asdict(report))),
         reported_at=report.at if report else 0,
         checkpoint=checkpoint and TaskCheckpointed(**_without_timestamp(asdict(checkpoint))),

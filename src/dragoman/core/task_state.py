@@ -320,6 +320,19 @@ class RestoredState(Struct, frozen=True, omit_defaults=True):
     checkpointed_at: int = 0
 
 
+RESTORED_FIELDS: Final = (
+    "title",
+    "body",
+    "priority",
+    "review_required",
+    "reserved_for",
+    "assignee",
+    "failures",
+    "obstacle",
+)
+"""Fields that a rewind brings back as they are."""
+
+
 class TaskRewound(Event, frozen=True):
     """The task is again as it was at an earlier entry; what came since stays on record.
 
@@ -580,27 +593,15 @@ def can_transition(from_: Status, to: Status) -> bool:
 
 
 def _fold_created(_: Task | None, event: TaskCreated, at: int) -> Task:
+    fields = asdict(event)
+    commit = fields.pop("commit")
     return Task(
-        id=event.id,
-        aof_id=event.aof_id,
-        title=event.title,
-        status=event.status,
+        **fields,
+        assignee=event.reserved_for,
+        head_hash=commit,
         created_at=at,
         updated_at=at,
         moved_at=at,
-        body=event.body,
-        priority=event.priority,
-        review_required=event.review_required,
-        max_attempts=event.max_attempts,
-        reserved_for=event.reserved_for,
-        assignee=event.reserved_for,
-        origin=event.origin,
-        aliases=event.aliases,
-        parent=event.parent,
-        blocked_by=event.blocked_by,
-        open_blockers=event.open_blockers,
-        discovered_from=event.discovered_from,
-        head_hash=event.commit,
     )
 
 
@@ -719,17 +720,7 @@ def _fold_requeued(task: Task, event: TaskRequeued, at: int) -> Task:
 
 
 def _fold_reported(task: Task, event: TaskReported, at: int) -> Task:
-    report = Report(
-        attempt=event.attempt,
-        agent=event.agent,
-        outcome=event.outcome,
-        at=at,
-        notes=event.notes,
-        blockers=event.blockers,
-        details=event.details,
-        by=event.by,
-    )
-    return replace(task, reported=report, updated_at=at)
+    return replace(task, reported=Report(at=at, **asdict(event)), updated_at=at)
 
 
 def _fold_noted(task: Task, _: TaskNoted | TaskProgressed, at: int) -> Task:
@@ -747,20 +738,10 @@ def _fold_warned(task: Task, _: TaskWarned, at: int) -> Task:
 
 
 def _fold_handed_over(task: Task, event: TaskHandedOver, at: int) -> Task:
-    under_way = ActiveHandoff(
-        event.handoff,
-        event.owner,
-        event.recipient,
-        event.is_taken,
-        event.unblocks_task,
-        event.was_unowned,
-    )
-    return replace(
-        task,
-        chain=event.chain,
-        handoff=under_way if event.recipient else None,
-        updated_at=at,
-    )
+    fields = asdict(event)
+    chain, id = fields.pop("chain"), fields.pop("handoff")
+    handoff = ActiveHandoff(id, **fields) if event.recipient else None
+    return replace(task, chain=chain, handoff=handoff, updated_at=at)
 
 
 def _fold_checkpointed(task: Task, event: TaskCheckpointed, at: int) -> Task:
@@ -779,17 +760,9 @@ def _fold_checkpointed(task: Task, event: TaskCheckpointed, at: int) -> Task:
 
 
 def _fold_delegation_requested(task: Task, event: DelegationRequested, at: int) -> Task:
-    delegation = Delegation(
-        parent=event.parent,
-        from_agent=event.from_agent,
-        to_agent=event.to_agent,
-        due_by=event.due_by,
-        acceptance_criteria=event.acceptance_criteria,
-        expected_outputs=event.expected_outputs,
-        context_refs=event.context_refs,
-        constraints=event.constraints,
-    )
-    return replace(task, delegation=delegation, depth=event.depth, updated_at=at)
+    fields = asdict(event)
+    depth = fields.pop("depth")
+    return replace(task, delegation=Delegation(**fields), depth=depth, updated_at=at)
 
 
 def _fold_delegation_accepted(task: Task, _: DelegationAccepted, at: int) -> Task:
@@ -814,18 +787,11 @@ def _fold_rewound(task: Task, event: TaskRewound, at: int) -> Task:
     report, checkpoint = restored.report, restored.checkpoint
     return replace(
         task,
+        **{field: getattr(restored, field) for field in RESTORED_FIELDS},
         status=event.to,
         head_hash=event.commit or task.head_hash,
-        title=restored.title,
-        body=restored.body,
-        priority=restored.priority,
-        review_required=restored.review_required,
-        reserved_for=restored.reserved_for,
-        assignee=restored.assignee,
         handoff=_without_lifted_block(task.handoff),
-        failures=restored.failures,
         not_before=0,
-        obstacle=restored.obstacle,
         reported=report and Report(at=restored.reported_at, **asdict(report)),
         checkpoint=checkpoint and Checkpoint(at=restored.checkpointed_at, **asdict(checkpoint)),
         updated_at=at,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from dragoman.core.attempt_state import Report, TaskClaimed, TaskReported, TaskRequeued
 from dragoman.core.base import Event
@@ -88,16 +88,7 @@ def _fold_reported(attempts: list[Attempt], event: TaskReported, at: int) -> Non
     if not attempts or attempts[-1].number != event.attempt:
         return
     last = attempts[-1]
-    report = Report(
-        attempt=event.attempt,
-        agent=event.agent,
-        outcome=event.outcome,
-        at=at,
-        notes=event.notes,
-        blockers=event.blockers,
-        details=event.details,
-        by=event.by,
-    )
+    report = Report(at=at, **asdict(event))
     if event.by:
         attempts[-1] = replace(last, unreported=report)
         return

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from dragoman.core.attempt import check_lease_end
 from dragoman.core.attempt_state import TaskClaimed, grant_lease
 from dragoman.core.base import Event, Outcome, Status
 from dragoman.core.errors import Refusal
@@ -67,7 +66,6 @@ def decide_activate(command: ActivateHandoff, read: Read, now: int) -> Decision 
         or check_json("work_state_update", command.work_state_update)
         or check_can_begin(task)
         or (None if is_resumed else _check_recipient_policy(handoff, task, read, now))
-        or check_lease_end(task, lease, now)
     )
     if refusal:
         return refusal

@@ -16,7 +16,7 @@ from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import check_id, is_task_name, mail_stream
 from dragoman.core.mail import Mail
 from dragoman.core.task_state import BEAD_KIND
-from dragoman.engine.ports import Gap, ListItem, ListQuery, Store, StreamRow, find_gap
+from dragoman.engine.ports import Gap, ListItem, ListQuery, Store, find_gap
 from dragoman.engine.queries.handoffs import Team, find_handoff, hidden_teamspaces, is_hidden_from
 from dragoman.engine.queries.streams import (
     END_OF_LIST,
@@ -31,12 +31,6 @@ from dragoman.engine.queries.tasks import find_task
 from dragoman.ledger.entry import read_line
 
 # --- letters and pages ------------------------------------------------------------------------
-
-_MAX_NAMED = 5
-"""Limit of letters that a refusal names."""
-
-MIN_ID_PREFIX = 4
-"""Shortest prefix of an id that is searched for."""
 
 
 class Letter(Struct, frozen=True):
@@ -79,45 +73,13 @@ def _any_mail(_: Mail) -> bool:
 
 
 def find_letter(store: Store, id: str, matches: MailFilter = _any_mail) -> Mail | Refusal:
-    """The letter with this id, or the only one whose id begins so; ids of the hub are in lower
-    case, and are found in upper case too."""
+    """The letter with this id."""
     malformed = check_id(id, "letter id")
     if malformed is not None:
         return malformed
-    named = (_find_mail_row(store, name) for name in dict.fromkeys((id, id.lower())))
-    row = next((one for one in named if one is not None), None)
-    if isinstance(row, Refusal):
-        return row
+    row = store.stream(mail_stream(id))
     mail = None if row is None else stream_state(store, row)
-    return mail if isinstance(mail, Mail) and matches(mail) else _letter_not_found(id)
-
-
-def _find_mail_row(store: Store, id: str) -> StreamRow | Refusal | None:
-    return store.stream(mail_stream(id)) or _find_by_prefix(store, id)
-
-
-def _letter_not_found(id: str) -> Refusal:
-    if len(id) < MIN_ID_PREFIX:
-        return not_found.letter(id, f"a prefix of an id needs at least {MIN_ID_PREFIX} characters")
-    return not_found.letter(id)
-
-
-def _find_by_prefix(store: Store, prefix: str) -> StreamRow | Refusal | None:
-    """The only letter whose id begins so; a refusal names several, if the prefix is ambiguous."""
-    if len(prefix) < MIN_ID_PREFIX:
-        return None
-    stream = mail_stream(prefix)
-    near = store.streams_of_kind("mail", prefix, _MAX_NAMED + 1)
-    found = [row for row in near if row.name.startswith(stream)]
-    if len(found) < 2:
-        return found[0] if found else None
-    names = [row.name.partition(":")[2] for row in found]
-    more = " and others" if len(names) > _MAX_NAMED else ""
-    return Refusal(
-        "ambiguous_name",
-        f"several letters have an id that begins with {prefix}: {', '.join(names[:_MAX_NAMED])}"
-        f"{more}; write more characters",
-    )
+    return mail if isinstance(mail, Mail) and matches(mail) else not_found.letter(id)
 
 
 def mail_page(

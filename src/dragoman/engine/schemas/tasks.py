@@ -1,9 +1,11 @@
 """Resource schemas of tasks, leases, reports and ledger entries."""
 
+from functools import cache
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec.structs import fields
 
 from dragoman.core.attempt_state import Checkpoint, Lease, Report
 from dragoman.core.base import Outcome, Priority, Status
@@ -133,92 +135,70 @@ def task_detail(task: Task, lease: Lease | None, now: int) -> TaskDetail:
 
 
 def _summary_fields(task: Task, lease: Lease | None, now: int) -> dict[str, Any]:
-    return {
-        "id": task.id,
-        "aof_id": task.aof_id,
-        "title": task.title,
-        "status": task.status,
-        "priority": task.priority,
-        "assignee": task.assignee or None,
-        "reserved_for": task.reserved_for or None,
-        "review_required": task.review_required,
-        "parent": task.parent or None,
-        "children": task.children,
-        "blocked_by": task.blocked_by,
-        "waits_for": task.open_blockers,
-        "obstacle": task.obstacle or None,
-        "blocks": task.blocks,
-        "discovered_from": task.discovered_from or None,
-        "discovered": task.discovered,
-        "aliases": task.aliases,
-        "origin": task.origin or None,
-        "attempt": task.attempts,
-        "fence": task.fence,
-        "max_attempts": task.max_attempts,
-        "failures": task.failures,
-        "notes": task.notes,
-        "not_before": to_rfc3339(task.not_before) if task.not_before else None,
-        "created_at": to_rfc3339(task.created_at),
-        "updated_at": to_rfc3339(task.updated_at),
-        "last_transition_at": to_rfc3339(task.moved_at),
-        "lease": lease and _lease_resource(lease, now),
-        "report": task.reported and report_resource(task.reported),
-        "delegation": task.delegation and _delegation_resource(task.delegation),
-        "delegation_depth": task.depth,
-        "handoff": task.handoff.id if task.handoff else None,
-        "handoff_chain": task.chain,
-        "warnings": task.warnings,
-        "checkpoint": task.checkpoint and _checkpoint_resource(task.checkpoint),
-    }
+    return _fields(
+        TaskSummary,
+        task,
+        waits_for=task.open_blockers,
+        attempt=task.attempts,
+        not_before=to_rfc3339(task.not_before) if task.not_before else None,
+        created_at=to_rfc3339(task.created_at),
+        updated_at=to_rfc3339(task.updated_at),
+        last_transition_at=to_rfc3339(task.moved_at),
+        lease=lease and _lease_resource(lease, now),
+        report=task.reported and report_resource(task.reported),
+        delegation=task.delegation and _delegation_resource(task.delegation),
+        delegation_depth=task.depth,
+        handoff=task.handoff.id if task.handoff else None,
+        handoff_chain=task.chain,
+        checkpoint=task.checkpoint and _checkpoint_resource(task.checkpoint),
+    )
+
+
+@cache
+def _field_kinds(shape: type[Struct]) -> tuple[tuple[str, bool], ...]:
+    """Fields of a resource, each with whether it may be null."""
+    return tuple((field.name, field.type == str | None) for field in fields(shape))
+
+
+def _fields(shape: type[Struct], source: Struct, **changed: Any) -> dict[str, Any]:
+    """Fields of a resource: those of the source, where empty texts become null, or others."""
+    kinds = [(name, nullable) for name, nullable in _field_kinds(shape) if name not in changed]
+    found = {name: getattr(source, name) for name, _ in kinds}
+    return found | {name: found[name] or None for name, nullable in kinds if nullable} | changed
 
 
 def _lease_resource(lease: Lease, now: int) -> LeaseResource:
     return LeaseResource(
-        agent=lease.holder,
-        session=lease.session or None,
-        fence=lease.fence,
-        expires_at=to_rfc3339(lease.expires_at),
-        heartbeats=lease.heartbeats,
-        valid=lease.is_valid(now),
+        **_fields(
+            LeaseResource,
+            lease,
+            agent=lease.holder,
+            expires_at=to_rfc3339(lease.expires_at),
+            valid=lease.is_valid(now),
+        )
     )
 
 
 def report_resource(report: Report) -> ReportResource:
     """The resource of a report."""
-    return ReportResource(
-        outcome=report.outcome,
-        notes=report.notes,
-        blockers=report.blockers,
-        attempt=report.attempt,
-        agent=report.agent,
-        by=report.by or None,
-        at=to_rfc3339(report.at),
-    )
+    return ReportResource(**_fields(ReportResource, report, at=to_rfc3339(report.at)))
 
 
 def _checkpoint_resource(checkpoint: Checkpoint) -> CheckpointResource:
-    return CheckpointResource(
-        by=checkpoint.by or None,
-        at=to_rfc3339(checkpoint.at),
-        reason=checkpoint.reason,
-        commit=checkpoint.commit or None,
-        description=checkpoint.description,
-        next_steps=checkpoint.next_steps,
-    )
+    at = to_rfc3339(checkpoint.at)
+    return CheckpointResource(**_fields(CheckpointResource, checkpoint, at=at))
 
 
 def _delegation_resource(delegation: Delegation) -> DelegationResource:
+    due_by = to_rfc3339(delegation.due_by)
     return DelegationResource(
-        from_=delegation.from_agent,
-        to=delegation.to_agent,
-        parent=delegation.parent,
-        state=delegation.state,
-        due_by=to_rfc3339(delegation.due_by),
-        escalated=delegation.escalated,
-        acceptance_criteria=delegation.acceptance_criteria,
-        expected_outputs=delegation.expected_outputs,
-        context_refs=delegation.context_refs,
-        constraints=delegation.constraints,
+        **_fields(
+            DelegationResource,
+            delegation,
+            from_=delegation.from_agent,
+            to=delegation.to_agent,
+            due_by=due_by,
+        )
     )
 
 

@@ -76,8 +76,6 @@ _ANSWER_HINTS: Final = {
     question: f"answer it with a {answer}; " for answer, question in ANSWERS.items()
 }
 
-_FULL_ID_CHARS: Final = 36
-
 _ATTACHMENT_KEYS: Final = ("path", "data_uri")
 """Keys under which other servers give an attachment: the path of a file, or all of its data."""
 
@@ -246,14 +244,12 @@ def _plan_letter(
 def _mark_operation(
     name: str, command: type[AckMail | ReadMail], mark: str, summary: str, choices: Choices
 ) -> Operation:
-    """Build the operation that marks a letter given by its id, or by the beginning of it."""
-
-    def needs_lookup(message: LetterRef) -> bool:
-        """Tell whether the store must be read, to find the letter or to check its visibility."""
-        return bool(choices.teamspaces) or _may_be_id_prefix(message.id)
+    """Build the operation that marks a letter."""
+    # Teamspaces may hide a letter, which then counts as missing.
+    needs_lookup = bool(choices.teamspaces)
 
     def plan(message: LetterRef, actor: Actor, facts: Facts) -> Plan | Fault:
-        if not needs_lookup(message):
+        if not needs_lookup:
             return Plan((command(message.id),))
         is_shown = mail_visible_to(actor, choices.teamspaces, facts.store)
         found = find_letter(facts.store, message.id, is_shown)
@@ -271,18 +267,10 @@ def _mark_operation(
         input=LetterRef,
         roles=MAY_WRITE,
         plan=plan,
-        needs_io=lambda message, _: needs_lookup(message),
+        needs_io=lambda _, __: needs_lookup,
         reply=reply,
         summary=summary,
     )
-
-
-def _may_be_id_prefix(id: str) -> bool:
-    """Tell whether this may be the beginning of an id, or an id in capitals.
-
-    Ids that the hub gives have full length and are in lower case.
-    """
-    return len(id) < _FULL_ID_CHARS or not id.islower()
 
 
 def _send_reply(letter: OutgoingLetter, commands: Commands, accepted: Committed) -> Answer:

@@ -241,7 +241,7 @@ class InboxQuery(Struct, frozen=True, forbid_unknown_fields=True, rename={"from_
 
 
 class LetterRef(Struct, frozen=True, forbid_unknown_fields=True):
-    """A letter, by its id or an unambiguous beginning of it."""
+    """A letter, by its id."""
 
     id: LetterId
 

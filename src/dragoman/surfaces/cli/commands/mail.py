@@ -452,8 +452,7 @@ _ID = Field(
     "id",
     "",
     "ID",
-    "The letter's id, or enough of its beginning: at least 4 characters; 13, such as "
-    "019c4b3e-7a10, where several came within a minute.",
+    "The letter's id.",
     required=True,
 )
 
@@ -468,7 +467,7 @@ _TABLES = (
         """Show a letter as a whole.
 
     No letter is private: every reader may read every letter. `mail read` marks it as read.""",
-        "dragoman mail show 019c4b3e-7a10",
+        "dragoman mail show 019c4b3e-7a10-7c3e-9d52-0f6a8d1c2b3a",
         fields=(_ID,),
         writes=False,
         show=_print_letter,
@@ -530,7 +529,7 @@ _TABLES = (
         """Acknowledge a letter that was sent to you.
 
     A second time changes nothing.""",
-        "dragoman mail ack 019c4b3e-7a10 --as boss",
+        "dragoman mail ack 019c4b3e-7a10-7c3e-9d52-0f6a8d1c2b3a --as boss",
         fields=(_ID,),
         creates=False,
         headline=("{id} acknowledged",),
@@ -539,7 +538,7 @@ _TABLES = (
         "read",
         "mail.read",
         "Mark a letter in your box as read, and show it.",
-        "dragoman mail read 019c4b3e-7a10 --as boss",
+        "dragoman mail read 019c4b3e-7a10-7c3e-9d52-0f6a8d1c2b3a --as boss",
         fields=(_ID,),
         creates=False,
         shown_by="mail.show",
