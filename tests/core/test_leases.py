@@ -1,5 +1,7 @@
 """Leases: valid to the millisecond, renewed by commands of the holder, fenced, lost for good."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
