@@ -89,6 +89,23 @@ def test_readiness_reports_store_and_ledger() -> None:
         assert server.request("GET", "/healthz", by="").json == {"ok": True}
 
 
+@proves("HTTP-HEALTH", "STORE-INSPECT")
+def test_readiness_inspects_store_for_damage_periodically() -> None:
+    store, now = FailingStore(), [0.0]
+    with serving(HubServer(store, monotonic=lambda: now[0])) as server:
+        assert server.request("GET", "/readyz", by="").status == 200
+        store.damage = ("row 11 missing from index streams_ready",)
+        now[0] += 599.0
+        assert server.request("GET", "/readyz", by="").status == 200
+        now[0] += 1.0
+        damaged = server.request("GET", "/readyz", by="")
+        assert (damaged.status, damaged.json["store"]) == (503, "store_corrupt")
+        assert damaged.json["ledger"] == "ok"
+        store.damage = ()
+        now[0] += 6_000.0
+        assert server.request("GET", "/readyz", by="").status == 503
+
+
 @proves("HTTP-HEALTH")
 def test_readiness_probes_a_write() -> None:
     store, now = FailingStore(), [0.0]

@@ -39,6 +39,8 @@ class Timeouts(Struct, frozen=True):
     """Between two checks of the tokens of open streams."""
     readiness_cache: float = 1.0
     """Time for which a result of /readyz is cached."""
+    store_inspection: float = 600.0
+    """Between two inspections of the database for damage, when /readyz is called."""
     max_lag: int = 20_000
     """In entries: the reader of a stream that had caught up and is now further behind than this
     skips ahead, with a gap event."""

@@ -8,7 +8,7 @@ import asyncio
 
 from msgspec import Struct
 
-from dragoman.core.errors import DragomanError
+from dragoman.core.errors import DragomanError, StoreCorrupt
 from dragoman.engine.ports import Store
 from dragoman.ledger.entry import link_hash
 from dragoman.surfaces.http.deps import HttpDeps
@@ -16,6 +16,8 @@ from dragoman.surfaces.http.deps import HttpDeps
 OK = "ok"
 _TIMEOUT_S = 2.0
 """A store that does not answer within so many seconds is not ready."""
+_INSPECTION_S = 0.25
+"""Time limit for the database to inspect itself for damage."""
 
 
 class StoreStatus(Struct, frozen=True):
@@ -32,6 +34,9 @@ class ReadinessCheck:
         self._deps = deps
         self._running_check: asyncio.Task[StoreStatus] | None = None
         self._checked_at = float("-inf")
+        self._inspected_at = float("-inf")
+        self._is_damaged = False
+        """True if the database ever found damage in itself; that does not heal by itself."""
 
     async def result(self) -> StoreStatus:
         """Return the current state, or the cached one of a moment ago."""
@@ -50,11 +55,21 @@ class ReadinessCheck:
     def _check_store(self) -> StoreStatus:
         hub = self._deps.hub
         try:
+            self._inspect(hub.store)
             is_intact = _is_end_intact(hub.store)
             hub.engine.probe_write()
         except DragomanError as error:
             return StoreStatus(error.code, "unknown")
-        return StoreStatus(OK, OK if is_intact else "ledger_broken")
+        return StoreStatus(
+            StoreCorrupt.code if self._is_damaged else OK, OK if is_intact else "ledger_broken"
+        )
+
+    def _inspect(self, store: Store) -> None:
+        """Let the database inspect itself, at the first check and every now and then."""
+        now, interval = self._deps.monotonic(), self._deps.timeouts.store_inspection
+        if not self._is_damaged and now - self._inspected_at >= interval:
+            self._inspected_at = now
+            self._is_damaged = bool(store.inspect(_INSPECTION_S).damage)
 
 
 def _is_end_intact(store: Store) -> bool:
