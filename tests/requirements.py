@@ -2476,7 +2476,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-CLI",
         "S-CCOS-8",
         "delegate, why, intent and agent rank have on the command line the effect of "
-        "the operations; why --export and verify --chain prove one chain alone, offline.",
+        "the operations.",
     ),
     Requirement(
         "CCOS-HTTP",
@@ -2494,18 +2494,6 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-CCOS-9",
         "A result in a signed envelope is attributed to its signer, for this hub, within its "
         "time and once; a key can be replaced.",
-    ),
-    Requirement(
-        "LEDGER-PROOF",
-        "S-CCOS-8",
-        "A leaf of the ledger's tree proves its position by its neighbours alone, as RFC 9162 "
-        "says.",
-    ),
-    Requirement(
-        "CHAIN-FILE",
-        "S-CCOS-8",
-        "One stream in a file can be verified without the ledger: any change is detected, up to "
-        "a signed checkpoint even a rewritten chain.",
     ),
     # --- SAOP: turns, traces, redaction, entropy, rewind
     Requirement(

@@ -50,7 +50,7 @@ MAX_TOKENS = 32
 TOKEN_LIFETIME_RANGE_MS = (1_000, 366 * 86_400_000)
 LEASE_RANGE_MS = (1_000, 7 * 86_400_000)
 RESERVATION_RANGE_MS = (1_000, 86_400_000)
-"""What is needed for longer is reserved again, and what is forgotten is free the next day."""
+"""Files needed for longer are reserved again; forgotten ones are free the next day."""
 MAX_JSON_DEPTH = 32
 MAX_SAFE_INTEGER = 2**53 - 1
 """Every reader of JSON keeps whole numbers exactly up to here."""

@@ -111,7 +111,6 @@ def test_agent_called_by_settings_is_reachable(console: Console) -> None:
         ("agent", "add", "eva", "--skill", "x", "--cost", "cheap"),
         ("agent", "add", "eva", "--skill", "x", "--cost", "-1"),
         ("verify", "--key", "x.pub"),
-        ("verify", "--chain", "no-such-file"),
     ],
 )
 def test_invalid_arguments_are_usage_errors(console: Console, args: tuple[str, ...]) -> None:
@@ -295,40 +294,6 @@ def test_open_intent_shows_its_request_and_anomalies(console: Console) -> None:
     shown = console("intent", "show", "i-1", "--now", NOON).out
     assert "i-1.1 is open with ada, due by 2026-02-09T12:10:00.000Z" in shown
     assert "anomalies: 1" in shown
-
-
-def test_exported_chain_is_verified_offline(console: Console, tmp_path: Path) -> None:
-    report_result(console, success=True, output=1)
-    chain, key = tmp_path / "i-1.chain", console.data / "keys" / "ledger.pub"
-    reply = console.ask("why", "i-1", "--export", str(chain), "--now", NOON)
-    assert reply["lines"] == 9
-    elsewhere = Console(tmp_path / "nothing-here")
-    proved = elsewhere.ask("verify", "--chain", str(chain), "--key", str(key))
-    assert (proved["entries"], proved["signedEntries"], proved["findings"]) == (7, 7, [])
-    result = elsewhere("verify", "--chain", str(chain))
-    assert "intent:i-1: 7 entries, each hash fits: all good" in result.out
-    assert "the key is the file's own" in result.out
-    assert not (tmp_path / "nothing-here").exists()
-    bare = tmp_path / "bare.chain"
-    bare.write_text("\n".join(chain.read_text().splitlines()[:-1]))
-    for options in ((), ("--allow-tail",)):
-        reply = elsewhere.ask("verify", "--chain", str(bare), "--key", str(key), *options, code=1)
-        assert "covers 7 of 7 entries" in str(reply["detail"])
-    assert "all good" not in elsewhere("verify", "--chain", str(bare)).out
-    chain.write_text(chain.read_text().replace("Translate", "Destroy!!"))
-    broken = elsewhere("verify", "--chain", str(chain))
-    assert broken.code == 1
-    assert "NOT good" in broken.out
-    assert elsewhere.ask("verify", "--chain", str(chain), code=1)["code"] == "ledger_broken"
-
-
-def test_chain_without_checkpoint_is_reported(console: Console, tmp_path: Path) -> None:
-    (console.data / "checkpoints.jsonl").unlink()
-    chain = tmp_path / "i-1.chain"
-    console.ask("why", "i-1", "--export", str(chain), "--now", NOON)
-    assert "no checkpoint covers them" in console("verify", "--chain", str(chain)).out
-    nowhere = console("why", "i-1", "--export", str(tmp_path / "no" / "x"), "--now", NOON)
-    assert nowhere.code == 2
 
 
 def test_large_result_is_sent_from_a_file(console: Console, tmp_path: Path) -> None:

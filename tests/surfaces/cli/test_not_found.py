@@ -53,7 +53,6 @@ FILE_COMMANDS = (
     ("mail", "send", "{}"),
     ("wave", "start", "--file", "{}", "--parallel", "1"),
     ("handoff", "initiate", "{}"),
-    ("verify", "--chain", "{}"),
     ("import", "{}"),
     ("restore", "{}"),
     ("task", "create", "x", "--body-file", "{}"),

@@ -38,7 +38,6 @@ KEYED_COMMANDS = (
     ("up", "--port", "0"),
     ("verify",),
     ("verify", "--hashes"),
-    ("why", "i-1", "--export", "{beside}/i-1.chain"),
     ("export", "{beside}/hub.tar"),
     ("backup", "{beside}/hub.backup"),
 )

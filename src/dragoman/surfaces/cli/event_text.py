@@ -149,7 +149,6 @@ EVENT_TEXT: Final[Mapping[str, str]] = {
     "intent.satisfied": "satisfied",
     "intent.needs_follow_up": "{!cancelled}needs a follow-up: |{reason}",
     "intent.superseded": "{request_id} of {agent} is void|: {owner} is asked now",
-    "intent.followed_up": "followed up by {by}",
     "intent.anomaly": "anomaly: {reason}",
     "turn.recorded": (
         "turn {turn_index} of the {agent}, {confidence:percent} sure|{?masked}, with secrets masked"

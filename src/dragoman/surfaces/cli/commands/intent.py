@@ -2,19 +2,17 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 from dragoman.core.errors import Refusal
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.timestamps import parse_duration, parse_rfc3339, to_rfc3339
-from dragoman.surfaces.cli.command import CliCommand, argument, option
+from dragoman.surfaces.cli.command import CliCommand, argument
 from dragoman.surfaces.cli.context import (
     CommandContext,
     CommandResult,
     call_operation,
 )
-from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.surfaces.cli.generated import Field, OperationCommand, Typed, make_commands
 from dragoman.surfaces.cli.render import Screen, StyledText, fill, format_pairs, truncate
 
@@ -55,14 +53,6 @@ def _parse_moment(text: str) -> str:
 def why(
     context: CommandContext,
     intent: Annotated[str, argument("INTENT", "The intent's id.")],
-    export: Annotated[
-        Path | None,
-        option(
-            "--export",
-            "FILE",
-            "Write its chain into a file that `verify --chain` can check anywhere.",
-        ),
-    ] = None,
 ) -> CommandResult:
     """Show the Actions of an intent as a tree.
 
@@ -74,28 +64,12 @@ def why(
     \b
     Examples:
       dragoman why i-7
-      dragoman why i-7 --export i-7.chain
     """
     with context.open_for_reading() as directory:
         tree = call_operation(
             directory, "ccos.why", {"intent_id": intent}, context.actor(directory, "")
         ).reply
-        if export is not None:
-            return _export_chain(directory, tree["intent_id"], export)
     return CommandResult(tree, lambda screen: print_action_tree(screen, tree))
-
-
-def _export_chain(directory: DataDirectory, intent: str, target: Path) -> CommandResult:
-    from dragoman.core.ids import intent_stream
-    from dragoman.surfaces.cli.commands.verify import write_chain_file
-
-    lines = write_chain_file(directory, intent_stream(intent), target)
-    return CommandResult(
-        {"intent_id": intent, "file": str(target), "lines": lines},
-        lambda screen: screen.line(
-            (str(target), "bold"), f" holds the chain: `dragoman verify --chain {target}`"
-        ),
-    )
 
 
 _SYNTHETIC = "synthetic=cancelled,blocked,given up,unsent"

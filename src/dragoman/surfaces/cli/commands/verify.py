@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Struct
@@ -11,17 +10,13 @@ from dragoman.surfaces.cli.command import CliCommand, option
 from dragoman.surfaces.cli.context import (
     CommandContext,
     CommandResult,
-    open_file,
-    raise_usage_error,
 )
 from dragoman.surfaces.cli.data_directory import DataDirectory, Evidence
 from dragoman.surfaces.cli.render import UNSIGNED_WARNING, Progress, ProgressBars, Screen, pluralize
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
     from dragoman.engine.ports import Store
-    from dragoman.engine.verify import ChainProof, Finding
+    from dragoman.engine.verify import Finding
     from dragoman.files.projector import StaleFiles
     from dragoman.ledger.checkpoint import Checkpoint
 
@@ -117,19 +112,6 @@ def verify(
     hashes: Annotated[
         bool, option("--hashes", "", "Only hashes and checkpoints: neither views nor files.")
     ] = False,
-    chain: Annotated[
-        Path | None,
-        option("--chain", "FILE", "Only this file of `why --export`; no data directory is needed."),
-    ] = None,
-    key: Annotated[
-        Path | None,
-        option(
-            "--key", "FILE", "With --chain: the hub's keys/ledger.pub, by which it must be signed."
-        ),
-    ] = None,
-    allow_tail: Annotated[
-        bool, option("--allow-tail", "", "With --key: entries may follow those that it has signed.")
-    ] = False,
 ) -> CommandResult:
     """Prove that nothing was lost or changed.
 
@@ -142,12 +124,8 @@ def verify(
     \b
     Examples:
       dragoman verify
-      dragoman verify --chain intent.chain --key ledger.pub
+      dragoman verify --hashes
     """
-    if chain is not None:
-        return verify_chain_file(chain, key, allow_tail=allow_tail)
-    if key is not None:
-        raise_usage_error("--key is for --chain: the ledger is checked by its own key")
     if hashes:
         with context.open_evidence() as evidence:
             return _make_result(
@@ -392,90 +370,6 @@ def _print_findings(report: VerifyReport, subject: _Subject, screen: Screen) -> 
         screen.line(f"  {position}{stream}: {finding.problem}")
     if report.finding_count > len(report.findings):
         screen.line(f"  … and {report.finding_count - len(report.findings)} more")
-
-
-# --- chain files ------------------------------------------------------------------------------
-
-
-def write_chain_file(directory: DataDirectory, stream: str, target: Path) -> int:
-    """Write the entries of a stream with their proof to a file; returns its number of lines."""
-    from dragoman.engine.verify import write_chain
-    from dragoman.system.safe_fs import write_atomically
-
-    lines = list(
-        write_chain(
-            directory.hub.store,
-            stream,
-            list(directory.checkpoints.lines()),
-            directory.checkpoints.public,
-        )
-    )
-    try:
-        write_atomically(target, b"".join(line + b"\n" for line in lines))
-    except OSError as error:
-        raise_usage_error(f"{target} cannot be written: {error.strerror}")
-    return len(lines)
-
-
-def verify_chain_file(path: Path, key: Path | None, *, allow_tail: bool = False) -> CommandResult:
-    """Check the chain file of a stream by itself, without a hub."""
-    from dragoman.engine.verify import check_chain_file
-
-    with open_file(path) as file:
-        data = file.read()
-    trusted = None if key is None else _load_public_key(key)
-    proof = check_chain_file(data, trusted, allow_tail=allow_tail)
-    result_fields: dict[str, object] = {
-        "stream": proof.stream,
-        "ledger": proof.ledger,
-        "entries": proof.entries,
-        "signedEntries": proof.anchored,
-        "key": proof.key or None,
-        "signedAt": proof.signed_at or None,
-        "findings": list(proof.problems),
-    }
-    if proof.problems:
-        error_fields = {"code": "ledger_broken", "detail": proof.problems[0]}
-        return CommandResult(
-            result_fields | error_fields,
-            lambda screen: _print_proof_problems(proof, screen),
-            is_ok=False,
-        )
-    return CommandResult(
-        result_fields, lambda screen: _print_proof(proof, screen, is_trusted=key is not None)
-    )
-
-
-def _load_public_key(path: Path) -> "Ed25519PublicKey":
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    from dragoman.system.keys import read_public_key
-    from dragoman.text.base64url import decode_base64url
-
-    return Ed25519PublicKey.from_public_bytes(decode_base64url(read_public_key(path)) or b"")
-
-
-def _print_proof(proof: "ChainProof", screen: Screen, *, is_trusted: bool) -> None:
-    good = ": all good" if proof.anchored == proof.entries else ""
-    entries = pluralize(proof.entries, "entry", "entries")
-    screen.line((proof.stream, "bold"), f": {entries}, each hash fits{good}")
-    if not proof.anchored:
-        screen.line(
-            ("warning: ", "yellow"),
-            "no checkpoint covers them: a completely rewritten chain would not be noticed",
-        )
-        return
-    screen.line(
-        f"{proof.anchored} of them are in what key {proof.key} has signed at {proof.signed_at}"
-    )
-    if not is_trusted:
-        screen.line("the key is the file's own: compare it with the hub's keys/ledger.pub by --key")
-
-
-def _print_proof_problems(proof: "ChainProof", screen: Screen) -> None:
-    screen.line((proof.stream or "the file", "bold"), ": ", ("NOT good", "bold red"))
-    for problem in proof.problems:
-        screen.line(f"  {problem}")
 
 
 COMMANDS = (CliCommand("verify", verify, takes_as=False),)
