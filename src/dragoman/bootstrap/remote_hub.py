@@ -1,4 +1,4 @@
-"""A remote hub through the SDK: a task with its event stream, and calls of operations."""
+"""A remote hub through the SDK: a task with its event stream."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,9 +25,3 @@ def watch_remote_hub(
             yield hub.task(task), (msgspec.to_builtins(event) for event in events)
         finally:
             events.close()
-
-
-def query_remote_hub(operation: str, arguments: Mapping[str, Any]) -> Any:
-    """Call an operation of the hub that the environment names, without retries."""
-    with connect_sync(patience=0) as hub:
-        return hub.call(operation, arguments)

@@ -376,8 +376,6 @@ class CliWiring(Struct, frozen=True):
     )
     """Builds a hub that can run: data directory, store, host, port, settings file."""
     watch_remote_hub: WatchRemoteHub
-    query_remote_hub: "Callable[[str, Mapping[str, Any]], Any]"
-    """Calls an operation on the hub that the environment names."""
     redactor: "Callable[[Path], Redactor]"
     """Masks secrets in text; knows those of a data directory, if there is one."""
     check_settings: "Callable[[Settings, Path], None]"
