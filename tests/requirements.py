@@ -732,7 +732,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CLI-FILES",
         "Command line",
-        "watch-files reads files put into the data directory as they arrive; rebuild-files "
+        "tick --watch reads files put into the data directory as they arrive; rebuild-files "
         "rewrites all files; export and import transfer a whole data directory.",
     ),
     Requirement(

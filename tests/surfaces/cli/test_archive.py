@@ -1,4 +1,4 @@
-"""`watch-files`, `rebuild-files`, `export` and `import`: files beside the ledger."""
+"""`tick --watch`, `rebuild-files`, `export` and `import`: files beside the ledger."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def run_until(*steps: tuple[Callable[[], object], Callable[[], bool]]) -> Callab
 
 
 @proves("FILES-INBOX", "FILES-EDITS")
-def test_watch_files_applies_inbox_messages_and_moved_files(populated: Console) -> None:
+def test_watch_applies_inbox_messages_and_moved_files(populated: Console) -> None:
     inbox, ready = populated.data / "inbox/swe-backend", populated.data / "tasks/ready"
     moved = populated.data / f"tasks/backlog/{CHILD}.md"
 
@@ -83,7 +83,8 @@ def test_watch_files_applies_inbox_messages_and_moved_files(populated: Console) 
         (ready / f"{CHILD}.md").rename(moved)
 
     result = populated(
-        "watch-files",
+        "tick",
+        "--watch",
         "--json",
         wait=run_until(
             (message, (inbox / "processed/1.json").exists),
@@ -101,32 +102,20 @@ def test_watch_files_applies_inbox_messages_and_moved_files(populated: Console) 
     assert populated.ask("verify")["findings"] == []
 
 
-def test_watch_files_prints_service_and_count(populated: Console) -> None:
-    (populated.data / "inbox/1.json").write_text("hello")
-
-    result = populated("watch-files", wait=run_between_polls(lambda: None))
-
-    assert (result.code, result.out) == (0, "inbox 1\n")
-
-
 @proves("FILES-INBOX")
-@pytest.mark.parametrize("args", [("watch-files",), ("tick", "--watch")])
-def test_watch_is_refused_beside_a_running_hub(populated: Console, args: tuple[str, ...]) -> None:
+def test_watch_is_refused_beside_a_running_hub(populated: Console) -> None:
     with HubLock.acquire(populated.data, "dragoman up"):
-        result = populated(*args, "--json", wait=run_between_polls(lambda: None))
+        result = populated("tick", "--watch", "--json", wait=run_between_polls(lambda: None))
     assert (result.code, result.json["code"]) == (1, "hub_running")
 
 
 @proves("HUB-TROUBLE")
-@pytest.mark.parametrize("args", [("watch-files",), ("tick", "--watch")])
-def test_watch_warns_of_lagging_files_once_and_at_its_end(
-    populated: Console, args: tuple[str, ...]
-) -> None:
+def test_watch_warns_of_lagging_files_once_and_at_its_end(populated: Console) -> None:
     (populated.data / "projection.lock").unlink()
     (populated.data / "projection.lock").mkdir()
     populated.ask("task", "create", "Not in the files")
 
-    result = populated(*args, wait=run_between_polls(*[lambda: None] * 4))
+    result = populated("tick", "--watch", wait=run_between_polls(*[lambda: None] * 4))
 
     assert result.code == 0
     assert result.err.count("warning: the files lag behind the ledger: projection.lock") == 2

@@ -115,7 +115,7 @@ class DirectoryParts(Struct, frozen=True):
     service_groups: "tuple[ServiceGroup, ...]"
     """All services, in the order in which `tick` runs them; a group shares a thread of `up`."""
     file_services: "tuple[FileService, ...]"
-    """Services that handle plain files only; `watch-files` runs them."""
+    """Services that handle plain files only."""
     service_remarks: Callable[[], Mapping[str, str]]
     """Service -> remark on its last run, beside its count."""
     audit: "Callable[[Handoff], Iterator[HandoffCheck]]"

@@ -40,7 +40,7 @@ TOP_LEVEL: ModuleCommands = {
     "redact": ("redact",),
     "rewind": ("rewind",),
     "verify": ("verify",),
-    "archive": ("watch-files", "rebuild-files", "export", "import", "backup", "restore"),
+    "archive": ("rebuild-files", "export", "import", "backup", "restore"),
     "doctor": ("doctor",),
 }
 """Top-level commands; the groups follow."""

@@ -1,4 +1,4 @@
-"""Files of a data directory: watch-files, rebuild-files, export, import, backup, restore."""
+"""Files of a data directory: rebuild-files, export, import, backup, restore."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,41 +21,6 @@ def check_readable(path: Path) -> None:
 
 
 # --- plain files ------------------------------------------------------------------------------
-
-
-def watch_files(context: CommandContext) -> None:
-    """Follow inbox/ and edited task files, until Ctrl-C.
-
-    \b
-    Example:
-      dragoman watch-files
-    """
-    from dragoman.system.hub_lock import HubRunning, find_lock_holder
-
-    already_printed = frozenset[str]()
-    with context.open_for_writing() as directory:
-        if (running := find_lock_holder(directory.path)) is not None:
-            raise HubRunning(
-                f"a hub works on {directory.path} (process {running.pid}) and follows these "
-                "files itself"
-            )
-        while True:
-            now = directory.hub.clock.now()
-            outcomes = {
-                service.name: service.run_once(now) for service in directory.parts.file_services
-            }
-            if any(outcomes.values()):
-                counts = {name: count for name, count in outcomes.items() if count}
-                summary = ", ".join(f"{name} {count}" for name, count in counts.items())
-                context.print_result(
-                    CommandResult(
-                        {"services": counts}, lambda screen, words=summary: screen.line(words)
-                    )
-                )
-                context.out.flush()
-            already_printed = context.print_new_warnings(directory, already_printed)
-            if not context.wait():
-                return
 
 
 def rebuild_files(context: CommandContext) -> CommandResult:
@@ -273,7 +238,6 @@ def restore(
 
 
 COMMANDS = (
-    CliCommand("watch-files", watch_files, takes_as=False),
     CliCommand("rebuild-files", rebuild_files, takes_as=False),
     CliCommand("export", export, takes_as=False),
     CliCommand("import", import_, takes_as=False),

@@ -5,7 +5,6 @@ import platform
 import shutil
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -356,21 +355,13 @@ _MISSING_DATABASE_ADVICE = (
     "`dragoman init`"
 )
 
-_SQLITE_MAGIC = b"SQLite format 3\x00"
-
-_USER_VERSION = slice(60, 64)
-
-_APPLICATION_ID = slice(68, 72)
-
-_HEADER_BYTES = 100
-
 _MAX_LEASES = 1_000
 
 _MAX_NAMES = 3
 
 
 def check_store(installation: Installation) -> CheckResult | None:
-    """Check that the store opens; a file that opening would change is only inspected."""
+    """Check that the store opens; one that opening would change is left alone."""
     if (
         "keys" in installation.failed_checks
         or not installation.data.is_dir()
@@ -378,17 +369,14 @@ def check_store(installation: Installation) -> CheckResult | None:
     ):
         return None
     file = installation.database_file
-    schema_result = (
-        _check_database_file(installation, file)
-        if file is not None
-        else _check_server_schema(installation)
-    )
-    if schema_result is not None and schema_result.state == "bad":
-        return schema_result
+    missing = _check_database_file(installation, file) if file is not None else None
+    if missing is not None:
+        return missing
     unwritable = _check_database_writable(installation, file)
-    if schema_result is not None:
-        return _store_not_opened(installation, schema_result, unwritable)
     try:
+        outdated = _check_schema(installation, file)
+        if outdated is not None:
+            return unwritable or outdated
         opened = installation.open().hub.store
     except StoreUnavailable as error:
         return bad(error.detail, unwritable.advice if unwritable else "")
@@ -548,21 +536,16 @@ def _check_database_writable(installation: Installation, file: Path | None) -> C
     if not installation.is_writable:
         return None
     if file is None:
-        return _check_server_writable(installation.store_url)
+        from dragoman.store.postgres.staged_restore import check_writable
+
+        try:
+            check_writable(installation.store_url)
+        except StoreUnavailable as error:
+            return bad(error.detail, "let this user write there")
+        return None
     beside = (file.with_name(file.name + end) for end in ("-wal", "-shm"))
     needed = (file.parent, file, *(path for path in beside if path.exists()))
     return next(filter(None, map(check_path_writable, needed)), None)
-
-
-def _store_not_opened(
-    installation: Installation, result: CheckResult, unwritable: CheckResult | None
-) -> CheckResult:
-    """Result for a store that a command has to write to before it can be read."""
-    if unwritable is None:
-        return warning(result.finding, installation.when_writable(result.advice))
-    return bad(
-        f"{result.finding}; {unwritable.finding}", f"{unwritable.advice}; then {result.advice}"
-    )
 
 
 def _is_readable_by_others(file: Path, data: Path) -> bool:
@@ -593,85 +576,51 @@ def _inspect_database(opened: "Store", file: Path | None, read_only_note: str) -
 
 
 def _check_database_file(installation: Installation, file: Path) -> CheckResult | None:
-    """Check the header of a database file before it is opened; None: open it."""
+    """Check that there is a database; what is in it shows when it is opened."""
     from dragoman.files.archive import CHECKPOINTS
-    from dragoman.store.sqlite.connect import has_journal
-    from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
-    from dragoman.store.sqlite.reads import schema_version
 
     if not file.exists():
-        return bad(
-            "there is no database at "
-            f"{file}{location_hint(installation.store_url, installation.data)}",
-            _MISSING_DATABASE_ADVICE,
-        )
+        hint = location_hint(installation.store_url, installation.data)
+        return bad(f"there is no database at {file}{hint}", _MISSING_DATABASE_ADVICE)
     if not file.is_file():
         what = "a directory" if file.is_dir() else "a pipe or a device"
         return bad(
             f"{file} is {what}, and no database", f"move it away, and {_MISSING_DATABASE_ADVICE}"
         )
-    with file.open("rb") as opened:
-        header = opened.read(_HEADER_BYTES)
-    if not header and (installation.data / CHECKPOINTS).exists():
+    if file.stat().st_size:
+        return None
+    if (installation.data / CHECKPOINTS).exists():
         return bad(
             f"{file} is empty, and {CHECKPOINTS} has signed what it held", _MISSING_DATABASE_ADVICE
         )
-    if not header:
-        return warning(f"{file} is empty", "run `dragoman init`, which makes its tables")
-    if not header.startswith(_SQLITE_MAGIC) or len(header) < _HEADER_BYTES:
-        return bad(
-            f"{file} is not a SQLite database",
-            "keep the file as it is, and restore a backup beside it",
-        )
-    if header[_APPLICATION_ID] != APPLICATION_ID.to_bytes(4, "big"):
-        return None
-    version = int.from_bytes(header[_USER_VERSION], "big")
-    if has_journal(file):
-        # The last writes may be in the log only; if it cannot be read, the header's version counts.
-        with suppress(StoreUnavailable):
-            version = schema_version(file)
-    copied = (
-        (installation.data,) if _is_within(file, installation.data) else (installation.data, file)
-    )
-    copy = f"copy {' and '.join(quote(str(path)) for path in copied)} while nothing works there"
-    return _check_schema_version(installation, str(file), (version, len(MIGRATIONS)), copy)
+    return warning(f"{file} is empty", "run `dragoman init`, which makes its tables")
 
 
-def _check_server_schema(installation: Installation) -> CheckResult | None:
-    """Check the schema version of a database server before it is opened; None: open it."""
-    from dragoman.store.postgres.migrate import MIGRATIONS
-    from dragoman.store.postgres.staged_restore import schema_version_at
-
-    version = schema_version_at(installation.store_url) or len(MIGRATIONS)
-    return _check_schema_version(
-        installation, "PostgreSQL", (version, len(MIGRATIONS)), "take one with pg_dump"
-    )
-
-
-def _check_server_writable(url: str) -> CheckResult | None:
-    from dragoman.store.postgres.staged_restore import check_writable
-
-    try:
-        check_writable(url)
-    except StoreUnavailable as error:
-        return bad(error.detail, "let this user write there")
-    return None
-
-
-def _check_schema_version(
-    installation: Installation, database: str, schemas: tuple[int, int], copy_advice: str
-) -> CheckResult | None:
+def _check_schema(installation: Installation, file: Path | None) -> CheckResult | None:
     """Advice for a store that would be migrated; None: it is current, or opening refuses it."""
-    version, newest = schemas
+    if file is None:
+        from dragoman.store.postgres.migrate import MIGRATIONS
+        from dragoman.store.postgres.staged_restore import schema_version_at
+
+        version, newest = schema_version_at(installation.store_url), len(MIGRATIONS)
+        copy_advice = "take one with pg_dump"
+    else:
+        from dragoman.store.sqlite.migrate import MIGRATIONS
+        from dragoman.store.sqlite.reads import schema_version
+
+        version, newest = schema_version(file), len(MIGRATIONS)
+        copied = [installation.data, *([] if _is_within(file, installation.data) else [file])]
+        paths = " and ".join(quote(str(path)) for path in copied)
+        copy_advice = f"copy {paths} while nothing works there"
     if not 1 <= version < newest:
         return None
     stop = "stop the hub; " if installation.running_hub else ""
     # Any command of this version, `backup` too, migrates the store before reading it.
     return warning(
-        f"{database} has schema {version}, this dragoman has {newest}",
+        f"{file or 'PostgreSQL'} has schema {version}, this dragoman has {newest}",
         f"{stop}make a backup with the dragoman that you had before, or {copy_advice}: there is "
-        "no other "
-        "way back. Then any command of this one brings it up to date, e.g. `dragoman verify`",
+        "no other way back. Then any command of this one brings it up to date, e.g. "
+        "`dragoman verify`",
     )
 
 
@@ -746,6 +695,8 @@ def _run_check(check: Check, installation: Installation) -> CheckResult | None:
     """Run a check; a failure becomes its result, and the other checks still run."""
     try:
         return check(installation)
+    except StoreCorrupt as error:
+        return bad(error.detail, "keep the file as it is, and restore a backup beside it")
     except DragomanError as error:
         return bad(error.detail)
     except OSError as error:
