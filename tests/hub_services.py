@@ -19,7 +19,6 @@ from dragoman.protocols import saop
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.notifier import Notifier
 from dragoman.services.scheduler import Service
-from dragoman.services.workq import HubWorkq
 from dragoman.system.redaction_carry_over_file import STALE_SECONDS
 
 
@@ -108,7 +107,6 @@ def build_services(
     """Build all services in their order, without those for plain files."""
     traces = trace_choices(settings, hub.redaction.redactor, hub, lambda: "")
     outside = ServicePorts(
-        workq=HubWorkq(hub),
         carry_over=disk.tails,
         close_stream=partial(saop.final_chunk, choices=traces),
         checkpointer=Checkpointer(hub, disk),

@@ -7,16 +7,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from dragoman.bootstrap import open_directory, open_readonly
-from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
-from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem
-from dragoman.engine.hub import Hub
+from dragoman.bootstrap import open_readonly
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store
 from dragoman.system.clock import SystemClock
 from tests.e2e.hub_process import HubProcess, get_readiness, run_hub
 from tests.e2e.program import NOON, Program
-from tests.engine.handoffs import accept, activate, make, offer, package
-from tests.engine.lab import ALICE
 from tests.notify.receiver import Receiver, receiving
 from tests.protocols.aof.hub import PARENT, update
 from tests.protocols.saop.hub import event, thought, turn
@@ -37,7 +33,6 @@ EXPECTED_EVENTS = {
     "entropy": ("entropy.escalated", "turns:task-abc-123"),
     "stale-streams": ("trace.recorded", "trace:s-1"),
     "spawner": ("mail.answered", "mail:wanted"),
-    "workq-sync": ("workq.owner_changed", "workq:wq-1"),
     "inbox": ("task.progressed", f"task:{PARENT}"),
     "file-watch": ("task.transitioned", f"task:{MOVED}"),
 }
@@ -55,14 +50,6 @@ SERVICES_WITHOUT_EVENTS = {
 """Services whose work leaves no entry in the ledger."""
 
 
-class _Target:
-    """A hub as the helpers for handoffs call it."""
-
-    def __init__(self, hub: Hub) -> None:
-        self.store = hub.store
-        self.do = hub.submit
-
-
 class PendingWork:
     """Data directory with pending work for every service; no command that creates it does it."""
 
@@ -71,7 +58,6 @@ class PendingWork:
         self.data = program.data
         self._prepare_time_services()
         self._prepare_turn_services()
-        self._prepare_workq_sync()
         self._prepare_file_services()
 
     def _prepare_time_services(self) -> None:
@@ -106,20 +92,6 @@ class PendingWork:
             self._call("saop.turn", turn(index, content=content), "developer")
         an_hour_ago = ("--now", to_rfc3339(SystemClock().now() - 3_600_000))
         self._call("saop.event", event(1, thought("without an end")), "developer", *an_hour_ago)
-
-    def _prepare_workq_sync(self) -> None:
-        """The hub died between `activate` and the synchronization of work items."""
-        directory = open_directory(self.data, "", parse_rfc3339(NOON), create=True)
-        with closing(directory.hub) as hub:
-            hub.submit(ALICE, AddWorkItem("Login", id="wq-1"))
-            hub.submit(ALICE, ClaimWorkItem("wq-1"))
-            content: dict[str, Any] = package()
-            content["task"]["external_refs"] = [{"type": "workq_item", "value": "wq-1"}]
-            target = _Target(hub)
-            make(target)
-            offer(target, package=content)
-            accept(target)
-            activate(target)
 
     def _prepare_file_services(self) -> None:
         run = self.program.prepare

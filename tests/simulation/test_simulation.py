@@ -61,7 +61,6 @@ def test_promises_are_kept_and_all_work_ends(results: list[SimulationResult]) ->
         "service stale-streams",
         "service spawner",
         "service retry-promotion",
-        "service workq-sync",
         "service notifier",
     ],
 )
@@ -116,7 +115,8 @@ def test_promises_are_kept_on_sqlite(tmp_path: Path) -> None:
 @proves("SIM-TEETH", "SIM-SEED")
 @pytest.mark.parametrize("change", MUTANTS, ids=lambda change: change.__name__)
 def test_broken_store_is_found(change: Change) -> None:
-    with pytest.raises(AssertionError, match=r"seed [0-9]+ fails: Broken") as found:
+    # The engine itself counts the entries that the store says to have written.
+    with pytest.raises(AssertionError, match=r"seed [0-9]+ fails: (Broken|.*zip)") as found:
         [simulate(seed, Mutant(change)) for seed in range(2, 22, 2)]
     assert "the last steps:" in str(found.value)
 

@@ -126,7 +126,6 @@ def handoff_choices(settings: Settings, ports: HandoffPorts) -> acp.Choices:
         max_package_bytes=section.max_package_bytes,
         find_secret=ports.check_secrets,
         workq=ports.workq,
-        uses_own_workq=not settings.workq.url,
     )
 
 

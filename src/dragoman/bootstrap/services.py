@@ -23,7 +23,6 @@ from dragoman.engine.lint import explain_unrecognized
 from dragoman.engine.queries.handoffs import needed_artifact_hashes
 from dragoman.engine.request import Rejected
 from dragoman.engine.router import ForwardToHub, Router
-from dragoman.engine.workq import WorkQueue
 from dragoman.files.artifacts import ArtifactCleanup
 from dragoman.files.error_isolation import Warn
 from dragoman.files.handoff_verification import check_handoff
@@ -39,7 +38,6 @@ from dragoman.services.search_indexer import SearchIndexer
 from dragoman.services.stale_stream_closer import StaleCarryOver, StaleStreamCloser
 from dragoman.services.timers import time_driven_services
 from dragoman.services.worker_requests import Spawner, SpawnPolicy, SpawnResult
-from dragoman.services.workq import HubWorkq, WorkqSync
 from dragoman.surfaces.cli.data_directory import DirectoryParts
 from dragoman.system.clock import SystemClock
 from dragoman.system.safe_fs import SafeDisk
@@ -183,7 +181,6 @@ def open_file_services(
 class ServicePorts(Struct, frozen=True):
     """Ports of the services beyond the store."""
 
-    workq: WorkQueue
     carry_over: StaleCarryOver
     close_stream: Callable[[str, str], RecordTrace | None]
     checkpointer: Checkpointer
@@ -207,7 +204,6 @@ def service_groups(
             ),
         ),
         # A remote queue may be slow.
-        ServiceGroup("workq-sync", (WorkqSync(hub, ports.workq),), interval_seconds=5.0),
         ServiceGroup("inbox", files.inbox, interval_seconds=0.5, is_latency_sensitive=True),
         # A round checks the file of every task: even of very many it takes a hundredth of a core.
         ServiceGroup(
@@ -248,7 +244,6 @@ def build_parts(
     assert artifacts is not None, "a data directory has a store of artifacts"
     file_services = open_file_services(files, inbox, opened.handoff_ports.sweep)
     ports = ServicePorts(
-        workq=opened.handoff_ports.workq or HubWorkq(hub),
         carry_over=opened.carry_over,
         close_stream=opened.close_stream,
         checkpointer=checkpointer,

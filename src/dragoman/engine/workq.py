@@ -1,7 +1,7 @@
 """Work queues: the contract of one, and its items as they move with a handoff.
 
-Items go to the recipient when the work begins, and back when it is rejected. Until that is on
-record the handoff stands on a list, so that a crash in between loses nothing.
+Items go to the recipient when the work begins, and back when it is rejected, after the commit of
+that. What a crash cuts off in between is done when the action is repeated.
 """
 
 from collections.abc import Mapping

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec import Struct
 
 from dragoman.engine.workq import ItemState, TransferResult
 
@@ -20,20 +21,19 @@ _REQUEST_ID: Final = 1
 """The same for every request: each has a connection of its own."""
 
 
-class WorkqUnavailable(Exception):
-    """The work queue does not answer, or its answer cannot be decoded."""
+class _Error(Struct):
+    message: str = ""
+    data: Any = None
 
 
-class NoSuchItem(Exception):
-    """The work queue has no such item."""
-
-
-class WorkqDenied(Exception):
-    """The work queue has refused the request."""
+class _Reply(Struct):
+    id: int | None = None
+    result: ItemState | None = None
+    error: _Error | None = None
 
 
 class WorkqClient:
-    """Work queue at a URL of the settings."""
+    """Work queue at a URL of the settings; every failure is a result."""
 
     def __init__(self, post: Post, token: str = "") -> None:
         self._post = post
@@ -44,63 +44,39 @@ class WorkqClient:
     def transfer_ownership(self, item: str, sender: str, recipient: str) -> TransferResult:
         """Transfer an item to another owner."""
         params = {"item_id": item, "from_agent": sender, "to_agent": recipient}
-        try:
-            owner = self._call("workq.claim", params).owner
-        except NoSuchItem as error:
-            return TransferResult("missing", str(error))
-        except WorkqDenied as error:
-            return TransferResult("refused", str(error))
-        except WorkqUnavailable as error:
-            return TransferResult("unavailable", str(error))
-        if owner != recipient:
-            return TransferResult("refused", f"after the claim its owner is {owner!a}")
+        answer = self._call("workq.claim", params)
+        if isinstance(answer, TransferResult):
+            return answer
+        if answer.owner != recipient:
+            return TransferResult("refused", f"after the claim its owner is {answer.owner!a}")
         return TransferResult("transferred")
 
     def item_exists(self, item: str) -> bool | None:
         """True when there is such an item; None when the queue cannot say."""
-        try:
-            self._call("workq.get", {"item_id": item})
-        except NoSuchItem:
-            return False
-        except (WorkqDenied, WorkqUnavailable):
-            return None
-        return True
+        answer = self._call("workq.get", {"item_id": item})
+        if isinstance(answer, ItemState):
+            return True
+        return False if answer.outcome == "missing" else None
 
     def item_status(self, item: str) -> ItemState | None:
         """State of an item; None when there is none, or the queue cannot say."""
-        try:
-            return self._call("workq.get", {"item_id": item})
-        except (NoSuchItem, WorkqDenied, WorkqUnavailable):
-            return None
+        answer = self._call("workq.get", {"item_id": item})
+        return answer if isinstance(answer, ItemState) else None
 
-    def _call(self, method: str, params: Mapping[str, str]) -> ItemState:
+    def _call(self, method: str, params: Mapping[str, str]) -> ItemState | TransferResult:
         request = {"jsonrpc": "2.0", "id": _REQUEST_ID, "method": method, "params": params}
-        body = msgspec.json.encode(request)
         try:
-            status, answer = self._post(self._headers, body, _MAX_REPLY_BYTES)
-        except OSError as error:
-            raise WorkqUnavailable(f"the work queue does not answer: {error}") from error
-        if status != _OK:
-            raise WorkqUnavailable(f"the work queue answered with HTTP status {status}")
-        try:
-            reply = msgspec.json.decode(answer, type=dict[str, Any])
-            error, id = reply.get("error"), reply.get("id")
-            # An error without an id answers a request that could not be parsed.
-            if id != _REQUEST_ID and not (error and id is None):
-                raise WorkqUnavailable(
-                    f"the work queue answered request {id!a:.40} instead of {_REQUEST_ID}"
-                )
-            if error:
-                raise _parse_error(cast(Mapping[str, Any], error))
-            return msgspec.convert(reply.get("result"), ItemState)
-        except (msgspec.DecodeError, UnicodeDecodeError, AttributeError) as error:
-            raise WorkqUnavailable(
-                f"the answer of the work queue is not an item: {error}"
-            ) from error
-
-
-def _parse_error(error: Mapping[str, Any]) -> Exception:
-    data = error.get("data")
-    code = cast(Mapping[str, Any], data).get("code") if isinstance(data, dict) else ""
-    message = str(error.get("message", ""))[:200]
-    return NoSuchItem(message) if code == "not_found" else WorkqDenied(message)
+            status, body = self._post(self._headers, msgspec.json.encode(request), _MAX_REPLY_BYTES)
+            reply = msgspec.json.decode(body, type=_Reply) if status == _OK else _Reply()
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            return TransferResult("unavailable", f"the work queue does not answer: {error}")
+        # An error without an id answers a request that could not be parsed.
+        if reply.error is not None and reply.id in (None, _REQUEST_ID):
+            data: Any = reply.error.data
+            code = cast(dict[str, Any], data).get("code") if isinstance(data, dict) else ""
+            outcome = "missing" if code == "not_found" else "refused"
+            return TransferResult(outcome, reply.error.message[:200])
+        if reply.result is None or reply.id != _REQUEST_ID:
+            detail = f"the work queue gave no answer to the request (HTTP status {status})"
+            return TransferResult("unavailable", detail)
+        return reply.result

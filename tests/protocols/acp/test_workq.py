@@ -10,7 +10,7 @@ from dragoman.core.errors import StoreUnavailable
 from dragoman.core.handoff.state import work_items_of
 from dragoman.engine.handoff_diagnosis import diagnose_handoff
 from dragoman.engine.workq import ItemState, TransferResult
-from dragoman.services.workq import GRACE_MS, HubWorkq, WorkqSync
+from dragoman.services.workq import HubWorkq
 from tests.protocols.acp.hub import ALICE, BOB, CAROL, COORDINATOR, OBSERVER, AcpHub, offer
 from tests.requirements import proves
 
@@ -173,7 +173,7 @@ class ExternalItems(ExternalQueue):
 
 
 def external_hub(path: Path, external: ExternalItems) -> AcpHub:
-    return AcpHub(path, workq=external, uses_own_workq=False)
+    return AcpHub(path, workq=external)
 
 
 def test_items_of_the_external_queue_are_shown_as_it_has_them(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_return_is_not_applicable_when_nothing_was_transferred(hub: AcpHub) -> N
     id = activate_offer(hub, offer_with_items("wq-1"))["handoff_id"]
     metadata = hub.act("reject", id, BOB, reason="other", detail="no")["metadata"]
     assert metadata == {"workq_status": "not_applicable"}
-    assert (hub.handoff(id).workq, hub.handoff(id).pending_items_owner) == ("not_applicable", "")
+    assert (hub.handoff(id).workq, hub.handoff(id).has_items_to_return) == ("not_applicable", False)
 
 
 class CrashingQueue(ExternalQueue):
@@ -307,7 +307,7 @@ class CrashingQueue(ExternalQueue):
         return self.moved
 
 
-def test_crash_after_activate_loses_no_item(tmp_path: Path) -> None:
+def test_repeated_activate_transfers_what_a_crash_cut_off(tmp_path: Path) -> None:
     external = CrashingQueue(TransferResult("transferred"))
     hub = AcpHub(tmp_path, workq=external)
     with pytest.raises(SystemExit):
@@ -315,15 +315,11 @@ def test_crash_after_activate_loses_no_item(tmp_path: Path) -> None:
     (row,) = hub.reply({"action": "query", "task_id": "t-1"}, BOB)["handoffs"]
     id = row["handoff_id"]
     assert (hub.handoff(id).status, hub.handoff(id).workq) == ("activated", "")
-    service = WorkqSync(hub.lab.hub, external)
-    assert service.run_once(hub.lab.clock.now()) == 0
-    hub.lab.clock.advance(GRACE_MS)
-    assert service.run_once(hub.lab.clock.now()) == 1
+    assert hub.act("activate", id, BOB)["metadata"]["workq_status"] == "transferred"
     assert (hub.handoff(id).workq, external.requests) == (
         "transferred",
         [("far-1", "alice", "bob")] * 2,
     )
-    assert service.run_once(hub.lab.clock.now()) == 0
 
 
 def test_store_failure_after_activate_keeps_the_success(tmp_path: Path) -> None:
@@ -340,14 +336,9 @@ def test_store_failure_after_activate_keeps_the_success(tmp_path: Path) -> None:
     reply = activate_offer(failing, offer_with_items("far-1"))
     hub.lab.store.faults.clear()
     assert (reply["success"], reply["status"]) == (True, "activated")
-    hub.lab.clock.advance(GRACE_MS)
-    assert (
-        WorkqSync(hub.lab.hub, ExternalQueue(TransferResult("refused"))).run_once(
-            hub.lab.clock.now()
-        )
-        == 1
-    )
-    assert hub.handoff(reply["handoff_id"]).workq == "degraded"
+    again = hub.act("activate", reply["handoff_id"], BOB)
+    assert again["metadata"]["workq_status"] == "not_applicable"
+    assert hub.handoff(reply["handoff_id"]).workq == "not_applicable"
 
 
 def test_unavailable_queue_is_called_once_and_orphans_only_own_items(tmp_path: Path) -> None:

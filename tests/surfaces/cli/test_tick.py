@@ -22,7 +22,6 @@ SERVICES = (
     "stale-streams",
     "spawner",
     "retry-promotion",
-    "workq-sync",
     "inbox",
     "file-watch",
     "artifacts",

@@ -358,9 +358,6 @@ again.
 ALL_HANDOFFS: Final = "handoffs"
 """List of all handoffs that were proposed."""
 
-PENDING_ITEM_TRANSFERS: Final = "handoffs.items"
-"""List of handoffs whose work items have not been transferred to the present owner yet."""
-
 WORKQ_NOTE_KIND: Final = "workq_integration"
 """Kind of the note that records the outcome of that transfer."""
 
@@ -608,13 +605,10 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         return max(0, self.extension.until - self.entered_at)
 
     @property
-    def pending_items_owner(self) -> str:
-        """Agent that the work items have to be transferred to; empty: nothing is pending."""
-        if self.find_step("activated") is None:
-            return ""
-        if self.rejection is not None:
-            return "" if self.workq in _ITEM_TRANSFER_DONE else self.sender
-        return "" if self.workq else self.recipient
+    def has_items_to_return(self) -> bool:
+        """True if work that was begun was given back, and its work items were not."""
+        is_given_back = self.find_step("activated") is not None and self.rejection is not None
+        return is_given_back and self.workq not in _ITEM_TRANSFER_DONE
 
     def work_summary(self) -> dict[str, object]:
         """Parts of the package that the agent of the work needs, with the updates of the work
@@ -659,9 +653,7 @@ def package_section(package: Mapping[str, object], name: str) -> dict[str, Any]:
 
 def handoff_list_keys(handoff: Handoff) -> tuple[str, ...]:
     """Lists that the handoff is on: all, by task, by sender, by recipient, by state."""
-    is_due = bool(handoff.pending_items_owner) and bool(work_items_of(handoff.package))
     return (
-        *((PENDING_ITEM_TRANSFERS,) if is_due else ()),
         ALL_HANDOFFS,
         f"handoffs.space:{handoff.teamspace}",
         f"handoffs.task:{handoff.task}",

@@ -238,9 +238,9 @@ def _return_items(
 ) -> tuple[Commands, Reply]:
     """Return work items whose work was given back: commands, and the reply."""
     found = find_handoff(facts.store, id) if workq is not None else None
-    if workq is None or not isinstance(found, Handoff) or not found.pending_items_owner:
+    if workq is None or not isinstance(found, Handoff) or not found.has_items_to_return:
         return (), reply
-    transfer = transfer_items(found, workq, found.pending_items_owner)
+    transfer = transfer_items(found, workq, found.sender)
     return transfer.commands, _add_item_status(reply, transfer.outcome, transfer.details)
 
 

@@ -50,15 +50,6 @@ class Choices(Struct, frozen=True):
     """Refusal of a document that contains a secret; None: it contains none."""
     workq: WorkQueue | None = None
     """Work queue in which items are transferred; None: there is none."""
-    uses_own_workq: bool = True
-    """True if that queue is the hub's own; else operations go to the external queue, and the hub's
-    own keeps what is orphaned there.
-    """
-
-    @property
-    def external_workq(self) -> WorkQueue | None:
-        """The external queue, if there is one."""
-        return None if self.uses_own_workq else self.workq
 
 
 DEFAULTS: Final = Choices()

@@ -1,8 +1,8 @@
 """Operations of the work queue: create, claim, release, get.
 
 They work on the hub's own queue (section 8), also where the settings name an external one: then
-it holds the items that the external queue did not take over, as orphaned. What an item of the
-external queue is like is read from there.
+it holds the items that the external queue did not take over, as orphaned. An item that it does not
+have is looked up in the external one.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,6 @@ from dragoman.core.authority import MAY_WRITE
 from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import strip_item_prefix
-from dragoman.core.ids import check_id
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem, ReleaseWorkItem, WorkItem
 from dragoman.engine.operation import (
@@ -120,19 +119,20 @@ def _add_item_state(facts: Facts, reply: Reply) -> Reply:
 
 
 def _query_item(args: OneItem, facts: Facts, choices: Choices) -> Any:
-    item, external = strip_item_prefix(args.item_id), choices.external_workq
+    item, workq = strip_item_prefix(args.item_id), choices.workq
     found = find_work_item(facts.store, item)
-    state = external.item_status(item) if external and check_id(item, "item id") is None else None
-    if state is not None:
-        return {
-            "success": True,
-            "item_id": state.item_id,
-            "status": state.status,
-            "owner": state.owner or None,
-        }
-    if isinstance(found, Refusal):
+    if not isinstance(found, Refusal):
+        return {"success": True, **_item_row(found)}
+    is_unknown = found.code == "work_item_not_found"
+    state = workq.item_status(item) if workq is not None and is_unknown else None
+    if state is None:
         return fault_from_refusal(found, "item_id")
-    return {"success": True, **_item_row(found)}
+    return {
+        "success": True,
+        "item_id": state.item_id,
+        "status": state.status,
+        "owner": state.owner or None,
+    }
 
 
 def _item_row(item: WorkItem) -> Reply:

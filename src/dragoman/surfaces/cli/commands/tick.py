@@ -20,7 +20,6 @@ _COUNT_TEXT = {
         "signs of lost agents escalated or settled",
     ),
     "stale-streams": ("abandoned thought stream closed", "abandoned thought streams closed"),
-    "workq-sync": ("handoff's work items passed on late", "handoffs' work items passed on late"),
     "artifacts": ("leftover of a copy removed", "leftovers of copies removed"),
     "artifact-cleanup": (
         "copy that no handoff needs removed",
