@@ -1,6 +1,5 @@
 """Background services of a hub in one table: `tick` runs all, `up` a thread for each group."""
 
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -11,7 +10,6 @@ from msgspec import Struct
 from dragoman.bootstrap.dialects import open_dialects
 from dragoman.bootstrap.projection import FileProjection
 from dragoman.config import AgentSettings, Settings
-from dragoman.config.store_url import is_postgres
 from dragoman.core.actor import Actor
 from dragoman.core.base import Role
 from dragoman.core.errors import Refusal, Refused
@@ -62,13 +60,7 @@ def open_spawner(settings: Settings, hub: Hub, router: Router) -> Spawner:
 def spawn_policy(settings: Settings) -> SpawnPolicy:
     """Policy for requests for workers, from the settings."""
     section = settings.agentmail
-    agents_by_queue = defaultdict[str, tuple[str, ...]](tuple)
-    for name, one in settings.agents.items():
-        for queue in agent_queues(name, one):
-            agents_by_queue[queue] += (name,)
-    is_shared = is_postgres(settings.store.url)
-    kind, within_ms = MessageType.SPAWN_REQUEST, section.spawn_within_ms
-    return SpawnPolicy(section.spawner, kind, within_ms, agents_by_queue, is_shared)
+    return SpawnPolicy(section.spawner, MessageType.SPAWN_REQUEST, section.spawn_within_ms)
 
 
 def _post_answer(router: Router, actor: Actor, request: Mail, result: SpawnResult) -> None:
