@@ -15,7 +15,6 @@ from dragoman.core.intent.candidate import Policy
 from dragoman.core.intent.governance import NO_AGENTS, agent_visible_texts, forbidden_goal_reason
 from dragoman.core.intent.request_workflow import (
     MAX_SHOWN_VETOES,
-    DelegationTerms,
     IntentWorkflow,
     fold_task_events,
 )
@@ -25,6 +24,7 @@ from dragoman.core.intent.state import (
     CancelIntent,
     ClosedRequest,
     DelegateIntent,
+    DelegationTerms,
     Intent,
     IntentCreated,
     IntentRejected,

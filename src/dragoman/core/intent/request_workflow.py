@@ -19,7 +19,7 @@ from dragoman.core.agent import (
 )
 from dragoman.core.base import Event, Status
 from dragoman.core.ids import intent_stream, reputation_stream, task_stream
-from dragoman.core.intent.candidate import Candidate, Policy, ScoreParts
+from dragoman.core.intent.candidate import Candidate, ScoreParts
 from dragoman.core.intent.governance import (
     FORBIDDEN_GOAL,
     GOVERNANCE_RULES,
@@ -35,6 +35,7 @@ from dragoman.core.intent.state import (
     INTENT_FOLDS,
     RENEWABLE_STATES,
     SETTLED_STATES,
+    DelegationTerms,
     Intent,
     IntentApproved,
     IntentCompleted,
@@ -97,17 +98,6 @@ OPEN_STATUSES: frozenset[Status] = frozenset({"ready", "in-progress"})
 """Statuses in which a result can end the task."""
 
 GIVEN_UP_STATUSES: frozenset[Status] = frozenset({"blocked", "deadletter", "cancelled"})
-
-
-class DelegationTerms(Struct, frozen=True):
-    """Terms on which an intent is delegated from now on."""
-
-    policy: Policy
-    patience_ms: int
-    max_agents: int
-    max_output_bytes: int
-    extra_fields: dict[str, object]
-    due_by: int = 0
 
 
 class IntentWorkflow:
@@ -185,7 +175,7 @@ class IntentWorkflow:
                 continue
             if not new_candidates and self.intent.tried >= self.intent.max_agents:
                 return False
-            self._propose(candidate, new_candidates, terms)
+            self._propose(candidate, new_candidates, terms if new_candidates else None)
             new_candidates = ()
             if self._dispatch_unless_vetoed(
                 candidate, self._find_vetoes(candidate), GOVERNANCE_RULES, request_id
@@ -385,34 +375,15 @@ class IntentWorkflow:
         terms: DelegationTerms | None = None,
     ) -> None:
         intent = self.intent
-        current_terms = DelegationTerms(
-            intent.policy,
-            intent.patience_ms,
-            intent.max_agents,
-            intent.max_output_bytes,
-            intent.extra_fields,
-        )
-        new_terms = terms or current_terms
         self.record_intent(
             IntentProposed(
-                self.intent.id,
+                intent.id,
                 candidate.agent,
                 candidate.score,
                 candidate.parts,
                 candidate.threshold,
                 new_candidates,
-                new_terms.policy if new_terms.policy != current_terms.policy else None,
-                new_terms.patience_ms
-                if new_terms.patience_ms != current_terms.patience_ms
-                else None,
-                new_terms.max_agents if new_terms.max_agents != current_terms.max_agents else 0,
-                new_terms.due_by if new_candidates else 0,
-                new_terms.max_output_bytes
-                if new_terms.max_output_bytes != current_terms.max_output_bytes
-                else None,
-                new_terms.extra_fields
-                if new_terms.extra_fields != current_terms.extra_fields
-                else None,
+                terms if terms != intent.terms else None,
             )
         )
 

@@ -7,6 +7,7 @@ deciders are in `core/intent/`.
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -169,6 +170,18 @@ class IntentCreated(Event, frozen=True):
     """Further content for its agents: `meta`, and fields that the hub does not know."""
 
 
+class DelegationTerms(Struct, frozen=True, omit_defaults=True):
+    """Terms on which an intent is delegated from now on."""
+
+    policy: Policy
+    patience_ms: int
+    max_agents: int
+    max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
+    extra_fields: dict[str, object] = {}
+    due_by: int = 0
+    """Deadline of all requests made before it; 0: none."""
+
+
 class IntentProposed(Event, frozen=True):
     """An agent is the next candidate."""
 
@@ -179,18 +192,8 @@ class IntentProposed(Event, frozen=True):
     threshold: float
     candidates: tuple[Candidate, ...] = ()
     """All candidates, the best first; only on the first proposal after a ranking."""
-    policy: Policy | None = None
-    """New policy, if it changed."""
-    patience_ms: int | None = None
-    """New time limit of a request, if it changed."""
-    max_agents: int = 0
-    """New number of tries, if it changed; else 0."""
-    due_by: int = 0
-    """With candidates: deadline of all requests made before it, if one was stated; else 0."""
-    max_output_bytes: int | None = None
-    """New limit of stored outputs, if it changed."""
-    extra_fields: dict[str, object] | None = None
-    """New further content for agents, if it changed."""
+    terms: DelegationTerms | None = None
+    """New terms, if they changed."""
 
 
 class IntentApproved(Event, frozen=True):
@@ -456,6 +459,18 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     updates: int = 0
     anomalies: int = 0
 
+    @property
+    def terms(self) -> DelegationTerms:
+        """Terms on which it is delegated."""
+        return DelegationTerms(
+            self.policy,
+            self.patience_ms,
+            self.max_agents,
+            self.max_output_bytes,
+            self.extra_fields,
+            self.due_by,
+        )
+
     def requirements(self, now: int) -> Requirements:
         """Requirements by which an agent is chosen."""
         return Requirements(self.goal, self.constraints, self.skills, self.time_limit(now))
@@ -524,22 +539,17 @@ def _fold_created(_: None, event: IntentCreated, at: int) -> Intent:
 
 def _fold_proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
     del at
+    terms = {} if event.terms is None else msgspec.structs.asdict(event.terms)
+    is_ranked = bool(event.candidates)
     return replace(
         intent,
         state="DelegationProposed",
         candidates=event.candidates or intent.candidates,
-        vetoed=() if event.candidates else intent.vetoed,
-        tried=0 if event.candidates else intent.tried,
-        failed=() if event.candidates else intent.failed,
-        policy=event.policy or intent.policy,
-        patience_ms=intent.patience_ms if event.patience_ms is None else event.patience_ms,
-        max_agents=event.max_agents or intent.max_agents,
-        due_by=event.due_by if event.candidates else intent.due_by,
-        max_output_bytes=intent.max_output_bytes
-        if event.max_output_bytes is None
-        else event.max_output_bytes,
-        extra_fields=intent.extra_fields if event.extra_fields is None else event.extra_fields,
+        vetoed=() if is_ranked else intent.vetoed,
+        tried=0 if is_ranked else intent.tried,
+        failed=() if is_ranked else intent.failed,
         reasons=(),
+        **terms,
     )
 
 

@@ -159,6 +159,7 @@ class CausalChain:
         number, at = line.version, to_rfc3339(line.at)
         parent = self._find_parent(line, event)
         fields: dict[str, Any] = msgspec.to_builtins(event)
+        fields |= fields.pop("terms", None) or {}
         request = fields.get("request_id", "")
         sent = self._sent.get(request)
         details = {name: value for name, value in fields.items() if name not in _ACTION_FIELDS}
