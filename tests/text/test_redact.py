@@ -557,11 +557,6 @@ def test_private_key_is_found_in_a_drawn_box(side: str) -> None:
 
     whole = redact_without_digests(f"before\n{box(PEM)}\nnext words")
     assert whole.split() == ["before", side, "[REDACTED:private_key]", side, "next", "words"]
-    cut = redact_without_digests(
-        f"before\n{box(PEM.replace('ab12=', 'aB12').rpartition(chr(10))[0])}\nnext words"
-    )
-    assert cut.split()[:3] == ["before", side, "[REDACTED:private_key]"]
-    assert "aB12" not in cut
 
 
 @proves("REDACT-LAYERS")
@@ -578,23 +573,21 @@ def test_secret_after_an_arn_is_found() -> None:
 
 @proves("REDACT-LAYERS")
 @pytest.mark.parametrize("start", [*LINE_STARTS, "{0}: ", "2026-11-15T10:00:{0}Z app[{0}]: "])
-def test_private_key_without_its_end_is_masked_to_its_last_line(start: str) -> None:
-    for follows in ("", "\n", "\nnext words", "\nServer", "\nready", "\nOK"):
-        _check_last_line(start, follows)
-
-
-def _check_last_line(start: str, follows: str) -> None:
-    lines = f"{PEM.replace('ab12=', 'ab12').rpartition(chr(10))[0]}".splitlines()
-    starts = [start.format(9 + number) for number in range(len(lines) + 1)]
-    key = "\n".join(start + line for start, line in zip(starts, lines, strict=False))
-    rest = follows.replace("\n", f"\n{starts[-1]}") if follows.strip() else follows
-    masked = redact_without_digests(key + rest)
-    assert masked.startswith(f"{starts[0]}[REDACTED:private_key]")
-    assert masked in (
-        f"{starts[0]}[REDACTED:private_key]{rest}",
-        f"{starts[0]}[REDACTED:private_key]",
+@pytest.mark.parametrize("follows", ["", "\n", "next words", "Server", "ready", "OK"])
+def test_private_key_without_its_end_is_masked_to_its_last_long_line(
+    start: str, follows: str
+) -> None:
+    *lines, short, _ = PEM.splitlines()
+    text = "\n".join(
+        start.format(9 + number) + line for number, line in enumerate([*lines, short, follows])
     )
-    assert "ab12" not in masked
+    masked = redact_without_digests(text)
+    assert masked.startswith(f"{start.format(9)}[REDACTED:private_key]")
+    assert "q7Xz" not in masked
+    assert masked.endswith((follows, "[REDACTED:private_key]"))
+    # A short line behind the label of a log may be a word.
+    if start in LINE_STARTS[:5]:
+        assert short not in masked
 
 
 @proves("REDACT-LAYERS")

@@ -6,7 +6,6 @@ by one, the only state is the number of lines since the last one of a key. Other
 between; the further away from the key, the more a line must look like one of it.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -137,27 +136,7 @@ _BEGINS: Final = tuple(begin.encode() for begin in KEY_STARTS)
 _LEAST: Final = LinearRegex(KEY_CHARACTER + rb"{16}", captures=False)
 """Shortest run of characters in a key; a mere mention of one has none."""
 
-_LABELLED: Final = LinearRegex(rb"[\r\n](" + LINE_LABEL + rb")" + _LONG + LINE_TRAILER + rb"\z")
-
-_NEXT: Final = LinearRegex(
-    LINE_TRAILER
-    + rb"(?:\r?\n|\r)("
-    + LINE_LABEL
-    + rb")("
-    + KEY_CHARACTER
-    + rb"{1,64})"
-    + LINE_TRAILER
-    + rb"(?:[\r\n]|\z)"
-)
-
 _CLOSED_END: Final = LinearRegex(_CLOSED + rb"[\r\n]*\z", captures=False)
-
-_NUMBERS: Final = re.compile(rb"[0-9]+")
-
-_LONGEST_LINE: Final = 512
-
-_GROUP: Final = 4
-"""Base64 is written in groups of this many characters."""
 
 
 def find_private_keys(data: bytes) -> Iterator[tuple[int, int, str]]:
@@ -171,31 +150,7 @@ def find_private_keys(data: bytes) -> Iterator[tuple[int, int, str]]:
             body_end = body_start + closed.start() if closed else body_end
             while data[body_end - 1] in b" \t\r\n":
                 body_end -= 1
-            end = found.end(2) if found.end(2) > 0 else _last_line_end(data, body_end)
-            at = max(at, end)
-            yield start, max(body_end, end), PRIVATE_KEY
-
-
-def _last_line_end(data: bytes, end: int) -> int:
-    """End of a key without a footer, including its last line. That line is short: if a log has
-    written a label before each line, only the label shows that it is one of the key.
-    """
-    before = data[max(0, end - _LONGEST_LINE) : end]
-    last = _LABELLED.search(before)
-    behind = data[end : end + _LONGEST_LINE]
-    short = _NEXT.match(behind) if last else None
-    if last is None or short is None:
-        return end
-    label, next_label = before[slice(*last.span(1))], behind[slice(*short.span(1))]
-    word = behind[slice(*short.span(2))]
-    is_alike = _NUMBERS.sub(b"0", label) == _NUMBERS.sub(b"0", next_label)
-    return end + short.end(2) if is_alike and not is_likely_word(word) else end
-
-
-def is_likely_word(short: bytes) -> bool:
-    """Check whether the text behind a label is rather a word than the last line of a key."""
-    is_cased = short.islower() or short.istitle() or short.isupper()
-    return len(short) % _GROUP > 0 or (short.isalpha() and is_cased)
+            yield start, max(body_end, found.end(2)), PRIVATE_KEY
 
 
 def is_open_key(data: bytes) -> bool:
@@ -236,6 +191,9 @@ _BESIDE: Final = LinearRegex(
     rb"(?:" + LINE_LABEL + rb")?" + QUOTE_MARK + rb"(?:" + KEY_HEADER + rb")?" + _END,
     captures=False,
 )
+
+_GROUP: Final = 4
+"""Base64 is written in groups of this many characters."""
 
 _MENTIONED: Final = LinearRegex(rb"-[\"'`]" + _END, captures=False)
 """Start of a key in a program's source, without a key."""
@@ -287,4 +245,10 @@ def _is_key_line(body: bytes, lines_since: int) -> bool:
     if _FORMS[min(lines_since, len(_FORMS) - 1)].match(body) is not None:
         return True
     short = _SHORT_LAST_LINE.match(body) if not lines_since else None
-    return short is not None and not is_likely_word(body[slice(*short.span(1))])
+    return short is not None and not _is_likely_word(body[slice(*short.span(1))])
+
+
+def _is_likely_word(short: bytes) -> bool:
+    """Check whether the text behind a label is rather a word than the last line of a key."""
+    is_cased = short.islower() or short.istitle() or short.isupper()
+    return len(short) % _GROUP > 0 or (short.isalpha() and is_cased)
