@@ -511,3 +511,10 @@ def test_word_is_masked_where_only_a_password_stands(form: str, word: str) -> No
 )
 def test_placeholder_is_kept_where_only_a_password_stands(text: str) -> None:
     assert ALL.text(text).text == text
+
+
+@proves("REDACT-NAMED", "REDACT-TREE")
+def test_word_is_masked_in_the_variable_of_an_object() -> None:
+    masked = ALL.tree({"env": {"PGPASSWORD": "letmein", "MYSQL_PWD": "${PASS}", "USER": "tiger"}})
+    assert masked.found == (("env.PGPASSWORD", "password"),)
+    assert ALL.tree(masked.value).found == ()

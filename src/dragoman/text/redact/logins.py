@@ -116,7 +116,7 @@ def find_url_logins(data: bytes) -> Iterator[_KindSpan]:
             user = without_placeholders(data[start:end])
             if len(user) >= _LONGEST_USER and looks_random(user):
                 yield start, end, "url_user"
-        elif _is_password(without_placeholders(data[start:end])):
+        elif is_password(without_placeholders(data[start:end])):
             yield start, end, "url_password"
 
 
@@ -133,12 +133,12 @@ def find_variables(data: bytes) -> Iterator[_KindSpan]:
     """Find passwords in variables that hold nothing else, also those that are ordinary words."""
     for found in _VARIABLE.finditer(data):
         value = parse_value(data, found.end())
-        if value is not None and _is_password(without_placeholders(data[value.start : value.end])):
+        if value is not None and is_password(without_placeholders(data[value.start : value.end])):
             start, end, _ = extend_value(data, value) if value.is_bare else value
             yield start, end, LOGIN_KIND
 
 
-def _is_password(value: str) -> bool:
+def is_password(value: str) -> bool:
     """Check whether a value is a password where nothing else stands."""
     return (
         len(value) >= _SHORTEST_PASSWORD and not value.startswith("-") and not is_placeholder(value)
@@ -203,7 +203,7 @@ def _find_passwords(
         while (given := option.search(data, at, border)) is not None:
             at = given.end()
             value = _skip_user(data, parse(data, at), program)
-            is_secret = _is_password if program.takes_words else looks_random
+            is_secret = is_password if program.takes_words else looks_random
             if value is not None and is_secret(without_placeholders(data[value.start : value.end])):
                 start, at, _ = extend_value(data, value) if value.is_bare else value
                 yield start, at

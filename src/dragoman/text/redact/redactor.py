@@ -13,7 +13,7 @@ from msgspec import Struct
 from dragoman.text.redact.finder import Finder, Masked, placeholder
 from dragoman.text.redact.known import Secret
 from dragoman.text.redact.likelihood import is_placeholder, looks_random
-from dragoman.text.redact.logins import LOGIN_KIND, find_argument_passwords
+from dragoman.text.redact.logins import LOGIN_KIND, find_argument_passwords, is_password
 from dragoman.text.redact.named_values import VARIANT_FIELDS, is_option, kind_of_key, kind_of_name
 from dragoman.text.redact.private_keys import (
     NO_OPEN_KEY,
@@ -21,6 +21,7 @@ from dragoman.text.redact.private_keys import (
     key_prefix_length,
     lines_since_key_start,
 )
+from dragoman.text.redact.rules import VARIABLES
 from dragoman.text.redact.stream import Stream
 from dragoman.text.strict_json import child_path
 
@@ -158,7 +159,8 @@ class Redactor:
         """Redact a text behind a key; the kinds of its secrets."""
         masked = self._redact_cached(value) if len(value) <= _SHORT else self.text(value)
         kind = "" if self._known_only or not name else kind_of_key(name)
-        if kind and looks_random(masked.text):
+        is_secret = is_password if name in VARIABLES else looks_random
+        if kind and is_secret(masked.text):
             digest = self._finder.digest(_as_bytes(value))
             return placeholder(kind, digest), [kind]
         return masked.text, [one.kind for one in masked.found]
