@@ -228,9 +228,10 @@ def make_actor(agent: str, *, clock_overridden: bool) -> Actor:
 _SETTINGS_FILE = "dragoman.toml"
 _DATABASE_FILE = "dragoman.db"
 _PASSWORD = re.compile(r"(//[^:/@?]*:)[^@/]*(?=@)|(\bpassword=)[^&]*", re.ASCII)
-_HEADER = re.compile(r"^\[store\][ \t]*(#.*)?$", re.ASCII | re.MULTILINE)
-_ANY_HEADER = re.compile(r"^[ \t]*\[", re.ASCII | re.MULTILINE)
-_URL = re.compile(r"^[ \t]*url[ \t]*=.*$", re.ASCII | re.MULTILINE)
+_STORE_SECTION = re.compile(
+    r"^\[store\][ \t]*(?:#.*)?(?P<body>(?:\n(?![ \t]*\[).*)*)", re.ASCII | re.MULTILINE
+)
+_URL_LINE = re.compile(r"\n[ \t]*url[ \t]*=.*", re.ASCII)
 _OWNER_ONLY = 0o600
 
 
@@ -296,35 +297,18 @@ def _saved_url(data: Path) -> str:
 def set_url(text: str, url: str, path: Path) -> str:
     """Settings text with this store URL in place of any other."""
     line = f"url = {json.dumps(url, ensure_ascii=False)}"
-    changed = _replace_url(text, line) or _insert_url(text, line)
-    if not _parses_to(changed, url):
-        raise SettingsError(f"{path} cannot be extended: write [store] url = … into it by hand")
-    return changed
-
-
-def _replace_url(text: str, line: str) -> str:
-    """Replace the URL in the settings; empty when they have none."""
-    header = _HEADER.search(text)
-    if header is None:
-        return ""
-    next_header = _ANY_HEADER.search(text, header.end())
-    end = next_header.start() if next_header else len(text)
-    section, count = _URL.subn(lambda _: line, text[header.end() : end], count=1)
-    return f"{text[: header.end()]}{section}{text[end:]}" if count else ""
-
-
-def _insert_url(text: str, line: str) -> str:
-    if _HEADER.search(text):
-        return _HEADER.sub(lambda found: f"{found[0]}\n{line}", text, count=1)
-    before = f"{text.rstrip()}\n\n" if text.strip() else ""
-    return f"{before}[store]\n{line}\n"
-
-
-def _parses_to(text: str, url: str) -> bool:
+    section = _STORE_SECTION.search(text)
+    if section is None:
+        changed = f"{text.rstrip()}\n\n[store]\n{line}\n".lstrip()
+    else:
+        others = _URL_LINE.sub("", section["body"], count=1)
+        changed = f"{text[: section.start('body')]}\n{line}{others}{text[section.end() :]}"
     try:
-        return parse_settings(text, {}).store.url == url
+        if parse_settings(changed, {}).store.url == url:
+            return changed
     except SettingsError:
-        return False
+        pass  # a text that only looks like a section, inside of another value
+    raise SettingsError(f"{path} cannot be extended: write [store] url = … into it by hand")
 
 
 # --- wiring by bootstrap ----------------------------------------------------------------------
