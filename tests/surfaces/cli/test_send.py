@@ -8,13 +8,9 @@ import pytest
 from dragoman.surfaces.cli.data_directory import login_name
 from tests.protocols.acp.hub import offer
 from tests.protocols.aof.hub import (
-    CHILD,
     PARENT,
     UNKNOWN,
-    accepted,
-    rejected,
     report,
-    request,
     update,
 )
 from tests.requirements import proves
@@ -304,38 +300,6 @@ def test_notes_of_a_transition_are_logged(claimed: Console, message_file: Messag
     claimed.ask("send", message_file(update(status="blocked", blockers=[blocker], notes=notes)))
 
     assert f"in-progress → blocked ({blocker}): {notes}" in claimed("task", "log", PARENT).out
-
-
-@proves("AOF-HANDOFF")
-def test_delegation_effects_are_described(claimed: Console, message_file: MessageFiles) -> None:
-    for message, expected in (
-        (request(), f"{CHILD} is handed to swe-qa as a part of {PARENT}, due by 2026-02-10T12:00"),
-        (accepted(), f"the handoff of {CHILD} from swe-backend is accepted"),
-        (rejected(), f"the handoff of {CHILD} is rejected (No test plan)"),
-    ):
-        claimed("task", "create", "Two", "--id", CHILD, "--ready")
-        (effect,) = claimed.ask("send", message_file(message))["effects"]
-        assert effect.startswith(expected)
-
-
-@proves("AOF-HANDOFF")
-def test_blocked_delegation_is_not_announced_as_startable(
-    claimed: Console, message_file: MessageFiles
-) -> None:
-    claimed("task", "create", "Two", "--id", CHILD, "--ready")
-    first = claimed.make("First", "--ready")
-
-    def last_effect() -> str:
-        message = accepted() | {"sentAt": f"2026-02-09T21:0{claimed.make('x')[-1]}:00Z"}
-        return "; ".join(claimed.ask("send", message_file(message))["effects"]).rpartition("; ")[2]
-
-    claimed.ask("send", message_file(request()))
-    assert last_effect() == "a claim begins the work"
-    claimed.ask("task", "link", CHILD, "--blocked-by", first)
-    assert last_effect() == f"it waits for {first}"
-    claimed.ask("task", "move", first, "cancelled")
-    claimed.ask("task", "move", CHILD, "blocked")
-    assert last_effect() == "it is blocked"
 
 
 @proves("AOF-COMPLETION")

@@ -8,11 +8,10 @@ import typer
 from dragoman.core.attempt import EndAttempt, ReportOutcome
 from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.base import Command
-from dragoman.core.delegation import AcceptDelegation, RejectDelegation, RequestDelegation
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import handoff_stream
 from dragoman.core.mail import PostMail
-from dragoman.core.task_state import CLAIMABLE_STATUSES, UpdateTask
+from dragoman.core.task_state import UpdateTask
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.surfaces.cli.command import CliCommand, SourceArgument, argument, option
 from dragoman.surfaces.cli.context import STANDARD_INPUT, CommandContext, CommandResult, read_source
@@ -20,7 +19,6 @@ from dragoman.surfaces.cli.render import Screen
 
 if TYPE_CHECKING:
     from dragoman.core.read import Receipt
-    from dragoman.core.task_state import Task
     from dragoman.engine.ports import Store
     from dragoman.engine.queries.tasks import TaskView
     from dragoman.engine.request import Accepted
@@ -221,35 +219,6 @@ def _updated_text(command: UpdateTask, _: "Receipt", __: "TaskView") -> str:
     return "written into the work log" if has_text else "nothing was changed"
 
 
-def _delegation_requested_text(
-    command: RequestDelegation, receipt: "Receipt", _: "TaskView"
-) -> str:
-    return (
-        f"{receipt.task} is handed to {command.to_agent} as a part of {command.parent}, due by "
-        f"{to_rfc3339(command.due_by)}; see inputs/handoff.json and inputs/handoff.md"
-    )
-
-
-def _delegation_accepted_text(_: AcceptDelegation, receipt: "Receipt", view: "TaskView") -> str:
-    delegation = view.task.delegation
-    sender = f" from {delegation.from_agent}" if delegation is not None else ""
-    return f"the handoff of {receipt.task}{sender} is accepted; {_next_step(view.task)}"
-
-
-def _next_step(task: "Task") -> str:
-    """The step that starts the work on a part, or what it waits for."""
-    if task.open_blockers:
-        return f"it waits for {', '.join(task.open_blockers)}"
-    return (
-        "a claim begins the work" if task.status in CLAIMABLE_STATUSES else f"it is {task.status}"
-    )
-
-
-def _delegation_rejected_text(command: RejectDelegation, receipt: "Receipt", _: "TaskView") -> str:
-    reason = f" ({command.reason})" if command.reason else ""
-    return f"the handoff of {receipt.task} is rejected{reason}"
-
-
 def _session_ended_text(_: EndAttempt, receipt: "Receipt", view: "TaskView") -> str:
     if receipt.warning:  # the session had lost the lease before
         by_report = "`dragoman tick` decides by what was reported until then"
@@ -271,9 +240,6 @@ def _report_trigger(view: "TaskView") -> str:
 EFFECT_TEXT: dict[type[Command], Callable[[Any, Any, Any], str]] = {
     ReportOutcome: _reported_text,
     UpdateTask: _updated_text,
-    RequestDelegation: _delegation_requested_text,
-    AcceptDelegation: _delegation_accepted_text,
-    RejectDelegation: _delegation_rejected_text,
     EndAttempt: _session_ended_text,
 }
 """Command -> its sentence, or empty; warnings are printed separately."""
