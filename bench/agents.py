@@ -9,7 +9,8 @@ from pathlib import Path
 from time import perf_counter
 
 from bench import hub
-from dragoman.bootstrap import open_directory, open_dispatcher
+from dragoman.bootstrap.data_directory import open_directory
+from dragoman.bootstrap.runners import open_dispatcher
 from dragoman.core.actor import Actor
 from dragoman.core.task_state import CreateTask
 from dragoman.engine.auth import Authenticator

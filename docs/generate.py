@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.bootstrap import build_dialects
+from dragoman.bootstrap.dialects import build_dialects
 from dragoman.config import TABLE_SECTIONS, Settings, iter_sections
 from dragoman.core.attempt_state import OUTCOME_STATUSES
 from dragoman.core.authority import MAY_EDIT, MAY_MANAGE_CREDENTIALS, MAY_MOVE, MAY_REGISTER

@@ -10,7 +10,8 @@ from typing import Any
 
 from msgspec import Raw
 
-from dragoman.bootstrap import open_directory, open_dispatcher
+from dragoman.bootstrap.data_directory import open_directory
+from dragoman.bootstrap.runners import open_dispatcher
 from dragoman.core.actor import Actor
 from dragoman.core.base import Command
 from dragoman.core.errors import Refusal

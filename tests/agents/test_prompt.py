@@ -5,7 +5,7 @@ import re
 from msgspec.structs import replace
 
 from dragoman.agents.prompt import build_prompt, build_remote_prompt
-from dragoman.bootstrap import build_dialects
+from dragoman.bootstrap.dialects import build_dialects
 from dragoman.core.attempt_state import Checkpoint
 from dragoman.core.handoff.state import Handoff, HandoffNote
 from dragoman.core.intent.state import Intent, OpenRequest

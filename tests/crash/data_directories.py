@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from dragoman.bootstrap import open_directory
+from dragoman.bootstrap.data_directory import open_directory
 from dragoman.core.actor import Actor
 from dragoman.engine.verify import Finding, check_ledger, check_stored_states
 from dragoman.ledger.checkpoint import Checkpoint, read_checkpoint_lines

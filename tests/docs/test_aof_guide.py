@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from docs.generate import DOCS
-from dragoman.bootstrap import build_dialects
+from dragoman.bootstrap.dialects import build_dialects
 from dragoman.core.errors import REFUSALS
 from dragoman.engine.lint import lint_text
 from dragoman.protocols.aof.errors import REFUSAL_CODES

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.bootstrap import open_directory
+from dragoman.bootstrap.data_directory import open_directory
 from dragoman.core.actor import Actor
 from dragoman.core.task_state import CreateTask
 from dragoman.files.task_file import WORK_LOG, parse_task_file

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from dragoman.bootstrap import open_readonly
+from dragoman.bootstrap.stores import open_readonly
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store
 from dragoman.system.clock import SystemClock

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.bootstrap import build_hub
+from dragoman.bootstrap.open_hub import build_hub
 from dragoman.config import HttpSettings
 from dragoman.core.errors import DragomanError
 from dragoman.surfaces.cli.commands.up import describe_address

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.bootstrap import build_dialects
+from dragoman.bootstrap.dialects import build_dialects
 from dragoman.engine.lint import explain_unrecognized
 from tests.requirements import proves
 

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dragoman.bootstrap import open_directory
+from dragoman.bootstrap.data_directory import open_directory
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.task_state import CreateTask

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 import pytest
 from msgspec.structs import replace
 
-from dragoman.bootstrap import open_directory
+from dragoman.bootstrap.data_directory import open_directory
 from dragoman.core.actor import HUB_ACTOR, Actor
 from dragoman.core.agent import PauseAgent, RegisterAgent, ResumeAgent
 from dragoman.core.attempt import CheckpointTask, ClaimTask, ReleaseTask, ReportOutcome

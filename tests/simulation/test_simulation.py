@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.bootstrap import open_directory
+from dragoman.bootstrap.data_directory import open_directory
 from dragoman.services.file_service import FileService
 from tests.conftest import LONG_RUN
 from tests.requirements import proves

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.bootstrap import build_dialects
+from dragoman.bootstrap.dialects import build_dialects
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import Dialect
 from dragoman.engine.request import Accepted, Rejected

@@ -5,7 +5,7 @@ import shutil
 import msgspec
 import pytest
 
-from dragoman.bootstrap import open_directory
+from dragoman.bootstrap.data_directory import open_directory
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ReportOutcome
 from dragoman.core.timestamps import parse_rfc3339

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from dragoman.bootstrap import open_directory
+from dragoman.bootstrap.data_directory import open_directory
 from dragoman.services.scheduler import ServiceGroup
 from dragoman.surfaces.cli.data_directory import DataDirectory
 from tests.protocols.aof.hub import PARENT, update

@@ -1,6 +1,6 @@
 """CCOS as MCP tools: requests, updates and results."""
 
-from dragoman.bootstrap import build_dialects
+from dragoman.bootstrap.dialects import build_dialects
 from dragoman.surfaces.mcp.tools import build_tools
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer

@@ -10,7 +10,7 @@ from mcp import types
 from mcp.client import Client
 from msgspec.structs import replace
 
-from dragoman.bootstrap import build_dialects
+from dragoman.bootstrap.dialects import build_dialects
 from dragoman.config import NotifySettings
 from dragoman.core.delegation import RequestDelegation
 from dragoman.core.mail import PostMail

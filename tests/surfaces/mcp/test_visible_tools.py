@@ -7,7 +7,7 @@ import pytest
 from mcp import types
 from mcp.client import Client
 
-from dragoman.bootstrap import build_dialects
+from dragoman.bootstrap.dialects import build_dialects
 from dragoman.core.agent import RegisterAgent
 from dragoman.surfaces.mcp.tool import Tool
 from dragoman.surfaces.mcp.tools import build_tools
