@@ -312,8 +312,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "IDENTITY-LOOK",
         "identity",
-        "Authentication never blocks the event loop of the hub on the store, and invented names "
-        "cost one lookup a second each.",
+        "Authentication never blocks the event loop of the hub on the store.",
     ),
     Requirement(
         "IDENTITY-OWNER",

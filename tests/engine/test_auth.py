@@ -14,7 +14,6 @@ from dragoman.core.attempt import ClaimTask, ReleaseTask, ReportOutcome
 from dragoman.core.base import DEFAULT_LEASE_MS, Command, Role
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
-from dragoman.engine import auth
 from dragoman.engine.auth import (
     ATTEMPT_GRACE_MS,
     CACHE_TTL_MS,
@@ -255,20 +254,6 @@ def test_token_cache_is_bounded(hub: AuthHub) -> None:
 
 
 @proves("IDENTITY-LOOK")
-def test_unknown_name_is_looked_up_once_a_second(hub: AuthHub) -> None:
-    stranger = format_token("mallory", "0" * 12, "0" * 43)
-    assert hub.code(stranger) == "unauthenticated"
-    reads = hub.store.reads
-    assert hub.code(format_token("mallory", "1" * 12, "1" * 43)) == "unauthenticated"
-    assert hub.code("drga_" + "x" * 80) == "unauthenticated"
-    assert hub.store.reads == reads
-    hub.clock.advance(CACHE_TTL_MS)
-    assert hub.code(stranger) == "unauthenticated"
-    assert hub.store.reads == reads + 1
-    assert hub.code(hub.add("mallory")) == ""
-
-
-@proves("IDENTITY-LOOK")
 def test_slow_store_does_not_block_the_loop() -> None:
     class SlowStore(CountedStore):
         """Store that answers only when allowed to."""
@@ -409,39 +394,3 @@ def test_old_attempt_is_refused_by_its_token_alone(hub: AuthHub) -> None:
     with pytest.raises(Refused, match="lease_lost"):
         engine_hub.submit(old, NoteTask("a", "I am back"))
     engine_hub.submit(new, NoteTask("a", "I am alive"))
-
-
-class RegisteringStore(CountedStore):
-    """Store in which the agent is registered right after it was looked up."""
-
-    hub: "AuthHub | None" = None
-
-    def stream(self, name: str) -> StreamRow | None:
-        hub, self.hub = self.hub, None
-        found = super().stream(name)
-        if hub is not None:
-            hub.add("bob")
-        return found
-
-
-@proves("IDENTITY-LOOK")
-def test_agent_registered_during_a_lookup_is_not_cached_as_unknown() -> None:
-    store = RegisteringStore()
-    hub = AuthHub(store)
-    token = format_token("bob", f"{0:012x}", f"{0:043x}")
-    store.hub = hub
-    assert hub.code(token) == "unauthenticated", "so it was when it was looked for"
-    assert hub.code(token) == ""
-
-
-@proves("IDENTITY-LOOK")
-def test_cache_of_unknown_names_is_bounded(hub: AuthHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "MAX_CACHED", 2)
-    strangers = [format_token(f"stranger-{n}", f"{n:012x}", f"{n:043x}") for n in range(3)]
-    for token in strangers:
-        assert hub.code(token) == "unauthenticated"
-    before = hub.store.reads
-    assert hub.code(strangers[2]) == "unauthenticated"
-    assert hub.store.reads == before
-    assert hub.code(strangers[0]) == "unauthenticated"
-    assert hub.store.reads == before + 1

@@ -109,8 +109,6 @@ class Authenticator:
         self._lookups = ThreadPoolExecutor(_MAX_LOOKUPS, thread_name_prefix="identity")
         self._bearers: dict[str, _CachedBearer] = {}
         """Digest of a token -> its bearer."""
-        self._absent: dict[str, int] = {}
-        """Unregistered name -> when it was looked up."""
         self._invalidations = 0
         """Counts invalidations: a lookup that began before the last one is not cached."""
 
@@ -123,7 +121,7 @@ class Authenticator:
         if known is not None:
             return known
         digest, now, invalidations = digest_token(token), self._clock.now(), self._invalidations
-        bearer = self._look_up_bearer(token, digest, now, invalidations)
+        bearer = self._look_up_bearer(token, digest, now)
         if isinstance(bearer, Refusal):
             self._drop(digest)
             return bearer
@@ -147,14 +145,12 @@ class Authenticator:
             return Principal(Actor("human", self._owner, via), is_owner=True)
         now = self._clock.now()
         bearer = self._bearers.get(digest)
-        if bearer is not None and _is_fresh(bearer.seen_at, now):
+        # A clock that was set back must not make an old lookup a fresh one.
+        if bearer is not None and 0 <= now - bearer.seen_at < CACHE_TTL_MS:
             return _check_expiry(bearer, now, via)
         if token.startswith(ATTEMPT_CREDENTIAL_PREFIX):
             return _UNKNOWN if self._parse_attempt_token(token) is None else None
-        claim = parse_token(token)
-        if claim is None or _is_fresh(self._absent.get(claim.agent), now):
-            return _UNKNOWN
-        return None
+        return _UNKNOWN if parse_token(token) is None else None
 
     def issue_attempt_token(self, agent: str, task: str, fence: int, ttl_ms: int) -> str:
         """Issue a token for one attempt: valid as this agent, for this task, under this fence.
@@ -176,8 +172,6 @@ class Authenticator:
         if agents:
             with self._lock:
                 self._invalidations += 1
-                for name in agents:
-                    self._absent.pop(name, None)
                 self._bearers = {
                     digest: bearer
                     for digest, bearer in self._bearers.items()
@@ -196,17 +190,7 @@ class Authenticator:
         with self._lock:
             self._bearers.pop(digest, None)
 
-    def _remember_absent(self, name: str, now: int, invalidations: int) -> None:
-        with self._lock:
-            if invalidations != self._invalidations:
-                return
-            if len(self._absent) >= MAX_CACHED:
-                self._absent.clear()
-            self._absent[name] = now
-
-    def _look_up_bearer(
-        self, token: str, digest: str, now: int, invalidations: int
-    ) -> _CachedBearer | Refusal:
+    def _look_up_bearer(self, token: str, digest: str, now: int) -> _CachedBearer | Refusal:
         attempt = self._parse_attempt_token(token)
         if attempt is not None:
             return self._look_up_attempt(attempt, now)
@@ -214,7 +198,6 @@ class Authenticator:
         assert claim is not None, "a malformed token was refused before"
         known = find_agent(self._store, claim.agent)
         if known is None:
-            self._remember_absent(claim.agent, now, invalidations)
             return _UNKNOWN
         # Only the bearer of the whole token is told that it was revoked.
         for issued in known.tokens:
@@ -250,11 +233,6 @@ class Authenticator:
 
     def _seal(self, claims: bytes) -> bytes:
         return hmac.digest(self._secret, _SEAL_PREFIX + claims, "sha256")
-
-
-def _is_fresh(seen_at: int | None, now: int) -> bool:
-    # A clock that was set back must not make an old lookup a fresh one.
-    return seen_at is not None and 0 <= now - seen_at < CACHE_TTL_MS
 
 
 def _check_expiry(bearer: _CachedBearer, now: int, via: str) -> Principal | Refusal:

@@ -20,7 +20,7 @@ from dragoman.core.actor import (
 )
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.base import Command, command_name
-from dragoman.core.deciders import DECIDERS, decide, renewal_by_activity
+from dragoman.core.deciders import decide, renewal_by_activity
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
     AcceptHandoff,
@@ -126,15 +126,10 @@ def _alias_names(streams: Iterable[str]) -> Iterator[str]:
 # made of it.
 
 
-def _streams_of_adoption(command: AdoptTask, _: str) -> Iterator[str]:
-    yield from map(task_stream, (command.name, f"{command.kind}:{command.name}"))
-
-
-def _streams_of_proposal(command: ProposeHandoff, cause: str) -> Iterator[str]:
-    yield task_stream(command.task)
-    yield agent_stream(command.recipient)
-    yield handoff_stream(command.id or cause)
-    yield mail_stream(f"{cause}.handoff.initiate")
+def _log_keys(command: RecordTrace | RecordTurn) -> Iterator[str]:
+    """The keys of log rows that show a repeat; that of a turn is known only once its task is."""
+    if isinstance(command, RecordTrace):
+        yield f"event:{command.event_id.lower()}"
 
 
 def _streams_of_handoff_command(command: HandoffCommand, cause: str) -> Iterator[str]:
@@ -143,32 +138,11 @@ def _streams_of_handoff_command(command: HandoffCommand, cause: str) -> Iterator
         yield mail_stream(f"{cause}.{command_name(command)}")
 
 
-def _streams_of_trace_event(command: RecordTrace, _: str) -> Iterator[str]:
-    yield trace_stream(command.session)
-
-
-def _streams_of_turn(command: RecordTurn, _: str) -> Iterator[str]:
-    yield from (task_stream(command.task), turns_stream(command.task))
-
-
-def _log_keys(command: RecordTrace | RecordTurn) -> Iterator[str]:
-    """The keys of log rows that show a repeat; that of a turn is known only once its task is."""
-    if isinstance(command, RecordTrace):
-        yield f"event:{command.event_id.lower()}"
-
-
-_MailMark = ReadMail | AckMail | AnswerMail | EscalateMail
-
-
 def _streams_of_mail(command: PostMail, cause: str) -> Iterator[str]:
     yield from map(agent_stream, (*command.to, *command.cc, *command.auto_copied))
     yield from map(mail_stream, filter(None, (command.id or cause, command.reply_to)))
     if command.bead:
         yield task_stream(command.bead)
-
-
-def _streams_of_mail_mark(command: _MailMark, _: str) -> Iterator[str]:
-    yield mail_stream(command.mail)
 
 
 def _streams_of_delegation(command: DelegateIntent, cause: str) -> Iterator[str]:
@@ -180,30 +154,33 @@ def _streams_of_delegation(command: DelegateIntent, cause: str) -> Iterator[str]
         yield reputation_stream(candidate.agent)
 
 
-def _streams_of_result(command: ReceiveResult | UpdateIntent, _: str) -> Iterator[str]:
-    yield intent_stream(command.intent)
-    yield task_stream(command.target_task)
-    yield reputation_stream(command.agent)
-
-
-_STREAMS_OF_COMMAND: dict[type[Any], Callable[[Any, str], Iterator[str]]] = {
-    AdoptTask: _streams_of_adoption,
-    ProposeHandoff: _streams_of_proposal,
+_STREAMS_OF_COMMAND: dict[type[Any], Callable[[Any, str], Iterable[str]]] = {
+    AdoptTask: lambda command, _: map(
+        task_stream, (command.name, f"{command.kind}:{command.name}")
+    ),
+    ProposeHandoff: lambda command, cause: (
+        task_stream(command.task),
+        agent_stream(command.recipient),
+        handoff_stream(command.id or cause),
+        mail_stream(f"{cause}.handoff.initiate"),
+    ),
+    **dict.fromkeys(HandoffCommand.__subclasses__(), _streams_of_handoff_command),
     PostMail: _streams_of_mail,
-    ReadMail: _streams_of_mail_mark,
-    AckMail: _streams_of_mail_mark,
-    AnswerMail: _streams_of_mail_mark,
-    EscalateMail: _streams_of_mail_mark,
+    **dict.fromkeys(
+        (ReadMail, AckMail, AnswerMail, EscalateMail),
+        lambda command, _: (mail_stream(command.mail),),
+    ),
     DelegateIntent: _streams_of_delegation,
-    ReceiveResult: _streams_of_result,
-    UpdateIntent: _streams_of_result,
-    RecordTrace: _streams_of_trace_event,
-    RecordTurn: _streams_of_turn,
-    **{
-        one: _streams_of_handoff_command
-        for one in tuple(DECIDERS)
-        if issubclass(one, HandoffCommand)
-    },
+    **dict.fromkeys(
+        (ReceiveResult, UpdateIntent),
+        lambda command, _: (
+            intent_stream(command.intent),
+            task_stream(command.target_task),
+            reputation_stream(command.agent),
+        ),
+    ),
+    RecordTrace: lambda command, _: (trace_stream(command.session),),
+    RecordTurn: lambda command, _: (task_stream(command.task), turns_stream(command.task)),
 }
 """Command -> the streams that it names or creates, where that is more than its task's."""
 
