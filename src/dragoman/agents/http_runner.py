@@ -1,9 +1,13 @@
-"""Runs an agent behind a URL: posts the assignment; the agent answers by messages of its own."""
+"""Runs an agent behind a URL: posts its assignment, or its request in a dialect.
+
+The agent answers by messages of its own; what it says in the response counts where the dialect has
+a result. A repeated post has the id of the first, and is to be dropped.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -12,8 +16,10 @@ from dragoman.engine.ports import Assignment, OnMessage, RunExit
 
 _SUCCESS_STATUSES: Final = range(200, 300)
 
-Post = Callable[[Mapping[str, str], bytes], int]
-"""Posts headers and a body; the status of the response, or OSError."""
+WriteRequest = Callable[[Assignment], bytes]
+"""Writes the request of an assignment; it may read the store."""
+Exchange = Callable[[Mapping[str, str], bytes], tuple[int, bytes]]
+"""Posts headers and a body; the status and body of the response, or OSError."""
 
 
 class PostedAssignment(Struct, frozen=True, rename="camel"):
@@ -32,40 +38,45 @@ class PostedAssignment(Struct, frozen=True, rename="camel"):
     token: str
 
 
-class HttpRunner:
-    """Posts assignments to the URL of one agent."""
+def write_assignment(assignment: Assignment, token: Callable[[Assignment], str], url: str) -> bytes:
+    """Write the assignment of an agent that speaks to the hub at this URL."""
+    return msgspec.json.encode(
+        PostedAssignment(
+            id=assignment.session,
+            agent=assignment.agent,
+            task_id=assignment.aof_id,
+            title=assignment.title,
+            attempt=assignment.attempt,
+            ttl_ms=assignment.ttl_ms,
+            prompt=assignment.prompt,
+            url=url,
+            token=token(assignment),
+        )
+    )
 
-    def __init__(
-        self, post: Post, token: Callable[[Assignment], str], url: str, blocking_pool: Executor
-    ) -> None:
+
+class HttpRunner:
+    """Posts requests to the URL of one agent."""
+
+    def __init__(self, write: WriteRequest, exchange: Exchange, blocking_pool: Executor) -> None:
         """`blocking_pool` has threads for slow work."""
-        self._post = post
-        self._token = token
-        self._url = url
+        self._write = write
+        self._exchange = exchange
         self._blocking_pool = blocking_pool
 
     async def start(self, assignment: Assignment, on_message: OnMessage) -> "RemoteRun":
-        """Post the assignment; any 2xx means that the agent has it."""
-        del on_message  # it uses the hub's own surfaces
-        body = msgspec.json.encode(
-            PostedAssignment(
-                id=assignment.session,
-                agent=assignment.agent,
-                task_id=assignment.aof_id,
-                title=assignment.title,
-                attempt=assignment.attempt,
-                ttl_ms=assignment.ttl_ms,
-                prompt=assignment.prompt,
-                url=self._url,
-                token=self._token(assignment),
-            )
-        )
-        headers: dict[str, Any] = {"Content-Type": "application/json"}
+        """Post the request; any 2xx means that the agent has it."""
         loop = asyncio.get_running_loop()
-        status = await loop.run_in_executor(self._blocking_pool, self._post, headers, body)
+        status, answer = await loop.run_in_executor(self._blocking_pool, self._post, assignment)
         if status not in _SUCCESS_STATUSES:
             raise OSError(f"the agent's URL answered {status}")
+        if answer.strip():
+            await on_message(answer)
         return RemoteRun()
+
+    def _post(self, assignment: Assignment) -> tuple[int, bytes]:
+        headers = {"Content-Type": "application/json"}
+        return self._exchange(headers, self._write(assignment))
 
 
 class RemoteRun:

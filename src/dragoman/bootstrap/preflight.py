@@ -6,7 +6,7 @@ Each part checks what it needs; nothing is opened, started or made.
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dragoman.bootstrap.dialects import build_dialects
 from dragoman.bootstrap.projection import notify_targets
@@ -17,18 +17,7 @@ from dragoman.core.errors import SettingsError
 from dragoman.system.http_client import SafeHttpClient
 
 if TYPE_CHECKING:
-    from dragoman.agents.single_request_runner import AgentFunction
-
-_KEYS_BY_KIND: Final = {
-    "command": (
-        *("prompt", "environment", "repository", "base"),
-        *("output_bytes", "max_trace_lines", "output_per_day"),
-    ),
-    "url": ("allow_hosts",),
-}
-"""Kind of agent -> settings that have an effect on it only."""
-
-_DEFAULTS: Final = AgentSettings()
+    from dragoman.agents.function_runner import AgentFunction
 
 
 def check_settings(settings: Settings, data: Path) -> None:
@@ -60,7 +49,6 @@ def check_agent_settings(name: str, settings: AgentSettings) -> None:
             f"agents.{name} needs a command, a url, or (asked in CCOS) a function; an agent that "
             "asks for its work itself needs no section"
         )
-    _check_unused_settings(name, settings, kinds[0])
     if settings.command:
         check_command(name, settings.command)
     for variable in settings.environment:
@@ -69,8 +57,6 @@ def check_agent_settings(name: str, settings: AgentSettings) -> None:
                 f"agents.{name}.environment: {variable!a} is no name of a variable; name it alone, "
                 "its value is the one that it has where the hub is started"
             )
-    if settings.base and not settings.repository:
-        raise SettingsError(f"agents.{name} has a base: name the repository that it is of")
     if settings.url:
         SafeHttpClient(settings.url, f"agents.{name}.url")
     if settings.function:
@@ -84,19 +70,6 @@ def _check_dialects(name: str, settings: AgentSettings, known: Sequence[str]) ->
         if spoken not in known:
             raise SettingsError(
                 f"agents.{name}.speaks: {spoken!a} is not a dialect; known: {', '.join(known)}"
-            )
-
-
-def _check_unused_settings(name: str, settings: AgentSettings, kind: str) -> None:
-    """Refuse settings that have no effect on this kind of agent."""
-    unused = [
-        (key, other) for other, keys in _KEYS_BY_KIND.items() if other != kind for key in keys
-    ]
-    for key, other in unused:
-        if getattr(settings, key) != getattr(_DEFAULTS, key):
-            raise SettingsError(
-                f"agents.{name}.{key} is for an agent with a {other}, and does nothing for one "
-                f"with a {kind}: remove it"
             )
 
 

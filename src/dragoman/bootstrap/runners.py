@@ -34,8 +34,8 @@ from dragoman.text.safe_text import safe_text
 from dragoman.text.strict_json import MAX_BYTES
 
 if TYPE_CHECKING:
+    from dragoman.agents.http_runner import WriteRequest
     from dragoman.agents.program_output import Pulse
-    from dragoman.agents.single_request_runner import WriteRequest
     from dragoman.core.handoff.state import Handoff
     from dragoman.core.intent.state import Intent
     from dragoman.core.task_state import Task
@@ -165,11 +165,15 @@ def _build_runner(directory: DataDirectory, name: str, context: _RunnerContext) 
             return ccos_url_runner(name, settings, write, context.blocking_pool)
         return ccos_function_runner(name, settings, write)
     if settings.url:
-        from dragoman.agents.http_runner import HttpRunner
+        from dragoman.agents.http_runner import HttpRunner, write_assignment
         from dragoman.system.http_client import SafeHttpClient
 
         endpoint = SafeHttpClient(settings.url, f"agents.{name}.url", settings.allow_hosts)
-        return HttpRunner(endpoint.post, make_token, context.url, context.blocking_pool)
+        return HttpRunner(
+            partial(write_assignment, token=make_token, url=context.url),
+            lambda headers, body: (endpoint.post(headers, body), b""),
+            context.blocking_pool,
+        )
     from dragoman.agents.program_output import MessageFormat
     from dragoman.agents.program_runner import ProgramPorts, ProgramRunner
     from dragoman.files.task_work_folder import WorkingFolders
@@ -323,19 +327,19 @@ def ccos_url_runner(
     name: str, settings: AgentSettings, write: "WriteRequest", blocking_pool: "Executor"
 ) -> "Runner":
     """Runner that posts requests to the agent's URL."""
-    from dragoman.agents.single_request_runner import HttpRequestRunner
+    from dragoman.agents.http_runner import HttpRunner
     from dragoman.system.http_client import SafeHttpClient
 
     endpoint = SafeHttpClient(
         settings.url, f"agents.{name}.url", settings.allow_hosts, seconds=_CALL_SECONDS
     )
-    return HttpRequestRunner(
+    return HttpRunner(
         write, partial(endpoint.post_and_read, max_bytes=ccos.MAX_RESULT_BYTES), blocking_pool
     )
 
 
 def ccos_function_runner(name: str, settings: AgentSettings, write: "WriteRequest") -> "Runner":
     """Runner that calls the agent's function."""
-    from dragoman.agents.single_request_runner import FunctionRunner
+    from dragoman.agents.function_runner import FunctionRunner
 
     return FunctionRunner(write, load_function(name, settings.function))

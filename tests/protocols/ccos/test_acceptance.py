@@ -10,13 +10,8 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from dragoman.agents.single_request_runner import (
-    AgentFunction,
-    FunctionRunner,
-    HttpRequestRunner,
-    RunningFunction,
-    WriteRequest,
-)
+from dragoman.agents.function_runner import AgentFunction, FunctionRunner, RunningFunction
+from dragoman.agents.http_runner import HttpRunner, WriteRequest
 from dragoman.core.intent.candidate import Policy
 from dragoman.engine.ports import Assignment, Runner
 from dragoman.protocols import ccos
@@ -108,11 +103,11 @@ def run_agent_on_bytes(data: bytes) -> bytes:
     return ccos.as_json(run_agent(ccos.read(data, TaskRequest)))
 
 
-def make_url_runner(write: WriteRequest, work: AgentFunction) -> HttpRequestRunner:
+def make_url_runner(write: WriteRequest, work: AgentFunction) -> HttpRunner:
     def exchange(_: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         return 200, cast(bytes, work(body))
 
-    return HttpRequestRunner(write, exchange, ThreadPoolExecutor(1))
+    return HttpRunner(write, exchange, ThreadPoolExecutor(1))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.agents.single_request_runner import FunctionRunner
+from dragoman.agents.function_runner import FunctionRunner
 from dragoman.core.actor import HUB_ACTOR, Actor
 from dragoman.core.attempt import ReleaseTask
 from dragoman.core.errors import SettingsError

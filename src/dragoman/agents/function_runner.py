@@ -1,52 +1,19 @@
-"""Runs an agent that takes one request and returns one result: at a URL, or in this process.
-
-Programs of that kind are run by `program_runner`, like any others. The request is bytes here,
-written by the dialect; it carries an id, so that one that is delivered twice counts once.
-"""
+"""Runs an agent as a function of this process, which takes one request and returns one result."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Executor
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from inspect import isawaitable
 from threading import Thread
 from typing import Final
 
-from dragoman.agents.http_runner import RemoteRun
+from dragoman.agents.http_runner import WriteRequest
 from dragoman.engine.ports import Assignment, OnMessage, RunExit
 
-_SUCCESS_STATUSES: Final = range(200, 300)
 _MAX_ERROR: Final = 500
 
-WriteRequest = Callable[[Assignment], bytes]
-"""Writes the request of an assignment; it may read the store."""
-Exchange = Callable[[Mapping[str, str], bytes], tuple[int, bytes]]
-"""Posts headers and a body; the status and body of the response, or OSError."""
 AgentFunction = Callable[[bytes], bytes | Awaitable[bytes]]
 """A function that takes a request and returns its result; a plain one runs in a thread."""
-
-
-class HttpRequestRunner:
-    """Posts requests to one URL; a result in the response counts, otherwise it comes later."""
-
-    def __init__(self, write: WriteRequest, exchange: Exchange, blocking_pool: Executor) -> None:
-        self._write = write
-        self._exchange = exchange
-        self._blocking_pool = blocking_pool
-
-    async def start(self, assignment: Assignment, on_message: OnMessage) -> RemoteRun:
-        """Post the request; any 2xx means that the agent has it."""
-        loop = asyncio.get_running_loop()
-        status, answer = await loop.run_in_executor(self._blocking_pool, self._post, assignment)
-        if status not in _SUCCESS_STATUSES:
-            raise OSError(f"the agent's URL answered {status}")
-        if answer.strip():
-            await on_message(answer)
-        return RemoteRun()
-
-    def _post(self, assignment: Assignment) -> tuple[int, bytes]:
-        headers = {"Content-Type": "application/json"}
-        return self._exchange(headers, self._write(assignment))
 
 
 class FunctionRunner:
