@@ -73,7 +73,9 @@ def test_pipe_in_place_of_log_does_not_block(tmp_path: Path, workplace: WorkingF
 
 def test_open_does_not_wait_for_projection_lock(tmp_path: Path, workplace: WorkingFolders) -> None:
     with SafeDisk(tmp_path).lock(PROJECTION_LOCK):
-        assert workplace.open(TASK, 1, b"do it").prompt.read_bytes() == b"do it"
+        folder = workplace.open(TASK, 1, b"do it")
+        folder.log.close()
+    assert folder.prompt.read_bytes() == b"do it"
 
 
 def test_folder_of_started_attempt_is_not_moved_by_outdated_projection(
@@ -91,7 +93,9 @@ def test_folder_of_started_attempt_is_not_moved_by_outdated_projection(
         def lock_nested(self, path: str) -> Generator[None]:
             if not opened_folders:
                 lab.claim_only(task)
-                opened_folders.append(workplace.open(task, 1, b"").home)
+                folder = workplace.open(task, 1, b"")
+                folder.log.close()
+                opened_folders.append(folder.home)
             with super().lock_nested(path):
                 yield
 

@@ -3,7 +3,6 @@
 import os
 import shlex
 import stat
-import subprocess
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -196,17 +195,6 @@ def test_damaged_file_is_named_with_remedy_and_stays(
     assert str(keys) in caught.value.detail
     assert "backup" in caught.value.detail
     assert before == {path.name: path.lstat().st_mtime_ns for path in keys.iterdir()}
-
-
-@pytest.mark.parametrize("content", [b"", b"garbage\n", public_pem(X25519)])
-def test_named_command_repairs_public_key(tmp_path: Path, content: bytes) -> None:
-    made = load_or_create_keys(tmp_path)
-    path = tmp_path / "keys" / "ledger.pub"
-    path.write_bytes(content)
-    with pytest.raises(BadKey, match=r"ledger\.pub does not hold a public key") as caught:
-        load_or_create_keys(tmp_path)
-    subprocess.run(shlex.split(caught.value.detail.split("`")[1]), check=True)
-    assert load_or_create_keys(tmp_path).id == made.id
 
 
 def test_loading_keys_writes_nothing(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
+from io import FileIO
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -82,18 +83,6 @@ class PidStore(Protocol):
         ...
 
 
-class OutputLog(Protocol):
-    """Port: a log file."""
-
-    def write(self, data: bytes) -> None:
-        """Append bytes."""
-        ...
-
-    def close(self) -> None:
-        """Close the file; twice does nothing."""
-        ...
-
-
 class WorkingFolder(Protocol):
     """Port: the working folder of an attempt."""
 
@@ -113,7 +102,7 @@ class WorkingFolder(Protocol):
         ...
 
     @property
-    def log(self) -> OutputLog:
+    def log(self) -> FileIO:
         """Log of the output."""
         ...
 

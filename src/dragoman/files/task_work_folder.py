@@ -5,6 +5,7 @@ Files that an agent writes late, in a folder that has moved, are merged into the
 
 from collections.abc import Callable
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,7 @@ from dragoman.files.layout import (
     run_folder_path,
     task_folder_path,
 )
-from dragoman.system.safe_fs import Appender, FileStat, SafeDisk
+from dragoman.system.safe_fs import FileStat, SafeDisk
 
 # --- moving -----------------------------------------------------------------------------------
 
@@ -91,7 +92,7 @@ class WorkingFolder(Struct, frozen=True):
     """The task's own folder, with its inputs, work and outputs."""
     folder: Path
     prompt: Path
-    log: Appender
+    log: FileIO
 
 
 class WorkingFolders:
@@ -118,7 +119,7 @@ class WorkingFolders:
         return WorkingFolder(folder, folder / "work", folder / PROMPT_FILE, log)
 
 
-def _open_output_log(disk: SafeDisk, task_id: str, attempt: int) -> Appender:
+def _open_output_log(disk: SafeDisk, task_id: str, attempt: int) -> FileIO:
     """Open the output log of this attempt; that of the previous one moves to its other files."""
     folder, earlier = run_folder_path(task_id), run_folder_path(task_id, attempt - 1)
     force_folder(disk, folder)

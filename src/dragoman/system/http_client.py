@@ -24,34 +24,17 @@ _TIMEOUT_SECONDS: Final = 5.0
 _MAX_HEAD_BYTES: Final = 65_536
 
 _NON_PUBLIC: Final = tuple(
-    (ip_network(network), kind)
-    for network, kind in (
-        ("0.0.0.0/8", "local"),
-        ("10.0.0.0/8", "private"),
-        ("100.64.0.0/10", "private"),
-        ("127.0.0.0/8", "loopback"),
-        ("168.63.129.16/32", "metadata"),
-        ("169.254.0.0/16", "link-local"),
-        ("172.16.0.0/12", "private"),
-        ("192.0.0.0/24", "reserved"),
-        ("192.0.2.0/24", "reserved"),
-        ("192.88.99.0/24", "reserved"),
-        ("192.168.0.0/16", "private"),
-        ("198.18.0.0/15", "reserved"),
-        ("198.51.100.0/24", "reserved"),
-        ("203.0.113.0/24", "reserved"),
-        ("224.0.0.0/4", "multicast"),
-        ("240.0.0.0/4", "reserved"),
-        ("::1/128", "loopback"),
-        ("::ffff:0:0/96", "IPv4-mapped"),
-        ("fc00::/7", "private"),
-        ("fe80::/10", "link-local"),
-        ("ff00::/8", "multicast"),
-        # Within the global range; some of these embed an IPv4 address that was not checked.
-        ("2001::/23", "reserved"),
-        ("2001:db8::/32", "reserved"),
-        ("2002::/16", "reserved"),
-        ("3fff::/20", "reserved"),
+    map(
+        ip_network,
+        # Local, private, link-local and metadata addresses, reserved ranges and multicast. Of
+        # IPv6, within the global range, also those that embed an IPv4 address unchecked.
+        (
+            *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32"),
+            *("169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24"),
+            *("192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24"),
+            *("203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+            *("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
+        ),
     )
 )
 """Networks outside the public internet. Listed here, because what the standard library calls global
@@ -165,22 +148,19 @@ class SafeHttpClient:
         found = self._resolve(self._host, self._port, type=socket.SOCK_STREAM)
         # One private address among public ones is an attack too: none of them is called then.
         for *_, (address, *_) in () if self._is_allowed_host else found:
-            kind = non_public_kind(address)
-            if kind:
+            if not is_public(address):
                 raise ForbiddenAddress(
-                    f"{self._setting} leads to {address}, an address that is not public ({kind}); "
+                    f"{self._setting} leads to {address}, an address that is not public; "
                     f"if that is meant, add {self._host!r} to allow_hosts"
                 )
         return found
 
 
-def non_public_kind(address: str) -> str:
-    """Kind of a non-public address (`private`, `loopback`, ...), else ""."""
+def is_public(address: str) -> bool:
+    """Check whether an address is one of the public internet."""
     ip = ip_address(address.partition("%")[0])
-    for network, kind in _NON_PUBLIC:
-        if ip in network:
-            return kind
-    return "reserved" if ip.version == 6 and ip not in _GLOBAL_V6 else ""
+    in_range = ip.version == 4 or ip in _GLOBAL_V6
+    return in_range and not any(ip in network for network in _NON_PUBLIC)
 
 
 def _parse_url(url: str, setting: str) -> tuple[SplitResult, str, int]:

@@ -330,25 +330,6 @@ class Tail(Struct, frozen=True):
     line: bytes = b""
 
 
-class Appender:
-    """File opened for appending."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
-
-    def write(self, data: bytes) -> None:
-        """Append data; not durable by itself."""
-        if self._descriptor is None:
-            raise ValueError("The file is closed.")
-        write_all(self._descriptor, data)
-
-    def close(self) -> None:
-        """Close the file; closing twice does nothing."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
-
-
 def open_folder(name: str, folder: int, parts: tuple[str, ...]) -> int:
     """Open a folder by name; `parts` is its whole path, for the error."""
     try:
@@ -704,7 +685,7 @@ class SafeDisk:
                 os.close(descriptor)
         self.sync_later(path)
 
-    def open_append(self, path: str) -> Appender:
+    def open_append(self, path: str) -> FileIO:
         """Open a regular file for appending; created when there is none."""
         with self._walk.parent(path) as (folder, name):
             flags = _FILE_FLAGS | os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -712,7 +693,7 @@ class SafeDisk:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise NotRegularFile(path)
-        return Appender(descriptor)
+        return FileIO(descriptor, "a")
 
     def replace(self, old: str, new: str) -> None:
         """Rename a file, replacing one of the new name; all contents are durable by then."""
