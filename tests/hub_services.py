@@ -99,7 +99,7 @@ class Disk:
 
 def build_services(
     disk: Disk,
-    notifier: Notifier[Notice],
+    notifier: Notifier,
     hub: Hub,
     router: Router,
     settings: Settings,

@@ -55,14 +55,14 @@ class RecordingTarget:
 class NotifierLab:
     """A hub, the files of the notifier, and its targets."""
 
-    def __init__(self, folder: Path, *targets: Target[Notice]) -> None:
+    def __init__(self, folder: Path, *targets: Target) -> None:
         self.lab = Lab()
         self.folder = folder
         self.targets = targets
         self.stopwatch: Callable[[], float] = lambda: 0.0
         self.outbox = OutboxFiles(folder)
 
-    def notifier(self) -> Notifier[Notice]:
+    def notifier(self) -> Notifier:
         """Create the notifier as a freshly started process does."""
         hub = self.lab.hub
         news = NoticeBuilder(hub.store, STATUSES)

@@ -31,7 +31,6 @@ from dragoman.engine.redaction import RequestRedactor
 from dragoman.engine.request import Accepted, Committed, Outcome, Reply, Request
 from dragoman.engine.subscribe import CommitHints, DirtyStreams
 from dragoman.files.layout import GITIGNORE, IGNORE_ALL
-from dragoman.notify.notice import Notice
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.notifier import Notifier
 from dragoman.surfaces.cli.data_directory import (
@@ -235,7 +234,7 @@ def _build_parts(
     secret: bytes,
     files: FileProjection,
     checkpointer: Checkpointer,
-    notifier: Notifier[Notice],
+    notifier: Notifier,
 ) -> DirectoryParts:
     from dragoman.bootstrap.services import build_parts
 

@@ -10,7 +10,7 @@ from dragoman.config import Settings, environment
 from dragoman.engine.hub import Hub
 from dragoman.engine.subscribe import DirtyStreams
 from dragoman.files.projector import Projector
-from dragoman.notify.notice import Notice, NoticeBuilder
+from dragoman.notify.notice import NoticeBuilder
 from dragoman.protocols import aof
 from dragoman.services.file_service import FileService
 from dragoman.services.notifier import Notifier, Target
@@ -20,15 +20,15 @@ from dragoman.system.state_files import OutboxFiles
 # --- notices ----------------------------------------------------------------------------------
 
 
-def open_notifier(data: Path, settings: Settings, hub: Hub) -> Notifier[Notice]:
+def open_notifier(data: Path, settings: Settings, hub: Hub) -> Notifier:
     """Open the notifier for all targets of the settings."""
     notices = NoticeBuilder(hub.store, settings.notify.statuses)
     return Notifier(hub, OutboxFiles(data), notices, notify_targets(settings, data), monotonic)
 
 
-def notify_targets(settings: Settings, data: Path) -> list[Target[Notice]]:
+def notify_targets(settings: Settings, data: Path) -> list[Target]:
     """Build the targets of the settings."""
-    section, targets = settings.notify, list[Target[Notice]]()
+    section, targets = settings.notify, list[Target]()
     if section.webhook_url:
         from dragoman.notify.webhook import WebhookTarget
         from dragoman.system.http_client import SafeHttpClient

@@ -26,7 +26,6 @@ from dragoman.files.error_isolation import Warn
 from dragoman.files.handoff_verification import check_handoff
 from dragoman.files.inbox import Inbox, SendResult
 from dragoman.files.task_work_folder import has_task_file
-from dragoman.notify.notice import Notice
 from dragoman.protocols.agentmail import MessageType, compose
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.file_service import FileService
@@ -176,7 +175,7 @@ class ServicePorts(Struct, frozen=True):
     carry_over: StaleCarryOver
     close_stream: Callable[[str, str], RecordTrace | None]
     checkpointer: Checkpointer
-    notifier: Notifier[Notice]
+    notifier: Notifier
     files: FileServices = FileServices()
 
 
@@ -217,7 +216,7 @@ def build_parts(
     secret: bytes,
     files: FileProjection,
     checkpointer: Checkpointer,
-    notifier: Notifier[Notice],
+    notifier: Notifier,
 ) -> DirectoryParts:
     """Connect the hub with its router and all services."""
     data, hub, warn = files.data, files.hub, files.warn
@@ -251,7 +250,7 @@ def build_parts(
     )
 
 
-def _service_remarks(inbox: Inbox, notifier: Notifier[Notice]) -> dict[str, str]:
+def _service_remarks(inbox: Inbox, notifier: Notifier) -> dict[str, str]:
     rejected = f"rejected, with the reason beside it: {inbox.rejected}"
     return {
         **({"inbox": rejected} if inbox.rejected else {}),

@@ -8,7 +8,7 @@ next. Every target has a cursor of its own, so that none waits for another.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -51,12 +51,7 @@ class Notice(Protocol):
         ...
 
 
-N = TypeVar("N", bound=Notice)
-
-N_contra = TypeVar("N_contra", bound=Notice, contravariant=True)
-
-
-class Target(Protocol[N_contra]):
+class Target(Protocol):
     """Port: a target of notices."""
 
     @property
@@ -64,7 +59,7 @@ class Target(Protocol[N_contra]):
         """Name of its cursor."""
         ...
 
-    def deliver(self, notice: N_contra, now: int) -> str:
+    def deliver(self, notice: Any, now: int) -> str:
         """Deliver a notice; "" when it has arrived, else what went wrong."""
         ...
 
@@ -158,7 +153,7 @@ class DeliveryStatus(Struct, frozen=True):
 # --- service ----------------------------------------------------------------------------------
 
 
-class Notifier(Generic[N]):
+class Notifier:
     """Delivers notices of new entries to all targets."""
 
     name = "notifier"
@@ -167,8 +162,8 @@ class Notifier(Generic[N]):
         self,
         hub: Hub,
         outbox: Outbox,
-        make_notice: Callable[[Entry], N | None],
-        targets: Sequence[Target[N]],
+        make_notice: Callable[[Entry], Notice | None],
+        targets: Sequence[Target],
         monotonic: Callable[[], float],
     ) -> None:
         self._store = hub.store
@@ -255,13 +250,11 @@ class Notifier(Generic[N]):
                 self._save_progress(state, target, Progress(head))
         return state
 
-    def _save_progress(self, state: OutboxState, target: Target[N], progress: Progress) -> None:
+    def _save_progress(self, state: OutboxState, target: Target, progress: Progress) -> None:
         state.targets[target.name] = progress
         self._outbox.save(msgspec.json.encode(state))
 
-    def _deliver_pending(
-        self, target: Target[N], state: OutboxState, now: int, started: float
-    ) -> int:
+    def _deliver_pending(self, target: Target, state: OutboxState, now: int, started: float) -> int:
         """Deliver to one target until it has caught up, fails, or the time is up."""
         progress = state.targets[target.name]
         if not _is_due(progress, now):
@@ -291,7 +284,7 @@ class Notifier(Generic[N]):
         return delivered
 
     def _record_failure(
-        self, target: Target[N], notice: N, progress: Progress, entry: Entry, now: int
+        self, target: Target, notice: Notice, progress: Progress, entry: Entry, now: int
     ) -> Progress:
         """Progress after a failure: the same notice later, or the next one."""
         tries = progress.failed_tries + 1

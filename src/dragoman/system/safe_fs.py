@@ -52,9 +52,10 @@ def open_regular(path: Path, flags: int, mode: int = 0o644) -> int:
     raise NotRegularFile(path)
 
 
-def read_regular(path: Path) -> bytes:
+def read_regular(path: Path, *, follow_links: bool = True) -> bytes:
     """Content of a regular file."""
-    with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+    flags = os.O_RDONLY if follow_links else os.O_RDONLY | os.O_NOFOLLOW
+    with os.fdopen(open_regular(path, flags), "rb") as file:
         return file.read()
 
 

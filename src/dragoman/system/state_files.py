@@ -83,11 +83,9 @@ class OutboxFiles:
 def _read_without_links(path: Path) -> bytes:
     """Content of a file that is no link; empty when there is none."""
     try:
-        descriptor = open_regular(path, os.O_RDONLY | os.O_NOFOLLOW)
+        return read_regular(path, follow_links=False)
     except FileNotFoundError:
         return b""
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read()
 
 
 # --- usage of agents --------------------------------------------------------------------------

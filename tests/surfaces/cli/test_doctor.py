@@ -155,13 +155,6 @@ def test_obstacle_in_place_of_a_file_is_to_be_moved(
         ('[agents.ada]\nfunction = "no.such:x"\nspeaks = ["ccos"]', "cannot be found"),
         ("[agents.a]\ncommand = ['x']\nenvironment = ['K=v']", "'K=v' is no name of a variable"),
         ("[agents.a]\ncommand = ['x']\nenvironment = ['']", "'' is no name of a variable"),
-        ("[agents.a]\ncommand = ['x']\nbase = 'main'", "name the repository that it is of"),
-        (
-            "[agents.a]\ncommand = ['x']\nallow_hosts = ['h']",
-            "agents.a.allow_hosts is for an agent",
-        ),
-        ("[agents.a]\nurl = 'http://h'\nrepository = '/r'", "agents.a.repository is for an agent"),
-        ("[agents.a]\nurl = 'http://h'\noutput_per_day = 9", "nothing for one with a url"),
         ('[http]\nhost = "10.0.0.7"', "tokens would travel in the open"),
         ('[http]\ntls_cert = "/nope"\ntls_key = "/nope"', "cannot be read: No such file"),
         ('[http]\ntls_cert = "{toml}"\ntls_key = "{toml}"', "without a password: "),
