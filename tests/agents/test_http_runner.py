@@ -88,7 +88,7 @@ def test_disallowed_address_is_not_called(tmp_path: Path, agent: Receiver) -> No
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
             await hub.until_idle()
-            assert "loopback" in hub.state("ada").idle_reason
+            assert "127.0.0.1, an address that is not public" in hub.state("ada").idle_reason
             assert agent.connections == 0
 
     run(scenario())
