@@ -90,8 +90,8 @@ def test_anomaly_is_recorded_in_its_intent_and_refused(lab: Lab) -> None:
     assert lab.code(BOB, replace(DONE, agent="bob")) == "anomaly"
     assert lab.lines()[len(before) :] == [("intent:i", "intent.anomaly")]
     assert lab.code(BOB, replace(DONE, agent="bob")) == "anomaly"
-    assert len(lab.lines()) == len(before) + 1
-    assert intent(lab).anomalies == 1
+    assert len(lab.lines()) == len(before) + 2
+    assert intent(lab).anomalies == 2
 
 
 @proves("CCOS-RECEIPT")

@@ -548,3 +548,24 @@ def test_store_facts_reflect_the_store(world: RouterWorld) -> None:
     assert facts.tasks_held_in_session("s-2") == []
     assert facts.reported_tasks() == []
     assert facts.resolve_actor("eve", "inbox") == Actor("agent", "eve", "inbox")
+
+
+def test_dialect_without_a_linter_is_linted_by_its_parser() -> None:
+    good = b'{"shout": "HELLO", "task": "T"}'
+    assert lint_text(SHOUT_DIALECT, good, "shout", strict=True).ok
+    for message, kind, reason in (
+        (good, "whisper", "this is no whisper"),
+        (b'{"shout": "hello", "task": "T"}', "", "too quiet"),
+        (b'{"sing": "HELLO"}', "", "it is no message of shouting"),
+        (b'"HELLO"', "", "it is no message of shouting"),
+    ):
+        linted = lint_text(SHOUT_DIALECT, message, kind, strict=True)
+        assert not linted.ok
+        assert reason in linted.issues[0]["reason"]
+
+
+def test_task_of_a_sender_that_is_not_admitted_is_looked_up_in_a_thread() -> None:
+    parsed = parse_message(RawMessage({"shout": "HELLO", "task": "T"}))
+    assert parsed is not None
+    assert needs_io(parsed, Actor("observer", "olga"))
+    assert not needs_io(replace(parsed, target=""), Actor("observer", "olga"))
