@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from dragoman.bootstrap.known_secrets import open_redactor
 from dragoman.bootstrap.projection import FileProjection, open_notifier
-from dragoman.bootstrap.redaction import open_redactor
 from dragoman.bootstrap.stores import (
     CHECKPOINTS_FILE,
     Environment,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.bootstrap.dialects import build_dialects
+from dragoman.bootstrap.known_secrets import variable_secrets
 from dragoman.bootstrap.projection import notify_targets
-from dragoman.bootstrap.redaction import variable_secrets
 from dragoman.config import AgentSettings, Settings
 from dragoman.config.store_url import check_store_url
 from dragoman.core.errors import SettingsError

@@ -1,4 +1,4 @@
-"""What follows every write: files and notices are brought up to date with the ledger."""
+"""Projection after every write: brings files and notices up to date with the ledger."""
 
 from collections.abc import Callable
 from contextlib import closing

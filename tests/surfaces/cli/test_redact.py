@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.bootstrap.redaction import find_redactor
+from dragoman.bootstrap.known_secrets import find_redactor
 from dragoman.core.errors import SettingsError
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
