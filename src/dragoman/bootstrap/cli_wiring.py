@@ -28,7 +28,7 @@ CLI_WIRING = CliWiring(
     open_demo_directory=partial(_call, "data_directory", "open_demo_directory"),
     build_hub=partial(_call, "open_hub", "build_hub"),
     watch_remote_hub=partial(_call, "remote_hub", "watch_remote_hub"),
-    redactor=partial(_call, "redaction", "find_redactor"),
+    redactor=partial(_call, "known_secrets", "find_redactor"),
     check_settings=partial(_call, "preflight", "check_settings"),
     restore_archive=partial(_call, "archives", "restore_archive"),
 )
