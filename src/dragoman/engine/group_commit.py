@@ -5,11 +5,11 @@ come while it was committing. If the store refuses a batch, it is undone and run
 request at a time, so that a poisoned one fails alone.
 """
 
-import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Collection, Sequence
 from queue import SimpleQueue
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,7 +24,6 @@ from dragoman.core.errors import (
 )
 from dragoman.core.read import Receipt
 from dragoman.engine.batch_reads import StreamCache
-from dragoman.engine.blocking_lookups import resolve_futures
 from dragoman.engine.execute import execute, preload
 from dragoman.engine.ports import Changes, Clock, NewEntry, Store, Transaction
 from dragoman.engine.redaction_carry_over import BatchCarryOvers, CarryOverNotStored
@@ -32,6 +31,10 @@ from dragoman.engine.request import Outcome, Request
 from dragoman.engine.subscribe import OnCommit, RecentEntries
 from dragoman.engine.unit import Unit
 from dragoman.text.keyed_digest import keyed_digest
+
+if TYPE_CHECKING:
+    # Loaded with the first event loop: a process that runs one command has none.
+    import asyncio
 
 MAX_BATCH = 1_024
 MAX_QUEUED = 20_000
@@ -45,7 +48,7 @@ OnLeaseChange = Callable[[Collection[str]], None]
 """Called after a commit with the tasks whose leases changed: heartbeats leave no entry to follow.
 """
 
-QueuedRequest = tuple[Request, asyncio.Future[Outcome]]
+QueuedRequest: TypeAlias = "tuple[Request, asyncio.Future[Outcome]]"
 """A request and the future of its caller."""
 
 
@@ -86,8 +89,10 @@ class Engine:
             raise outcome
         return outcome
 
-    def handle(self, request: Request) -> asyncio.Future[Outcome]:
+    def handle(self, request: Request) -> "asyncio.Future[Outcome]":
         """Run a request together with those of other callers; await what this returns."""
+        import asyncio  # noqa: PLC0415  a process that runs one command has no event loop
+
         loop = asyncio.get_running_loop()
         loop_queue = self._loop_queues.get(loop)
         if loop_queue is None:
@@ -118,7 +123,7 @@ class Engine:
         if writer is not None:
             writer.join()
 
-    def _new_loop_queue(self, loop: asyncio.AbstractEventLoop) -> "_LoopQueue":
+    def _new_loop_queue(self, loop: "asyncio.AbstractEventLoop") -> "_LoopQueue":
         with self._start_lock:
             open_queues = {
                 known: f for known, f in self._loop_queues.items() if not known.is_closed()
@@ -271,7 +276,7 @@ class _LoopQueue:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: "asyncio.AbstractEventLoop",
         send: "Callable[[_LoopQueue, list[QueuedRequest]], None]",
     ) -> None:
         self._loop = loop
@@ -279,7 +284,7 @@ class _LoopQueue:
         self._pending: list[QueuedRequest] = []
         self._queued = 0
 
-    def submit(self, request: Request) -> asyncio.Future[Outcome]:
+    def submit(self, request: Request) -> "asyncio.Future[Outcome]":
         """Queue a request with the others of this tick."""
         future: asyncio.Future[Outcome] = self._loop.create_future()
         if self._queued >= MAX_QUEUED:
@@ -293,7 +298,7 @@ class _LoopQueue:
         self._queued += 1
         return future
 
-    def deliver(self, answers: list[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
+    def deliver(self, answers: "list[tuple[asyncio.Future[Outcome], Outcome | Exception]]") -> None:
         """Wake the loop once for all of them; called by the writer."""
         # A closed loop has no caller left; the requests are done all the same.
         with contextlib.suppress(RuntimeError):
@@ -303,6 +308,10 @@ class _LoopQueue:
         requests, self._pending = self._pending, []
         self._send(self, requests)
 
-    def _resolve(self, answers: list[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
+    def _resolve(
+        self, answers: "list[tuple[asyncio.Future[Outcome], Outcome | Exception]]"
+    ) -> None:
         self._queued -= len(answers)
+        from dragoman.engine.blocking_lookups import resolve_futures  # noqa: PLC0415  as above
+
         resolve_futures(answers)

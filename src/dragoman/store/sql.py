@@ -7,8 +7,9 @@ reader of the file and are not sent to the database.
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from importlib.resources import files
+from importlib import import_module
 from itertools import starmap
+from pathlib import Path
 from typing import Any
 
 from dragoman.core.errors import StoreCorrupt, StoreUnavailable
@@ -36,7 +37,7 @@ def load_queries(package: str, file: str = "queries.sql") -> Mapping[str, str]:
     """The queries of a file, by name."""
     queries: dict[str, list[str]] = {}
     lines: list[str] = []
-    for line in files(package).joinpath(file).read_text("utf-8").splitlines():
+    for line in (_folder(package) / file).read_text("utf-8").splitlines():
         if name := _NAME.fullmatch(line):
             if name[1] in queries:
                 raise ValueError(f"{package}/{file}: two queries are called {name[1]}")
@@ -50,12 +51,16 @@ def load_migrations(package: str) -> list[str]:
     """The scripts `migrations/NNNN_name.sql` in order; number n is at n - 1."""
     found = {
         int(name[1]): file.read_text("utf-8")
-        for file in files(package).joinpath("migrations").iterdir()
+        for file in (_folder(package) / "migrations").iterdir()
         if (name := _MIGRATION.fullmatch(file.name))
     }
     if sorted(found) != list(range(1, len(found) + 1)):
         raise ValueError(f"{package}: migrations must be numbered 0001, 0002, … without a gap")
     return [found[number] for number in sorted(found)]
+
+
+def _folder(package: str) -> Path:
+    return Path(import_module(package).__path__[0])
 
 
 def other_version(store: object, version: int, known: int) -> StoreUnavailable:

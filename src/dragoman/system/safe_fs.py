@@ -13,7 +13,6 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from glob import escape
@@ -299,6 +298,8 @@ def fsync_all(descriptors: Sequence[int]) -> None:
         for descriptor in descriptors:
             os.fsync(descriptor)
         return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  most commands sync few files
+
     with ThreadPoolExecutor(_THREADS) as pool:
         list(pool.map(os.fsync, descriptors))
 
