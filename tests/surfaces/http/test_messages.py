@@ -8,11 +8,9 @@ from msgspec import Raw
 from dragoman.core.errors import REFUSALS, SettingsError, StoreUnavailable
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.queries.streams import all_entries
-from dragoman.engine.redaction import RequestRedactor
 from dragoman.ledger.entry import read_line
 from dragoman.protocols import aof
 from dragoman.surfaces.http.errors import HTTP_CODES, STATUS_BY_CODE, problem, problem_from_error
-from dragoman.text.redact import Redactor, Secret
 from tests.requirements import proves
 from tests.surfaces.http.aof_messages import report, update
 from tests.surfaces.http.hub_server import HubServer
@@ -325,22 +323,25 @@ def test_only_owner_may_run_commands_for_others(server: HubServer) -> None:
 def test_turn_from_the_command_line_is_redacted_by_the_hub(
     server: HubServer,
 ) -> None:
-    server.hub.redaction = RequestRedactor(Redactor([Secret("pin", "tiger-tiger-42")], b"key"))
+    secret = "ghp_" + "a1B2" * 9
     turn = {
-        "type": "turn.record",
-        "task": "one",
         "turn_index": 0,
-        "agent": "developer",
-        "confidence": 0.5,
-        "envelope": {"content": {"thought": "say tiger-tiger-42"}},
-        "digest": "d",
+        "agent_id": "developer",
+        "role": "developer",
+        "content": {"thought": f"say {secret}", "action": "", "observation": ""},
+        "metadata": {
+            "version": "1.0.0",
+            "task_id": "one",
+            "timestamp": "2026-02-09T12:00:00Z",
+            "confidence": 0.5,
+            "estimated_complexity": "low",
+        },
     }
-    response = server.post(
-        "/v1/internal/commands", {"actor": {"role": "human", "name": "lea"}, "commands": [turn]}
-    )
-    assert response["receipts"][0]["masked"]
-    assert response["masked"] == ["a secret was masked: content.thought (pin)"]
-    assert b"tiger" not in b"".join(entry.line for entry in all_entries(server.store))
+    path = "/v1/internal/operations?operation=saop.turn&role=human&name=lea&via=cli"
+    accepted = server.post(path, turn)["accepted"]
+    assert accepted["reply"]["masked"]
+    assert accepted["warnings"] == ["a secret was masked: content.thought (github_token)"]
+    assert secret.encode() not in b"".join(entry.line for entry in all_entries(server.store))
 
 
 @proves("HTTP-DO")
