@@ -256,19 +256,6 @@ def test_usage_error_exits_2_on_stderr_and_creates_nothing(
         assert not dragoman.data.exists()
 
 
-@proves("CLI-WAVE", "CLI-PROMISES")
-def test_former_command_name_works_and_is_hidden(
-    dragoman: Console, capsys: pytest.CaptureFixture[str]
-) -> None:
-    dragoman("init")
-
-    assert dragoman("wave", "status", "w9") == dragoman("wave", "show", "w9")
-    dragoman("wave", "--help")
-    shown = capsys.readouterr().out
-    assert "  status" in shown
-    assert "  show" not in shown
-
-
 @proves("CLI-ONE-LINE")
 def test_missing_option_is_reported_on_one_line_with_its_choices(dragoman: Console) -> None:
     result = dragoman("handoff", "reject", "h9")

@@ -118,7 +118,7 @@ def test_invalid_arguments_are_usage_errors(console: Console, args: tuple[str, .
 
 
 def test_rank_shows_every_score_and_the_reason_of_the_choice(console: Console) -> None:
-    result = console("agents", "rank", "translate into French", "--now", NOON)
+    result = console("agent", "rank", "translate into French", "--now", NOON)
     assert result.out == console("agent", "rank", "translate into French", "--now", NOON).out
     reason, head, first, second = result.out.splitlines()
     assert head.split() == [

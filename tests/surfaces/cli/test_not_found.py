@@ -29,7 +29,7 @@ OTHER_COMMANDS = (
     (("intent", "show", "nope"), not_found.intent("nope")),
     (("intent", "cancel", "nope"), not_found.intent("nope")),
     (("why", "nope"), not_found.intent("nope")),
-    (("wave", "show", "nope"), not_found.wave("nope")),
+    (("wave", "status", "nope"), not_found.wave("nope")),
     (("wave", "watch", "nope"), not_found.wave("nope")),
     (("mail", "show", "nope"), not_found.letter("nope")),
     (("mail", "read", "nope", "--as", "ada"), not_found.letter("nope")),

@@ -43,7 +43,7 @@ def test_start_prints_the_wave(dragoman: Console) -> None:
 
 @proves("WAVE-STATUS")
 def test_status_json_has_the_documented_fields(wave: Console) -> None:
-    reply = wave.ask("wave", "show", "w1", "--now", NOON)
+    reply = wave.ask("wave", "status", "w1", "--now", NOON)
     assert (reply["wave_id"], reply["complete"], reply["parallel"]) == ("w1", False, 3)
     assert reply["counts"] == {"ready": 2, "backlog": 1}
     assert reply["retries"] == {"TESTS_FAIL": 1}
@@ -128,10 +128,10 @@ def test_watch_names_the_reason_of_a_stuck_bead(wave: Console) -> None:
 
 def test_bead_that_waits_for_a_tick_is_described_as_such(wave: Console) -> None:
     complete_bead(wave, "a")
-    shown = wave.ask("wave", "show", "w1", "--now", NOON)
+    shown = wave.ask("wave", "status", "w1", "--now", NOON)
     assert shown["beads"][1]["waits_for"] == {"what": "tick"}
     expected = "the next check of the wave, by a hub or by `dragoman tick`"
-    assert expected in wave("wave", "show", "w1", "--now", NOON).out
+    assert expected in wave("wave", "status", "w1", "--now", NOON).out
 
 
 def test_watch_warns_that_no_hub_runs(wave: Console) -> None:
@@ -147,7 +147,7 @@ def test_list_names_the_newest_first(wave: Console) -> None:
 
 @proves("WAVE-START")
 def test_refusals_exit_1_with_their_code(wave: Console) -> None:
-    assert wave.ask("wave", "show", "w9", code=1)["code"] == "wave_not_found"
+    assert wave.ask("wave", "status", "w9", code=1)["code"] == "wave_not_found"
     again = wave.ask("wave", "start", "z", "--parallel", "1", "--id", "w1", code=1)
     assert again["code"] == "already_exists"
     agent = wave.ask("wave", "start", "z", "--parallel", "1", "--as", "ada", code=1)

@@ -250,8 +250,6 @@ class CliCommand(Struct, frozen=True):
     """Offers --as; else --as is accepted, but hidden, as it makes no difference."""
     takes_now: bool = True
     """Offers --now; else --now is hidden and refused."""
-    hidden: bool = False
-    """A former name of a command, which works but is not listed."""
 
 
 def register_command(group: typer.Typer, command: CliCommand, *, runs_in_hub: bool) -> None:
@@ -271,7 +269,7 @@ def register_command(group: typer.Typer, command: CliCommand, *, runs_in_hub: bo
 
     entry.__doc__ = command.run.__doc__
     entry.__dict__["__signature__"] = _signature(command, entry)
-    group.command(command.name, cls=FastCommand, hidden=command.hidden)(entry)
+    group.command(command.name, cls=FastCommand)(entry)
 
 
 def print_help_without_subcommand(ctx: typer.Context) -> None:

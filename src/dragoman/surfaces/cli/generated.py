@@ -76,7 +76,6 @@ class OperationCommand(Struct, frozen=True):
     """Prints the reply, where no template can."""
     refuse: Callable[[Any], Refusal | None] = lambda _: None
     """Refusal in a reply: what was asked for is on record, and was not granted."""
-    hidden: bool = False
 
 
 def make_command(table: OperationCommand) -> CliCommand:
@@ -89,7 +88,7 @@ def make_command(table: OperationCommand) -> CliCommand:
     parameters = [inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
     parameters += map(_parameter, table.fields)
     run.__dict__["__signature__"] = inspect.Signature(parameters)
-    return CliCommand(table.name, run, takes_as=table.writes, hidden=table.hidden)
+    return CliCommand(table.name, run, takes_as=table.writes)
 
 
 def make_commands(tables: Sequence[OperationCommand]) -> tuple[CliCommand, ...]:

@@ -51,16 +51,7 @@ class CommandGroup(Struct, frozen=True):
 
     help: str
     modules: ModuleCommands
-    hidden: bool = False
 
-
-_AGENT_GROUP = CommandGroup(
-    "Register agents and people, and see them.",
-    {
-        "agent": ("add", "token", "revoke", "list", "show", "pause", "resume"),
-        "intent": ("rank",),
-    },
-)
 
 GROUPS: Mapping[str, CommandGroup] = {
     "task": CommandGroup(
@@ -79,8 +70,13 @@ GROUPS: Mapping[str, CommandGroup] = {
             ),
         },
     ),
-    "agent": _AGENT_GROUP,
-    "agents": CommandGroup(_AGENT_GROUP.help, _AGENT_GROUP.modules, hidden=True),
+    "agent": CommandGroup(
+        "Register agents and people, and see them.",
+        {
+            "agent": ("add", "token", "revoke", "list", "show", "pause", "resume"),
+            "intent": ("rank",),
+        },
+    ),
     "intent": CommandGroup(
         "See what was delegated, and why.",
         {
@@ -119,7 +115,7 @@ GROUPS: Mapping[str, CommandGroup] = {
     "wave": CommandGroup(
         "Run beads together, and see how far they are.",
         {
-            "wave": ("start", "status", "watch", "list", "show"),
+            "wave": ("start", "status", "watch", "list"),
         },
     ),
     "reserve": CommandGroup(
@@ -189,7 +185,6 @@ def _build_group(group: CommandGroup) -> TyperGroup:
     app = typer.Typer(
         help=group.help,
         cls=FastGroup,
-        hidden=group.hidden,
         add_completion=False,
         rich_markup_mode=None,
     )

@@ -313,7 +313,7 @@ RANK = OperationCommand(
 
     Nothing is delegated by this. Deadlines are not taken into account; `delegate` with --within or
     --deadline may choose another agent, by the rule of latency. RESULTS counts all results, and
-    SUCCESS goes by the last 32. `dragoman agents rank` is the same.""",
+    SUCCESS goes by the last 32.""",
     'dragoman agent rank "Translate the manual into French"',
     fields=(
         Field("goal", "", "GOAL", "What is to be done.", required=True),

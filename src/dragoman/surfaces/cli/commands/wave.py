@@ -223,5 +223,4 @@ COMMANDS = (
     CliCommand("watch", watch, takes_as=False),
     make_command(LIST),
     # The name that `status` had before.
-    CliCommand("show", make_command(STATUS).run, takes_as=False, hidden=True),
 )
