@@ -1244,6 +1244,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "anything is done; slow and half-open connections are closed.",
     ),
     Requirement(
+        "HTTP-BODIES",
+        "HTTP",
+        "Each operation has its largest body; the bodies in flight of a caller and of all have a "
+        "budget, charged before they are read: beyond it 413 or 503, and the memory comes back.",
+    ),
+    Requirement(
         "HTTP-OFFERS",
         "HTTP",
         "A request that offers a protocol upgrade is answered as if it did not, body and all.",

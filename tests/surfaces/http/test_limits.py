@@ -183,8 +183,7 @@ def test_parsing_a_long_body_does_not_block_others(server: HubServer) -> None:
     body = b'"' + b"\\\\" * 8_000_000 + b'" and more'
     with ThreadPoolExecutor(1) as executor:
         started_at = monotonic()
-        # This endpoint needs no token.
-        refused = executor.submit(server.request, "POST", "/v1/signed", body, by="")
+        refused = executor.submit(server.request, "POST", "/v1/internal/commands", body)
         latencies: list[float] = []
         while not refused.done():
             requested_at = monotonic()

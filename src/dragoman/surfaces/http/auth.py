@@ -18,7 +18,7 @@ from dragoman.surfaces.http.errors import (
     problem_from_error,
     problem_from_refusal,
 )
-from dragoman.surfaces.http.limits import VIA
+from dragoman.surfaces.http.limits import VIA, BodyReservation
 from dragoman.surfaces.http.network_policy import HostPolicy
 
 UNMATCHED = "(none)"
@@ -115,6 +115,9 @@ class AuthMiddleware:
                 "internal_error", "the hub has failed at this request; its log says how"
             )
             await self._send_problem(internal_error, progress, scope, tracked_receive, tracked_send)
+        finally:
+            if "body_reservation" in scope:
+                scope["body_reservation"].release()
         seconds = 0.0 if progress.is_stream else monotonic() - started_at
         self._context.metrics.record_request(
             progress.route, scope["method"], progress.status, seconds
@@ -143,10 +146,17 @@ class AuthMiddleware:
     async def _admit(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
         is_unmetered = self._open_paths.get(scope["path"])
         if is_unmetered is None:
-            scope["principal"] = await self._authenticate(scope, headers)
+            principal = scope["principal"] = await self._authenticate(scope, headers)
+            scope["body_reservation"] = (
+                BodyReservation()
+                if principal.is_owner
+                else BodyReservation(self._context.body_budget, principal.actor.label)
+            )
             scope["stream_limits"] = self._context.stream_limits
         elif not is_unmetered:
-            self._context.check_rate(_client_address(scope))
+            address = _client_address(scope)
+            self._context.check_rate(address)
+            scope["body_reservation"] = BodyReservation(self._context.open_body_budget, address)
 
     async def _authenticate(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Principal:
         scope["token"] = bearer_token(headers)

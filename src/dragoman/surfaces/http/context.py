@@ -24,7 +24,12 @@ from dragoman.engine.signed_requests import SignedMessageVerifier
 from dragoman.surfaces.http.deps import HttpDeps
 from dragoman.surfaces.http.errors import problem_error
 from dragoman.surfaces.http.fanout import Feed, Waiter
-from dragoman.surfaces.http.limits import RateLimiter, StreamLimits
+from dragoman.surfaces.http.limits import (
+    RateLimiter,
+    StreamLimits,
+    open_budget,
+    token_budget,
+)
 from dragoman.surfaces.http.metrics import Metrics
 from dragoman.surfaces.http.readiness import ReadinessCheck
 from dragoman.text.error_messages import suggest_or_list
@@ -51,6 +56,8 @@ class AppContext:
             deps.timeouts.poll_interval,
         )
         self.rate_limiter = RateLimiter(http.rate_per_second, http.burst, deps.monotonic)
+        self.body_budget = token_budget(http.max_body)
+        self.open_body_budget = open_budget()
         self.metrics = Metrics()
         self.stream_limits = StreamLimits(deps.identity, deps.timeouts.token_check)
         self.readiness = ReadinessCheck(deps)

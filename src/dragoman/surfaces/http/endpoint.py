@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import check_key
+from dragoman.core.limits import MAX_BODY
 from dragoman.engine.auth import Principal
 from dragoman.surfaces.http.context import AppContext, Call
 from dragoman.surfaces.http.errors import (
@@ -38,6 +39,9 @@ CBOR = "application/cbor"
 """Alternative encoding of messages; an operation also answers in it, if it is asked to."""
 WARNING_HEADER = "dragoman-warning"
 """The header for warnings beside the response: masked secrets, missing fields."""
+
+MAX_OBJECT_BYTES = MAX_BYTES + 12 * MAX_BODY
+"""A body of JSON with a text of the longest kind, each character of it written as two escapes."""
 
 _MAX_SHOWN = 40
 _ANONYMOUS = Principal(Actor("observer", "anyone"))
@@ -63,6 +67,8 @@ class Endpoint(Struct, frozen=True):
     query: type[Query] = Query
     body: Any = None
     """The shape of the body; None: no body is accepted."""
+    max_bytes: int | None = MAX_OBJECT_BYTES
+    """The size of its largest body; None: that of the hub, `http.max_body`, which always holds."""
     status: int = 200
     other_statuses: Mapping[int, str] = {}
     """Further statuses that are not problems, and their meaning."""
@@ -101,6 +107,9 @@ class EndpointApp:
     def __init__(self, context: AppContext, endpoint: Endpoint) -> None:
         self._context = context
         self._endpoint = endpoint
+        self._max_bytes = context.deps.settings.http.max_body
+        if endpoint.max_bytes is not None:
+            self._max_bytes = min(self._max_bytes, endpoint.max_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, call its handler, and send the response."""
@@ -140,8 +149,8 @@ class EndpointApp:
         endpoint, headers = self._endpoint, scope["by_name"]
         if endpoint.body is None:
             return b"", None
-        deps = self._context.deps
-        raw = await read_body(receive, headers, deps.settings.http.max_body, deps.timeouts)
+        max_bytes = self._max_bytes
+        raw = await read_body(receive, scope, max_bytes, self._context.deps.timeouts)
         if raw:
             check_content_type(headers, endpoint.accepts)
         if CBOR in endpoint.accepts and content_type(headers) == CBOR:
@@ -151,7 +160,6 @@ class EndpointApp:
             raw = b"{}"
         if not endpoint.parses_body:
             return raw, None
-        max_bytes = deps.settings.http.max_body
         return raw, convert_body(await decode_json(raw, max_bytes), endpoint.body)
 
 

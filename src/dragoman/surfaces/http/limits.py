@@ -1,20 +1,21 @@
-"""Limits of callers: request rate (token buckets), size and speed of a body, open streams."""
+"""Limits of callers: request rate (token buckets), bodies in flight, speed of a body, streams."""
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from math import ceil
 
-from starlette.types import Receive
+from starlette.types import Receive, Scope
 
 from dragoman.core.errors import Refusal
 from dragoman.engine.auth import Authenticator, Principal
 from dragoman.surfaces.http.deps import Timeouts
 from dragoman.surfaces.http.errors import problem_error
+from dragoman.text.strict_json import MAX_BYTES
 
-# --- rates and bodies -------------------------------------------------------------------------
+# --- rates ------------------------------------------------------------------------------------
 
 MAX_BUCKETS = 10_000
 
@@ -73,13 +74,101 @@ class RateLimiter:
             self._buckets.clear()
 
 
-async def read_body(
-    receive: Receive, headers: Mapping[bytes, bytes], max_bytes: int, timeouts: Timeouts
-) -> bytes:
-    """Read the whole body of a request; HttpProblem if it is too long or comes too slowly."""
-    declared = headers.get(b"content-length", b"")
-    if declared.isdigit() and int(declared) > max_bytes:
-        raise _too_large(int(declared), max_bytes)
+# --- bodies -----------------------------------------------------------------------------------
+
+OPEN_BYTES_OF_ADDRESS = 4 * MAX_BYTES
+"""Bytes of bodies in flight from one address at endpoints that need no token."""
+
+OPEN_BYTES = 16 * OPEN_BYTES_OF_ADDRESS
+
+_LARGEST_OF_CALLER = 2
+"""Bodies of the largest size (`http.max_body`) of one caller in flight."""
+
+_LARGEST_OF_ALL = 8
+
+
+class BodyBudget:
+    """Bytes of request bodies in flight: a limit for each caller, and one for all together."""
+
+    def __init__(self, per_caller: int, total: int) -> None:
+        self._per_caller = per_caller
+        self._total = total
+        self._held = 0
+        self._held_by_caller: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        """Return how many bytes are in flight."""
+        return self._held
+
+    def acquire(self, caller: str, size: int) -> None:
+        """Take bytes for a caller; HttpProblem if too many are in flight."""
+        if self._held_by_caller[caller] + size > self._per_caller:
+            raise problem_error(
+                "overloaded",
+                f"at most {self._per_caller} bytes of requests of one caller are handled at a "
+                f"time, and {self._held_by_caller[caller]} are: try again when those are answered",
+            )
+        if self._held + size > self._total:
+            raise problem_error(
+                "overloaded",
+                f"at most {self._total} bytes of requests of all callers are handled at a time, "
+                f"and {self._held} are: try again",
+            )
+        self._held += size
+        self._held_by_caller[caller] += size
+
+    def release(self, caller: str, size: int) -> None:
+        """Give bytes of a caller back."""
+        self._held -= size
+        self._held_by_caller[caller] -= size
+        if not self._held_by_caller[caller]:
+            del self._held_by_caller[caller]
+
+
+def token_budget(max_body: int) -> BodyBudget:
+    """Build the budget of callers with a token, for this size of the largest body."""
+    return BodyBudget(_LARGEST_OF_CALLER * max_body, _LARGEST_OF_ALL * max_body)
+
+
+def open_budget() -> BodyBudget:
+    """Build the budget of callers without a token, by their address."""
+    return BodyBudget(OPEN_BYTES_OF_ADDRESS, OPEN_BYTES)
+
+
+class BodyReservation:
+    """The share of one request in a budget, from before its body is read until it is answered."""
+
+    def __init__(self, budget: BodyBudget | None = None, caller: str = "") -> None:
+        """`budget`: None for the owner, who is not limited."""
+        self._budget = budget
+        self._caller = caller
+        self._size = 0
+
+    def extend_to(self, size: int) -> None:
+        """Reserve this many bytes in all; HttpProblem if too many are in flight."""
+        if self._budget is not None and size > self._size:
+            self._budget.acquire(self._caller, size - self._size)
+            self._size = size
+
+    def release(self) -> None:
+        """Give everything back."""
+        if self._budget is not None and self._size:
+            self._budget.release(self._caller, self._size)
+            self._size = 0
+
+
+async def read_body(receive: Receive, scope: Scope, max_bytes: int, timeouts: Timeouts) -> bytes:
+    """Read the whole body of a request within the budget of its caller; HttpProblem if it is too
+    long, comes too slowly, or if too many are in flight.
+
+    A declared length is reserved before the first byte is read, that of a body in chunks with each.
+    """
+    reservation: BodyReservation = scope["body_reservation"]
+    declared = scope["by_name"].get(b"content-length", b"")
+    if declared.isdigit():
+        if int(declared) > max_bytes:
+            raise _too_large(int(declared), max_bytes)
+        reservation.extend_to(int(declared))
     parts: list[bytes] = []
     size = 0
     loop = asyncio.get_running_loop()
@@ -96,6 +185,7 @@ async def read_body(
                 size += len(part)
                 if size > max_bytes:
                     raise _too_large(size, max_bytes)
+                reservation.extend_to(size)
                 if not message.get("more_body", False):
                     return part if not parts else b"".join((*parts, part))
                 parts.append(part)
@@ -111,7 +201,7 @@ async def read_body(
 def _too_large(size: int, max_bytes: int) -> Exception:
     return problem_error(
         "message_too_large",
-        f"the request has {size} bytes or more; at most {max_bytes} are taken (http.max_body)",
+        f"the request has {size} bytes or more; at most {max_bytes} are taken here",
     )
 
 

@@ -50,7 +50,7 @@ class McpApp:
             await self._serve_stream(scope, receive, send)
             return
         check_content_type(scope["by_name"], (JSON,))
-        body = await read_body(receive, scope["by_name"], self._max_body, self._timeouts)
+        body = await read_body(receive, scope, self._max_body, self._timeouts)
         # The SDK decodes it again, without limits, in the event loop.
         await decode_json(body, self._max_body)
         await self._manager.handle_request(scope, _replay_body(body, receive), send)

@@ -62,6 +62,7 @@ OPERATION_ENDPOINTS = (
         run_commands,
         ForwardedResult,
         body=ForwardedCommands,
+        max_bytes=None,
         owner_only=True,
     ),
 )
@@ -121,6 +122,7 @@ MESSAGE_ENDPOINTS = (
         ForwardedReply,
         query=OperationQuery,
         body=Any,
+        max_bytes=None,
         parses_body=False,
         owner_only=True,
     ),
@@ -130,6 +132,7 @@ MESSAGE_ENDPOINTS = (
         run_cli_command,
         ForwardedOutput,
         body=ForwardedCall,
+        max_bytes=None,
         owner_only=True,
     ),
 )

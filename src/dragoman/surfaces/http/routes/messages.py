@@ -44,6 +44,7 @@ from dragoman.surfaces.http.errors import (
 from dragoman.surfaces.http.fanout import WRITER, RawWriter
 from dragoman.surfaces.http.limits import VIA, read_body
 from dragoman.text.error_messages import join_path
+from dragoman.text.strict_json import MAX_BYTES
 
 JSON_LINES = ("application/x-ndjson", "application/jsonl")
 MAX_IN_FLIGHT = 512
@@ -117,6 +118,13 @@ class MessagesApp:
         self._context = context
         self._endpoint = endpoint
         self._router = context.deps.router
+        self._max_batch_bytes = context.deps.settings.http.max_body
+        sizes = {one.name: max(MAX_BYTES, one.limits.max_bytes) for one in self._router.dialects}
+        sizes[""] = max(sizes.values(), default=MAX_BYTES)
+        self._max_message_bytes = {
+            name: min(size, self._max_batch_bytes) for name, size in sizes.items()
+        }
+        """Dialect (empty: any) -> the size of its largest message."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Accept one message, or many, and answer."""
@@ -124,11 +132,13 @@ class MessagesApp:
         headers, deps = scope["by_name"], self._context.deps
         dialect = self._parse_dialect(scope["query_string"])
         content_type = check_content_type(headers, self._endpoint.accepts)
-        body = await read_body(receive, headers, deps.settings.http.max_body, deps.timeouts)
+        is_batch = content_type in JSON_LINES
+        max_bytes = self._max_batch_bytes if is_batch else self._max_message_bytes[dialect]
+        body = await read_body(receive, scope, max_bytes, deps.timeouts)
         if content_type == CBOR:
             check_cbor(body)
         key = parse_idempotency_key(headers)
-        if content_type in JSON_LINES:
+        if is_batch:
             await send(
                 {"type": "http.response.start", "status": 200, "headers": _JSON_LINES_HEADERS}
             )
@@ -346,6 +356,7 @@ ENDPOINT = Endpoint(
     AcceptedMessage,
     query=MessagesQuery,
     body=Any,
+    max_bytes=None,
     accepts=(JSON, CBOR, *JSON_LINES),
     other_media={JSON_LINES[0]: (AcceptedMessage, RejectedMessage)},
     app_factory=MessagesApp,
@@ -371,6 +382,7 @@ def _operation_endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
         Any,
         query=WaitQuery if long_poll else Query,
         body=operation.input,
+        max_bytes=max(MAX_BYTES, operation.limits.max_bytes),
         accepts=(JSON, CBOR),
         supports_cbor=True,
         parses_body=False,
@@ -420,5 +432,13 @@ async def send_signed(call: Call) -> AcceptedMessage:
 
 
 ENDPOINTS = (
-    Endpoint("POST", "/v1/signed", send_signed, AcceptedMessage, body=SignedMessage, is_open=True),
+    Endpoint(
+        "POST",
+        "/v1/signed",
+        send_signed,
+        AcceptedMessage,
+        body=SignedMessage,
+        max_bytes=MAX_BYTES,
+        is_open=True,
+    ),
 )
