@@ -19,7 +19,7 @@ from dragoman.core.intent.scoring import AgentRanker
 from dragoman.core.intent.state import UpdateIntent
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.queries.streams import stream_entries
+from dragoman.engine.queries.entries import stream_entries
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
 from dragoman.protocols import ccos

@@ -17,7 +17,7 @@ from dragoman.core.base import Command
 from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import TaskQuery
-from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.entries import all_entries
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 

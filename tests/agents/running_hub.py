@@ -18,7 +18,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.read import Receipt
 from dragoman.core.task_state import CreateTask, Task
 from dragoman.engine.auth import Authenticator
-from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.ledger.entry import Line, read_line
 from dragoman.services.dispatch.agent_slots import AgentState

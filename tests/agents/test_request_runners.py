@@ -19,8 +19,8 @@ from dragoman.core.intent.state import ExpireRequest, Intent
 from dragoman.core.task_state import MoveTask
 from dragoman.engine.auth import Principal
 from dragoman.engine.ports import Assignment
+from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.queries.intents import find_intent
-from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.request import Accepted
 from tests.agents import function_agents
 from tests.agents.running_hub import FAST, PERSON, RunningHub, run, running_hub

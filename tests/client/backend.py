@@ -11,7 +11,7 @@ from dragoman.config import HttpSettings
 from dragoman.core.actor import Actor
 from dragoman.core.backoff import Backoff
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.ledger.entry import read_line
 from dragoman.services.timers import LeaseExpiry, RetryPromotion

@@ -22,7 +22,7 @@ from dragoman.config import Settings
 from dragoman.core.errors import Refusal
 from dragoman.core.read import Receipt
 from dragoman.engine.group_commit import Engine, Failpoint
-from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.request import Outcome, Request
 from dragoman.engine.subscribe import CommitHints, DirtyStreams
 from dragoman.engine.verify import check_ledger, check_stored_states

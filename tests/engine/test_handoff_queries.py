@@ -21,6 +21,7 @@ from dragoman.engine.handoff_diagnosis import (
     diagnose_handoff,
 )
 from dragoman.engine.queries import handoffs
+from dragoman.engine.queries.entries import END_OF_LIST
 from dragoman.engine.queries.handoffs import (
     HandoffFilter,
     HandoffPage,
@@ -33,7 +34,6 @@ from dragoman.engine.queries.handoffs import (
     is_member,
     needed_artifact_hashes,
 )
-from dragoman.engine.queries.streams import END_OF_LIST
 from dragoman.engine.schemas.handoffs import handoff_detail, handoff_summary
 from tests.engine.handoffs import (
     CHECKS,

@@ -14,8 +14,8 @@ from dragoman.core.wave import AdvanceWave, StartWave, WaveBead
 from dragoman.engine.candidate_index import CandidateIndex
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.ports import ListQuery
+from dragoman.engine.queries.entries import stream_state
 from dragoman.engine.queries.intents import awaited_agent, find_intent_of_task
-from dragoman.engine.queries.streams import stream_state
 from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.engine.request import Request
 from dragoman.ledger.entry import read_line

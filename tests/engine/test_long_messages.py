@@ -29,8 +29,8 @@ from dragoman.engine.operation import (
 )
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.queries.agents import find_reputation
+from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.queries.intents import find_intent, list_intents
-from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.raw_message import (
     UNREADABLE_CHARS_KEPT,
     RawMessage,

@@ -5,8 +5,8 @@ import pytest
 from dragoman.core.agent import RegisterAgent
 from dragoman.core.mail import PostMail
 from dragoman.engine.queries import mail
+from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.queries.mail import all_mail
-from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.schemas.tasks import addressees
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves

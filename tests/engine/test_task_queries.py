@@ -9,9 +9,9 @@ from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import AliasTask, CreateTask, MoveTask, NoteTask, Task
 from dragoman.engine.ports import StreamRow, TaskQuery
-from dragoman.engine.queries import streams
+from dragoman.engine.queries import entries
 from dragoman.engine.queries.agents import names_in_role
-from dragoman.engine.queries.streams import all_entries, decode_event, stream_entries
+from dragoman.engine.queries.entries import all_entries, decode_event, stream_entries
 from dragoman.engine.queries.tasks import (
     TaskView,
     find_task,
@@ -202,7 +202,7 @@ def test_task_list_is_paged_newest_first_and_filtered(lab: Lab) -> None:
 def test_page_size_does_not_change_entries_and_history(
     history_store: SnapshottingStore, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "ENTRY_PAGE", size)
+    monkeypatch.setattr(entries, "ENTRY_PAGE", size)
     head = history_store.head()
     assert [entry.position for entry in all_entries(history_store)] == list(range(1, head + 1))
     assert [entry.position for entry in all_entries(history_store, 5, until=9)] == [6, 7, 8, 9]
@@ -243,7 +243,7 @@ class NoAgentScanStore(OpenStore):
 def test_names_in_role_reads_no_list_of_all_agents(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(streams, "ENTRY_PAGE", 2)
+    monkeypatch.setattr(entries, "ENTRY_PAGE", 2)
     lab = Lab(NoAgentScanStore())
     for name in ("zoe", "ann", "olga"):
         lab.do(HUMAN, RegisterAgent(name, "orchestrator"))

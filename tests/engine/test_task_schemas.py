@@ -11,7 +11,7 @@ from dragoman.core.delegation import RequestDelegation
 from dragoman.core.task_state import CreateTask, MoveTask, UpdateTask
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.queries.tasks import TaskFilter, TaskView, find_task, page_of_tasks
 from dragoman.engine.schemas.tasks import encode, entry_resource, task_detail, task_summary
 from dragoman.store.memory import MemoryStore

@@ -9,7 +9,7 @@ import apsw
 from msgspec import Struct
 
 from dragoman.core.errors import StoreLost, StoreUnavailable
-from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.request import Outcome
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.apsw_types import Connection

@@ -15,7 +15,7 @@ from dragoman.core.reservation import ReserveFiles
 from dragoman.core.task_state import CreateTask
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.services.timers import LeaseExpiry, RetryPromotion

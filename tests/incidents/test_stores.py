@@ -24,8 +24,8 @@ from dragoman.core.task_state import AdoptTask, CreateTask, EditTask, LinkTask, 
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Changes, IntegrityReport, TaskQuery, Transaction
+from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.queries.search import search_mail
-from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.queries.tasks import TaskView, find_task, list_tasks
 from dragoman.engine.request import Committed
 from dragoman.engine.verify import check_ledger, check_stored_states

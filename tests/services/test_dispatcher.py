@@ -24,7 +24,7 @@ from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Assignment, OnMessage, RunExit
 from dragoman.engine.queries.agents import find_agent
-from dragoman.engine.queries.streams import all_entries, decode_event, stream_entries
+from dragoman.engine.queries.entries import all_entries, decode_event, stream_entries
 from dragoman.ledger.entry import read_line
 from dragoman.services.dispatch.agent_run import RunPolicy
 from dragoman.services.dispatch.agent_slots import AgentSpec

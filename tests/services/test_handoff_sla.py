@@ -21,7 +21,7 @@ from dragoman.core.task_state import CreateTask
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
-from dragoman.engine.queries.streams import stream_state
+from dragoman.engine.queries.entries import stream_state
 from dragoman.services.timers import LeaseExpiry, SlaService
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock

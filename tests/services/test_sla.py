@@ -11,7 +11,7 @@ from dragoman.core.intent.state import DelegateIntent
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.candidate_index import CandidateIndex
 from dragoman.engine.queries.agents import find_reputation
-from dragoman.engine.queries.streams import stream_entries
+from dragoman.engine.queries.entries import stream_entries
 from dragoman.services import timers
 from dragoman.services.timers import SlaService
 from tests.engine.lab import BOB, HUMAN, START, Lab, findings

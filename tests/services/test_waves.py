@@ -15,8 +15,8 @@ from dragoman.core.errors import Refusal
 from dragoman.core.reservation import ReserveFiles
 from dragoman.core.task_state import CreateTask, LinkTask, MoveTask
 from dragoman.core.wave import AdvanceWave, StartWave, Wave, WaveBead, wave_start_commands
+from dragoman.engine.queries.entries import stream_entries
 from dragoman.engine.queries.mail import all_mail
-from dragoman.engine.queries.streams import stream_entries
 from dragoman.engine.queries.waves import find_reservations, find_wave, open_wave_ids, wave_status
 from dragoman.engine.schemas.waves import wave_resource
 from dragoman.services.timers import WaveService

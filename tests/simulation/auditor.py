@@ -16,7 +16,7 @@ from dragoman.core.event_table import EVENT_NAMES, STATUS_CHANGE_NAMES
 from dragoman.core.mail import MailPosted
 from dragoman.core.task_state import Task
 from dragoman.engine.ports import Store, TaskQuery
-from dragoman.engine.queries.streams import decode_event, stream_state
+from dragoman.engine.queries.entries import decode_event, stream_state
 from dragoman.engine.queries.tasks import find_task, list_tasks
 from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.ledger.checkpoint import Checkpoint

@@ -26,7 +26,7 @@ from dragoman.core.handoff.state import (
 from dragoman.core.task_state import CreateTask, EditTask, MoveTask
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.queries.streams import stream_entries, stream_state
+from dragoman.engine.queries.entries import stream_entries, stream_state
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Outcome
 from dragoman.engine.verify import check_ledger, check_stored_states

@@ -18,7 +18,7 @@ from dragoman.core.reservation import (
     ReserveFiles,
 )
 from dragoman.engine.ports import Store
-from dragoman.engine.queries.streams import stream_state
+from dragoman.engine.queries.entries import stream_state
 from dragoman.store.memory import MemoryStore
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore

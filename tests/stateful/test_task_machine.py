@@ -49,7 +49,7 @@ from dragoman.core.task_state import (
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
-from dragoman.engine.queries.streams import stream_entries
+from dragoman.engine.queries.entries import stream_entries
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.ledger.stream_state import decode_state, replay

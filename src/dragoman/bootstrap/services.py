@@ -32,9 +32,9 @@ from dragoman.services.file_service import FileService
 from dragoman.services.notifier import Notifier
 from dragoman.services.scheduler import ServiceGroup
 from dragoman.services.search_indexer import SearchIndexer
+from dragoman.services.spawner import Spawner, SpawnPolicy, SpawnResult
 from dragoman.services.stale_stream_closer import StaleCarryOver, StaleStreamCloser
 from dragoman.services.timers import time_driven_services
-from dragoman.services.worker_requests import Spawner, SpawnPolicy, SpawnResult
 from dragoman.surfaces.cli.data_directory import DirectoryParts
 from dragoman.system.clock import SystemClock
 from dragoman.system.safe_fs import SafeDisk

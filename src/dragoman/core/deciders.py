@@ -51,7 +51,7 @@ from dragoman.core.delegation import (
     RequestDelegation,
 )
 from dragoman.core.errors import REFUSALS, Refusal
-from dragoman.core.handoff import activate, complete, gate, propose, reject, sla
+from dragoman.core.handoff import accept, activate, complete, propose, reject, sla
 from dragoman.core.handoff.common import repeat_decision
 from dragoman.core.handoff.duplicates import find_applied
 from dragoman.core.handoff.state import (
@@ -168,13 +168,13 @@ DECIDERS: dict[type[Command], Callable[[Any, Read, int], Decision | Refusal]] = 
     AnswerMail: mail.decide_answer_mail,
     EscalateMail: mail.decide_escalate_mail,
     ProposeHandoff: propose.decide_propose,
-    AcceptHandoff: gate.decide_accept,
+    AcceptHandoff: accept.decide_accept,
     RejectHandoff: reject.decide_reject,
     WithdrawHandoff: reject.decide_withdraw,
     ActivateHandoff: activate.decide_activate,
     CompleteHandoff: complete.decide_complete,
     CloseHandoff: complete.decide_close,
-    ApproveHandoff: gate.decide_approve,
+    ApproveHandoff: accept.decide_approve,
     EscalateHandoff: sla.decide_escalate,
     ExtendHandoff: sla.decide_extend,
     ReassignHandoff: propose.decide_reassign,

@@ -16,7 +16,7 @@ from dragoman.core.intent.scoring import AgentRanker
 from dragoman.core.limits import MAX_CANDIDATES
 from dragoman.engine.ports import ListQuery, Store, StreamRow
 from dragoman.engine.queries.agents import find_agent
-from dragoman.engine.queries.streams import stream_state
+from dragoman.engine.queries.entries import stream_state
 
 # --- candidates -------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ from dragoman.core.trace import RecordTrace, RecordTurn
 from dragoman.engine.idempotency import AnswerKey, decode_answer
 from dragoman.engine.ports import IdempotencyRecord
 from dragoman.engine.request import SIGNED_KEY_PREFIX, Committed, Outcome, Request
-from dragoman.engine.unit import EarlierAnswer, Unit
+from dragoman.engine.unit_of_work import EarlierAnswer, Unit
 
 # --- loading what a batch names ---------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from dragoman.engine.ports import Changes, Clock, NewEntry, Store, Transaction
 from dragoman.engine.redaction_carry_over import BatchCarryOvers, CarryOverNotStored
 from dragoman.engine.request import Outcome, Request
 from dragoman.engine.subscribe import OnCommit, RecentEntries
-from dragoman.engine.unit import Unit
+from dragoman.engine.unit_of_work import Unit
 from dragoman.text.keyed_digest import keyed_digest
 
 if TYPE_CHECKING:

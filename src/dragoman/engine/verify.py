@@ -16,7 +16,7 @@ from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.ids import handoff_stream
 from dragoman.core.task_state import Task
 from dragoman.engine.ports import EntryColumns, Store, StreamHead, StreamRow
-from dragoman.engine.queries.streams import all_entries, stream_entries
+from dragoman.engine.queries.entries import all_entries, stream_entries
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import CODEC, GENESIS, Entry, Line, line_prefix, link_hash, read_line
 from dragoman.ledger.indexes import (

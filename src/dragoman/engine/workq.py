@@ -15,7 +15,7 @@ from dragoman.core.handoff.state import WORKQ_NOTE_KIND, Handoff, NoteHandoff, w
 from dragoman.core.ids import check_id
 from dragoman.core.work_queue import ReleaseWorkItem, WorkItem
 from dragoman.engine.ports import Store
-from dragoman.engine.queries.streams import find_by_id
+from dragoman.engine.queries.entries import find_by_id
 
 # --- contract ---------------------------------------------------------------------------------
 

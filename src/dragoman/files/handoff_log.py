@@ -22,7 +22,7 @@ from dragoman.core.handoff.state import (
 from dragoman.core.ids import handoff_stream
 from dragoman.core.timestamps import format_hours, to_rfc3339
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.queries.streams import stream_entries
+from dragoman.engine.queries.entries import stream_entries
 from dragoman.files.error_isolation import Warn
 from dragoman.files.layout import TEAMSPACES, handoff_log_path
 from dragoman.files.line_log import (

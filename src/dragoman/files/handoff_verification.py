@@ -8,7 +8,7 @@ from dragoman.core.handoff.package import compute_package_hash
 from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import handoff_stream
 from dragoman.engine.ports import ArtifactStore, Store
-from dragoman.engine.queries.streams import stream_entries
+from dragoman.engine.queries.entries import stream_entries
 from dragoman.files.handoff_log import lines_from_ledger
 from dragoman.files.layout import handoff_log_path
 from dragoman.ledger.entry import GENESIS, link_hash

@@ -15,7 +15,7 @@ from dragoman.core.ids import mail_stream
 from dragoman.core.mail import Mail
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store, StreamRow
-from dragoman.engine.queries.streams import stream_state
+from dragoman.engine.queries.entries import stream_state
 from dragoman.files.atomic_write import stage
 from dragoman.files.error_isolation import ErrorIsolator
 from dragoman.files.layout import (

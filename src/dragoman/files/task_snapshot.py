@@ -19,8 +19,8 @@ from dragoman.core.intent.state import Intent
 from dragoman.core.task_state import Delegation, Task
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store, StreamRow
+from dragoman.engine.queries.entries import stream_entries
 from dragoman.engine.queries.intents import find_intent_of_task
-from dragoman.engine.queries.streams import stream_entries
 from dragoman.engine.queries.tasks import find_task
 from dragoman.files.attempt_history import Attempt, TaskHistory, build_history
 from dragoman.files.layout import run_folder_path, task_folder_path

@@ -14,7 +14,7 @@ from dragoman.core.event_table import STATUS_CHANGE_NAMES
 from dragoman.core.task_state import REPORTED_BLOCKED_REASONS, status_change_of
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store
-from dragoman.engine.queries.streams import decode_event
+from dragoman.engine.queries.entries import decode_event
 from dragoman.engine.queries.tasks import task_as_of
 from dragoman.ledger.entry import Entry, read_line
 

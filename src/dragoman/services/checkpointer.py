@@ -4,7 +4,7 @@ from typing import Protocol
 
 from dragoman.core.errors import LedgerError
 from dragoman.engine.hub import Hub
-from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.verify import check_tail
 from dragoman.ledger.checkpoint import Checkpoint, checkpoint_tree
 from dragoman.ledger.tree import EMPTY_TREE, Tree, extend_tree

@@ -14,7 +14,7 @@ from dragoman.core.task_state import Task
 from dragoman.core.trace import EscalateEntropy, SettleEntropy, TurnLog, TurnRecorded
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import TaskQuery
-from dragoman.engine.queries.streams import stream_state
+from dragoman.engine.queries.entries import stream_state
 from dragoman.engine.queries.tasks import list_tasks
 from dragoman.engine.queries.traces import TurnView, last_turns
 from dragoman.ledger.entry import Entry

@@ -19,7 +19,7 @@ from dragoman.core.errors import DragomanError
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.health import HEALTHY, HealthProblem
 from dragoman.engine.hub import Hub
-from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.entries import all_entries
 from dragoman.ledger.entry import Entry
 
 # --- limits -----------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.lint import explain_unrecognized
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.queries.intents import list_intents
-from dragoman.engine.queries.streams import all_entries
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Rejected, Reply
 from dragoman.engine.router import MessageInput, Router

@@ -19,7 +19,7 @@ from dragoman.core.handoff.state import (
 )
 from dragoman.core.task_state import AdoptTask, CreateTask
 from dragoman.engine.ports import Changes, Store
-from dragoman.engine.queries.streams import stream_state
+from dragoman.engine.queries.entries import stream_state
 from dragoman.engine.request import Committed, Outcome
 from dragoman.ledger.indexes import HandoffRow, handoff_row
 from tests.conformance.store.changes import write

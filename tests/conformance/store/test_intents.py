@@ -8,7 +8,7 @@ from dragoman.core.intent.candidate import Policy, Requirements
 from dragoman.core.intent.state import DelegateIntent, ExpireRequest, Intent, ReceiveResult
 from dragoman.engine.candidate_index import CandidateIndex
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.queries.streams import stream_state
+from dragoman.engine.queries.entries import stream_state
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, NOW, Hub, Hubs
 from tests.requirements import proves
 

@@ -15,7 +15,7 @@ from dragoman.core.errors import StoreLost, StoreUnavailable
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.ports import Store
-from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.request import Committed, Outcome, Request
 from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.ledger.entry import read_line

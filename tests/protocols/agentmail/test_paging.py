@@ -8,8 +8,8 @@ import pytest
 from dragoman.engine.operation import QueryOperation
 from dragoman.engine.ports import ListItem, ListQuery
 from dragoman.engine.queries import mail
+from dragoman.engine.queries.entries import MAX_PAGE_BYTES
 from dragoman.engine.queries.mail import mail_page
-from dragoman.engine.queries.streams import MAX_PAGE_BYTES
 from dragoman.protocols import agentmail
 from dragoman.protocols.agentmail import queries
 from tests.engine.lab import ALICE, BOB, OpenStore

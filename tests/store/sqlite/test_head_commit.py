@@ -5,7 +5,7 @@ from pathlib import Path
 from dragoman.core.task_state import CreateTask, MoveTask, TaskTransitioned
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.queries.streams import all_entries, decode_event
+from dragoman.engine.queries.entries import all_entries, decode_event
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds
 from tests.engine.lab import HUMAN, START

@@ -4,8 +4,8 @@ from collections import Counter
 from pathlib import Path
 
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.queries import streams
 from dragoman.engine.queries import tasks as tasks_module
+from dragoman.engine.queries.entries import all_entries
 from dragoman.ledger.entry import GENESIS, link_hash
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
@@ -67,7 +67,7 @@ def run_together(*children: Child) -> list[str]:
 
 def check_chains(store: SqliteStore) -> None:
     """Check that positions have no gap, and that every stream is one hash chain."""
-    entries = list(streams.all_entries(store))
+    entries = list(all_entries(store))
     assert [entry.position for entry in entries] == list(range(1, len(entries) + 1))
     heads: dict[str, bytes] = {}
     for entry in entries:

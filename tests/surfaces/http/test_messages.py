@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from dragoman.core.errors import REFUSALS, SettingsError, StoreUnavailable
 from dragoman.core.task_state import CreateTask, MoveTask
-from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.entries import all_entries
 from dragoman.ledger.entry import read_line
 from dragoman.protocols import aof
 from dragoman.surfaces.http.errors import HTTP_CODES, STATUS_BY_CODE, problem, problem_from_error

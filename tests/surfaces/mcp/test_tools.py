@@ -16,7 +16,7 @@ from dragoman.core.delegation import RequestDelegation
 from dragoman.core.mail import PostMail
 from dragoman.core.task_state import CreateTask, LinkTask, MoveTask
 from dragoman.engine.operation import Operation
-from dragoman.engine.queries.streams import all_entries
+from dragoman.engine.queries.entries import all_entries
 from dragoman.ledger.entry import read_line
 from dragoman.services.dispatch.budget_enforcer import attempt_cost
 from dragoman.surfaces.mcp.tool import argument_schema

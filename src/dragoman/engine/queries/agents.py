@@ -6,7 +6,7 @@ from dragoman.core.agent import AgentRecord, Reputation
 from dragoman.core.base import Role
 from dragoman.core.ids import agent_stream, reputation_stream
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.queries.streams import ENTRY_PAGE, stream_state
+from dragoman.engine.queries.entries import ENTRY_PAGE, stream_state
 
 # --- agents and roles -------------------------------------------------------------------------
 

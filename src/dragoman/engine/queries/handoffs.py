@@ -19,7 +19,7 @@ from dragoman.core.ids import check_agent, check_id, is_task_name
 from dragoman.core.task_state import Task
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.agents import names_in_role
-from dragoman.engine.queries.streams import (
+from dragoman.engine.queries.entries import (
     END_OF_LIST,
     MAX_PAGE_BYTES,
     MAX_SCANNED,

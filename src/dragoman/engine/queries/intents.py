@@ -7,7 +7,7 @@ from dragoman.core.intent.request_workflow import OPEN_STATUSES
 from dragoman.core.intent.state import Intent, intent_of_task
 from dragoman.core.task_state import Task
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.queries.streams import find_by_id, stream_state
+from dragoman.engine.queries.entries import find_by_id, stream_state
 from dragoman.engine.queries.tasks import TaskView, find_task
 
 

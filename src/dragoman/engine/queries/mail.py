@@ -17,8 +17,7 @@ from dragoman.core.ids import check_id, is_task_name, mail_stream
 from dragoman.core.mail import Mail
 from dragoman.core.task_state import BEAD_KIND
 from dragoman.engine.ports import Gap, ListItem, ListQuery, Store, find_gap
-from dragoman.engine.queries.handoffs import Team, find_handoff, hidden_teamspaces, is_hidden_from
-from dragoman.engine.queries.streams import (
+from dragoman.engine.queries.entries import (
     END_OF_LIST,
     LIST_PAGE,
     MAX_PAGE_BYTES,
@@ -27,6 +26,7 @@ from dragoman.engine.queries.streams import (
     stream_state,
     walk_list,
 )
+from dragoman.engine.queries.handoffs import Team, find_handoff, hidden_teamspaces, is_hidden_from
 from dragoman.engine.queries.tasks import find_task
 from dragoman.ledger.entry import read_line
 

@@ -12,7 +12,7 @@ from dragoman.core.errors import Refusal, StoreUnavailable
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.mail import MailPosted
 from dragoman.engine.ports import ListItem, Store
-from dragoman.engine.queries.streams import decode_event
+from dragoman.engine.queries.entries import decode_event
 from dragoman.ledger.entry import Entry
 from dragoman.text.search_terms import Words, extract_words, parse_query
 

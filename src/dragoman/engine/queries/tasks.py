@@ -21,7 +21,7 @@ from dragoman.core.task_state import (
     status_change_of,
 )
 from dragoman.engine.ports import ListQuery, Store, StreamRow, TaskQuery
-from dragoman.engine.queries.streams import all_entries, decode_event, stream_entries, stream_state
+from dragoman.engine.queries.entries import all_entries, decode_event, stream_entries, stream_state
 from dragoman.ledger.entry import Entry, read_line, transition_id
 from dragoman.ledger.indexes import split_alias, streams_named, unresolved_name
 from dragoman.ledger.stream_state import State, fold, replay

@@ -21,7 +21,7 @@ from dragoman.core.task_state import status_change_of
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.core.trace import MAX_REMEMBERED, Trace, TraceRecorded, TurnLog, TurnRecorded
 from dragoman.engine.ports import Gap, Store, find_gap
-from dragoman.engine.queries.streams import END_OF_LIST, decode_event, stream_state
+from dragoman.engine.queries.entries import END_OF_LIST, decode_event, stream_state
 from dragoman.engine.queries.tasks import find_task
 from dragoman.ledger.entry import CODEC, Entry, Line, read_line, transition_id
 

@@ -25,7 +25,7 @@ from dragoman.core.wave import (
     wave_tasks,
 )
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.queries.streams import decode_event, find_by_id, stream_entries, stream_state
+from dragoman.engine.queries.entries import decode_event, find_by_id, stream_entries, stream_state
 from dragoman.engine.queries.tasks import find_task
 
 _PAGE = 100

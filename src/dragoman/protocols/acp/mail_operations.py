@@ -31,6 +31,7 @@ from dragoman.engine.operation import (
 )
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.agents import find_agent
+from dragoman.engine.queries.entries import walk_list
 from dragoman.engine.queries.handoffs import find_coordinators, find_handoff, hidden_teamspaces
 from dragoman.engine.queries.mail import (
     Letter,
@@ -43,7 +44,6 @@ from dragoman.engine.queries.mail import (
     mail_visible_to,
     task_name_in_mail,
 )
-from dragoman.engine.queries.streams import walk_list
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands, Committed
 from dragoman.protocols.acp.parse import parse_send, parse_shape

@@ -26,13 +26,13 @@ from dragoman.engine.operation import (
     Plan,
     fault_from_refusal,
 )
+from dragoman.engine.queries.entries import END_OF_LIST
 from dragoman.engine.queries.handoffs import (
     HandoffFilter,
     find_handoff,
     handoff_page,
     hidden_teamspaces,
 )
-from dragoman.engine.queries.streams import END_OF_LIST
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
 from dragoman.engine.schemas.handoffs import handoff_detail, handoff_summary

@@ -26,6 +26,7 @@ from dragoman.engine.operation import (
 )
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.agents import find_agent
+from dragoman.engine.queries.entries import END_OF_LIST
 from dragoman.engine.queries.mail import (
     Letter,
     MailFilter,
@@ -43,7 +44,6 @@ from dragoman.engine.queries.mail import (
     thread_page,
 )
 from dragoman.engine.queries.search import search_mail
-from dragoman.engine.queries.streams import END_OF_LIST
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.protocols.agentmail.grammar import ascii_upper
 from dragoman.protocols.agentmail.parse import FOREIGN_FIELD_NAMES, Parser, unwrap_letter

@@ -24,6 +24,7 @@ from dragoman.core.timestamps import parse_rfc3339
 from dragoman.engine.operation import Fault, fault_from_refusal
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.agents import find_agent, names_in_role
+from dragoman.engine.queries.entries import END_OF_LIST, stream_state
 from dragoman.engine.queries.mail import (
     MailFilter,
     all_mail,
@@ -32,7 +33,6 @@ from dragoman.engine.queries.mail import (
     mail_visible_to,
     task_name_in_mail,
 )
-from dragoman.engine.queries.streams import END_OF_LIST, stream_state
 from dragoman.engine.queries.tasks import find_task_stream
 from dragoman.engine.request import Commands
 from dragoman.protocols.agentmail.parse import Parser, is_reply, parse_subject

@@ -19,8 +19,8 @@ from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.operation import Facts, fault_from_refusal
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.agents import find_agent, find_reputation, list_agents
+from dragoman.engine.queries.entries import stream_entries
 from dragoman.engine.queries.intents import IntentItem, find_intent, is_cancelled, list_intents
-from dragoman.engine.queries.streams import stream_entries
 from dragoman.protocols.ccos.render import (
     Action,
     action_tree,

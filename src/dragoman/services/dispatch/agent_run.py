@@ -31,7 +31,7 @@ from dragoman.core.read import Receipt
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Assignment, Run, RunExit, Runner, Store
 from dragoman.engine.queries.agents import find_agent
-from dragoman.engine.queries.streams import decode_event, stream_entries
+from dragoman.engine.queries.entries import decode_event, stream_entries
 from dragoman.engine.queries.tasks import find_task
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.services.dispatch.budget_enforcer import attempt_cost

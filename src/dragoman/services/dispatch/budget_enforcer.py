@@ -30,7 +30,7 @@ from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.agents import find_agent, names_in_role
-from dragoman.engine.queries.streams import decode_event, stream_entries
+from dragoman.engine.queries.entries import decode_event, stream_entries
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.text.strict_json import get_field
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.engine.ports import Store
-from dragoman.engine.queries.streams import all_entries, stream_entries
+from dragoman.engine.queries.entries import all_entries, stream_entries
 from dragoman.engine.queries.tasks import find_task_stream
 from dragoman.ledger.entry import Entry
 from dragoman.surfaces.cli.command import CliCommand, option

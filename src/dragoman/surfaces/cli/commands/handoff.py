@@ -417,8 +417,8 @@ def list_handoffs(
       dragoman handoff list --status proposed --to bob
       dragoman handoff list --task TASK-2026-02-09-001 --json
     """
+    from dragoman.engine.queries.entries import END_OF_LIST
     from dragoman.engine.queries.handoffs import HandoffFilter, handoff_page
-    from dragoman.engine.queries.streams import END_OF_LIST
     from dragoman.engine.schemas.handoffs import handoff_summary
 
     with context.open_for_reading() as directory:

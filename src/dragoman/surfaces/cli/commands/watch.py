@@ -79,7 +79,7 @@ def _open_watched_task(
 def _last_attempt_start(store: "Store", task: str) -> int:
     """Position before the last claim of a task, or before its first entry."""
     from dragoman.core.ids import task_stream
-    from dragoman.engine.queries.streams import stream_entries
+    from dragoman.engine.queries.entries import stream_entries
 
     start = 0
     for entry in stream_entries(store, task_stream(task)):

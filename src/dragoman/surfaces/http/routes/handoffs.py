@@ -11,13 +11,13 @@ from dragoman.core.handoff.state import Handoff, HandoffStatus
 from dragoman.core.ids import handoff_stream
 from dragoman.engine.handoff_diagnosis import HandoffDiagnosis, diagnose_handoff
 from dragoman.engine.ports import Store
+from dragoman.engine.queries.entries import END_OF_LIST
 from dragoman.engine.queries.handoffs import (
     HandoffFilter,
     find_handoff,
     handoff_page,
     hidden_teamspaces,
 )
-from dragoman.engine.queries.streams import END_OF_LIST
 from dragoman.engine.schemas.handoffs import (
     HandoffDetail,
     HandoffSummary,

@@ -9,7 +9,7 @@ from dragoman.core.limits import MAX_SAFE_INTEGER
 from dragoman.core.read import Receipt
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store
-from dragoman.engine.queries.streams import decode_event, stream_entries
+from dragoman.engine.queries.entries import decode_event, stream_entries
 from dragoman.engine.queries.tasks import TaskFilter, find_task, find_task_stream, page_of_tasks
 from dragoman.engine.schemas.tasks import (
     ReportResource,

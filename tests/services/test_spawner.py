@@ -15,7 +15,7 @@ from dragoman.core.errors import Refused
 from dragoman.core.mail import Mail
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.request import Accepted
-from dragoman.services.worker_requests import Spawner, SpawnPolicy, SpawnResult
+from dragoman.services.spawner import Spawner, SpawnPolicy, SpawnResult
 from tests.engine.lab import ALICE, HUMAN, findings
 from tests.protocols.agentmail.hub import BEAD, OLGA, SPAWNER, MailHub, letter
 from tests.requirements import proves

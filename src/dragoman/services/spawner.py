@@ -18,8 +18,8 @@ from dragoman.core.task_state import Task, TaskTransitioned
 from dragoman.core.timestamps import format_duration
 from dragoman.engine.hub import Hub
 from dragoman.engine.queries.agents import find_agent
+from dragoman.engine.queries.entries import decode_event, stream_entries
 from dragoman.engine.queries.mail import Letter, all_mail, find_refusal
-from dragoman.engine.queries.streams import decode_event, stream_entries
 from dragoman.engine.queries.tasks import TaskView, find_task
 
 # --- policy and result ------------------------------------------------------------------------
