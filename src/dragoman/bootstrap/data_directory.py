@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.bootstrap.known_secrets import open_redactor
 from dragoman.bootstrap.projection import FileProjection, open_notifier
@@ -192,7 +193,8 @@ def open_in_hub(hub_directory: DataDirectory, parts: EngineParts) -> DataDirecto
     opened = CommandHub(engine, new_id, RequestRedactor(hub.redaction.redactor))
     directory = _assemble(data, settings, parts, opened, CommitHints(), renewed_leases)
     opened.redaction.on_masked = directory.warnings.append
-    return directory
+    # Checkpoints and notices are left to the services of the hub.
+    return replace(directory, catch_up_services=directory.catch_up_services[:1])
 
 
 def _assemble(

@@ -608,7 +608,10 @@ def _check_schema(installation: Installation, file: Path | None) -> CheckResult 
         from dragoman.store.sqlite.migrate import MIGRATIONS
         from dragoman.store.sqlite.reads import schema_version
 
-        version, newest = schema_version(file), len(MIGRATIONS)
+        try:
+            version, newest = schema_version(file), len(MIGRATIONS)
+        except StoreUnavailable:
+            return None
         copied = [installation.data, *([] if _is_within(file, installation.data) else [file])]
         paths = " and ".join(quote(str(path)) for path in copied)
         copy_advice = f"copy {paths} while nothing works there"
