@@ -3063,6 +3063,19 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A task without an owner has none again when its offer is withdrawn or rejected before "
         "it is activated; a task adopted by the offer belongs to its sender.",
     ),
+    # --- files that stay true
+    Requirement(
+        "FILES-AS-REBUILT",
+        "S-FAULTS",
+        "After any sequence of operations of all dialects the projected files equal a rebuild, "
+        "also where an entry of another stream changes what a file shows.",
+    ),
+    Requirement(
+        "FILES-REPAIRED",
+        "S-FAULTS",
+        "A tick writes files again that are missing or stale; what somebody else has changed is "
+        "kept under another name and told, unless it is a request.",
+    ),
     # --- traces
     Requirement(
         "VERIFY-AS-REPLAYED",

@@ -42,6 +42,7 @@ SERVICES_WITHOUT_EVENTS = {
     "retry-promotion",
     "artifacts",
     "projection",
+    "file-repair",
     "artifact-cleanup",
     "checkpoint",
     "notifier",

@@ -78,3 +78,9 @@ class FileProjection:
         with closing(SafeDisk(self.data)) as disk:
             Projector(self.hub, disk, aof.render_lines, self.warn).check_runs()
         return 0
+
+    def mend(self) -> int:
+        """Write files again that differ from the ledger, with a disk of its own: it is a slow
+        service with its own thread."""
+        with closing(SafeDisk(self.data)) as disk:
+            return Projector(self.hub, disk, aof.render_lines, self.warn).mend()

@@ -122,8 +122,8 @@ class FileServices(Struct, frozen=True):
     """Process changes that people and agents make to files."""
     commit_driven: tuple[FileService, ...] = ()
     """Bring the files up to date with the ledger."""
-    cleanup: tuple[FileService, ...] = ()
-    """Remove what is not needed any more; this may take long."""
+    upkeep: tuple[FileService, ...] = ()
+    """Repair files, and remove what is not needed any more; this may take long."""
 
 
 def open_facts(files: FileProjection) -> StoreFacts:
@@ -162,7 +162,10 @@ def open_file_services(
             FileService("artifacts", lambda: sweep(now()), warn),
         ),
         commit_driven=(files.service,),
-        cleanup=(FileService("artifact-cleanup", copies.remove_old, warn, monotonic),),
+        upkeep=(
+            FileService("file-repair", files.mend, warn, monotonic),
+            FileService("artifact-cleanup", copies.remove_old, warn, monotonic),
+        ),
     )
 
 
@@ -201,7 +204,7 @@ def service_groups(
             "file-watch", files.polled, files.commit_driven, interval_seconds=2.0, idle_factor=100
         ),
         # Once a day it reads all handoffs.
-        ServiceGroup("artifact-cleanup", files.cleanup, interval_seconds=60.0),
+        ServiceGroup("upkeep", files.upkeep, interval_seconds=60.0),
         ServiceGroup("checkpoint", commit_driven=(ports.checkpointer,)),
         ServiceGroup("notifier", commit_driven=(ports.notifier,)),
         ServiceGroup("search-index", (SearchIndexer(hub),), interval_seconds=2.0),

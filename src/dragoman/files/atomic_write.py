@@ -7,22 +7,25 @@ from dragoman.files.layout import (
     numbered_path,
     rejected_path,
     staged_path,
+    stamped_name,
 )
 from dragoman.system.safe_fs import FileStat, SafeDisk
 
 
-def write_if_changed(disk: SafeDisk, path: str, data: bytes) -> None:
+def write_if_changed(disk: SafeDisk, path: str, data: bytes, at_ms: int | None = None) -> None:
     """Write a file atomically, unless it has this content already."""
-    if stage_if_changed(disk, path, data):
+    if stage_if_changed(disk, path, data, at_ms):
         disk.replace(staged_path(path), path)
 
 
-def stage_if_changed(disk: SafeDisk, path: str, data: bytes) -> bool:
-    """Stage a content beside the file if it differs; True if it does."""
+def stage_if_changed(disk: SafeDisk, path: str, data: bytes, at_ms: int | None = None) -> bool:
+    """Stage a content beside the file if it differs, with the stamp of this time if there is one;
+    True if it does."""
     if disk.read(path, len(data)) == data:
         disk.sync_later(path)
         return False
-    stage(disk, path, data)
+    stamp = None if at_ms is None else mtime_stamp(stamped_name(path), len(data), at_ms)
+    stage(disk, path, data, stamp)
     return True
 
 
@@ -38,15 +41,18 @@ def stage(disk: SafeDisk, path: str, data: bytes, mtime_ns: int | None = None) -
 def stage_in_task_folder(disk: SafeDisk, path: str, data: bytes, at_ms: int) -> bool:
     """Stage a file in a task's own folder, where agents and people write too: a file that was not
     written here, or was changed since, is kept under another name."""
-    if disk.read(path, len(data)) == data:
-        disk.sync_later(path)
-        return False
-    # The stamp is valid wherever the folder is moved.
-    found, relative = disk.stat(path), path.split("/", 2)[-1]
-    if found is not None and not has_mtime_stamp(relative, found.size, found.mtime_ns):
-        move_aside(disk, path, f"{path}-found")
-    stage(disk, path, data, mtime_stamp(relative, len(data), at_ms))
-    return True
+    if disk.read(path, len(data)) != data:
+        keep_foreign_file(disk, path)
+    return stage_if_changed(disk, path, data, at_ms)
+
+
+def keep_foreign_file(disk: SafeDisk, path: str) -> str:
+    """Move a file that was not written here, or was changed since, to another name, and return
+    that; empty when there is no such file."""
+    found = disk.stat(path)
+    if found is None or has_mtime_stamp(stamped_name(path), found.size, found.mtime_ns):
+        return ""
+    return move_aside(disk, path, f"{path}-found")
 
 
 def ensure_folder(disk: SafeDisk, folder: str) -> None:

@@ -175,6 +175,14 @@ def mtime_stamp(path: str, size: int, at_ms: int) -> int:
     return second * _BILLION + int.from_bytes(digest, "big") % _BILLION
 
 
+def stamped_name(path: str) -> str:
+    """Path that stamps are made of; in a task's own folder, that from the folder on, so that it is
+    valid wherever the folder is moved."""
+    first, *rest = path.split("/", 2)
+    is_in_task_folder = first == TASKS and "/" in rest[-1]
+    return rest[-1] if is_in_task_folder else path
+
+
 def has_mtime_stamp(path: str, size: int, mtime_ns: int) -> bool:
     """True when a file has the modification time that it was written with."""
     return mtime_stamp(path, size, mtime_ns // _BILLION * 1_000) == mtime_ns

@@ -18,12 +18,18 @@ from dragoman.core.actor import Actor
 from dragoman.core.attempt_state import Lease
 from dragoman.core.base import Status
 from dragoman.core.errors import DragomanError, LedgerError, Refusal
-from dragoman.core.ids import is_aof_id, task_stream
+from dragoman.core.ids import intent_stream, is_aof_id, task_stream
 from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store, StreamRow, TaskQuery
+from dragoman.engine.queries.intents import find_intent
 from dragoman.engine.queries.tasks import find_task_stream
-from dragoman.files.atomic_write import move_aside, remove_if_unchanged, write_if_changed
+from dragoman.files.atomic_write import (
+    keep_foreign_file,
+    move_aside,
+    remove_if_unchanged,
+    write_if_changed,
+)
 from dragoman.files.error_isolation import ErrorIsolator, Warn
 from dragoman.files.handoff_log import open_handoff_log
 from dragoman.files.layout import (
@@ -102,7 +108,7 @@ def compare_files(
                 yield from _compare_letter(sources, row, position)
                 continue
             found = [*_compare_task(sources.disk, snapshot, row.lease)]
-            is_later = bool(found) and has_changed_since(sources.store, row, position)
+            is_later = bool(found) and _has_changed_later(sources.store, row, snapshot, position)
             home = task_path(snapshot.task.status, snapshot.task.aof_id)
             expected_paths[snapshot.task.aof_id] = _ANYWHERE if is_later else home
             if not is_later:
@@ -114,6 +120,14 @@ def compare_files(
         yield Difference(path, "surplus")
     for log in sources.logs:
         yield from _compare_log(sources, log, position)
+
+
+def _has_changed_later(store: Store, row: StreamRow, snapshot: TaskSnapshot, position: int) -> bool:
+    """True when the task or its intent has entries after a position."""
+    intent = store.stream(snapshot.intent) if snapshot.intent else None
+    return has_changed_since(store, row, position) or (
+        intent is not None and has_changed_since(store, intent, position)
+    )
 
 
 def _compare_task(
@@ -228,6 +242,8 @@ class CursorRecord(Struct, frozen=True, omit_defaults=True):
     position: int = 0
     failed: dict[str, str] = {}
     """Streams before the position whose files could not be written and are retried -> problem."""
+    mended: int = 0
+    """Number of the row up to which the present round of mending has come."""
 
 
 _cursor_decoder: Final = msgspec.json.Decoder(CursorRecord)
@@ -257,10 +273,12 @@ class ProjectionCursor:
         """True when it belongs to this ledger, and not to a longer copy of it."""
         return record.ledger == self._store.ledger_id() and record.position <= self._store.head()
 
-    def save(self, position: int, failed: dict[str, str]) -> None:
+    def save(self, position: int, failed: dict[str, str], mended: int | None = None) -> None:
         """Save the cursor after making everything before its position durable."""
         self._disk.sync()
-        record = CursorRecord(self._store.ledger_id(), position, failed)
+        if mended is None:
+            mended = (self.load_if_matching() or CursorRecord()).mended
+        record = CursorRecord(self._store.ledger_id(), position, failed, mended)
         write_if_changed(self._disk, CURSOR_FILE, msgspec.json.encode(record) + b"\n")
         self._disk.sync()
 
@@ -338,12 +356,20 @@ TRUSTED_FILE_EDITOR: Final = Actor("trusted-file", "files", via="files")
 
 _PAGE: Final = 1_000
 
+_MENDED_ROWS: Final = 256
+"""Rows whose files are compared with the ledger at a time."""
+
 _FOLDERS: Final = (RUNS, EVENTS, INBOX, *(f"{TASKS}/{status}" for status in STATUSES))
 
 _EXPECTED_KINDS: Final = {**dict.fromkeys((TASKS, *_FOLDERS), "folder"), CURSOR_FILE: "file"}
 """Path -> expected kind."""
 
 Progress = Callable[[int], None]
+
+_FOREIGN_FILE: Final = (
+    "{path} was changed by somebody else: it is kept as {kept}, and written again as the ledger "
+    "has it"
+)
 
 _StatusFiles = Mapping[Status, Sequence[FileStat]]
 """Files in the folder of each status."""
@@ -415,6 +441,48 @@ class Projector:
             self._project_new_entries()
             self._disk.sync()
         return answered
+
+    def mend(self) -> int:
+        """Compare the files of the next tasks and letters with the ledger, and write again those
+        that differ; returns how many.
+
+        One whose bytes are not those that were last written here is kept under another name, with
+        a warning. Task files and results are left to the scan: an edit in them is a request.
+        """
+        with self._disk.lock(PROJECTION_LOCK):
+            self._project_new_entries()
+            cursor = self._cursor.load_if_matching()
+            if cursor is None:
+                return 0
+            rows = self._store.rows(cursor.mended, _MENDED_ROWS)
+            found = [self._find_unfit(row, cursor.position) for row in rows]
+            for path in (path for paths in found for path in paths):
+                if kept := keep_foreign_file(self._disk, path):
+                    self._warn(_FOREIGN_FILE.format(path=path, kept=kept))
+            unfit = [row.name for row, paths in zip(rows, found, strict=True) if paths]
+            self._project_streams(unfit)
+            mended = rows[-1].number if len(rows) == _MENDED_ROWS else 0
+            if mended != cursor.mended:
+                self._cursor.save(cursor.position, cursor.failed, mended)
+            self._disk.sync()
+        return sum(map(len, found))
+
+    def _find_unfit(self, row: StreamRow, position: int) -> list[str]:
+        """Paths of the files of a task or letter that differ from the ledger."""
+        return (
+            self._isolator.run(partial(self._compare_row, row, position), row.name, "a row") or []
+        )
+
+    def _compare_row(self, row: StreamRow, position: int) -> list[str]:
+        sources = ComparisonSources(self._store, self._disk, self._snapshots, self._logs)
+        snapshot = self._snapshots.of_row(row)
+        if snapshot is None:
+            return [found.path for found in _compare_letter(sources, row, position)]
+        task_id = snapshot.task.aof_id
+        requests = {task_path(snapshot.task.status, task_id), result_path(task_id)}
+        found = [one.path for one in _compare_task(self._disk, snapshot, row.lease)]
+        is_later = bool(found) and _has_changed_later(self._store, row, snapshot, position)
+        return [] if is_later else [path for path in found if path not in requests]
 
     def failure_summary(self) -> str:
         """Summary of failures with single tasks or letters; empty when there are none."""
@@ -527,9 +595,18 @@ class Projector:
 
     def _project_streams(self, streams: Sequence[str]) -> int:
         """Project these streams; returns how many edits were answered."""
-        answered = self._tasks.project(s for s in streams if s.startswith(task_stream("")))
+        tasks = filter(None, map(self._task_shown_by, dict.fromkeys(streams)))
+        answered = self._tasks.project(tasks)
         self._mail.project(streams)
         return answered
+
+    def _task_shown_by(self, stream: str) -> str:
+        """Stream of the task whose files show this stream: itself, or the task of an intent; empty
+        when there is none."""
+        if not stream.startswith(intent_stream("")):
+            return stream if stream.startswith(task_stream("")) else ""
+        intent = find_intent(self._store, stream.removeprefix(intent_stream("")))
+        return "" if isinstance(intent, Refusal) else task_stream(intent.task)
 
     def _rebuild(self, progress: Progress) -> int:
         head, tasks, after = self._store.head(), 0, 0

@@ -215,7 +215,8 @@ class TaskProjector:
             self._archive_heartbeat(snapshot)
             for path in (heartbeat_path(snapshot.task.aof_id), result_path(snapshot.task.aof_id)):
                 if path in snapshot.current:
-                    write_if_changed(self._disk, path, snapshot.current[path])
+                    at = snapshot.task.updated_at
+                    write_if_changed(self._disk, path, snapshot.current[path], at)
 
     def _find_files(self, snapshot: TaskSnapshot) -> FoundFiles:
         found: FoundFiles = {}
@@ -353,7 +354,7 @@ class TaskProjector:
             if path.startswith(f"{TASKS}/"):
                 is_new = stage_in_task_folder(self._disk, path, content, task.updated_at)
             else:
-                is_new = stage_if_changed(self._disk, path, content)
+                is_new = stage_if_changed(self._disk, path, content, task.updated_at)
             if is_new:
                 plan.staged.append(path)
         for path, content in snapshot.write_once.items():

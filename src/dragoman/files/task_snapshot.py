@@ -14,7 +14,7 @@ from msgspec import Struct
 from dragoman.core.attempt_state import Lease, Report, grant_lease
 from dragoman.core.base import Event, Status
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import is_aof_id, task_stream
+from dragoman.core.ids import intent_stream, is_aof_id, task_stream
 from dragoman.core.intent.state import Intent
 from dragoman.core.task_state import Delegation, Task
 from dragoman.core.timestamps import to_rfc3339
@@ -226,6 +226,8 @@ class TaskSnapshot(Struct, frozen=True):
     write_once: dict[str, bytes]
     """Files that are written if missing and then never changed: those of earlier attempts, and the
     heartbeat of an attempt whose lease is gone, of which only the claim is known."""
+    intent: str = ""
+    """Stream of its intent, whose entries change the files too; empty: it has none."""
 
 
 def build_snapshot(
@@ -236,7 +238,7 @@ def build_snapshot(
     aof_id_of: ResolveAofId,
     intent: Intent | None = None,
 ) -> TaskSnapshot:
-    """Build the files of a task in its present state; of its intent only the immutable part."""
+    """Build the files of a task in its present state, and of its intent."""
     current, once = dict[str, bytes](), dict[str, bytes]()
     for attempt in history.attempts[:-1]:
         once |= _render_run_files(
@@ -255,7 +257,12 @@ def build_snapshot(
         current[f"{inputs}/handoff.json"] = render_delegation(task.aof_id, parent, task.delegation)
         current[f"{inputs}/handoff.md"] = render_delegation_page(task.delegation)
     return TaskSnapshot(
-        task, build_task_file(task, version, history, aof_id_of), history, current, once
+        task,
+        build_task_file(task, version, history, aof_id_of),
+        history,
+        current,
+        once,
+        "" if intent is None else intent_stream(intent.id),
     )
 
 

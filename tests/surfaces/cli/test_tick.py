@@ -26,6 +26,7 @@ SERVICES = (
     "file-watch",
     "artifacts",
     "projection",
+    "file-repair",
     "artifact-cleanup",
     "checkpoint",
     "notifier",

@@ -239,7 +239,7 @@ def test_differing_files_have_two_remedies(sound: Console) -> None:
 
     detail = sound.ask("verify", code=1)["detail"]
     assert "`dragoman tick` applies what was edited in task files, or says beside them" in detail
-    assert "an upgrade that writes files in another way, `dragoman rebuild-files` writes" in detail
+    assert "`dragoman rebuild-files` writes all of them at once" in detail
 
 
 @proves("VERIFY-EACH-LINE")

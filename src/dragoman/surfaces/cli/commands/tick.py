@@ -21,6 +21,7 @@ _COUNT_TEXT = {
     ),
     "stale-streams": ("abandoned thought stream closed", "abandoned thought streams closed"),
     "artifacts": ("leftover of a copy removed", "leftovers of copies removed"),
+    "file-repair": ("file written again", "files written again"),
     "artifact-cleanup": (
         "copy that no handoff needs removed",
         "copies that no handoff needs removed",
@@ -48,7 +49,7 @@ def tick(context: CommandContext, *, watch: WatchOption = False) -> CommandResul
     """Run every service of a hub once.
 
     Recovery, deadlines, waves, spawn requests, queue, work items of handoffs, inbox, edited files,
-    projection, artifact copies, checkpoint, notifications, search index.
+    projection, repair of files, artifact copies, checkpoint, notifications, search index.
 
     Without a running hub, call it from time to time. Two at once do no more than one.
 

@@ -30,9 +30,9 @@ _FILES_NOT_COMPARED = (
 )
 
 _REPAIR_FILES_HINT = (
-    ": `dragoman tick` applies what was edited in task files, or says beside them why not; after "
-    "any other change, also an upgrade that writes files in another way, `dragoman rebuild-files` "
-    "writes all of them again"
+    ": `dragoman tick` applies what was edited in task files, or says beside them why not, and "
+    "writes again the files of 256 tasks and letters at a time; `dragoman rebuild-files` writes "
+    "all of them at once, also after an upgrade that writes files in another way"
 )
 
 _DELETE_LINES_HINT = (
