@@ -18,7 +18,7 @@ LOOPED = (
     ("task", "list"),
     ("task", "show", "T-1"),
     ("task", "create", "Another"),
-    ("task", "claim", "T-1", "--agent", "ada"),
+    ("task", "log", "T-1", "half done", "--as", "ada"),
     ("call", "mail.inbox", "--as", "ada", "{}"),
     ("mail", "inbox", "--as", "ada"),
 )
