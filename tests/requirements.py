@@ -1381,6 +1381,20 @@ _MANIFEST: tuple[Requirement, ...] = (
         "section, and no others.",
     ),
     Requirement(
+        "RUN-SEPARATED",
+        "Agents",
+        "A program that is separated from the hub reaches the folders of its task, its inbox and "
+        "the hub's address, and neither the hub's secrets, settings, store and environment nor "
+        "the folders of other agents. A separation that cannot be kept is refused before the "
+        "start; `up` and `doctor` say what separates agents.",
+    ),
+    Requirement(
+        "RUN-USER",
+        "Agents",
+        "A program runs as the user that its section names, if the hub may switch users, and ends "
+        "and is recovered like any other.",
+    ),
+    Requirement(
         "RUN-DESK",
         "Agents",
         "An attempt has the folder of its task, its prompt and a log of its own; the log of an "

@@ -519,6 +519,8 @@ def runner_with_folder(
         start=Process.start,
         open_folder=open_folder,
         worktree=None,
+        separate=lambda command, *_: command,
+        variables={},
         blocking_pool=ThreadPoolExecutor(1),
         pids=marks,
         token=lambda _: "token",

@@ -117,7 +117,7 @@ def test_lost_store_is_reported_once_for_all_services(
     program: Program,
 ) -> None:
     # A dispatcher reads the agents that may get a task from the store.
-    program.data.mkdir()
+    program.data.mkdir(mode=0o700)
     (program.data / "dragoman.toml").write_text('[agents.ada]\ncommand = ["true"]\n')
     with mortal_postgres() as server, run_hub(program, "--store", server.url) as running:
         stderr = running.process.stderr
@@ -133,12 +133,12 @@ def test_lost_store_is_reported_once_for_all_services(
 
 
 @proves("HUB-UP")
-def test_up_prints_five_lines_for_people(program: Program) -> None:
+def test_up_prints_six_lines_for_people(program: Program) -> None:
     process = program.start("up", "--port", "0")
     assert process.stdout is not None
-    lines = [process.stdout.readline().split()[0] for _ in range(5)]
+    lines = [process.stdout.readline().split()[0] for _ in range(6)]
     process.send_signal(signal.SIGINT)
-    assert lines == ["listens", "data", "token", "agents", "next"]
+    assert lines == ["listens", "data", "token", "agents", "apart", "next"]
     assert wait_for_exit(process).code == 0
 
 
@@ -210,7 +210,7 @@ def _thought_event(number: int, chunk: str, *, is_final: bool) -> str:
 def test_value_known_only_to_the_hub_is_masked_across_two_commands(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program.data.mkdir()
+    program.data.mkdir(mode=0o700)
     (program.data / "dragoman.toml").write_text('[redaction]\nvariables = ["PHRASE"]\n')
     monkeypatch.setenv("PHRASE", "correct horse battery 9staple")
     with run_hub(program):
@@ -295,7 +295,7 @@ def test_directory_of_a_killed_hub_can_be_used_again(program: Program) -> None:
 def test_configured_agent_is_started_and_its_report_applied(
     program: Program, location: str
 ) -> None:
-    program.data.mkdir()
+    program.data.mkdir(mode=0o700)
     folder = program.data if location == "data" else program.data.parent
     settings = folder / "dragoman.toml"
     command = json.dumps([sys.executable, "-c", WORKER])
@@ -329,7 +329,7 @@ print("pushed when it was", status)
 
 @proves("RUN-LEAVE")
 def test_agent_that_reports_over_http_gets_its_reply_and_finishes(program: Program) -> None:
-    program.data.mkdir()
+    program.data.mkdir(mode=0o700)
     command = json.dumps([sys.executable, "-c", REPORTER])
     (program.data / "dragoman.toml").write_text(f"[agents.ada]\ncommand = {command}\n")
     with run_hub(program) as running:
@@ -345,7 +345,7 @@ def test_agent_that_reports_over_http_gets_its_reply_and_finishes(program: Progr
 
 @proves("HUB-UP", "AGENT-PAUSE")
 def test_stop_names_working_agents_and_assigns_no_more_tasks(program: Program) -> None:
-    program.data.mkdir()
+    program.data.mkdir(mode=0o700)
     agent = '[agents.ada]\ncommand = ["sleep", "1000"]\n[agents.ben]\ncommand = ["./nobody"]\n'
     settings = agent + "takes_unassigned = false\n[hub]\ndrain_ms = 3600000\n"
     (program.data / "dragoman.toml").write_text(settings)

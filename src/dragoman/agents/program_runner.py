@@ -115,6 +115,11 @@ class ProgramPorts(Struct, frozen=True):
     open_folder: Callable[[Assignment], WorkingFolder]
     worktree: Callable[[Assignment], Path] | None
     """Opens the folder to work in instead of the task's own."""
+    separate: Callable[[Sequence[str], Assignment, Path], Sequence[str]]
+    """Prepares a command and its folder, so that the program cannot reach the hub's files; the
+    command to start."""
+    variables: Mapping[str, str]
+    """Variables of the user that it runs as, in place of the hub's."""
     blocking_pool: Executor
     """Threads for slow work."""
     pids: PidStore
@@ -165,11 +170,14 @@ class ProgramRunner:
             folder = working_folder.folder
             if ports.worktree is not None:
                 folder = await loop.run_in_executor(ports.blocking_pool, ports.worktree, assignment)
+            command = await loop.run_in_executor(
+                ports.blocking_pool, ports.separate, self._command, assignment, folder
+            )
             token = ports.token(assignment)
             # Recorded before and after, so that a crash in between is recovered too.
             await asyncio.to_thread(ports.pids.write, assignment.session)
             process = await ports.start(
-                self._command,
+                command,
                 self._environment(assignment, working_folder, token),
                 folder,
                 working_folder.prompt if self._settings.prompt == "stdin" else None,
@@ -218,7 +226,7 @@ class ProgramRunner:
             variables["DRAGOMAN_URL"] = self._ports.url
         if self._ports.certificate:
             variables["DRAGOMAN_CERT"] = self._ports.certificate
-        return {**self._inherited, **variables}
+        return {**self._inherited, **self._ports.variables, **variables}
 
 
 class RunningProgram:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dragoman.bootstrap.dialects import build_dialects
 from dragoman.bootstrap.known_secrets import variable_secrets
 from dragoman.bootstrap.projection import notify_targets
+from dragoman.bootstrap.separation import check_separation
 from dragoman.config import AgentSettings, Settings
 from dragoman.config.store_url import check_store_url
 from dragoman.core.errors import SettingsError
@@ -30,6 +31,7 @@ def check_settings(settings: Settings, data: Path) -> None:
     dialects = build_dialects(settings)
     for name, agent in settings.agents.items():
         check_agent_settings(name, agent)
+        check_separation(name, agent, data)
         _check_dialects(name, agent, [dialect.name for dialect in dialects])
     tuple(variable_secrets(settings))
     notify_targets(settings, data)

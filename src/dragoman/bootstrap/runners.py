@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.bootstrap.preflight import check_agent_settings, is_ccos_agent, load_function
+from dragoman.bootstrap.separation import open_separation, restrict_directory
 from dragoman.bootstrap.services import agent_queues
 from dragoman.config import AgentSettings, environment
 from dragoman.core.actor import HUB_ACTOR, Actor
@@ -65,6 +66,7 @@ def open_dispatcher(directory: DataDirectory, identity: "Authenticator", url: st
     from dragoman.system.state_files import UsageFile, load_or_create_hub_id
 
     hub, settings, pids = directory.hub, directory.settings, PidFiles(directory.path)
+    directory.warnings.extend(restrict_directory(directory.path, settings.agents.values()))
     # Slow work, like a checkout or a remote URL, must not block readers of the store.
     blocking_pool = ThreadPoolExecutor(settings.dispatch.concurrency, thread_name_prefix="starts")
     cancelled = Event()
@@ -156,6 +158,7 @@ def _build_runner(directory: DataDirectory, name: str, context: _RunnerContext) 
         return context.identity.issue_attempt_token(of.agent, of.task, of.fence, ttl_ms)
 
     check_agent_settings(name, settings)
+    separation = open_separation(name, settings, directory.path)
     in_ccos = is_ccos_agent(settings)
     if in_ccos and not settings.command:
         write = request_writer(
@@ -182,11 +185,13 @@ def _build_runner(directory: DataDirectory, name: str, context: _RunnerContext) 
     workplace = WorkingFolders(directory.path, lambda: SafeDisk(directory.path))
     write_input = request_writer(directory.hub.store, lambda _: {}) if in_ccos else prompt_input
     tools = ProgramPorts(
-        start=Process.start,
+        start=partial(Process.start, user=separation.user),
         open_folder=lambda of: workplace.open(of.aof_id, of.attempt, write_input(of)),
         worktree=partial(_open_worktree, directory, settings, context.is_cancelled)
         if settings.repository
         else None,
+        separate=separation.separate,
+        variables=separation.variables,
         blocking_pool=context.blocking_pool,
         pids=context.pids,
         token=make_token,

@@ -25,6 +25,7 @@ from dragoman.config.sections import (
     TaskSettings,
     TeamspaceSettings,
     WorkqSettings,
+    describe_separation,
     iter_sections,
 )
 
@@ -52,6 +53,7 @@ __all__ = [
     "TaskSettings",
     "TeamspaceSettings",
     "WorkqSettings",
+    "describe_separation",
     "environment",
     "iter_sections",
     "load_settings",

@@ -281,6 +281,9 @@ class AgentSettings(Struct, frozen=True):
     """A program reads its prompt on standard input, or only in the file."""
     environment: tuple[str, ...] = ()
     """Variables of the hub that the program gets besides the harmless ones."""
+    user: str = ""
+    """A user of this machine that the program runs as, so that the hub's files are closed to it;
+    the hub has to run as root."""
     repository: str = ""
     """A git repository of which each task gets a worktree to work in; relative paths begin at the
     data directory."""
@@ -304,6 +307,31 @@ class AgentSettings(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return "AgentSettings(…)"  # a URL and arguments may hold secrets
+
+    @property
+    def is_local(self) -> bool:
+        """True if it runs on this machine, started by the hub."""
+        return bool(self.command or self.function)
+
+    @property
+    def separation(self) -> str:
+        """Means of separating its programs from the hub, for a person; empty: none."""
+        return f"the user {self.user}" if self.user else ""
+
+
+def describe_separation(agents: Mapping[str, AgentSettings]) -> str:
+    """One line about what separates the agents that a hub starts on this machine from it."""
+    local = {name: one.separation for name, one in agents.items() if one.is_local}
+    if not local:
+        return "the hub starts no program on this machine"
+    kept = [f"{name} by {what}" for name, what in local.items() if what]
+    free = [name for name, what in local.items() if not what]
+    if free:
+        kept.append(
+            f"{', '.join(free)} by nothing: as the hub's user, with all of its rights "
+            "(docs/identity.md)"
+        )
+    return "; ".join(kept)
 
 
 class Settings(Struct, frozen=True):

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock, Thread
@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.engine.ports import SESSION_VARIABLE
+from dragoman.system.agent_user import AgentUser
 
 # --- run to the end ---------------------------------------------------------------------------
 
@@ -143,16 +144,24 @@ class Process:
 
     @classmethod
     async def start(
-        cls, args: Sequence[str], variables: Mapping[str, str], folder: Path, stdin: Path | None
+        cls,
+        args: Sequence[str],
+        variables: Mapping[str, str],
+        folder: Path,
+        stdin: Path | None,
+        user: AgentUser | None = None,
     ) -> Self:
-        """Start a program without a shell; OSError when it cannot be started.
+        """Start a program without a shell, as a user; OSError when it cannot be started.
 
         Standard input is a file and no pipe, so that nothing waits for a program that does not
         read.
         """
-        program = _popen(args, variables, folder, stdin)
+        with ExitStack() as write_ends, ExitStack() as readers:
+            stdout, stderr = (_make_pipe(write_ends, readers, user) for _ in range(2))
+            program = _popen(args, variables, folder, stdin, (stdout[1], stderr[1]), user)
+            readers.pop_all()
         try:
-            return cls(program, await _open_pipe(program.stdout), await _open_pipe(program.stderr))
+            return cls(program, await _open_pipe(stdout[0]), await _open_pipe(stderr[0]))
         except BaseException:
             _signal_group(program.pid, signal.SIGKILL)
             program.wait()
@@ -202,22 +211,41 @@ class Process:
 
 
 def _popen(
-    args: Sequence[str], variables: Mapping[str, str], folder: Path, stdin: Path | None
+    args: Sequence[str],
+    variables: Mapping[str, str],
+    folder: Path,
+    stdin: Path | None,
+    output: tuple[int, int],
+    user: AgentUser | None,
 ) -> subprocess.Popen[bytes]:
     descriptor = os.open(stdin or os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return subprocess.Popen(
             args,
-            bufsize=0,
             stdin=descriptor,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=output[0],
+            stderr=output[1],
             cwd=folder,
             env=dict(variables),
             start_new_session=True,
+            user=user.uid if user else None,
+            group=user.gid if user else None,
+            extra_groups=user.groups if user else None,
         )
     finally:
         os.close(descriptor)
+
+
+def _make_pipe(
+    write_ends: ExitStack, readers: ExitStack, user: AgentUser | None
+) -> tuple[IO[bytes], int]:
+    """Make a pipe whose end to write to the user may open again, as /dev/stdout."""
+    read_end, write_end = os.pipe()
+    write_ends.callback(os.close, write_end)
+    reader = readers.enter_context(os.fdopen(read_end, "rb", buffering=0))
+    if user is not None:
+        os.fchown(write_end, user.uid, user.gid)
+    return reader, write_end
 
 
 class _OutputPipe(NamedTuple):
@@ -227,8 +255,7 @@ class _OutputPipe(NamedTuple):
     transport: asyncio.ReadTransport
 
 
-async def _open_pipe(pipe: IO[bytes] | None) -> _OutputPipe:
-    assert pipe is not None
+async def _open_pipe(pipe: IO[bytes]) -> _OutputPipe:
     reader = asyncio.StreamReader(_BUFFER)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), pipe

@@ -42,7 +42,7 @@ def file_remedy(error: OSError) -> str:
     return "check its permissions and the disk"
 
 
-def open_regular(path: Path, flags: int, mode: int = 0o644) -> int:
+def open_regular(path: Path, flags: int, mode: int = 0o640) -> int:
     """Open a regular file; OSError when it is none, or cannot be opened."""
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -65,7 +65,7 @@ _NEWLINE: Final = b"\n"
 _BLOCK: Final = 65_536
 
 
-def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+def write_atomically(path: Path, data: bytes, *, mode: int = 0o640) -> None:
     """Replace a file by this content; a reader or a crash sees the old or the new, never a mix."""
     with open_temporary(path, mode) as (temporary, file):
         _write_durably(file, data)
@@ -73,7 +73,7 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     sync_folder(path.parent)
 
 
-def create_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> bool:
+def create_atomically(path: Path, data: bytes, *, mode: int = 0o640) -> bool:
     """Create a file with this content; False when somebody else was faster."""
     with open_temporary(path, mode) as (temporary, file):
         _write_durably(file, data)
@@ -144,7 +144,7 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def open_temporary(path: Path, mode: int = 0o644) -> Generator[tuple[Path, IO[bytes]]]:
+def open_temporary(path: Path, mode: int = 0o640) -> Generator[tuple[Path, IO[bytes]]]:
     """Open a new file beside `path`, locked, and removed at the end unless it was renamed."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -344,7 +344,7 @@ def open_folder(name: str, folder: int, parts: tuple[str, ...]) -> int:
         raise
 
 
-def create_file(name: str, folder: int, mode: int = 0o644) -> int:
+def create_file(name: str, folder: int, mode: int = 0o640) -> int:
     """Create a file, replacing one of that name."""
     try:
         return os.open(name, _CREATE_FLAGS, mode, dir_fd=folder)
@@ -524,7 +524,7 @@ def open_lock(name: str, folder: int, *, reads_only: bool = False) -> int | None
     and check afterwards that no writer has begun.
     """
     try:
-        return os.open(name, _LOCK_FLAGS | os.O_RDWR | os.O_CREAT, 0o644, dir_fd=folder)
+        return os.open(name, _LOCK_FLAGS | os.O_RDWR | os.O_CREAT, 0o640, dir_fd=folder)
     except OSError as error:
         if error.errno not in _CANNOT_CREATE:
             raise
@@ -673,7 +673,7 @@ class SafeDisk:
         """Append to a file after its first `offset` bytes, durably."""
         with self._walk.parent(path) as (folder, name):
             flags = _FILE_FLAGS | os.O_WRONLY | os.O_CREAT
-            descriptor = os.open(name, flags, 0o644, dir_fd=folder)
+            descriptor = os.open(name, flags, 0o640, dir_fd=folder)
             try:
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                     raise NotRegularFile(path)
@@ -691,7 +691,7 @@ class SafeDisk:
         """Open a regular file for appending; created when there is none."""
         with self._walk.parent(path) as (folder, name):
             flags = _FILE_FLAGS | os.O_WRONLY | os.O_APPEND | os.O_CREAT
-            descriptor = os.open(name, flags, 0o644, dir_fd=folder)
+            descriptor = os.open(name, flags, 0o640, dir_fd=folder)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise NotRegularFile(path)
@@ -797,7 +797,7 @@ class SafeDisk:
     def _make_folder(self, path: str) -> None:
         with self._walk.parent(path) as (folder, name):
             try:
-                os.mkdir(name, 0o755, dir_fd=folder)
+                os.mkdir(name, 0o750, dir_fd=folder)
             except FileExistsError:
                 os.close(open_folder(name, folder, split_path(path)))
                 return
@@ -808,7 +808,7 @@ class SafeDisk:
         with self._walk.folder(split_path(path)) as folder:
             for name in names:
                 try:
-                    os.mkdir(name, 0o755, dir_fd=folder)
+                    os.mkdir(name, 0o750, dir_fd=folder)
                 except FileExistsError:
                     os.close(open_folder(name, folder, (*split_path(path), name)))
 

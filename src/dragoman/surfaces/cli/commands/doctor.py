@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from dragoman import __version__
-from dragoman.config import AgentSettings, Settings, environment, load_settings
+from dragoman.config import (
+    AgentSettings,
+    Settings,
+    describe_separation,
+    environment,
+    load_settings,
+)
 from dragoman.config.store_url import location_hint
 from dragoman.core.errors import DragomanError, SettingsError, StoreCorrupt, StoreUnavailable
 from dragoman.core.timestamps import format_rough_duration, to_rfc3339
@@ -175,12 +181,19 @@ def check_directory(installation: Installation) -> CheckResult:
     if unwritable is not None:
         return unwritable
     mode = stat.S_IMODE(data.stat().st_mode)
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if mode & (stat.S_IRWXG | stat.S_IRWXO) & ~_passage(installation):
         return warning(
             f"{data.absolute()} is open to others on this machine (mode {mode:03o})",
             f"chmod 700 {quote(str(data))}",
         )
     return ok(f"{data.absolute()}")
+
+
+def _passage(installation: Installation) -> int:
+    """Rights that agents with a user of their own need, to pass through the directory."""
+    has_readable_settings = installation.has_readable_settings
+    users = has_readable_settings and any(one.user for one in installation.settings.agents.values())
+    return stat.S_IXGRP | stat.S_IXOTH if users else 0
 
 
 def check_path_writable(path: Path) -> CheckResult | None:
@@ -260,6 +273,13 @@ def _missing_requirements(installation: Installation, agent: AgentSettings) -> I
         yield f"commit at {installation.data / agent.repository}"
     if installation.running_hub is None:  # a running hub has environment variables of its own
         yield from (f"variable {name}" for name in agent.environment if name not in environ)
+
+
+def check_separation(installation: Installation) -> CheckResult | None:
+    """Say what separates started agents from the hub; what cannot be kept is bad settings."""
+    if not installation.data.is_dir() or not installation.has_readable_settings:
+        return None
+    return ok(describe_separation(installation.settings.agents))
 
 
 def check_keys(installation: Installation) -> CheckResult | None:
@@ -637,6 +657,7 @@ CHECKS: dict[str, Check] = {
     "settings": check_settings,
     "git": check_git,
     "agents": check_agents,
+    "separation": check_separation,
     "keys": check_keys,
     "hub": check_hub,
     "store": check_store,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import dragoman
+from dragoman.config import describe_separation
 from dragoman.core.timestamps import format_duration
 from dragoman.surfaces.cli.command import CliCommand, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
@@ -96,6 +97,7 @@ class _StatusPrinter:
             "data": f"{data}, with the store {store}" if named else f"{data}",
             "token": f"{data / 'token'} (yours; agents get one by `{add}`)",
             "agents": ", ".join(settings.agents) or "none; [agents.NAME] in dragoman.toml adds one",
+            "apart": describe_separation(settings.agents),
             "next": f"{first}; Ctrl-C here stops the hub",
         }
 
@@ -109,6 +111,9 @@ class _StatusPrinter:
                 CommandResult({"url": url, "version": dragoman.__version__, **data_fields}, show)
             )
             context.out.flush()
+        for text in tuple(self._directory.warnings):
+            self._reported.add(text)
+            self.print_note(("warning: ", "yellow"), text)
 
     def on_waiting_for_agents(self, agents: int) -> None:
         """Tell how many agents a stop waits for."""
