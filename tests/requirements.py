@@ -1250,6 +1250,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "budget, charged before they are read: beyond it 413 or 503, and the memory comes back.",
     ),
     Requirement(
+        "HTTP-TURNS",
+        "HTTP",
+        "The lines of batches, whatever they are, are decoded one batch at a time, and other "
+        "requests get the event loop for as long as that took.",
+    ),
+    Requirement(
         "HTTP-OFFERS",
         "HTTP",
         "A request that offers a protocol upgrade is answered as if it did not, body and all.",

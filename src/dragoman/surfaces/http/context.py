@@ -25,6 +25,7 @@ from dragoman.surfaces.http.deps import HttpDeps
 from dragoman.surfaces.http.errors import problem_error
 from dragoman.surfaces.http.fanout import Feed, Waiter
 from dragoman.surfaces.http.limits import (
+    DecodingTurns,
     RateLimiter,
     StreamLimits,
     open_budget,
@@ -56,6 +57,7 @@ class AppContext:
             deps.timeouts.poll_interval,
         )
         self.rate_limiter = RateLimiter(http.rate_per_second, http.burst, deps.monotonic)
+        self.decoding_turns = DecodingTurns()
         self.body_budget = token_budget(http.max_body)
         self.open_body_budget = open_budget()
         self.metrics = Metrics()
@@ -100,7 +102,14 @@ class AppContext:
 
     def check_rate(self, caller: str) -> None:
         """Raise HttpProblem if this caller has sent too many requests."""
-        seconds = self.rate_limiter.acquire(caller)
+        self._refuse_for(self.rate_limiter.acquire(caller))
+
+    def charge_lines(self, caller: str, amount: int) -> None:
+        """Charge a caller for the lines of a batch after the first one, which counted as its
+        request; HttpProblem if it is in debt for another batch."""
+        self._refuse_for(self.rate_limiter.charge(caller, amount))
+
+    def _refuse_for(self, seconds: int) -> None:
         if seconds:
             http = self.deps.settings.http
             raise problem_error(

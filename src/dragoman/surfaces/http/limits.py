@@ -19,6 +19,9 @@ from dragoman.text.strict_json import MAX_BYTES
 
 MAX_BUCKETS = 10_000
 
+_TURN_S = 0.001
+"""Time after which a batch leaves the event loop to others."""
+
 
 class RateLimiter:
     """Token buckets, one for each caller: they fill with time, and every request takes something
@@ -52,11 +55,16 @@ class RateLimiter:
         self._buckets[caller] = (left - amount, now)
         return 0
 
-    def charge(self, caller: str, amount: int) -> None:
-        """Take out an amount in any case, for a request that turned out to count as several."""
-        if self._per_second and amount > 0:
-            left, now = self._available(caller)
-            self._buckets[caller] = (left - amount, now)
+    def charge(self, caller: str, amount: int) -> int:
+        """Take out an amount for a request that turned out to count as several; return 0, or the
+        seconds that the caller has to wait because it is in debt for another one already."""
+        if not self._per_second or amount <= 0:
+            return 0
+        left, now = self._available(caller)
+        if left < 0:
+            return max(1, ceil((1 - left) / self._per_second))
+        self._buckets[caller] = (left - amount, now)
+        return 0
 
     def _available(self, caller: str) -> tuple[float, float]:
         """Return the level of a caller's bucket, and the time."""
@@ -72,6 +80,31 @@ class RateLimiter:
         }
         if len(self._buckets) >= MAX_BUCKETS:
             self._buckets.clear()
+
+
+class DecodingTurns:
+    """Turns of batches in the event loop, whose lines may be anything: one of them decodes at a
+    time, and after a while the loop is left to other requests for as long as that took."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._started_at = 0.0
+        self._spent_s = 0.0
+
+    async def __aenter__(self) -> None:
+        """Wait for the turn."""
+        await self._lock.acquire()
+        self._started_at = asyncio.get_running_loop().time()
+
+    async def __aexit__(self, *_: object) -> None:
+        """End it; another one begins when others had theirs."""
+        try:
+            self._spent_s += asyncio.get_running_loop().time() - self._started_at
+            if self._spent_s >= _TURN_S:
+                pause_s, self._spent_s = self._spent_s, 0.0
+                await asyncio.sleep(pause_s)
+        finally:
+            self._lock.release()
 
 
 # --- bodies -----------------------------------------------------------------------------------

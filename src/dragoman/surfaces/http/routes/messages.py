@@ -139,6 +139,9 @@ class MessagesApp:
             check_cbor(body)
         key = parse_idempotency_key(headers)
         if is_batch:
+            principal: Principal = scope["principal"]
+            if not principal.is_owner:
+                self._context.charge_lines(principal.actor.label, body.strip().count(b"\n"))
             await send(
                 {"type": "http.response.start", "status": 200, "headers": _JSON_LINES_HEADERS}
             )
@@ -192,10 +195,6 @@ class _MessageBatch:
         Lines are read one by one: as a list, a body of short lines would take many times its size.
         """
         last = b""
-        if not self._principal.is_owner:
-            self._context.rate_limiter.charge(
-                self._principal.actor.label, body.strip().count(b"\n")
-            )
         for number, line in enumerate(BytesIO(body), start=1):
             if number % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
@@ -214,16 +213,20 @@ class _MessageBatch:
         await self._send({"type": "http.response.body", "body": last, "more_body": False})
 
     async def _submit_line(self, number: int, line: bytes) -> None:
-        routed = await self._router.parse_async(line, dialect=self._dialect)
-        target = routed.ordering_key if routed is not None else ""
-        needs_lookup = routed is None or needs_io(routed.parsed, self._principal.actor)
+        async with self._context.decoding_turns:
+            message = await self._router.parse_async(
+                line, dialect=self._dialect
+            ) or unrecognized_problem(self._context, self._dialect, line)
+        is_problem = isinstance(message, Problem)
+        target = "" if is_problem else message.ordering_key
+        needs_lookup = is_problem or needs_io(message.parsed, self._principal.actor)
         earlier = [task for _, task in self._in_flight]
         if target:
             last, had_lookup = self._last_by_target.get(target, (None, False))
             earlier = [last] if last is not None and (needs_lookup or had_lookup) else []
         if earlier:
             await asyncio.wait(earlier)
-        task = asyncio.create_task(self._answer_line(number, line, routed))
+        task = asyncio.create_task(self._answer_line(number, line, message))
         self._in_flight.append((target, task))
         self._last_by_target[target] = task, needs_lookup
         if len(self._in_flight) >= MAX_IN_FLIGHT:
@@ -241,17 +244,21 @@ class _MessageBatch:
             {"type": "http.response.body", "body": b"".join(answers), "more_body": True}
         )
 
-    async def _answer_line(self, number: int, line: bytes, routed: RoutedMessage | None) -> bytes:
-        answer = await self._process_line(number, line, routed)
+    async def _answer_line(
+        self, number: int, line: bytes, message: RoutedMessage | Problem
+    ) -> bytes:
+        answer = (
+            message
+            if isinstance(message, Problem)
+            else await self._process_line(number, line, message)
+        )
         if isinstance(answer, Problem):
             return encode(RejectedMessage(number, False, answer)) + b"\n"
         return encode(accepted_response(answer, number)) + b"\n"
 
     async def _process_line(
-        self, number: int, line: bytes, routed: RoutedMessage | None
+        self, number: int, line: bytes, routed: RoutedMessage
     ) -> Accepted | Problem:
-        if routed is None:
-            return unrecognized_problem(self._context, self._dialect, line)
         key = _line_key(line, self._key) if self._key else ""
         try:
             answer = await self._router.route_async(routed, self._principal.actor, key=key)
