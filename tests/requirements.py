@@ -209,6 +209,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A report belongs to its attempt: an old attempt's report never decides a new attempt.",
     ),
     Requirement(
+        "REPORT-PENDING",
+        "S-AOF-3",
+        "A pending report decides nothing once its work was taken away (release, checkpoint, move, "
+        "cancel, a rejected or reassigned handoff): it is dropped, and whoever takes the work is "
+        "told. The end of the session and an expired lease apply it.",
+    ),
+    Requirement(
         "LEASE-FENCE",
         "S-RUN",
         "The fencing token rises with every claim, and no write under an old one is accepted.",
@@ -224,6 +231,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-RUN",
         "A worker that resumes after its TTL gets lease_lost for every write, and the new holder "
         "is not affected.",
+    ),
+    Requirement(
+        "LEASE-LATE",
+        "S-RUN",
+        "Whoever has lost its lease, by time or because its work was taken away, is refused as "
+        "lease_lost at every door until it claims the task again, also where the task is assigned "
+        "to it; an agent that ended its attempt itself remains the owner.",
     ),
     Requirement(
         "LEASE-RECOVERY",

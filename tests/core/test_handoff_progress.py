@@ -166,7 +166,8 @@ def test_task_blocked_by_recipient_stays_blocked_after_reassignment() -> None:
     )
     world.do(CAROL, accept(world, "H2"), NOW + 2)
     assert world.code(CAROL, ActivateHandoff("H2"), NOW + 3) == "not_ready"
-    world.do(ALICE, MoveTask("T", "ready"), NOW + 4)
+    assert world.code(ALICE, MoveTask("T", "ready"), NOW + 4) == "lease_lost"
+    world.do(HUMAN, MoveTask("T", "ready"), NOW + 4)
     world.do(CAROL, ActivateHandoff("H2"), NOW + 5)
     assert world.tasks["T"].assignee == "carol"
 
@@ -441,8 +442,8 @@ def test_completion_of_blocked_task_is_refused_with_remedy() -> None:
     assert isinstance(lost, Refusal)
     assert lost.code == "lease_lost"
     assert lost.detail == (
-        "bob does not hold T any more: T is blocked: bob, a person, a coordinator or an "
-        "orchestrator has to make it ready first; then activate H again, then complete it"
+        "bob does not hold T any more: T is blocked: a person, a coordinator or an orchestrator "
+        "has to make it ready first; then activate H again, then complete it"
     )
     assert world.code(BOB, ActivateHandoff("H")) == "not_ready"
     world.do(HUMAN, MoveTask("T", "ready"))

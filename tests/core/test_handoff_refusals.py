@@ -47,6 +47,7 @@ from tests.core.world import (
     ORCHESTRATOR,
     TTL,
     World,
+    held,
     task,
     with_fields,
 )
@@ -328,14 +329,32 @@ def test_offer_of_unowned_task_suggests_ready_or_assignment(
     world.do(ALICE, offer())
 
 
-@pytest.mark.parametrize("helper", [ALICE, HUMAN, COORDINATOR, ORCHESTRATOR])
+@pytest.mark.parametrize("helper", [HUMAN, COORDINATOR, ORCHESTRATOR])
 def test_suggested_roles_can_make_blocked_task_ready(helper: Actor) -> None:
     world = blocked()
     assert refusal_detail(world, BOB, ActivateHandoff("H")) == (
-        "T is blocked: alice, a person, a coordinator or an orchestrator has to make it ready first"
+        "T is blocked: a person, a coordinator or an orchestrator has to make it ready first"
     )
     world.do(helper, MoveTask("T", "ready"))
     world.do(BOB, ActivateHandoff("H"))
+
+
+def test_owner_that_blocked_task_itself_can_make_it_ready() -> None:
+    world = accepted()
+    world.do(ALICE, MoveTask("T", "blocked", "waiting for a key"))
+    assert refusal_detail(world, BOB, ActivateHandoff("H")) == (
+        "T is blocked: alice, a person, a coordinator or an orchestrator has to make it ready first"
+    )
+    world.do(ALICE, MoveTask("T", "ready"))
+    world.do(BOB, ActivateHandoff("H"))
+
+
+def test_offer_of_a_task_taken_from_its_owner_does_not_lift_its_block() -> None:
+    world = held()
+    world.do(HUMAN, MoveTask("T", "blocked", "legal says stop"))
+    world.do(ALICE, offer())
+    world.do(BOB, accept(world))
+    assert world.code(BOB, ActivateHandoff("H")) == "not_ready"
 
 
 @pytest.mark.parametrize("helper", [HUMAN, COORDINATOR, ORCHESTRATOR])

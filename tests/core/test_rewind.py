@@ -80,6 +80,7 @@ def test_rewind_restores_task_and_keeps_links_and_history() -> None:
         attempts=3,
         fence=3,
         agents=("alice", "bob"),
+        ended_by="bob",
         aliases=("bead:b",),
         children=("U",),
         notes=4,

@@ -128,7 +128,10 @@ def test_move_by_role_for_every_pair_of_statuses(from_: Status, to: Status, lett
         return
     assert world.code(ROLES[letter], MoveTask("T", to, "because")) == expected(from_, to, letter)
     if isinstance(answer, Decision):
-        assert answer.events == (("task:T", TaskTransitioned(from_, to, "because")),)
+        is_taken = from_ == "in-progress"
+        assert answer.events == (
+            ("task:T", TaskTransitioned(from_, to, "because", is_taken=is_taken)),
+        )
         assert answer.receipt.status == to
         ends = answer.lease is not None and answer.lease.lease is None
         assert ends == (from_ == "in-progress"), "leaving in-progress ends the lease"

@@ -243,7 +243,7 @@ def task(
     agents: tuple[str, ...] = (),
     review_required: bool = True,
 ) -> Task:
-    """Task as it is after some attempts."""
+    """Task as it is after some attempts; its owner has ended the last one itself."""
     return Task(
         id=task_id,
         aof_id=f"TASK-2026-02-09-{len(task_id):03d}",
@@ -257,6 +257,7 @@ def task(
         attempts=attempts,
         fence=attempts,
         agents=agents,
+        ended_by=assignee if assignee in agents and status != "in-progress" else "",
     )
 
 

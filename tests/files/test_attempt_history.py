@@ -28,14 +28,27 @@ UNREPORTED = TaskReported(1, "ada", "failed", "exit code 3, without a report", b
         ([CLAIMED, REPORTED], "running", ""),
         *(
             (
-                [CLAIMED, REPORTED, TaskTransitioned("in-progress", "review", reason)],
-                "completed",
-                "",
+                [
+                    CLAIMED,
+                    REPORTED,
+                    TaskTransitioned("in-progress", "review", reason, by_report=by),
+                ],
+                status,
+                shown,
             )
-            for reason in ("reported_done", "stale_heartbeat_done", "result: success")
+            for reason, by, status, shown in (
+                ("reported_done", True, "completed", ""),
+                ("stale_heartbeat_done", True, "completed", ""),
+                ("result: success", True, "completed", ""),
+                ("reported_done", False, "released", "reported_done"),
+            )
         ),
         (
-            [CLAIMED, TaskReported(1, "ada", "failed"), TaskRequeued(1, "reported_failed", 1, 9)],
+            [
+                CLAIMED,
+                TaskReported(1, "ada", "failed"),
+                TaskRequeued(1, "reported_failed", 1, 9, by_report=True),
+            ],
             "completed",
             "",
         ),

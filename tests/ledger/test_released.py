@@ -41,18 +41,18 @@ GOLDEN = {name: golden_entries(name) for name in SCRIPTS}
 ALL_ENTRIES = [entry for entries in GOLDEN.values() for entry in entries]
 
 ROOTS = {
-    "tasks": "7bbcc83a71043251ae5b81a575debcf228b3f79c2b59b88642377213556fd2f9",
+    "tasks": "86c94c7e6900b38be6c94e753ded73225472ba790db1dbb0067301508a7d739d",
     "messages": "3d26603c96d7c7c2045aff7a5f06e875a81cc929252aca39e356b386f8d5dd90",
     "credentials": "08ccd639661f9ee3c82a8226fae8e09bde6431d9164f098b3f8eeba8dc3e3846",
     "waves": "298d3d98ec1e4e4aedfaf63ee52485d7ed50ce835bc719bcd86cc9e9331d7c42",
     "pauses": "dcc94e4dd5ecbad3c4d1ce991253bd4d2174f2b7e6c4cc5bba9e3892f07292aa",
-    "dispatch": "900fb93e6da5999282d597dc0ddedeb208fde12efc38e10091049ad8d5d387b0",
-    "letters": "f59aa767ca87649e01f3078dbb1868bc8e5e455cd71acd21d7d723a26ca7cc94",
+    "dispatch": "7f358f22f12fb2d82fe9b6551cbb09fa82009a81d233006338438efd62f62ef8",
+    "letters": "54c387accedcd8922764c717616d948caa842a2f17b254cc7ab9dc4d40130db3",
     "traces": "fa0f9b517f8d3301def48b4138a4d5ddbe578178156b17bbf8bd2b3b7c40e0de",
-    "intents": "64baafa9ef7cf0124a75db2b6bddff7a3ba5726d37f7d62c5a9e907c92720c89",
-    "reviews": "e25f9258fa37ee68d3642cd4816885ce685ac0e9940d8c3e5435c306cc6bfac4",
+    "intents": "964dad7e45fd0cc43a441c7aed2499f78d1d9d3b789fdbfabd4ed4bedc28e9d9",
+    "reviews": "886c0278b50f5f7839621be14902ebf35fddaa67f4e8cf978cf20225293c11f9",
     "overdue": "10c0dc7e5249a9f6cd7fb1f5f8f659750b37033b6a65cc16e322d5f99923d17c",
-    "handoffs": "b38fab7ea8b5b924664505cbf9ccf2df882e8dc68c58d08f27ca683f76e50eaa",
+    "handoffs": "cce5d820f18d8e5da6bd10a272bf54a50aac232b6295b7d0c18448b5529ed508",
 }
 """Merkle root of each golden ledger (RFC 9162)."""
 

@@ -242,7 +242,11 @@ def decide_release_task(command: ReleaseTask, read: Read, now: int) -> Decision 
     if refusal:
         return refusal
     released = Transitioned(
-        task.status, "ready", command.reason, failed_to_start=command.failed_to_start
+        task.status,
+        "ready",
+        command.reason,
+        failed_to_start=command.failed_to_start,
+        is_taken=holder != read.actor,
     )
     events = ((task_stream(task.id), released),)
     return Decision(task_receipt(task, "ready"), events, LeaseChange(task.id, None))
@@ -492,10 +496,10 @@ def _apply_outcome(
 ) -> Decision:
     """Transitions that an outcome asks for, and the end of the lease."""
     if outcome == "failed":
-        return _requeue(task, reason, backoff, now)
+        return _requeue(task, reason, backoff, now, by_report=True)
     stream, at, events = task_stream(task.id), task.status, list[tuple[str, Transitioned]]()
     for to in outcome_path(task, outcome):
-        events.append((stream, Transitioned(at, to, reason)))
+        events.append((stream, Transitioned(at, to, reason, by_report=True)))
         at = to
     dependent_events = unblock_events(task, at, read) if at == "done" else ()
     return Decision(
@@ -503,11 +507,13 @@ def _apply_outcome(
     )
 
 
-def _requeue(task: Task, reason: str, backoff: Backoff, now: int) -> Decision:
+def _requeue(
+    task: Task, reason: str, backoff: Backoff, now: int, *, by_report: bool = False
+) -> Decision:
     """Ready again after its backoff; at the limit of attempts, deadletter."""
     stream, failures = task_stream(task.id), task.failures + 1
     not_before = clamp_timestamp(now + backoff_delay(failures, backoff))
-    event = TaskRequeued(task.attempts, reason, failures, not_before)
+    event = TaskRequeued(task.attempts, reason, failures, not_before, by_report=by_report)
     ended = LeaseChange(task.id, None)
     if failures < task.max_attempts:
         return Decision(task_receipt(task, "ready"), ((stream, event),), ended)

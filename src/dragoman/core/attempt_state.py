@@ -42,6 +42,8 @@ class TaskRequeued(Event, frozen=True):
     """Commit checked out in the repository then, where one is configured."""
     caused_by: str = ""
     """Trace event that caused it, if one did."""
+    by_report: bool = False
+    """It applies the report of the attempt, which it else drops."""
 
 
 class TaskReported(Event, frozen=True):

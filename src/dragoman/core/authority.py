@@ -179,9 +179,20 @@ def relation_to_task(actor: Actor, task: Task, lease: "Lease | None", now: int) 
         return actor.role
     if holds(actor, lease, now):
         return "holder"
-    if task.assignee != actor.name:
+    if not is_idle_owner(actor.name, task):
         return "stranger"
     return "assignee" if task.review_required else "finisher"
+
+
+def is_idle_owner(name: str, task: Task) -> bool:
+    """True if this agent owns the task while nobody works on it, and has not lost its lease.
+
+    An agent that has held the task remains its owner if it ended the last attempt itself. Once its
+    lease has expired or its work was taken away, it must claim the task again, even one that is
+    assigned to it: until then whatever it writes is late.
+    """
+    is_owner = task.assignee == name and task.status != "in-progress"
+    return is_owner and (name not in task.agents or task.ended_by == name)
 
 
 def is_own_review(actor: Actor, task: Task) -> bool:
@@ -217,7 +228,7 @@ def check_may_comment(
     refusal = check_write(actor) or check_fence(actor, task, lease, fence, now)
     if refusal or fence is not None or actor.role != "agent" or actor.name not in task.agents:
         return refusal
-    if holds(actor, lease, now) or (task.assignee == actor.name and task.status != "in-progress"):
+    if holds(actor, lease, now) or is_idle_owner(actor.name, task):
         return None
     return Refusal("lease_lost", _explain_lost_lease(task, lease, now))
 
@@ -231,7 +242,7 @@ def check_may_act_for_work(
     """
     if actor.role != "agent":
         return check_write(actor) or check_fence(actor, task, lease, fence, now)
-    if fence is None and task.assignee == actor.name and task.status != "in-progress":
+    if fence is None and is_idle_owner(actor.name, task):
         return None
     return check_holds(actor, task, lease, fence, now)
 

@@ -102,8 +102,11 @@ from dragoman.core.task_state import (
     MoveTask,
     NoteTask,
     RewindTask,
+    Task,
     UpdateTask,
     WarnTask,
+    drops_report,
+    status_change_of,
 )
 from dragoman.core.trace import (
     EscalateEntropy,
@@ -223,6 +226,7 @@ def decide(command: Command, read: Read, now: int) -> Decision | Refusal:
     decision = react(command, decision, read, now)
     if isinstance(decision, Refusal):
         return decision
+    decision = _warn_of_dropped_report(decision, read)
     if decision.refusal is not None or decision.lease is not None:
         return decision
     lease = renewal_by_activity(command, read, now)
@@ -235,6 +239,25 @@ def _decide_again(command: Command, refusal: Refusal, read: Read) -> Decision | 
         return None
     applied = find_applied(command, read)
     return repeat_decision(applied) if applied else None
+
+
+def _warn_of_dropped_report(decision: Decision, read: Read) -> Decision:
+    """Say in the receipt that the change drops a pending report, whoever takes the work away."""
+    for stream, event in decision.events:
+        change = status_change_of(event)
+        if change is None or change.from_ != "in-progress":
+            continue
+        task = read.task(stream.partition(":")[2])
+        report = task.reported if isinstance(task, Task) and drops_report(task, event) else None
+        if report is not None:
+            receipt = decision.receipt
+            dropped = (
+                f"the report of {report.agent} on attempt {report.attempt} ({report.outcome}) was "
+                "still pending and is dropped"
+            )
+            warning = "; ".join(filter(None, (receipt.warning, dropped)))
+            return replace(decision, receipt=replace(receipt, warning=warning))
+    return decision
 
 
 def _heartbeat_task(command: Command, read: Read) -> str:

@@ -69,8 +69,6 @@ from dragoman.core.mail import MailPosted
 from dragoman.core.read import Decision, Read, StreamEvents, TimedEvent
 from dragoman.core.task import handoff_ended_by_rewind
 from dragoman.core.task_state import (
-    REPORTED_PREFIX,
-    STALE_HEARTBEAT_PREFIX,
     DelegationAccepted,
     DelegationEscalated,
     DelegationRejected,
@@ -161,13 +159,17 @@ def exceeded_retry_limit(wave: Wave, history: Iterable[TimedEvent]) -> str:
 def _count_failures(history: Iterable[TimedEvent], since: int) -> Counter[str]:
     """Count failed attempts on a task since a time, by type of failure.
 
-    An attempt that ended in a checkpoint counts by the reason of that.
+    An attempt that ended in a checkpoint counts by the reason of that. A report counts once it has
+    taken effect.
     """
     failures: dict[int, str] = {}
+    reported: TaskReported | None = None
     attempt: int | None = None
     for event, at in history:
         if isinstance(event, TaskClaimed):
-            attempt = event.attempt
+            attempt, reported = event.attempt, None
+        if isinstance(event, TaskReported):
+            reported = event
         if isinstance(event, TaskTransitioned | TaskRequeued | TaskRewound):
             # A checkpoint that is set while nobody works on the task belongs to no attempt.
             attempt = None
@@ -178,12 +180,10 @@ def _count_failures(history: Iterable[TimedEvent], since: int) -> Counter[str]:
             continue
         if isinstance(event, TaskCheckpointed) and attempt is not None:
             failures[attempt] = event.reason
-        if isinstance(event, TaskReported):
-            # A later report of the same attempt replaces the earlier one.
-            failures.pop(event.attempt, None)
-            type = event.details.get("failure_type")
-            if event.outcome == "failed" and isinstance(type, str):
-                failures[event.attempt] = type
+        if isinstance(event, TaskRequeued) and event.by_report and reported is not None:
+            type = reported.details.get("failure_type")
+            if isinstance(type, str):
+                failures[reported.attempt] = type
     return Counter(failures.values())
 
 
@@ -481,8 +481,7 @@ def settle_handoff(change: Change) -> StreamEvents:
     handoff = change.read.handoff(task.handoff.id)
     if handoff is None:
         return ()
-    reported = [event for event in change.own_events if isinstance(event, TaskReported)]
-    report = reported[-1] if reported else task.reported
+    report = fold_task_events(task, change.events, change.now).reported
     for event in change.own_events:
         settle = _HANDOFF_REACTIONS.get(type(event))
         events = settle(event, _HandedOverTask(change, report, handoff, task)) if settle else ()
@@ -495,8 +494,8 @@ class _HandedOverTask(Struct, frozen=True):
     """A changed task with an active handoff."""
 
     change: Change
-    report: TaskReported | Report | None
-    """Report of the attempt, from this decision or an earlier one."""
+    report: Report | None
+    """Report of the attempt, unless the change drops it."""
     handoff: Handoff
     task: Task
 
@@ -530,10 +529,9 @@ def _completion_note(event: TaskTransitioned, handed: _HandedOverTask) -> Handof
 
     A report is attributed to its agent, whoever ends the session in which it takes effect.
     """
-    if handed.report is not None and event.reason.startswith(
-        (REPORTED_PREFIX, STALE_HEARTBEAT_PREFIX)
-    ):
-        return HandoffNoted(handed.report.agent, COMPLETION_NOTE_KIND, handed.report.notes)
+    report = handed.report
+    if report is not None and event.by_report and not report.by:
+        return HandoffNoted(report.agent, COMPLETION_NOTE_KIND, report.notes)
     return HandoffNoted(handed.read.actor.name, COMPLETION_NOTE_KIND, event.reason)
 
 

@@ -374,7 +374,9 @@ def transition_events(
     task: Task, to: Status, reason: str, read: Read, other_text: str = ""
 ) -> StreamEvents:
     """Events of one transition; a final status also unblocks the tasks that waited for this one."""
-    event = TaskTransitioned(task.status, to, reason, other_text=other_text)
+    lease = read.lease(task) if task.status == "in-progress" else None
+    is_taken = lease is not None and lease.holder != read.actor.name
+    event = TaskTransitioned(task.status, to, reason, other_text=other_text, is_taken=is_taken)
     transition = (task_stream(task.id), event)
     if to not in FINAL_STATUSES:
         return (transition,)

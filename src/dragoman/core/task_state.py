@@ -230,6 +230,10 @@ class TaskTransitioned(Event, frozen=True):
     """Text that came with it besides the reason."""
     failed_to_start: bool = False
     """It ends an attempt whose agent could not be started or reached."""
+    by_report: bool = False
+    """It applies the report of the attempt; another end of the attempt drops a pending report."""
+    is_taken: bool = False
+    """It takes the work away from its holder, who may not know."""
 
 
 class TaskNoted(Event, frozen=True):
@@ -406,11 +410,6 @@ UNREPORTED_PREFIX: by the hub, where an agent ended without a report."""
 RESULT_PREFIX: Final = "result: "
 """Prefix of the reason where the result of an intent asks for it; success or failure follows."""
 
-REPORTED_BLOCKED_REASONS: Final = frozenset(
-    {f"{REPORTED_PREFIX}blocked", f"{STALE_HEARTBEAT_PREFIX}blocked"}
-)
-"""Reasons of a block whose obstacle is in the report."""
-
 
 # --- table and state --------------------------------------------------------------------------
 
@@ -510,6 +509,9 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     """The orchestrator that claimed it for its assignee, and may hence not approve it."""
     agents: tuple[str, ...] = ()
     """All former holders, so that a returning one is told that its lease is lost."""
+    ended_by: str = ""
+    """Agent that has ended the last attempt itself, by its report or otherwise; empty: the lease
+    was lost."""
     failures: int = 0
     not_before: int = 0
     reported: Report | None = None
@@ -656,6 +658,7 @@ def _fold_claimed(task: Task, event: TaskClaimed, at: int) -> Task:
         session=event.session,
         dispatched_by=event.dispatched_by,
         agents=agents,
+        ended_by="",
         handoff=task.handoff and replace(task.handoff, was_unowned=False),
         not_before=0,
         reported=None,
@@ -665,9 +668,18 @@ def _fold_claimed(task: Task, event: TaskClaimed, at: int) -> Task:
     )
 
 
+def drops_report(task: Task, event: Event) -> bool:
+    """True if this event takes the work away from an attempt whose report is still pending."""
+    if task.status != "in-progress" or task.reported is None:
+        return False
+    change = status_change_of(event)
+    return change is not None and change.from_ == "in-progress" and not change.by_report
+
+
 def _fold_transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
     # A task that becomes ready goes back to its queue, and one that a person takes out of the
-    # deadletter gets a fresh set of attempts.
+    # deadletter gets a fresh set of attempts. A report still pending is void: its work was taken
+    # away.
     has_fresh_attempts = event.from_ == "deadletter" or event.to in ("review", "done")
     return replace(
         task,
@@ -678,6 +690,8 @@ def _fold_transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
         failures=0 if has_fresh_attempts else task.failures,
         not_before=0,
         obstacle=_obstacle_after(task, event) if event.to == "blocked" else "",
+        reported=None if drops_report(task, event) else task.reported,
+        ended_by=_ended_by(task, is_lost=event.is_taken),
         checkpoint=None if event.to in ("review", "done") else task.checkpoint,
         failed_starts=_count_failed_start(task, event.reason)
         if event.failed_to_start
@@ -687,8 +701,14 @@ def _fold_transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
     )
 
 
+def _ended_by(task: Task, *, is_lost: bool) -> str:
+    if task.status != "in-progress":
+        return task.ended_by
+    return "" if is_lost else task.assignee
+
+
 def _obstacle_after(task: Task, event: TaskTransitioned) -> str:
-    if task.reported is None or event.reason not in REPORTED_BLOCKED_REASONS:
+    if task.reported is None or not event.by_report:
         return event.reason
     return "; ".join(filter(str.strip, task.reported.blockers))
 
@@ -714,6 +734,8 @@ def _fold_requeued(task: Task, event: TaskRequeued, at: int) -> Task:
         assignee=task.reserved_for,
         failures=event.failures,
         not_before=event.not_before,
+        reported=None if drops_report(task, event) else task.reported,
+        ended_by=_ended_by(task, is_lost=not event.by_report),
         updated_at=at,
         moved_at=at,
     )
@@ -830,12 +852,16 @@ class StatusChange(Struct, frozen=True):
     from_: Status
     to: Status
     reason: str = ""
+    by_report: bool = False
+    """It applies the report of an attempt."""
 
 
 STATUS_CHANGES: Final[dict[type[Event], Callable[[Any], StatusChange]]] = {
     TaskClaimed: lambda event: StatusChange(event.from_, "in-progress"),
-    TaskTransitioned: lambda event: StatusChange(event.from_, event.to, event.reason),
-    TaskRequeued: lambda event: StatusChange("in-progress", "ready", event.reason),
+    TaskTransitioned: lambda event: StatusChange(
+        event.from_, event.to, event.reason, event.by_report
+    ),
+    TaskRequeued: lambda event: StatusChange("in-progress", "ready", event.reason, event.by_report),
     TaskRewound: lambda event: StatusChange(event.from_, event.to, event.reason),
 }
 """Event -> its status change. The creation of a task is none: it comes from no status."""

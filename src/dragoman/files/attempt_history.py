@@ -9,13 +9,11 @@ from msgspec.structs import asdict, replace
 from dragoman.core.attempt_state import Report, TaskClaimed, TaskReported, TaskRequeued
 from dragoman.core.base import Event
 from dragoman.core.task_state import (
-    REPORTED_PREFIX,
-    RESULT_PREFIX,
-    STALE_HEARTBEAT_PREFIX,
     TaskNoted,
     TaskProgressed,
     TaskRewound,
     TaskTransitioned,
+    status_change_of,
 )
 from dragoman.files.work_log import LogEntry
 
@@ -23,7 +21,6 @@ RunStatus = Literal["running", "completed", "expired", "released"]
 
 _RECLAIM_REASON: Final = "stale_heartbeat_reclaim"
 _STALE_REASON: Final = "stale_heartbeat"
-_REPORT_REASONS: Final = (REPORTED_PREFIX, STALE_HEARTBEAT_PREFIX, RESULT_PREFIX)
 
 
 class Attempt(Struct, frozen=True):
@@ -107,7 +104,9 @@ def _fold_moved(
     attempts: list[Attempt], event: TaskRequeued | TaskTransitioned | TaskRewound, at: int
 ) -> None:
     # A report that waited for the end of its session is void if another transition came first.
-    if attempts and attempts[-1].report and event.reason.startswith(_REPORT_REASONS):
+    change = status_change_of(event)
+    by_report = change is not None and change.by_report
+    if by_report and attempts and attempts[-1].report and not attempts[-1].unreported:
         _end_attempt(attempts, at, "completed")
     else:
         _end_attempt(attempts, at, "released", event.reason)

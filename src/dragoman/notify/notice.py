@@ -11,7 +11,7 @@ from msgspec import Struct
 from dragoman.core.base import Status
 from dragoman.core.errors import LedgerError, Refusal
 from dragoman.core.event_table import STATUS_CHANGE_NAMES
-from dragoman.core.task_state import REPORTED_BLOCKED_REASONS, status_change_of
+from dragoman.core.task_state import status_change_of
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.entries import decode_event
@@ -67,7 +67,7 @@ class NoticeBuilder:
             from_=transition.from_,
             to=transition.to,
             reason=task.obstacle
-            if transition.reason in REPORTED_BLOCKED_REASONS
+            if transition.to == "blocked" and transition.by_report
             else transition.reason,
             actor=line.actor,
             at=to_rfc3339(line.at),

@@ -4,7 +4,7 @@ from typing import Any
 
 from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease
 from dragoman.core.base import Status
-from dragoman.core.task_state import CreateTask, MoveTask
+from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, UpdateTask
 from tests.conformance.surface.surfaces import Action, Operation, Query, Step
 from tests.protocols.acp.hub import offer
 
@@ -78,6 +78,25 @@ def _result(by: str) -> Operation:
     return _call(by, "ccos.result", intent_id="i-1", agent_id="ada", success=True, output=1)
 
 
+def _update(by: str, task: str, to: Status) -> Action:
+    return Action(
+        by,
+        UpdateTask(task, to, notes="finished"),
+        f"task move {task} {to} --reason finished",
+        (f"/v1/tasks/{task}/update", {"to": to, "notes": "finished"}),
+        ("update", {"task": task, "status": to, "notes": "finished"}),
+    )
+
+
+def _note(by: str, task: str) -> Action:
+    return Action(
+        by,
+        NoteTask(task, "still at it"),
+        f"task log {task} 'still at it'",
+        (f"/v1/tasks/{task}/note", {"text": "still at it"}),
+    )
+
+
 SCRIPT: tuple[tuple[Step, str], ...] = (
     # A task: created, claimed, released, claimed by another agent, reported, reviewed.
     (_create("t-1"), ""),
@@ -146,3 +165,22 @@ SCRIPT: tuple[tuple[Step, str], ...] = (
     (Query(), ""),
 )
 """Step -> expected refusal code; empty if it is accepted."""
+
+LATE_WRITES: tuple[tuple[Step, str], ...] = (
+    (_create("t-1"), ""),
+    (_claim("ada", "t-1"), ""),
+    (_move("olga", "t-1", "blocked"), ""),
+    # The task is still assigned to ada, who names no fencing token.
+    (_update("ada", "t-1", "review"), "lease_lost"),
+    (_update("ada", "t-1", "ready"), "lease_lost"),
+    (_note("ada", "t-1"), "lease_lost"),
+    (_move("ada", "t-1", "ready"), "lease_lost"),
+    (_release("ada", "t-1"), "lease_lost"),
+    (_report("ada"), "lease_lost"),
+    (_call("ada", "aof_task_update", taskId=AOF_ID, progress="half"), "lease_lost"),
+    (_call("ada", "aof_task_update", taskId=AOF_ID, status="ready"), "lease_lost"),
+    (_move("olga", "t-1", "ready"), ""),
+    (_claim("ada", "t-1"), ""),
+    (_update("ada", "t-1", "review"), ""),
+)
+"""Writes of an agent whose work was taken away, and after its next claim -> expected code."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, cast
 
-from tests.conformance.surface.script import SCRIPT
+from tests.conformance.surface.script import LATE_WRITES, SCRIPT
 from tests.conformance.surface.surfaces import Query, ScriptResult, Step, open_surfaces
 from tests.requirements import proves
 
@@ -28,6 +28,15 @@ def test_every_surface_gives_the_same_answers_and_the_same_ledger(tmp_path: Path
             )
         assert result.ledger == hub.ledger, name
     assert _refusals(hub) > 10
+
+
+@proves("LEASE-LATE")
+def test_every_surface_refuses_late_writes_of_the_assignee(tmp_path: Path) -> None:
+    steps = [step for step, _ in LATE_WRITES]
+    expected = [code for _, code in LATE_WRITES]
+    with open_surfaces(tmp_path / "hub") as surfaces:
+        for name, surface in surfaces.items():
+            assert [one.code for one in surface.play(steps).results] == expected, name
 
 
 def _refusals(hub: ScriptResult) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from dragoman.core.attempt_state import TaskClaimed, grant_lease
+from dragoman.core.authority import is_idle_owner
 from dragoman.core.base import Event, Outcome, Status
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.common import (
@@ -31,12 +32,12 @@ from dragoman.core.task_state import (
 READY_ROLES_TEXT: Final = "a person, a coordinator or an orchestrator"
 """Roles that may make a blocked, backlogged or deadlettered task ready, in words."""
 
-PARKED_STATUSES: Final[Mapping[Status, tuple[str, str]]] = {
-    "blocked": ("blocked", "{owner}, " + READY_ROLES_TEXT),
-    "backlog": ("in the backlog", READY_ROLES_TEXT),
+PARKED_STATUSES: Final[Mapping[Status, str]] = {
+    "blocked": "blocked",
+    "backlog": "in the backlog",
 }
 """Statuses that keep a recipient from beginning unless the owner offered the task in them -> the
-status in words, and who may make it ready.
+status in words.
 """
 
 _ENDING_OUTCOMES: Final[frozenset[Outcome]] = frozenset({"done", "blocked"})
@@ -116,11 +117,12 @@ def check_can_begin(task: Task) -> Refusal | None:
             f"{task.id} is in the deadletter: {READY_ROLES_TEXT} has to make it ready",
         )
     if task.status in PARKED_STATUSES and not (task.handoff and task.handoff.unblocks_task):
-        state_text, allowed = PARKED_STATUSES[task.status]
-        owner = task.assignee or "its owner"
+        may_unblock = task.status == "blocked" and is_idle_owner(task.assignee, task)
+        owner = f"{task.assignee or 'its owner'}, " if may_unblock else ""
         return Refusal(
             "not_ready",
-            f"{task.id} is {state_text}: {allowed.format(owner=owner)} has to make it ready first",
+            f"{task.id} is {PARKED_STATUSES[task.status]}: {owner}{READY_ROLES_TEXT} has to make "
+            "it ready first",
         )
     if task.open_blockers:
         return Refusal(

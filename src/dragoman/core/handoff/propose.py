@@ -7,7 +7,7 @@ from typing import cast
 
 from dragoman.core import not_found
 from dragoman.core.actor import Actor
-from dragoman.core.authority import check_write
+from dragoman.core.authority import check_write, is_idle_owner
 from dragoman.core.base import Event
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.activate import PARKED_STATUSES
@@ -119,7 +119,11 @@ def decide_propose(command: ProposeHandoff, read: Read, now: int) -> Decision | 
         due_at=command.due_at,
     )
     ended = _supersede_events(old, id, read) if old else ()
-    is_lifted = task.status in PARKED_STATUSES and owner == read.actor.name
+    is_lifted = (
+        task.status in PARKED_STATUSES
+        and owner == read.actor.name
+        and (read.actor.role != "agent" or not task.assignee or is_idle_owner(owner, task))
+    )
     offer_events = _offer_events(
         offered, task, owner, read, now, unblocks_task=is_lifted or _was_block_lifted(task)
     )

@@ -99,7 +99,7 @@ def decide_result(command: ReceiveResult, read: Read, now: int) -> Decision | Re
     if command.success:
         workflow.settle()
     else:
-        _requeue(workflow, f"{RESULT_PREFIX}failure", now)
+        _requeue(workflow, f"{RESULT_PREFIX}failure", now, by_report=True)
         workflow.try_next(command.error)
     return _workflow_decision(workflow, read)
 
@@ -343,17 +343,22 @@ def _end_attempt(
     if command.success:
         for to in outcome_path(workflow.task, outcome):
             workflow.record_task(
-                TaskTransitioned(workflow.task.status, to, f"{RESULT_PREFIX}success")
+                TaskTransitioned(
+                    workflow.task.status, to, f"{RESULT_PREFIX}success", by_report=True
+                )
             )
         if workflow.task.status == "done":
             workflow.record_others(unblock_events(workflow.task, "done", read))
 
 
-def _requeue(workflow: IntentWorkflow, reason: str, now: int) -> None:
+def _requeue(workflow: IntentWorkflow, reason: str, now: int, *, by_report: bool = False) -> None:
     """Make the task ready again at once, for another agent."""
     task = workflow.task
     if task.status == "in-progress":
-        workflow.record_task(TaskRequeued(task.attempts, reason, task.failures + 1, now))
+        failures = task.failures + 1
+        workflow.record_task(
+            TaskRequeued(task.attempts, reason, failures, now, by_report=by_report)
+        )
 
 
 def timeout_outcome(
