@@ -15,6 +15,7 @@ from bench.letters import rows
 from dragoman.store.memory import MemoryStore
 from tests.requirements import proves
 
+BARE_PYTHON = "Python with nothing to do"
 ROOT = Path(__file__).parents[2]
 
 
@@ -76,6 +77,15 @@ def test_run_measures_every_pair() -> None:
         ("1,000 entries, verify --hashes", "SHA-256 alone"),
         ("dragoman --version, in a second of a core", "Python with typer"),
         ("dragoman task list, in a second of a core", "Python with typer"),
+        ("dragoman task list through a hub, in a second of a core", BARE_PYTHON),
+        ("dragoman task show through a hub, in a second of a core", BARE_PYTHON),
+        ("dragoman task create through a hub, in a second of a core", BARE_PYTHON),
+        ("dragoman task log through a hub, in a second of a core", BARE_PYTHON),
+        (
+            "dragoman call mail.inbox through a hub, in a second of a core",
+            BARE_PYTHON,
+        ),
+        ("dragoman mail inbox through a hub, in a second of a core", BARE_PYTHON),
     ]
     assert all(row["base_per_second"] > 0 for row in results)
     assert all(row["dragoman_per_second"] > 0 for row in results)

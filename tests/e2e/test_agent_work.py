@@ -66,7 +66,8 @@ def test_list_and_show_describe_work_and_reasons_for_idleness(
         assert ada[1] == "works on fix-login"
         assert ada[2].startswith("today (UTC): 1 attempt, ")
         assert eve[1].endswith(": it is enough")
-        assert eve[2] == "today (UTC): 0 attempts, 0 min, 0 bytes of output"
+        assert eve[2] == "takes no work: it is enough"
+        assert eve[3] == "today (UTC): 0 attempts, 0 min, 0 bytes of output"
         rows = console("agent", "list").out.splitlines()
         assert rows[0].endswith("  PAUSED  NOW")
         assert rows[1].endswith("  works on fix-login")
@@ -103,7 +104,7 @@ def test_killed_hub_is_not_queried(program: Program, console: Console) -> None:
         assert running.url in (console.data / "hub.lock").read_text()
         shown = console("agent", "show", "eve")
         assert (shown.code, shown.err) == (0, "")
-        assert "no hub runs here that starts it: `dragoman up --data " in shown.out
+        assert "no hub runs here that starts agents: `dragoman up --data " in shown.out
         assert console.ask("agent", "show", "eve")["activity"] is None
 
 

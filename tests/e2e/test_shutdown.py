@@ -73,7 +73,7 @@ def test_stop_names_the_pending_service_and_a_second_signal_does_not_wait(
     program: Program, signum: signal.Signals
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as hanging_server:
-        program.data.mkdir()
+        program.data.mkdir(mode=0o700)
         (program.data / "dragoman.toml").write_text(
             f'[notify]\nwebhook_url = "http://127.0.0.1:{hanging_server.getsockname()[1]}/"\n'
             'webhook_secret = "0123456789abcdef"\nallow_hosts = ["127.0.0.1"]\n'

@@ -383,7 +383,7 @@ _AGENT_COLUMNS = {
     "NAME": "{name}",
     "ROLE": "{role}",
     "SPEAKS": "{speaks}",
-    "TOKENS": "{good}|{!good}none good",
+    "TOKENS": "{?good}{good}|{!good}none good",
     "PAUSED": "{?paused}{!paused.until}yes|until {paused.until}",
 }
 
