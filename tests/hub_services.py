@@ -1,6 +1,6 @@
 """Background services of a hub as shipped, with everything but the store kept in memory."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -69,6 +69,16 @@ class Disk:
         self.checkpoints.append(
             Checkpoint(ledger, tree.size, tree_root(tree).hex(), peaks, str(at), "")
         )
+
+    def find_removal(self, issued: Mapping[str, str]) -> str:
+        """Find out whether there are fewer checkpoints than were issued."""
+        is_whole = f"{len(self.checkpoints)}" == issued.get("memory", "0")
+        return "" if is_whole else "checkpoints are missing"
+
+    def measure(self, issued: Mapping[str, str]) -> tuple[str, str]:
+        """Number of checkpoints."""
+        del issued
+        return "memory", f"{len(self.checkpoints)}"
 
     # The outbox
 

@@ -3110,6 +3110,14 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A tick writes files again that are missing or stale; what somebody else has changed is "
         "kept under another name and told, unless it is a request.",
     ),
+    # --- checkpoints that are missing
+    Requirement(
+        "CHECKPOINT-REMOVED",
+        "S-FAULTS",
+        "The store knows how far checkpoints.jsonl had come: when it is shorter, another one or "
+        "gone, nothing more is signed, writes go on, and up, tick, verify and doctor say so until "
+        "a person accepts it.",
+    ),
     # --- traces
     Requirement(
         "VERIFY-AS-REPLAYED",

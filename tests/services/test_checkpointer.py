@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.errors import LedgerError
+from dragoman.core.errors import CheckpointsMissing, LedgerError
 from dragoman.core.task_state import CreateTask
+from dragoman.engine.health import problem_from_error
 from dragoman.engine.verify import check_ledger, check_tail
 from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint, read_checkpoint_lines
 from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
@@ -147,3 +148,76 @@ def test_forgery_without_the_key_is_detected(checkpoint_lab: CheckpointLab) -> N
     checkpoint_lab.log.path.write_text(line)
     with pytest.raises(BadCheckpoint):
         checkpoint_lab.run()
+
+
+def rewrite(path: Path, lines: list[bytes]) -> None:
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+
+
+@proves("CHECKPOINT-REMOVED")
+@pytest.mark.parametrize("kept", [[], [0], [0, 1], [1, 2], [0, 2], [1], [0, 1, 1], [0, 0, 1, 2]])
+def test_removed_checkpoints_stop_signing_until_they_are_accepted(
+    checkpoint_lab: CheckpointLab, kept: list[int]
+) -> None:
+    for _ in range(3):
+        checkpoint_lab.add_entries(1)
+        checkpoint_lab.run()
+    lines = checkpoint_lab.log.lines()
+    rewrite(checkpoint_lab.log.path, [lines[number] for number in kept])
+    changed = checkpoint_lab.log.path.read_bytes()
+    checkpoint_lab.add_entries(1)
+
+    for _ in range(2):
+        with pytest.raises(CheckpointsMissing, match="checkpoints accept"):
+            checkpoint_lab.run()
+    assert checkpoint_lab.log.path.read_bytes() == changed
+
+    assert checkpoint_lab.checkpointer.accept(START) > 0
+    checkpoint_lab.add_entries(1)
+    assert checkpoint_lab.run() == 1
+    assert checkpoint_lab.read_checkpoints()[-1].size == 5
+    rewrite(checkpoint_lab.log.path, [])
+    with pytest.raises(CheckpointsMissing, match="checkpoints were issued"):
+        checkpoint_lab.run()
+
+
+@proves("CHECKPOINT-REMOVED")
+def test_deleted_file_stops_signing(checkpoint_lab: CheckpointLab) -> None:
+    checkpoint_lab.add_entries(2)
+    checkpoint_lab.run()
+    checkpoint_lab.log.path.unlink()
+    with pytest.raises(CheckpointsMissing, match="has no line, but 1 checkpoints were issued"):
+        checkpoint_lab.run()
+    assert not checkpoint_lab.log.path.exists()
+    assert checkpoint_lab.checkpointer.accept(START) == 2
+
+
+@proves("CHECKPOINT-REMOVED")
+def test_file_that_came_back_is_signed_again(checkpoint_lab: CheckpointLab) -> None:
+    checkpoint_lab.add_entries(2)
+    checkpoint_lab.run()
+    whole = checkpoint_lab.log.path.read_bytes()
+    checkpoint_lab.log.path.unlink()
+    checkpoint_lab.checkpointer.accept(START)
+    checkpoint_lab.log.path.write_bytes(whole)
+    checkpoint_lab.add_entries(1)
+    assert checkpoint_lab.run() == 1
+
+
+@proves("CHECKPOINT-REMOVED")
+def test_line_that_the_store_does_not_know_yet_is_no_removal(checkpoint_lab: CheckpointLab) -> None:
+    """A process may be killed between the line and the store."""
+    known: list[dict[str, str]] = []
+    for _ in range(3):
+        checkpoint_lab.add_entries(1)
+        checkpoint_lab.run()
+        known.append(dict(checkpoint_lab.lab.store.issued_checkpoints()))
+    for issued in ({}, *known):
+        assert checkpoint_lab.log.find_removal(issued) == ""
+        assert checkpoint_lab.log.measure(issued) == next(iter(known[-1].items()))
+
+
+@proves("CHECKPOINT-REMOVED")
+def test_missing_checkpoints_leave_the_hub_ready() -> None:
+    assert problem_from_error(CheckpointsMissing("gone")).is_partial
+    assert not problem_from_error(LedgerError("broken")).is_partial

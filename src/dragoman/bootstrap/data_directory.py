@@ -221,6 +221,7 @@ def _assemble(
             _build_parts, settings, parts.key.secret, files, checkpointer, notifier
         ),
         checkpoints=checkpoints,
+        accept_checkpoints=checkpointer.accept,
         projector=files.projector,
         archive=partial(_archive, parts, files.disk),
         catch_up_services=(files.service, checkpointer, notifier),

@@ -176,3 +176,7 @@ class LedgerError(DragomanError):
     """An entry cannot be read or does not fit its chain."""
 
     code = "ledger_broken"
+
+
+class CheckpointsMissing(LedgerError):
+    """Checkpoints that were issued are missing: nothing more is signed, and all else goes on."""

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from dragoman.core.errors import DragomanError, StoreError
+from dragoman.core.errors import CheckpointsMissing, DragomanError, StoreError
 from dragoman.text.error_messages import describe_exception
 
 
@@ -22,4 +22,8 @@ HEALTHY = HealthProblem()
 
 def problem_from_error(error: DragomanError | OSError) -> HealthProblem:
     """The health problem that an error stands for."""
-    return HealthProblem(describe_exception(error), is_store_failure=isinstance(error, StoreError))
+    return HealthProblem(
+        describe_exception(error),
+        is_partial=isinstance(error, CheckpointsMissing),
+        is_store_failure=isinstance(error, StoreError),
+    )

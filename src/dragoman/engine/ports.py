@@ -4,7 +4,7 @@ A store is the only truth, and speaks domain verbs. It has one writing transacti
 engine (`transact`) and any number of readers beside it; every read sees only what was committed.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Literal, Protocol, TypeVar
 
@@ -276,6 +276,14 @@ class Store(Protocol):
     def secret_fingerprint(self, own: str, *, overwrite: bool = False) -> str:
         """The fingerprint of the secret that digests here are keyed with; `own` is stored if there
         is none yet, or to `overwrite` it."""
+        ...
+
+    def issued_checkpoints(self) -> Mapping[str, str]:
+        """File of signed checkpoints, by the digest of its first line -> how far it had come."""
+        ...
+
+    def keep_issued_checkpoints(self, file: str, extent: str) -> None:
+        """Keep how far a file of signed checkpoints has come."""
         ...
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:

@@ -241,8 +241,9 @@ def _log_row(found: Any) -> LogRow:
     return LogRow(*row, masked=bool(masked))
 
 
-class SqlSecretFingerprint(SqlReads):
-    """Fingerprint of the hub's secret; a store adds how a named query writes."""
+class SqlMeta(SqlReads):
+    """Facts beside the ledger: the fingerprint of the hub's secret, and the checkpoints that were
+    issued. A store adds how a named query writes."""
 
     @abstractmethod
     def _write_one(self, query: str, *values: Any) -> None:
@@ -255,3 +256,11 @@ class SqlSecretFingerprint(SqlReads):
         elif not self._read("secret_fingerprint"):
             self._write_one("keep_secret_fingerprint", own)
         return self._read("secret_fingerprint")[0][0]
+
+    def issued_checkpoints(self) -> Mapping[str, str]:
+        """File of signed checkpoints -> how far it had come."""
+        return dict(self._read("issued_checkpoints"))
+
+    def keep_issued_checkpoints(self, file: str, extent: str) -> None:
+        """Keep how far a file of signed checkpoints has come."""
+        self._write_one("keep_issued_checkpoints", file, extent)

@@ -134,6 +134,43 @@ def read_lines_reversed(path: Path) -> Generator[bytes]:
             end = start
 
 
+class LinesExtent(Struct, frozen=True):
+    """Extent of the whole lines of a file: the first and the last one, and where that ends."""
+
+    first: bytes
+    last: bytes
+    size: int
+
+
+def find_lines(path: Path, until: int | None = None) -> LinesExtent | None:
+    """Find the first and the last whole line, of the file or of so many bytes; None when there is
+    no line."""
+    try:
+        descriptor = open_regular(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        size = os.fstat(descriptor).st_size
+        end = end_of_last_line(descriptor, size if until is None else min(size, until))
+        if not end:
+            return None
+        start = end_of_last_line(descriptor, end - 1)
+        last = os.pread(descriptor, end - 1 - start, start)
+        return LinesExtent(file.readline().removesuffix(_NEWLINE), last, end)
+
+
+def count_lines(path: Path, start: int, end: int) -> int:
+    """Number of lines that end between two offsets."""
+    count = 0
+    with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+        file.seek(start)
+        while start < end and (block := file.read(min(_BLOCK, end - start))):
+            count += block.count(_NEWLINE)
+            start += len(block)
+    return count
+
+
 def sync_folder(folder: Path) -> None:
     """Sync a folder, to make names in it durable: a file's own sync does not cover its name."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -5,6 +5,9 @@ from typing import Any
 
 import apsw
 
+FORGET_CHECKPOINTS = "DELETE FROM meta WHERE key LIKE 'issued/%'"
+"""As if the process had been killed before the store knew of any checkpoint."""
+
 
 def change(database: Path, *statements: str) -> None:
     """Run statements on a database after dropping the triggers that forbid them."""

@@ -19,7 +19,7 @@ from tests.requirements import proves
 from tests.store.sqlite.files import hide_from_index
 from tests.store.upgrades import COMING
 from tests.surfaces.cli.console import NOON, Console
-from tests.surfaces.cli.tampering import change
+from tests.surfaces.cli.tampering import FORGET_CHECKPOINTS, change
 
 pytestmark = proves("CLI-DOCTOR")
 
@@ -400,6 +400,8 @@ def test_bad_checkpoint_and_unsigned_ledger_differ(healthy: Console) -> None:
     file.write_bytes(b"{}\n")
     assert bad_checks(healthy) == ["ledger"]
     file.unlink()
+    assert bad_checks(healthy) == ["ledger"]
+    change(healthy.data / "dragoman.db", FORGET_CHECKPOINTS)
     assert examine(healthy)["ledger"]["state"] == "warning"
 
 
@@ -416,6 +418,7 @@ def test_invalid_last_checkpoint_lines_are_a_warning(healthy: Console, line: byt
     assert examine(healthy)["ledger"]["state"] == "ok"
     assert healthy.ask("verify", code=1)["code"] == "ledger_broken"
     file.write_bytes(file.read_bytes().replace(b"{}\n", b"").replace(b"\n\n", b"\n"))
+    healthy.ask("checkpoints", "accept")
     assert healthy.ask("verify")["ok"]
 
 
@@ -583,6 +586,8 @@ def test_file_in_place_of_directory_is_to_be_moved(dragoman: Console) -> None:
 def test_lost_checkpoints_are_to_be_restored(dragoman: Console) -> None:
     dragoman.make("One")
     (dragoman.data / "checkpoints.jsonl").unlink()
+    assert "Bring the file back from a copy" in dragoman("verify").out
+    change(dragoman.data / "dragoman.db", FORGET_CHECKPOINTS)
 
     report = dragoman.ask("doctor")
     (advice,) = [check["advice"] for check in report["checks"] if check["name"] == "ledger"]

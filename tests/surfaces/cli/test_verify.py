@@ -11,7 +11,7 @@ from dragoman.ledger.entry import link_hash
 from tests.requirements import proves
 from tests.store.sqlite.files import hide_from_index
 from tests.surfaces.cli.console import NOON, Console
-from tests.surfaces.cli.tampering import change
+from tests.surfaces.cli.tampering import FORGET_CHECKPOINTS, change
 
 pytestmark = proves("CLI-VERIFY")
 
@@ -80,6 +80,7 @@ def test_unsigned_ledger_is_not_called_good(dragoman: Console) -> None:
     dragoman.make("One")
     assert dragoman("verify").out.endswith(": 1 entry, 2 streams, 1 checkpoint: all good\n")
     (dragoman.data / "checkpoints.jsonl").unlink()
+    tamper(dragoman, FORGET_CHECKPOINTS)
 
     result = dragoman("verify")
 
@@ -214,13 +215,16 @@ def test_broken_checkpoint_is_named_by_its_line_and_others_count(sound: Console)
     found = sound.ask("verify", code=1)
     assert (found["checkpoints"], found["entries"]) == (6, 8)
     problems = [finding["problem"] for finding in found["findings"]]
-    assert [problem.partition(": ")[0] for problem in problems] == [
+    *lines, removal = problems
+    assert [problem.partition(": ")[0] for problem in lines] == [
         "checkpoints.jsonl, line 1",
         "checkpoints.jsonl, line 4",
     ]
+    assert "is not a file that was issued for this ledger" in removal
     assert found["detail"] == (
         "the ledger is whole, but of checkpoints.jsonl 2 lines cannot be believed: keep a copy of "
-        "that file and delete what is named here; its other lines still count"
+        "that file, delete what is named here, and run `dragoman checkpoints accept`; its other "
+        "lines still count"
     )
 
 
@@ -229,7 +233,8 @@ def test_checkpoints_that_are_all_broken_are_to_be_restored(sound: Console) -> N
     corrupt_checkpoints(sound, *range(1, 9))
 
     detail = sound.ask("verify", code=1)["detail"]
-    assert "bring that file back from a copy, or move it away if you know why" in detail
+    assert "bring that file back from a copy, or, if you know why it is so, move it away" in detail
+    assert "run `dragoman checkpoints accept`" in detail
 
 
 @proves("CLI-VERIFY")
@@ -386,6 +391,7 @@ def test_verify_names_the_last_signed_position(sound: Console) -> None:
     file = sound.data / "checkpoints.jsonl"
     assert sound("verify").out.endswith(": all good\n")
     file.write_bytes(file.read_bytes()[:-30])
+    tamper(sound, FORGET_CHECKPOINTS)
     assert sound("verify").out.endswith(": all good; signatures reach to position 7\n")
 
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TypeVar, cast
 
@@ -297,6 +297,7 @@ class MemoryStore:
     def __init__(self, ledger_id: str) -> None:
         self._ledger_id = ledger_id
         self._secret_fingerprint = ""
+        self._issued_checkpoints: dict[str, str] = {}
         self._tables = Tables()
         self._lock = threading.RLock()
 
@@ -328,6 +329,16 @@ class MemoryStore:
             if overwrite or not self._secret_fingerprint:
                 self._secret_fingerprint = own
             return self._secret_fingerprint
+
+    def issued_checkpoints(self) -> Mapping[str, str]:
+        """File of signed checkpoints -> how far it had come."""
+        with self._lock:
+            return dict(self._issued_checkpoints)
+
+    def keep_issued_checkpoints(self, file: str, extent: str) -> None:
+        """Keep how far a file of signed checkpoints has come."""
+        with self._lock:
+            self._issued_checkpoints[file] = extent
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
         """Entries by position."""

@@ -277,6 +277,13 @@ INSERT INTO meta (key, value) VALUES ('secret_fingerprint', $1) ON CONFLICT (key
 INSERT INTO meta (key, value) VALUES ('secret_fingerprint', $1)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value
 
+-- name: issued_checkpoints
+SELECT substr(key, 8), value FROM meta WHERE key LIKE 'issued/%'
+
+-- name: keep_issued_checkpoints
+INSERT INTO meta (key, value) VALUES ('issued/' || $1, $2)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
+
 -- name: head
 SELECT coalesce(max(position), 0) FROM entries
 

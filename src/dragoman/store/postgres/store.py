@@ -22,7 +22,7 @@ from dragoman.store.postgres.reads import (
     tsvector,
 )
 from dragoman.store.postgres.transaction import PostgresTransaction, version_check
-from dragoman.store.sql import MAX_POSITION, SqlSecretFingerprint
+from dragoman.store.sql import MAX_POSITION, SqlMeta
 from dragoman.text.search_terms import Words
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ _TASK_PAGE_QUERIES = {
 """(filtered by status, filtered by owner) -> the query that has an index for it."""
 
 
-class PostgresStore(PostgresReads, SqlSecretFingerprint):
+class PostgresStore(PostgresReads, SqlMeta):
     """A store on a server, for any number of threads, processes and machines."""
 
     def __init__(self, address: Address) -> None:

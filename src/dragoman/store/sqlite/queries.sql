@@ -163,6 +163,13 @@ INSERT INTO meta (key, value) VALUES ('secret_fingerprint', ?) ON CONFLICT (key)
 INSERT INTO meta (key, value) VALUES ('secret_fingerprint', ?)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value
 
+-- name: issued_checkpoints
+SELECT substr(key, 8), value FROM meta WHERE key >= 'issued/' AND key < 'issued0'
+
+-- name: keep_issued_checkpoints
+INSERT INTO meta (key, value) VALUES ('issued/' || ?, ?)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
+
 -- name: head
 SELECT coalesce(max(position), 0) FROM entries
 

@@ -11,7 +11,7 @@ import apsw
 
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import IntegrityReport, StreamRow, TaskQuery, Transaction
-from dragoman.store.sql import MAX_POSITION, SqlSecretFingerprint
+from dragoman.store.sql import MAX_POSITION, SqlMeta
 from dragoman.store.sqlite.apsw_types import DRIVER_ERRORS, Connection
 from dragoman.store.sqlite.connect import (
     FileIdentity,
@@ -86,7 +86,7 @@ _TASK_PAGE_QUERIES = {
 """(filtered by status, filtered by owner) -> the query that has an index for it."""
 
 
-class SqliteStore(SqliteReads, SqlSecretFingerprint):
+class SqliteStore(SqliteReads, SqlMeta):
     """A store in one file, for any number of threads and for several processes."""
 
     def __init__(self, path: Path, new_ledger_id: Callable[[], str]) -> None:

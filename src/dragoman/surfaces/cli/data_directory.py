@@ -64,6 +64,11 @@ class Checkpoints(Protocol):
         """All checkpoint lines as they were signed, unchecked."""
         ...
 
+    def find_removal(self, issued: Mapping[str, str]) -> str:
+        """Find out whether checkpoints that the store has issued are missing: a sentence, empty if
+        not."""
+        ...
+
     @property
     def public(self) -> "Ed25519PublicKey":
         """Public key that checks them."""
@@ -133,6 +138,8 @@ class DataDirectory(Struct, frozen=True, dict=True):
     build_parts: Callable[[], DirectoryParts]
     """Builds the other parts, on first use."""
     checkpoints: Checkpoints
+    accept_checkpoints: Callable[[int], int]
+    """Signs from the checkpoints as they are at a time, whatever was issued before."""
     projector: "Projector"
     archive: "Callable[[str, Path, ProgressBars], Manifest]"
     """Writes a `backup` or an `export` into one file."""

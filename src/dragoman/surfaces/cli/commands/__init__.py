@@ -124,6 +124,12 @@ GROUPS: Mapping[str, CommandGroup] = {
             "reserve": ("take", "release", "list"),
         },
     ),
+    "checkpoints": CommandGroup(
+        "Say that changed checkpoints are right.",
+        {
+            "checkpoints": ("accept",),
+        },
+    ),
     "guard": CommandGroup(
         "Keep reserved files out of git commits.",
         {

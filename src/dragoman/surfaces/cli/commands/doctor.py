@@ -423,7 +423,11 @@ def check_ledger_tail(installation: Installation) -> CheckResult | None:
 
     if installation.directory is None:
         return None
-    head, last = installation.directory.hub.store.head(), installation.directory.checkpoints.last()
+    store, checkpoints = installation.directory.hub.store, installation.directory.checkpoints
+    head, last = store.head(), checkpoints.last()
+    removal = checkpoints.find_removal(store.issued_checkpoints())
+    if removal:
+        return bad(removal, "`dragoman verify` says whether the ledger itself is whole")
     entries = pluralize(head, "entry", "entries")
     if last is None:
         return (

@@ -55,6 +55,8 @@ def init(
         # Saved only after the store could be opened.
         if is_remembered:
             save_url(directory.path, store_url)
+        if new_keys:
+            directory.accept_checkpoints(directory.hub.clock.now())
         url = store_url or directory.settings.store.url or default_url(directory.path)
         key_data = _describe_keys(directory) if new_keys else dict[str, object]()
     data: dict[str, object] = {

@@ -36,12 +36,13 @@ _REPAIR_FILES_HINT = (
 )
 
 _DELETE_LINES_HINT = (
-    "keep a copy of that file and delete what is named here; its other lines still count"
+    "keep a copy of that file, delete what is named here, and run `dragoman checkpoints accept`; "
+    "its other lines still count"
 )
 
 _RESTORE_FILE_HINT = (
-    "bring that file back from a copy, or move it away if you know why it is so; until then "
-    "nothing is written"
+    "bring that file back from a copy, or, if you know why it is so, move it away and run "
+    "`dragoman checkpoints accept`; until then nothing is written"
 )
 
 _SURPLUS_HINT = "; surplus files are not dragoman's and are left alone: move them away"
@@ -60,6 +61,8 @@ class VerifyReport(Struct):
     """Position up to which a valid signature covers the entries."""
     invalid_checkpoints: int = 0
     """Number of findings that are invalid lines of checkpoints.jsonl."""
+    removal: str = ""
+    """Sentence about checkpoints that were issued and are missing; a finding, too."""
     damage_count: int = 0
     """Number of findings that the database itself reports, below its rows."""
     file_finding_count: int = 0
@@ -230,12 +233,16 @@ def _read_checkpoints(evidence: Evidence, report: VerifyReport) -> "list[Checkpo
     from dragoman.engine.verify import Finding
     from dragoman.ledger.checkpoint import read_checkpoint_lines
 
+    # Read before the lines: a hub that runs may add to both meanwhile.
+    report.removal = evidence.checkpoints.find_removal(evidence.store.issued_checkpoints())
     signed, invalid = read_checkpoint_lines(
         evidence.checkpoints.lines(), evidence.checkpoints.public
     )
     report.add_findings(
         Finding(f"checkpoints.jsonl, line {one.line}: {one.reason}") for one in invalid
     )
+    if report.removal:
+        report.add_findings([Finding(report.removal)])
     report.checkpoints, report.invalid_checkpoints = len(signed), len(invalid)
     report.signed_up_to = max((checkpoint.size for checkpoint in signed), default=0)
     return signed
@@ -311,11 +318,19 @@ def _headline(report: VerifyReport) -> str:
             f"{_proven_extent(report)}, but {do} not show it as it "
             f"is{_REPAIR_FILES_HINT}{_SURPLUS_HINT * has_surplus}"
         )
-    if report.finding_count == report.invalid_checkpoints:
+    is_only_removal = bool(report.removal) and report.finding_count == 1
+    if not is_only_removal and report.finding_count == report.invalid_checkpoints + bool(
+        report.removal
+    ):
         lines = pluralize(report.invalid_checkpoints, "line")
         return (
             f"{_proven_extent(report)}, but of checkpoints.jsonl {lines} cannot be believed: "
             + (_DELETE_LINES_HINT if report.checkpoints else _RESTORE_FILE_HINT)
+        )
+    if is_only_removal:
+        return (
+            f"{_proven_extent(report)}, but checkpoints that were issued are missing: a "
+            "ledger that was rewritten would look the same"
         )
     if report.first_bad is None:
         return (
