@@ -137,6 +137,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "person; the same request again is a no-op, another one replaces it.",
     ),
     Requirement(
+        "DELEGATION-ATOMIC",
+        "S-AOF-7",
+        "A task that is created with a deadline is delegated to its assignee in the same "
+        "transaction, with its criteria, so that nobody can begin it without them; if the request "
+        "is refused, no task is made.",
+    ),
+    Requirement(
         "DELEGATION-DEPTH",
         "S-AOF-7",
         "Delegated work cannot be delegated further, from either end of the chain.",

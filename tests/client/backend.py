@@ -13,7 +13,7 @@ from dragoman.core.backoff import Backoff
 from dragoman.core.task_state import CreateTask
 from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.queries.tasks import TaskView, find_task
-from dragoman.ledger.entry import read_line
+from dragoman.ledger.entry import Line, read_line
 from dragoman.services.timers import LeaseExpiry, RetryPromotion
 from dragoman.store.sqlite import SqliteStore
 from tests.client.relay import Relay, running_relay
@@ -89,8 +89,11 @@ class Backend:
 
     def streams_with(self, event: str) -> list[str]:
         """Return the stream of each event of this name."""
-        lines = [read_line(entry.line) for entry in all_entries(self.server.store)]
-        return [line.stream for line in lines if line.event == event]
+        return [line.stream for line in self.lines() if line.event == event]
+
+    def lines(self) -> list[Line[Any]]:
+        """Return all lines of the ledger."""
+        return [read_line(entry.line) for entry in all_entries(self.server.store)]
 
     def _start(self, at: int) -> HubServer:
         http = HttpSettings(

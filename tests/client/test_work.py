@@ -137,6 +137,23 @@ def test_subtask_is_handed_off_to_its_agent(backend: Backend) -> None:
     assert run(complete_subtask()) == child
 
 
+@proves("DELEGATION-ATOMIC")
+def test_subtask_never_exists_without_its_terms(backend: Backend) -> None:
+    backend.create_task("The whole", assignee="ada")
+
+    async def hand_off() -> str:
+        async with backend.connect("ada") as hub, await anext(hub.work(agent="ada")) as work:
+            child = await work.hand_off("bob", "The part", due_by=DUE, constraints=["no network"])
+            await work.complete()
+            return child.id
+
+    child = run(hand_off())
+
+    lines = [line for line in backend.lines() if line.stream == f"task:{child}"]
+    assert [line.event for line in lines[:2]] == ["task.created", "delegation.requested"]
+    assert lines[0].cause == lines[1].cause, "one request, and hence one transaction"
+
+
 @proves("SDK-CRASH-SAFE")
 def test_subtask_is_handed_off_once_under_one_key(backend: Backend) -> None:
     backend.create_task("The whole", assignee="ada")

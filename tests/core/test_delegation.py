@@ -18,6 +18,7 @@ from dragoman.core.delegation import (
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import (
     ActiveHandoff,
+    CreateTask,
     Delegation,
     DelegationAccepted,
     DelegationEscalated,
@@ -490,3 +491,73 @@ def test_delegation_answer_by_holder_renews_its_lease() -> None:
     with_fields(world, "CC", assignee="bob", attempts=1, fence=1, agents=("bob",))
     world.do(BOB, AcceptDelegation("CC"), NOW + 50)
     assert world.leases["CC"].expires_at == NOW + 50 + TTL
+
+
+# --- created and requested at once ------------------------------------------------------------
+
+PART = CreateTask(
+    "a part",
+    id="P",
+    ready=True,
+    assignee="bob",
+    parent="T",
+    due_by=DUE,
+    acceptance_criteria=("all tests pass",),
+    expected_outputs=("outputs/part.md",),
+    context_refs=("docs/plan.md",),
+    constraints=("no network",),
+)
+
+
+@proves("DELEGATION-ATOMIC")
+def test_task_with_deadline_is_created_and_delegated_in_one_decision() -> None:
+    world = held()
+    decision = world.do(ALICE, PART)
+    assert [type(event).__name__ for event in events_of(decision)] == [
+        "TaskCreated",
+        "TaskBacklinked",
+        "DelegationRequested",
+    ]
+    assert world.tasks["P"].depth == 1
+    assert world.tasks["P"].delegation == Delegation(
+        "T",
+        "alice",
+        "bob",
+        DUE,
+        acceptance_criteria=("all tests pass",),
+        expected_outputs=("outputs/part.md",),
+        context_refs=("docs/plan.md",),
+        constraints=("no network",),
+    )
+    assert decision.lease is not None
+    assert decision.lease.task == "T"
+
+
+@proves("DELEGATION-ATOMIC")
+@pytest.mark.parametrize(
+    ("actor", "changes", "code"),
+    [
+        (BOB, {}, "unauthorized_agent"),
+        (ALICE, {"parent": ""}, "invalid_field"),
+        (ALICE, {"assignee": ""}, "invalid_field"),
+        (ALICE, {"due_by": None}, "invalid_field"),
+        (ALICE, {"due_by": 10**18}, "invalid_field"),
+        (ALICE, {"constraints": ("x" * 10_000,)}, "invalid_field"),
+        (ALICE, {"parent": "nowhere"}, "parent_not_found"),
+        (OBSERVER, {}, "not_authorized"),
+    ],
+)
+def test_part_that_cannot_be_delegated_is_not_created(
+    actor: Actor, changes: dict[str, object], code: str
+) -> None:
+    assert held().code(actor, replace(PART, **changes)) == code
+
+
+@proves("DELEGATION-ATOMIC", "DELEGATION-DEPTH")
+def test_part_of_delegated_work_is_not_created() -> None:
+    world = held()
+    world.do(ALICE, PART)
+    world.do(BOB, ClaimTask("P", "bob"))
+    assert world.code(BOB, replace(PART, id="Q", parent="P", assignee="carol")) == (
+        "nested_delegation"
+    )

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from dragoman.client.errors import LeaseLost
 from dragoman.client.models import AcceptedMessage, Claim, Task
-from dragoman.client.requests import Message, SubtaskFields, post, send_message, task_path
+from dragoman.client.requests import Message, SubtaskFields, post, task_path
 from dragoman.client.transport import ApiClient, Transport
 from dragoman.core.base import Outcome
 from dragoman.core.errors import DragomanError, Refused
@@ -225,37 +225,20 @@ class Work:
         if due_by.tzinfo is None:
             raise ValueError("due_by has no time zone: give one, as datetime.now(UTC) does")
         self.check()
-        key = self._api.ensure_key(key)
-        new_task = {
+        # One request: nobody can begin the task before its terms are there.
+        part = {
             "title": title,
-            "ready": True,
+            "assignee": to,
             "body": fields.get("body", ""),
             "priority": fields.get("priority", "normal"),
-            "assignee": to,
-            "parent": self.task.id,
+            "due_by": due_by.isoformat(),
+            "acceptance_criteria": list(fields.get("acceptance_criteria", ())),
+            "expected_outputs": list(fields.get("expected_outputs", ())),
+            "context_refs": list(fields.get("context_refs", ())),
+            "constraints": list(fields.get("constraints", ())),
         }
-        child: Task = await self._api.post("/v1/tasks", Task, new_task, f"{key}:task")
-        # AOF/1 is the one dialect that can express it. A repeat is the same message: its time is
-        # that of the new task, not of its sending.
-        between = {"fromAgent": self.agent, "toAgent": to, "taskId": child.aof_id}
-        request = {
-            "protocol": "aof",
-            "version": 1,
-            "type": "handoff.request",
-            **between,
-            "sentAt": child.created_at,
-            "payload": {
-                **between,
-                "parentTaskId": self.task.aof_id,
-                "dueBy": due_by.isoformat(),
-                "acceptanceCriteria": list(fields.get("acceptance_criteria", ())),
-                "expectedOutputs": list(fields.get("expected_outputs", ())),
-                "contextRefs": list(fields.get("context_refs", ())),
-                "constraints": list(fields.get("constraints", ())),
-            },
-        }
-        await self._api.request(send_message(request, "", f"{key}:request"))
-        return await self._api.get(task_path(child.id), Task)
+        path = f"{task_path(self.task.id)}/delegate"
+        return await self._api.post(path, Task, part, self._api.ensure_key(key))
 
     async def send(self, message: Message, *, dialect: str = "", key: str = "") -> AcceptedMessage:
         """Send a message of any dialect, as the agent that has this task."""

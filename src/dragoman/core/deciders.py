@@ -84,7 +84,6 @@ from dragoman.core.read import Decision, LeaseChange, Read
 from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from dragoman.core.task import (
     decide_alias_task,
-    decide_create_task,
     decide_edit_task,
     decide_link_tasks,
     decide_move_task,
@@ -138,7 +137,7 @@ def decide_reject_message(command: RejectMessage, read: Read, now: int) -> Refus
 # --- table ------------------------------------------------------------------------------------
 
 DECIDERS: dict[type[Command], Callable[[Any, Read, int], Decision | Refusal]] = {
-    CreateTask: decide_create_task,
+    CreateTask: delegation.decide_create_or_delegate,
     AdoptTask: adopt.decide_adopt_task,
     MoveTask: decide_move_task,
     AliasTask: decide_alias_task,

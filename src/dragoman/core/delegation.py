@@ -1,5 +1,7 @@
 """Decisions about AOF delegations: request, accept, reject, escalate a part of a task (S-AOF-7)."""
 
+from msgspec.structs import replace
+
 from dragoman.core import not_found
 from dragoman.core.attempt_state import Lease
 from dragoman.core.authority import MAY_DELEGATE, MAY_DISPATCH, check_holds, check_write
@@ -8,8 +10,15 @@ from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, task_stream
 from dragoman.core.limits import MAX_REASON, check_range, check_text, check_texts
 from dragoman.core.read import Decision, LeaseChange, Read, task_receipt
-from dragoman.core.task import active_handoff_refusal, check_link_cycle, transition_events
+from dragoman.core.task import (
+    active_handoff_refusal,
+    check_link_cycle,
+    decide_create_task,
+    transition_events,
+)
 from dragoman.core.task_state import (
+    TASK_FOLDS,
+    CreateTask,
     Delegation,
     DelegationAccepted,
     DelegationEscalated,
@@ -18,6 +27,7 @@ from dragoman.core.task_state import (
     DelegationState,
     Task,
     TaskBacklinked,
+    TaskCreated,
     TaskLinked,
 )
 from dragoman.core.timestamps import TIMESTAMP_RANGE
@@ -74,6 +84,51 @@ STATUSES_BLOCKED_BY_REJECTION: frozenset[Status] = frozenset({"backlog", "ready"
 """Statuses that a rejection turns into blocked: work still to be done; it undoes nothing else."""
 
 
+def decide_create_or_delegate(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
+    """Create a task; with a deadline, delegate it to its assignee in the same decision."""
+    incomplete = _check_delegated_fields(command)
+    created = incomplete or decide_create_task(command, read, now)
+    if isinstance(created, Refusal) or command.due_by is None:
+        return created
+    ((_, born), *_) = created.events
+    child = TASK_FOLDS[TaskCreated](None, born, now)
+    request = RequestDelegation(
+        child.id,
+        command.parent,
+        command.assignee,
+        command.due_by,
+        command.acceptance_criteria,
+        command.expected_outputs,
+        command.context_refs,
+        command.constraints,
+    )
+    parent = _find_parent(request, read)
+    refusal = _check_request_fields(request)
+    if refusal or isinstance(parent, Refusal):
+        return refusal or parent
+    requested = _request_delegation(request, child, parent, read, now)
+    if isinstance(requested, Refusal):
+        return requested
+    return replace(created, events=(*created.events, *requested.events))
+
+
+def _check_delegated_fields(command: CreateTask) -> Refusal | None:
+    """Refuse a delegation that says only in part who does what until when."""
+    details = ("acceptance_criteria", "expected_outputs", "context_refs", "constraints")
+    if command.due_by is None:
+        extra = next((field for field in details if getattr(command, field)), "")
+        if not extra:
+            return None
+        return Refusal(
+            "invalid_field", f"{extra}: only a delegated task has them: add due_by", path=extra
+        )
+    for field in ("parent", "assignee"):
+        if not getattr(command, field):
+            detail = f"{field}: a task with due_by is delegated: name its parent and its assignee"
+            return Refusal("invalid_field", detail, path=field)
+    return None
+
+
 def decide_request_delegation(
     command: RequestDelegation, read: Read, now: int
 ) -> Decision | Refusal:
@@ -86,6 +141,12 @@ def decide_request_delegation(
         return child
     if isinstance(parent, Refusal):
         return parent
+    return _request_delegation(command, child, parent, read, now)
+
+
+def _request_delegation(
+    command: RequestDelegation, child: Task, parent: Task, read: Read, now: int
+) -> Decision | Refusal:
     event = _delegation_event(command, parent, read)
     if _is_repeat(event, child.delegation):
         return Decision(task_receipt(child, child.status))

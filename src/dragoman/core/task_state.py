@@ -39,9 +39,20 @@ INTENT_ALIAS_KIND: Final = "intent"
 
 
 class CreateTask(Command, frozen=True, tag="task.create"):
-    """Create a task. Without an id the hub gives it the day's next AOF id."""
+    """Create a task. Without an id the hub gives it the day's next AOF id.
 
-    free_text = ("title", "body")
+    With `due_by` it is delegated to its assignee, as a part of its parent, from the beginning:
+    nobody can claim it before the request is there.
+    """
+
+    free_text = (
+        "title",
+        "body",
+        "acceptance_criteria",
+        "expected_outputs",
+        "context_refs",
+        "constraints",
+    )
 
     title: str
     id: str = ""
@@ -56,6 +67,16 @@ class CreateTask(Command, frozen=True, tag="task.create"):
     aliases: tuple[str, ...] = ()
     origin: str = ""
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    due_by: int | None = None
+    acceptance_criteria: tuple[str, ...] = ()
+    expected_outputs: tuple[str, ...] = ()
+    context_refs: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+
+    @property
+    def heartbeat_task(self) -> str:
+        """The parent, if its holder delegates."""
+        return "" if self.due_by is None else self.parent
 
 
 class AdoptTask(Command, frozen=True, tag="task.adopt"):

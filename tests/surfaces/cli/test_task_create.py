@@ -54,6 +54,26 @@ def test_create_takes_every_field_of_a_task(dragoman: Console) -> None:
     assert dragoman.ask("task", "show", whole)["children"] == ["ol-1"]
 
 
+@proves("CLI-TASK", "DELEGATION-ATOMIC")
+def test_create_with_deadline_delegates_the_task_to_its_assignee(dragoman: Console) -> None:
+    whole = dragoman.make("Whole", "--ready")
+    dragoman.ask("task", "claim", whole, "--agent", "ada")
+
+    made = dragoman.ask(
+        "task", "create", "Part", "--ready", "--parent", whole, "--assignee", "bob",
+        "--due-by", "2026-02-10T12:00:00Z", "--criterion", "it is green",
+        "--expected-output", "outputs/part.md", "--context-ref", "plan.md",
+        "--constraint", "no network", "--as", "ada",
+    )  # fmt: skip
+
+    asked = made["delegation"]
+    assert (asked["from"], asked["to"], asked["state"]) == ("ada", "bob", "requested")
+    assert asked["dueBy"] == "2026-02-10T12:00:00.000Z"
+    assert (asked["acceptanceCriteria"], asked["constraints"]) == (["it is green"], ["no network"])
+    created, requested = dragoman("events", "--task", made["id"], "--json").objects
+    assert created["cause"] == requested["cause"]
+
+
 @proves("CLI-TASK", "CONFIG-ONCE")
 def test_settings_define_defaults_of_task_and_lease(dragoman: Console) -> None:
     dragoman("init")

@@ -130,6 +130,41 @@ def test_new_task_with_empty_id_or_unknown_relative_is_refused(server: HubServer
     assert refusal_of(parent="no") == ("parent_not_found", "parent", detail)
 
 
+@proves("DELEGATION-ATOMIC")
+def test_part_is_created_and_delegated_by_one_request(server: HubServer) -> None:
+    whole = server.submit(CreateTask("Whole", ready=True))
+    server.post(f"/v1/tasks/{whole}/claim", {}, by="ada")
+    part = {
+        "title": "Part",
+        "assignee": "bob",
+        "due_by": "2026-02-10T12:00:00+01:00",
+        "acceptance_criteria": ["it is green"],
+        "expected_outputs": ["outputs/part.md"],
+        "context_refs": ["plan.md"],
+        "constraints": ["no network"],
+    }
+    path = f"/v1/tasks/{whole}/delegate"
+
+    made = server.post(path, part, by="ada")
+
+    asked = made["delegation"]
+    assert (made["status"], made["parent"], made["reservedFor"]) == ("ready", whole, "bob")
+    assert (asked["from"], asked["to"], asked["dueBy"]) == (
+        "ada",
+        "bob",
+        "2026-02-10T11:00:00.000Z",
+    )
+    assert asked["acceptanceCriteria"] == ["it is green"]
+    for changes, code, field in (
+        ({"due_by": "tomorrow"}, "invalid_field", "due_by"),
+        ({"assignee": "a b"}, "invalid_id", "assignee"),
+    ):
+        response = server.request("POST", path, part | changes, by="ada")
+        assert (response.code, response.json["path"]) == (code, field)
+    assert server.request("POST", path, part, by="bob").code == "unauthorized_agent"
+    assert len(server.get("/v1/tasks")["tasks"]) == 2
+
+
 def test_refusal_has_matching_status(server: HubServer) -> None:
     task = server.submit(CreateTask("One", ready=True))
     server.post(f"/v1/tasks/{task}/claim", {}, by="ada")

@@ -48,6 +48,8 @@ Alias = Annotated[str, _pattern_meta(ALIAS_PATTERN, 300)]
 
 AgentName = Annotated[str, _pattern_meta(f"(?:{AGENT_PATTERN})?", 257)]
 
+NewAssignee = Annotated[str, _pattern_meta(AGENT_PATTERN, 257)]
+
 Session = Annotated[
     str, _pattern_meta(f"(?:{SESSION_PATTERN})?", 256, "Name of the agent's session.")
 ]

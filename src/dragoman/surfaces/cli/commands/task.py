@@ -43,6 +43,7 @@ from dragoman.surfaces.cli.command import (
     TtlOption,
     argument,
     option,
+    parse_clock,
 )
 from dragoman.surfaces.cli.context import (
     CommandContext,
@@ -262,6 +263,31 @@ def create(
     blocked_by: BlockedByOption = None,
     discovered_from: DiscoveredFromOption = "",
     alias: AliasOption = None,
+    due_by: Annotated[
+        int | None,
+        option(
+            "--due-by",
+            "RFC3339",
+            "Delegate it to --assignee, as a part of --parent, until then.",
+            parser=parse_clock,
+        ),
+    ] = None,
+    criterion: Annotated[
+        list[str] | None,
+        option("--criterion", "TEXT", "What a delegated task has to meet; repeatable."),
+    ] = None,
+    expected_output: Annotated[
+        list[str] | None,
+        option("--expected-output", "TEXT", "What a delegated task has to leave; repeatable."),
+    ] = None,
+    context_ref: Annotated[
+        list[str] | None,
+        option("--context-ref", "REF", "What to read for a delegated task; repeatable."),
+    ] = None,
+    constraint: Annotated[
+        list[str] | None,
+        option("--constraint", "TEXT", "What a delegated task must keep to; repeatable."),
+    ] = None,
     key: Annotated[
         str,
         option("--key", "KEY", "The same key again makes no second task, and answers as before."),
@@ -273,6 +299,8 @@ def create(
     Examples:
       dragoman task create "Write the parser" --ready
       dragoman task create "Test it" --ready --blocked-by TASK-2026-02-09-001
+      dragoman task create "Check it" --ready --as ada --parent TASK-2026-02-09-001 \\
+          --assignee bob --due-by 2026-02-10T12:00:00Z --criterion "all tests pass"
     """
     if body and body_file:
         raise_usage_error("--body and --body-file exclude each other: give one of them")
@@ -292,6 +320,11 @@ def create(
             discovered_from=discovered_from,
             aliases=tuple(alias or ()),
             max_attempts=defaults.max_attempts,
+            due_by=due_by,
+            acceptance_criteria=tuple(criterion or ()),
+            expected_outputs=tuple(expected_output or ()),
+            context_refs=tuple(context_ref or ()),
+            constraints=tuple(constraint or ()),
         )
         accepted = directory.hub.submit(
             context.actor(directory, context.acting_agent()), command, key=key

@@ -21,7 +21,7 @@ from dragoman.core.limits import (
 )
 from dragoman.core.read import Receipt
 from dragoman.core.task_state import AliasTask, CreateTask, LinkTask, MoveTask, NoteTask, UpdateTask
-from dragoman.core.timestamps import to_rfc3339
+from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
 from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.schemas.tasks import TaskDetail
 from dragoman.surfaces.http.context import Call
@@ -30,6 +30,7 @@ from dragoman.surfaces.http.errors import problem_error
 from dragoman.surfaces.http.parameters import (
     AgentName,
     Alias,
+    NewAssignee,
     NewId,
     OptionalTaskName,
     Session,
@@ -50,7 +51,15 @@ LeaseTtl = Annotated[
 ]
 ReasonText = Annotated[str, Meta(max_length=MAX_REASON)]
 ProgressText = Annotated[str, Meta(max_length=MAX_TEXT)]
-Blockers = Annotated[tuple[ReasonText, ...], Meta(max_length=MAX_LINKS)]
+Reasons = Annotated[tuple[ReasonText, ...], Meta(max_length=MAX_LINKS)]
+Deadline = Annotated[
+    str,
+    Meta(
+        max_length=64,
+        description="RFC 3339; past that, the delegation is escalated.",
+        extra_json_schema={"format": "date-time"},
+    ),
+]
 TaskNames = Annotated[tuple[TaskName, ...], Meta(max_length=MAX_LINKS)]
 Aliases = Annotated[tuple[Alias, ...], Meta(max_length=MAX_LINKS)]
 
@@ -93,11 +102,58 @@ async def create_task(call: Call) -> Any:
         aliases=body.aliases,
         max_attempts=defaults.max_attempts if attempts is None else attempts,
     )
+    return await _create(call, command)
+
+
+async def _create(call: Call, command: CreateTask) -> Any:
     accepted = await call.submit(command)
     receipt = accepted.receipts[0]
     response = respond(await task_after(call, receipt), 201)
     response.headers["location"] = f"/v1/tasks/{receipt.task}"
     return response
+
+
+class DelegateBody(Body, frozen=True, kw_only=True):
+    """A part of a task to create and to delegate to an agent, which finds these terms with it."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=MAX_TITLE)]
+    assignee: NewAssignee
+    due_by: Deadline
+    body: Annotated[str, Meta(max_length=MAX_BODY)] = ""
+    priority: Priority = "normal"
+    acceptance_criteria: Reasons = ()
+    expected_outputs: Reasons = ()
+    context_refs: Reasons = ()
+    constraints: Reasons = ()
+
+
+async def delegate_part(call: Call) -> Any:
+    """Create a part of a task and delegate it to an agent, in one transaction."""
+    body: DelegateBody = call.body
+    defaults = call.context.deps.settings.tasks
+    command = CreateTask(
+        title=body.title,
+        body=body.body,
+        ready=True,
+        assignee=body.assignee,
+        parent=call.path_params["name"],
+        review_required=defaults.review_required,
+        priority=body.priority,
+        max_attempts=defaults.max_attempts,
+        due_by=_parse_deadline(body.due_by),
+        acceptance_criteria=body.acceptance_criteria,
+        expected_outputs=body.expected_outputs,
+        context_refs=body.context_refs,
+        constraints=body.constraints,
+    )
+    return await _create(call, command)
+
+
+def _parse_deadline(text: str) -> int:
+    try:
+        return parse_rfc3339(text)
+    except ValueError as error:
+        raise problem_error("invalid_field", f"due_by: {error}", path="due_by") from None
 
 
 class ClaimBody(Body, frozen=True):
@@ -268,7 +324,7 @@ class UpdateBody(TaskAction, frozen=True):
     to: Status | None = None
     progress: ProgressText = ""
     notes: ProgressText = ""
-    blockers: Blockers = ()
+    blockers: Reasons = ()
 
     def commands(self, call: Call, task: str) -> list[Command]:
         del call
@@ -286,7 +342,7 @@ class ReportBody(TaskAction, frozen=True, kw_only=True):
 
     outcome: Outcome
     notes: ProgressText = ""
-    blockers: Blockers = ()
+    blockers: Reasons = ()
     details: Annotated[
         dict[str, Any],
         Meta(description="Details for programs; a number `cost` counts for the agent's budget."),
@@ -327,6 +383,14 @@ async def _run_action(call: Call) -> TaskDetail:
 
 ENDPOINTS = (
     Endpoint("POST", "/v1/tasks", create_task, TaskDetail, body=CreateTaskBody, status=201),
+    Endpoint(
+        "POST",
+        "/v1/tasks/{name}/delegate",
+        delegate_part,
+        TaskDetail,
+        body=DelegateBody,
+        status=201,
+    ),
     Endpoint("POST", "/v1/tasks/{name}/claim", claim_task, ClaimedTask, body=ClaimBody),
     Endpoint("POST", "/v1/tasks/{name}/heartbeat", renew_lease, LeaseStatus, body=HeartbeatBody),
     *(
