@@ -1277,6 +1277,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "requests get the event loop for as long as that took.",
     ),
     Requirement(
+        "HTTP-FRAMING",
+        "HTTP",
+        "A body is framed by a Content-Length or by `chunked` alone; anything else, which a proxy "
+        "might read in another way, is refused, and the connection closed.",
+    ),
+    Requirement(
         "HTTP-OFFERS",
         "HTTP",
         "A request that offers a protocol upgrade is answered as if it did not, body and all.",
@@ -3373,7 +3379,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "MAIL-LINKS",
         "S-MAIL-9",
-        "A link or image of a letter is inactive in its file, and its text can still be read.",
+        "A link or image of a letter, a subject or a title is inactive in its file, and its text "
+        "can still be read.",
     ),
     Requirement(
         "REDACT-COMMON",

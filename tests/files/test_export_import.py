@@ -525,6 +525,7 @@ def test_import_keeps_target_created_meanwhile(tmp_path: Path) -> None:
         "files/events/2026-02-09.jsonl",
         "files/imported/dragoman.toml",
         "files/tasks",
+        "files/runs/T-1/output.log",
         "ledger/answers/000000000001.jsonl",
         "files/hub.id",
         "ledger/entries/x",
@@ -548,9 +549,33 @@ def test_planted_member_is_refused(tmp_path: Path, planted: str) -> None:
 def test_settings_are_not_exported(tmp_path: Path) -> None:
     lab = ExportLab(tmp_path)
     lab.fill()
-    (lab.data / "dragoman.toml").write_text('[notify]\nwebhook_secret = "hush-hush"\n')
+    (lab.data / "dragoman.toml").write_text(
+        '[notify]\nwebhook_secret = "hush-hush"\n[workq]\ntoken = "hush-too"\n'
+        '[store]\nurl = "postgresql://hub:hush-all@db/hub"\n[agents.ada.env]\nKEY = "hush-ada"\n'
+    )
     lab.export()
     assert b"hush" not in lab.archive.read_bytes()
+
+
+@proves("FILES-ARCHIVE")
+def test_originals_of_processed_messages_and_logs_are_not_exported(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    folders = [
+        f"inbox{agent}/{name}"
+        for agent in ("", "/alice")
+        for name in ("processed", "rejected", "processed-found", "rejected-found-2")
+    ]
+    for path in (*folders, "runs/T-1", "runs/T-1/attempts/1"):
+        folder = lab.data / path
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("a.json", "a.json.reason.txt", "output.log"):
+            (folder / name).write_text("hush-hush")
+    (lab.data / "inbox/alice/waits.json").write_text("it waits")
+    lab.export()
+    content = lab.archive.read_bytes()
+    assert b"hush" not in content
+    assert b"it waits" in content
 
 
 @proves("FILES-ARCHIVE")

@@ -1,5 +1,6 @@
 """Letter files: named by position, in step with the ledger, and with all markup escaped."""
 
+import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -143,6 +144,25 @@ def test_links_and_images_of_letter_are_escaped(tmp_path: Path, words: str, show
     text = (tmp_path / "mail/ol-1/00000001-MAIL.md").read_text(encoding="utf-8")
     assert text.partition("\n---\n\n")[2] == f"{shown}\n"
     assert lab.differences() == []
+
+
+@proves("MAIL-LINKS")
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "![x](http://a.example/t.png)",
+        "[c](javascript:alert(1))",
+        "[r]: http://a.example",
+        "a\\](b)",
+    ],
+)
+def test_links_and_images_of_subject_are_escaped(tmp_path: Path, subject: str) -> None:
+    lab = FilesLab(tmp_path)
+    post_letter(lab, "m1", subject=subject, body="", kind="")
+    lab.catch_up()
+    file = tmp_path / "mail/ol-1/00000001-MAIL.md"
+    assert not re.search(r"\](?=[(:])", file.read_text(encoding="utf-8"))
+    assert read_front_matter(file)["subject"] == subject
 
 
 @proves("FILES-CRASH")

@@ -253,6 +253,19 @@ def edit_base(old: str, new: str) -> EditedFile:
     return parse_task_file(text.replace(old, new, 1).encode())
 
 
+@proves("MAIL-LINKS", "FILES-TASK-FILE")
+@pytest.mark.parametrize(
+    "title", ["![x](http://a/t.png)", "[c](javascript:alert(1))", "[r]: http://a", "[P1] mend (it)"]
+)
+def test_links_and_images_of_title_are_escaped(title: str) -> None:
+    file = replace(BASE, title=title)
+    data = format_task_file(file)
+    assert b"](" not in data
+    assert b"]:" not in data
+    assert ("[P1] mend (it)" in data.decode()) == (title == "[P1] mend (it)")
+    assert_read_back(data, file)
+
+
 @proves("FILES-TASK-FILE")
 @pytest.mark.parametrize(
     ("typed", "title"),

@@ -3,11 +3,12 @@
 An archive is a tar. Its first member is a label, the last two are the manifest, with the id and
 length of the ledger, and the SHA-256 of all that stands before it. Both profiles carry the ledger
 line by line, the leases of tasks in progress, the signed checkpoints with their public key, the
-tasks' own folders, the inbox, and artifacts of handoffs.
+tasks' own folders, messages that wait in the inbox, and artifacts of handoffs.
 
 A backup is for its owner only: it also has the keys and tokens, the settings, the notifier's
-cursor, and the idempotency answers, so that a hub goes on as if nothing had happened. An export
-has no secret, and no settings.
+cursor, the idempotency answers, the logs of agents and the originals of messages that were taken
+from the inbox, so that a hub goes on as if nothing had happened. An export has no settings, and
+nothing that the ledger masks.
 
 Projections of the ledger (task files, runs, letters, event lines) are in neither: they are made
 anew. A file gets its name when it is complete and was read back. Until then it is `.NAME.….tmp`
@@ -43,8 +44,13 @@ from dragoman.files.layout import (
     FOLDERS_LOCK,
     INBOX,
     INBOX_LOCK,
+    INBOX_RESULTS,
+    OUTPUT_LOG,
+    RUNS,
     TASKS,
     TEAMSPACES,
+    is_output_log,
+    run_folder_path,
 )
 from dragoman.ledger.checkpoint import Checkpoint, read_checkpoint_lines
 from dragoman.ledger.entry import GENESIS, link_hash, read_line
@@ -139,6 +145,8 @@ class Profile(Struct, frozen=True):
         path = name.removeprefix(FILES)
         if path == name:
             return name in (LABEL, LEASES, MANIFEST, DIGEST)
+        if path.startswith(f"{RUNS}/"):
+            return self.has_secrets and is_output_log(path)
         return path in self.files or path.startswith(
             tuple(f"{tree}/" for tree in (*self.trees, INBOX))
         )
@@ -279,7 +287,7 @@ def _write_members(
         # No message is being processed meanwhile: it is in the inbox, or in the ledger that is read
         # later.
         with source.data.lock_to_read(INBOX_LOCK):
-            writer.add_tree(INBOX)
+            writer.add_inbox(with_results=profile.has_secrets)
         # The checkpoints come before the ledger, too: whatever they sign is then in it.
         roots = CheckpointRoots(ledger, _signed_checkpoints(source.data))
         for name in profile.files:
@@ -293,6 +301,8 @@ def _write_members(
                 writer.add_answers(frozen)
         for tree in profile.trees:
             writer.add_tree(tree) if tree != TASKS else writer.add_tasks()
+        if profile.has_secrets:
+            writer.add_output_logs()
         manifest = Manifest(ledger, head, to_rfc3339(source.now), tuple(writer.omitted))
         writer.add_bytes(MANIFEST, msgspec.json.format(_encode_json(manifest), indent=1))
         file.flush()
@@ -410,6 +420,28 @@ class ArchiveWriter:
         if info.kind != "folder":
             return [path]
         return [f"{path}/{inner.name}" for inner in self._data.list(path)]
+
+    def add_inbox(self, *, with_results: bool) -> None:
+        """Add the messages that wait; also, as they were received, those that were processed."""
+        for info in self._data.list(INBOX):
+            path = f"{INBOX}/{info.name}"
+            if with_results or info.kind != "folder":
+                self._add_path(path, info)
+            elif not INBOX_RESULTS.fullmatch(info.name):
+                for inner in self._data.list(path):
+                    if not INBOX_RESULTS.fullmatch(inner.name):
+                        self._add_path(f"{path}/{inner.name}", inner)
+        self._omit_if_irregular(INBOX)
+
+    def add_output_logs(self) -> None:
+        """Add what agents have printed, under a lock held per task: a log moves when the next
+        attempt begins."""
+        for run in self._data.list(RUNS):
+            folder = run_folder_path(run.name)
+            with self._data.lock_to_read(FOLDERS_LOCK):
+                self.add_file(f"{folder}/{OUTPUT_LOG}")
+                for attempt in self._data.list(f"{folder}/attempts"):
+                    self.add_file(f"{folder}/attempts/{attempt.name}/{OUTPUT_LOG}")
 
     def add_tree(self, folder: str) -> None:
         """Add a folder with everything in it that is not projected from the ledger."""

@@ -7,7 +7,6 @@ before it is moved away, so that a crash between the two sends it again: a repea
 before and changes nothing.
 """
 
-import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -18,14 +17,18 @@ from dragoman.core.errors import DragomanError, Refusal
 from dragoman.core.ids import check_agent
 from dragoman.files.atomic_write import find_free_name, force_folder, move_aside, write_if_changed
 from dragoman.files.error_isolation import Warn, is_systemic
-from dragoman.files.layout import INBOX, INBOX_LOCK, REASON_SUFFIX, WARNING_SUFFIX, shorten_name
+from dragoman.files.layout import (
+    INBOX,
+    INBOX_LOCK,
+    INBOX_RESULTS,
+    PROCESSED,
+    REASON_SUFFIX,
+    REJECTED,
+    WARNING_SUFFIX,
+    shorten_name,
+)
 from dragoman.system.safe_fs import FileStat, SafeDisk
 from dragoman.text.safe_text import safe_text
-
-PROCESSED: Final = "processed"
-REJECTED: Final = "rejected"
-_RESULT_FOLDER: Final = re.compile(rf"({PROCESSED}|{REJECTED})(-found(-[0-9]+)?)?", re.ASCII)
-"""Folders for results, and what was moved out of their way."""
 
 _TEMPORARY_SUFFIXES: Final = (".tmp", ".part")
 _CLAIMED_PREFIX: Final = ".taken-"
@@ -191,7 +194,7 @@ def _is_complete(info: FileStat) -> bool:
     """True for a complete message: one that is still being written has a name that says so."""
     if _is_claimed(info):
         return True
-    if _RESULT_FOLDER.fullmatch(info.name) or info.name.startswith("."):
+    if INBOX_RESULTS.fullmatch(info.name) or info.name.startswith("."):
         return False
     return not info.name.endswith(_TEMPORARY_SUFFIXES)
 

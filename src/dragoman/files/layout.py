@@ -18,6 +18,10 @@ MAIL: Final = "mail"
 TEAMSPACES: Final = "teamspaces"
 ARTIFACTS: Final = "artifacts"
 INBOX: Final = "inbox"
+PROCESSED: Final = "processed"
+REJECTED: Final = "rejected"
+INBOX_RESULTS: Final = re.compile(rf"({PROCESSED}|{REJECTED})(-found(-[0-9]+)?)?", re.ASCII)
+"""Names of the inbox's folders for results, and of what was moved out of their way."""
 CURSOR_FILE: Final = "projection.json"
 PROJECTION_LOCK: Final = "projection.lock"
 """Held while the projection is written."""
@@ -43,6 +47,11 @@ WARNING_SUFFIX: Final = ".warning.txt"
 MAX_NAME_BYTES: Final = 255
 """Limit of a file name in bytes."""
 
+OUTPUT_LOG: Final = "output.log"
+"""Name of the file of what an agent printed, beside the run's other files."""
+
+_OUTPUT_LOG: Final = re.compile(rf"{RUNS}/[^/]+/(?:attempts/[0-9]+/)?{re.escape(OUTPUT_LOG)}")
+
 _BILLION: Final = 1_000_000_000
 _MAX_SECOND: Final = 9_223_372_035
 """In the year 2262: file systems keep 64 bits of nanoseconds."""
@@ -65,6 +74,11 @@ def task_folder_path(status: Status, task_id: str) -> str:
 def run_folder_path(task_id: str, attempt: int = 0) -> str:
     """Folder of run artifacts; with a number, those of an earlier attempt."""
     return f"{RUNS}/{task_id}/attempts/{attempt}" if attempt else f"{RUNS}/{task_id}"
+
+
+def is_output_log(path: str) -> bool:
+    """True for the log of what an agent printed in an attempt."""
+    return _OUTPUT_LOG.fullmatch(path) is not None
 
 
 def event_log_path(day: str) -> str:

@@ -128,10 +128,10 @@ def _format_scalar(value: str | bool | int) -> str:
 
 
 def quote_yaml(text: str) -> str:
-    """Quote a text as YAML, escaping control and invisible characters, and tags, in case the file
-    is read as Markdown."""
+    """Quote a text as YAML, escaping control and invisible characters, and tags, images and links,
+    in case the file is read as Markdown."""
     text = text.translate(str.maketrans(_SHORT_ESCAPES))
-    for acting in (TAG, HARMFUL, _YAML_FORBIDDEN):
+    for acting in (TAG, _LINK_TARGET, HARMFUL, _YAML_FORBIDDEN):
         text = acting.sub(lambda found: _escape_code(ord(found[0])), text)
     return f'"{text}"'
 

@@ -267,8 +267,32 @@ def _format_record(manifest: Manifest) -> bytes:
         "ledger": manifest.ledger,
         "entries": manifest.entries,
         "madeAt": manifest.made_at,
+        "omitted": manifest.omitted,
     }
     return msgspec.json.encode(fields) + b"\n"
+
+
+class _Record(Struct, frozen=True, rename="camel"):
+    made_at: str
+    omitted: tuple[str, ...] = ()
+
+
+class MissingFiles(Struct, frozen=True):
+    """Files that a restore could not bring back, because the archive did not have them."""
+
+    made_at: str
+    """Time at which the archive was made."""
+    paths: tuple[str, ...]
+
+
+def find_missing_files(data: Path) -> MissingFiles | None:
+    """Find what is still missing in a directory that was made from an archive; None: nothing."""
+    try:
+        record = msgspec.json.decode((data / RECORD_FILE).read_bytes(), type=_Record)
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return None  # it was not made from an archive, or somebody has edited the record
+    paths = tuple(path for path in record.omitted if not os.path.lexists(data / path))
+    return MissingFiles(record.made_at, paths) if paths else None
 
 
 def _load_members(

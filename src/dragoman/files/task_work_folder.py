@@ -18,6 +18,7 @@ from dragoman.engine.queries.tasks import find_task
 from dragoman.files.atomic_write import force_folder, move_aside
 from dragoman.files.layout import (
     FOLDERS_LOCK,
+    OUTPUT_LOG,
     STATUSES,
     TASK_SUBFOLDERS,
     run_folder_path,
@@ -82,8 +83,6 @@ def _is_folder(found: FileStat | None) -> bool:
 
 PROMPT_FILE: Final = "inputs/prompt.md"
 
-OUTPUT_FILE: Final = "output.log"
-
 
 class WorkingFolder(Struct, frozen=True):
     """Folders and files of an attempt."""
@@ -123,12 +122,12 @@ def _open_output_log(disk: SafeDisk, task_id: str, attempt: int) -> FileIO:
     """Open the output log of this attempt; that of the previous one moves to its other files."""
     folder, earlier = run_folder_path(task_id), run_folder_path(task_id, attempt - 1)
     force_folder(disk, folder)
-    if attempt > 1 and disk.stat(f"{folder}/{OUTPUT_FILE}"):
+    if attempt > 1 and disk.stat(f"{folder}/{OUTPUT_LOG}"):
         force_folder(disk, earlier)
         # An existing one was moved when this attempt began: the attempt goes on after a restart.
         with suppress(FileNotFoundError):
-            disk.move(f"{folder}/{OUTPUT_FILE}", f"{earlier}/{OUTPUT_FILE}")
-    return disk.open_append(f"{folder}/{OUTPUT_FILE}")
+            disk.move(f"{folder}/{OUTPUT_LOG}", f"{earlier}/{OUTPUT_LOG}")
+    return disk.open_append(f"{folder}/{OUTPUT_LOG}")
 
 
 # --- lookup -----------------------------------------------------------------------------------

@@ -95,6 +95,55 @@ def test_restored_directory_verifies_and_equals_its_source(
     assert other.ask("task", "heartbeat", "T-1", "--agent", "ada")["ok"]
 
 
+@proves("BACKUP-WHOLE")
+def test_backup_carries_logs_of_agents_and_originals_of_messages(
+    populated: Console, other: Console, tmp_path: Path
+) -> None:
+    files = {
+        "runs/T-1/output.log": b"what the second attempt printed",
+        "runs/T-1/attempts/1/output.log": b"what the first attempt printed",
+        "tasks/in-progress/T-1/outputs/report.md": b"an output",
+        "inbox/ada/processed/update.json": b"{}",
+        "inbox/rejected/junk.json": b"junk",
+        "inbox/rejected/junk.json.reason.txt": b"why",
+    }
+    for path, content in files.items():
+        (populated.data / path).parent.mkdir(parents=True, exist_ok=True)
+        (populated.data / path).write_bytes(content)
+    populated.ask("backup", str(tmp_path / "hub.tar"))
+    other.ask("restore", str(tmp_path / "hub.tar"))
+
+    assert {path: (other.data / path).read_bytes() for path in files} == files
+    assert other.ask("verify")["warnings"] == []
+
+
+@proves("BACKUP-WHOLE")
+def test_verify_of_a_restored_directory_names_what_is_missing(
+    populated: Console, other: Console, tmp_path: Path
+) -> None:
+    lost = ("tasks/in-progress/T-1/outputs/link", "runs/T-1/output.log")
+    for path in lost:
+        (populated.data / path).parent.mkdir(parents=True, exist_ok=True)
+        (populated.data / path).symlink_to("/dev/null")
+    reply = populated.ask("backup", str(tmp_path / "hub.tar"))
+    assert sorted(reply["skippedFiles"]) == sorted(lost)
+    other.ask("restore", str(tmp_path / "hub.tar"))
+
+    verified = other.ask("verify")
+    (warning,) = verified["warnings"]
+    assert verified["ok"]
+    assert all(path in warning for path in lost)
+    assert f"warning: {warning}" in other("verify").out
+    (other.data / lost[1]).parent.mkdir(parents=True, exist_ok=True)
+    (other.data / lost[1]).write_text("found again")
+    assert lost[1] not in other.ask("verify")["warnings"][0]
+    (other.data / lost[0]).parent.mkdir(parents=True, exist_ok=True)
+    (other.data / lost[0]).write_text("found again")
+    assert other.ask("verify")["warnings"] == []
+    (other.data / "restored.json").write_text("edited")
+    assert other.ask("verify")["warnings"] == []
+
+
 def test_backup_reports_check_and_contents(populated: Console, tmp_path: Path) -> None:
     result = populated("backup", str(tmp_path / "hub.tar"))
     assert "read back: good" in result.out

@@ -87,3 +87,41 @@ def test_malformed_body_is_refused(server: HubServer) -> None:
         head = server.request_head("POST", "/v1/tasks", JSON_TYPE, "Transfer-Encoding: chunked")
         sock.sendall(head + NOT_HTTP)
         assert [response.status for response in _read_responses(sock)] == [400]
+
+
+@proves("HTTP-FRAMING")
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/signed", "/v1/tasks", "/healthz", "/mcp"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("Transfer-Encoding: gzip, chunked",),
+        ("Transfer-Encoding: identity, chunked",),
+        ("Transfer-Encoding: chunked, chunked",),
+        ("Transfer-Encoding: gzip", "Transfer-Encoding: chunked"),
+        ("Transfer-Encoding: chunked", "Transfer-Encoding: chunked"),
+        ("Transfer-Encoding: chunked", "Content-Length: 5"),
+        ("Transfer-Encoding: xchunked",),
+    ],
+)
+def test_transfer_encoding_other_than_chunked_alone_is_refused(
+    server: HubServer, path: str, lines: tuple[str, ...]
+) -> None:
+    with server.connect() as sock:
+        head = server.request_head("POST", path, "Content-Type: application/json", *lines)
+        sock.sendall(head + b"2\r\n{}\r\n0\r\n\r\n")
+        received = b""
+        while part := sock.recv(65_536):
+            received += part
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert received.lower().count(b"connection: close") == 1
+    assert received.count(b"HTTP/1.1 ") == 1
+
+
+@proves("HTTP-FRAMING")
+@pytest.mark.parametrize("encoding", ["chunked", "Chunked"])
+def test_chunked_alone_is_taken(server: HubServer, encoding: str) -> None:
+    with server.connect() as sock:
+        media = "Content-Type: application/json"
+        head = server.request_head("POST", "/v1/tasks", media, f"Transfer-Encoding: {encoding}")
+        sock.sendall(head + b'd\r\n{"title":"x"}\r\n0\r\n\r\n')
+        assert sock.recv(65_536).startswith(b"HTTP/1.1 201")

@@ -37,6 +37,7 @@ _SINGLE_HEADERS = frozenset(
         b"idempotency-key",
         b"last-event-id",
         b"origin",
+        b"transfer-encoding",
     }
 )
 """Headers that may occur only once: of two, a proxy might have read the other one."""
@@ -126,6 +127,14 @@ class AuthMiddleware:
     def _check_headers(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
         if len(headers) != len(scope["headers"]):
             _check_duplicate_headers(scope["headers"])
+        if headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
+            encoding = headers[b"transfer-encoding"][:_MAX_SHOWN].decode(errors="replace")
+            raise problem_error(
+                "invalid_request",
+                f"Transfer-Encoding: {encoding!a} is not taken; send `chunked` alone, or a "
+                "Content-Length",
+                "Transfer-Encoding",
+            )
         port = (scope.get("server") or ("", 0))[1]
         host = headers.get(b"host", b"").lower()
         if host not in self._host_policy.hosts(port):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dragoman.engine.ports import Store
     from dragoman.engine.verify import Finding
     from dragoman.files.projector import StaleFiles
+    from dragoman.files.restore import MissingFiles
     from dragoman.ledger.checkpoint import Checkpoint
 
 # --- findings ---------------------------------------------------------------------------------
@@ -71,6 +72,8 @@ class VerifyReport(Struct):
     """False: the files were never written completely."""
     files_obstacle: str = ""
     """Error that prevented the comparison of the files."""
+    files_missing: "MissingFiles | None" = None
+    """Files that the archive did not have from which the directory was made."""
     files_behind: "StaleFiles | None" = None
     """Position of the files, if newer entries cannot be written to them."""
 
@@ -85,6 +88,7 @@ class VerifyReport(Struct):
             unsigned
             + not_compared
             + ([_files_behind_warning(self.files_behind)] if self.files_behind else [])
+            + ([_files_missing_warning(self.files_missing)] if self.files_missing else [])
         )
 
     def add_findings(self, findings: "Iterable[Finding]") -> None:
@@ -176,6 +180,7 @@ def _check_ledger(
 def verify_all(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
     """Verify ledger, database, views and files."""
     from dragoman.engine.verify import check_stored_states
+    from dragoman.files.restore import find_missing_files
 
     store = directory.hub.store
     report = verify_ledger(Evidence(store, directory.checkpoints), bars)
@@ -200,6 +205,7 @@ def verify_all(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
             report.file_finding_count = report.finding_count - earlier_count
             report.files_complete = directory.projector.has_cursor()
             report.files_behind = directory.projector.stale
+        report.files_missing = find_missing_files(directory.path)
     return report
 
 
@@ -211,6 +217,15 @@ def _files_behind_warning(files: "StaleFiles") -> str:
         "them whole, "
         "so nothing is lost or damaged: once the directory can be written, `dragoman tick` brings "
         "the files level"
+    )
+
+
+def _files_missing_warning(missing: "MissingFiles") -> str:
+    shown = ", ".join(missing.paths[:_MAX_SHOWN])
+    more = f" (and {len(missing.paths) - _MAX_SHOWN} more)" * (len(missing.paths) > _MAX_SHOWN)
+    return (
+        f"the archive of {missing.made_at}, from which this directory was made, did not have "
+        f"{shown}{more}: bring them back from where they were, if they are needed"
     )
 
 
