@@ -144,6 +144,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "is refused, no task is made.",
     ),
     Requirement(
+        "DELEGATION-HANDED-OVER",
+        "S-AOF-7",
+        "While another agent has the delegated work by a handoff, its former delegate may not "
+        "reject it, and its deadline stays watched.",
+    ),
+    Requirement(
         "DELEGATION-DEPTH",
         "S-AOF-7",
         "Delegated work cannot be delegated further, from either end of the chain.",

@@ -16,6 +16,7 @@ from dragoman.core.delegation import (
     RequestDelegation,
 )
 from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import ActivateHandoff, RejectHandoff
 from dragoman.core.task_state import (
     ActiveHandoff,
     CreateTask,
@@ -32,6 +33,7 @@ from dragoman.core.task_state import (
     TaskLinked,
     TaskTransitioned,
 )
+from tests.core.handoffs import accept, offer, package
 from tests.core.world import (
     ALICE,
     BOB,
@@ -561,3 +563,50 @@ def test_part_of_delegated_work_is_not_created() -> None:
     assert world.code(BOB, replace(PART, id="Q", parent="P", assignee="carol")) == (
         "nested_delegation"
     )
+
+
+# --- handed over after the delegation ---------------------------------------------------------
+
+
+def handed_over() -> World:
+    """World in which bob, the delegate of P, has handed it over to carol, who works on it."""
+    world = held()
+    world.do(ALICE, PART)
+    world.do(BOB, ClaimTask("P", "bob"))
+    parts = package()
+    parts["task"]["task_id"] = "P"
+    world.do(BOB, replace(offer("carol", package=parts), task="P"))
+    world.do(CAROL, accept(world))
+    world.do(CAROL, ActivateHandoff("H"))
+    return world
+
+
+@proves("DELEGATION-HANDED-OVER")
+def test_former_delegate_may_not_reject_work_that_another_agent_has_by_a_handoff() -> None:
+    world = handed_over()
+    refusal = world.decide(BOB, RejectDelegation("P", "not for me"))
+    assert isinstance(refusal, Refusal)
+    assert (refusal.code, refusal.kind) == ("ownership_conflict", "active_handoff")
+    assert "P is carol's by H" in refusal.detail
+    assert world.tasks["P"].delegation_deadline == DUE
+    world.do(HUB, EscalateDelegation("P"), DUE)
+    delegation = world.tasks["P"].delegation
+    assert delegation is not None
+    assert (delegation.state, delegation.escalated) == ("requested", True)
+
+
+@proves("DELEGATION-HANDED-OVER", "DELEGATION-ANSWER")
+def test_delegate_may_reject_again_when_the_handoff_has_given_the_work_back() -> None:
+    world = handed_over()
+    world.do(CAROL, RejectHandoff("H", "other", "not for me"))
+    world.do(BOB, RejectDelegation("P", "not for me"))
+    assert world.tasks["P"].status == "blocked"
+
+
+@proves("DELEGATION-HANDED-OVER", "DELEGATION-ANSWER")
+def test_recipient_of_a_handoff_who_is_the_delegate_may_reject() -> None:
+    world = held()
+    world.do(ALICE, replace(PART, assignee="bob"))
+    found = world.tasks["P"]
+    world.put(replace(found, handoff=ActiveHandoff("H", "alice", "bob", is_taken=True)))
+    assert world.code(BOB, RejectDelegation("P", "not for me")) == ""

@@ -18,6 +18,7 @@ from dragoman.core.task import (
 )
 from dragoman.core.task_state import (
     TASK_FOLDS,
+    ActiveHandoff,
     CreateTask,
     Delegation,
     DelegationAccepted,
@@ -102,10 +103,11 @@ def decide_create_or_delegate(command: CreateTask, read: Read, now: int) -> Deci
         command.context_refs,
         command.constraints,
     )
-    parent = _find_parent(request, read)
     refusal = _check_request_fields(request)
-    if refusal or isinstance(parent, Refusal):
-        return refusal or parent
+    if refusal:
+        return refusal
+    parent = read.task(command.parent)
+    assert isinstance(parent, Task), "the child was linked to it"
     requested = _request_delegation(request, child, parent, read, now)
     if isinstance(requested, Refusal):
         return requested
@@ -353,7 +355,7 @@ def _find_answerable(name: str, answer: DelegationState, read: Read) -> Task | D
             "unauthorized_agent",
             f"{task.id} was delegated to {delegation.to_agent}, not to {read.actor.name}",
         )
-    if refusal is None and answer == "accepted" and task.handoff is not None:
+    if refusal is None and task.handoff is not None and _is_out_of_hand(task.handoff, answer, read):
         refusal = active_handoff_refusal(task, task.handoff)
     if refusal is None and answer not in DELEGATION_TRANSITIONS[delegation.state]:
         refusal = Refusal(
@@ -362,6 +364,13 @@ def _find_answerable(name: str, answer: DelegationState, read: Read) -> Task | D
             "it again",
         )
     return refusal or task
+
+
+def _is_out_of_hand(by: ActiveHandoff, answer: DelegationState, read: Read) -> bool:
+    """True if a handoff keeps the delegate from this answer: the work may go to another agent, or
+    another one has it, whom a rejection would leave without a deadline.
+    """
+    return answer == "accepted" or (by.is_taken and by.recipient != read.actor.name)
 
 
 def _has_another_worker(task: Task, lease: Lease | None, read: Read) -> bool:
