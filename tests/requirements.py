@@ -1434,6 +1434,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "and is recovered like any other.",
     ),
     Requirement(
+        "RUN-SANDBOX",
+        "Agents",
+        "A program runs in a sandbox of bubblewrap, with network or without: it sees the system's "
+        "programs, what its section names, and its own folders and worktree at their usual paths; "
+        "it gets its signals, ends with the hub, and what it leaves running ends with it.",
+    ),
+    Requirement(
         "RUN-DESK",
         "Agents",
         "An attempt has the folder of its task, its prompt and a log of its own; the log of an "

@@ -65,14 +65,16 @@ def run(scenario: Coroutine[Any, Any, None]) -> None:
 class RunningHub:
     """A data directory with a hub, its dispatcher and its identity service."""
 
-    def __init__(self, data: Path, settings: str) -> None:
+    def __init__(self, data: Path, settings: str, config: Path | None) -> None:
         data.mkdir(exist_ok=True)
         (data / "dragoman.toml").write_text(settings)
         self.directory = open_directory(data, "", None, create=True)
         self.data = data
         self.store = self.directory.hub.store
         self.identity = Authenticator(self.store, SECRET, OWNER_TOKEN, self.directory.hub.clock)
-        self.dispatcher: Dispatcher = open_dispatcher(self.directory, self.identity, "http://hub")
+        self.dispatcher: Dispatcher = open_dispatcher(
+            self.directory, self.identity, "http://hub", config
+        )
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self.directory.hints.subscribe(self._wake)
@@ -131,10 +133,13 @@ class RunningHub:
 
 @asynccontextmanager
 async def running_hub(
-    data: Path, settings: str, *, start: bool = True
+    data: Path, settings: str, *, start: bool = True, config: Path | None = None
 ) -> AsyncGenerator[RunningHub]:
-    """Open a hub and run its dispatcher; stop both in the order of a real hub."""
-    hub = RunningHub(data, settings)
+    """Open a hub and run its dispatcher; stop both in the order of a real hub.
+
+    `config`: a file that the settings are said to come from.
+    """
+    hub = RunningHub(data, settings, config)
     try:
         if not start:
             yield hub

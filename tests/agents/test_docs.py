@@ -93,7 +93,9 @@ def test_recipes_of_claude_and_codex_read_their_prompt_on_stdin(
 
 @proves("RUN-RECIPES", "PROJECT-DOCS")
 def test_every_settings_example_loads() -> None:
-    assert set(EXAMPLES) == {"swe-backend", "reviewer", "counter", "claude", "codex"}
+    assert set(EXAMPLES) == {
+        *("swe-backend", "swe-frontend", "reviewer", "counter", "claude", "codex"),
+    }
     for name, example in EXAMPLES.items():
         assert name in parse_settings(example, {}).agents
 

@@ -519,7 +519,7 @@ def runner_with_folder(
         start=Process.start,
         open_folder=open_folder,
         worktree=None,
-        separate=lambda command, *_: command,
+        separate=lambda command, _, __: command,
         variables={},
         blocking_pool=ThreadPoolExecutor(1),
         pids=marks,

@@ -101,7 +101,7 @@ def build_hub(
         server = HttpServer(build_app(deps, mounts), settings.http)
         bound = server.bind()
         undo.callback(bound.close)
-        dispatcher = open_dispatcher(directory, identity, server.url)
+        dispatcher = open_dispatcher(directory, identity, server.url, config)
         undo.pop_all()
         return directory, HubProcess(hub, server, bound, dispatcher, scheduler, lock)
 

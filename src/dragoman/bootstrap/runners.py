@@ -13,7 +13,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.bootstrap.preflight import check_agent_settings, is_ccos_agent, load_function
-from dragoman.bootstrap.separation import open_separation, restrict_directory
+from dragoman.bootstrap.separation import (
+    Separation,
+    list_secret_files,
+    open_separation,
+    restrict_directory,
+)
 from dragoman.bootstrap.services import agent_queues
 from dragoman.config import AgentSettings, environment
 from dragoman.core.actor import HUB_ACTOR, Actor
@@ -52,8 +57,11 @@ _WEEK_MS = 7 * 86_400_000
 _log = logging.getLogger("dragoman.dispatch")
 
 
-def open_dispatcher(directory: DataDirectory, identity: "Authenticator", url: str) -> "Dispatcher":
-    """Open the dispatcher of a hub that listens at this URL (empty: nowhere).
+def open_dispatcher(
+    directory: DataDirectory, identity: "Authenticator", url: str, config: Path | None = None
+) -> "Dispatcher":
+    """Open the dispatcher of a hub that listens at this URL (empty: nowhere); `config`: the file of
+    its settings, if that is another than `dragoman.toml`.
 
     It is notified of commits by the hub's hints; `run` it in the loop of the hub.
     """
@@ -70,7 +78,7 @@ def open_dispatcher(directory: DataDirectory, identity: "Authenticator", url: st
     # Slow work, like a checkout or a remote URL, must not block readers of the store.
     blocking_pool = ThreadPoolExecutor(settings.dispatch.concurrency, thread_name_prefix="starts")
     cancelled = Event()
-    context = _RunnerContext(identity, url, pids, blocking_pool, cancelled.is_set)
+    context = _RunnerContext(identity, url, config, pids, blocking_pool, cancelled.is_set)
     agents = [
         AgentSpec(
             name=name,
@@ -120,6 +128,8 @@ class _RunnerContext(Struct, frozen=True):
 
     identity: "Authenticator"
     url: str
+    config: Path | None
+    """File that the settings come from; None: that of the data directory."""
     pids: "PidFiles"
     blocking_pool: Executor
     is_cancelled: "Callable[[], bool]"
@@ -158,7 +168,6 @@ def _build_runner(directory: DataDirectory, name: str, context: _RunnerContext) 
         return context.identity.issue_attempt_token(of.agent, of.task, of.fence, ttl_ms)
 
     check_agent_settings(name, settings)
-    separation = open_separation(name, settings, directory.path)
     in_ccos = is_ccos_agent(settings)
     if in_ccos and not settings.command:
         write = request_writer(
@@ -182,12 +191,22 @@ def _build_runner(directory: DataDirectory, name: str, context: _RunnerContext) 
     from dragoman.files.task_work_folder import WorkingFolders
     from dragoman.system.process import Process
 
+    separation = open_separation(
+        name,
+        settings,
+        directory.path,
+        list_secret_files(directory.settings, directory.path, context.config),
+        _certificate(directory),
+        _git_variables(),
+    )
     workplace = WorkingFolders(directory.path, lambda: SafeDisk(directory.path))
     write_input = request_writer(directory.hub.store, lambda _: {}) if in_ccos else prompt_input
     tools = ProgramPorts(
-        start=partial(Process.start, user=separation.user),
+        start=partial(
+            Process.start, user=separation.user, switches_itself=separation.switches_itself
+        ),
         open_folder=lambda of: workplace.open(of.aof_id, of.attempt, write_input(of)),
-        worktree=partial(_open_worktree, directory, settings, context.is_cancelled)
+        worktree=partial(_open_worktree, directory, separation, context.is_cancelled)
         if settings.repository
         else None,
         separate=separation.separate,
@@ -226,25 +245,35 @@ def _certificate(directory: DataDirectory) -> str:
     return f"{Path(path).absolute()}" if path else ""
 
 
+def _git_variables() -> dict[str, str]:
+    """Variables with which the hub runs git."""
+    from dragoman.agents.program_runner import INHERITED_VARIABLES
+
+    return {key: environment()[key] for key in INHERITED_VARIABLES if key in environment()}
+
+
 def _open_worktree(
     directory: DataDirectory,
-    settings: AgentSettings,
+    separation: Separation,
     is_cancelled: "Callable[[], bool]",
     assignment: "Assignment",
 ) -> Path:
     """Open the task's worktree, including the commit of an earlier attempt."""
-    from dragoman.agents.program_runner import INHERITED_VARIABLES
     from dragoman.system.worktree import Branch, fast_forward, find_commit, open_worktree
 
     data, resume_commit = directory.path, assignment.resume_commit
-    variables = {key: environment()[key] for key in INHERITED_VARIABLES if key in environment()}
+    settings, variables = separation.settings, separation.git_variables
     repository = data / settings.repository
     commit = find_commit(repository, resume_commit, variables)
     hub = directory.hub.store.ledger_id()
     branch = Branch(f"dragoman/{assignment.aof_id}", commit or settings.base, hub)
     at = data.absolute() / "worktrees" / assignment.aof_id
     folder = open_worktree(repository, at, branch, variables, is_cancelled)
-    if commit and not fast_forward(folder, commit, variables):
+
+    def wrap(words: Sequence[str]) -> Sequence[str]:
+        return separation.wrap_git(words, assignment, folder)
+
+    if commit and not fast_forward(folder, commit, variables, wrap):
         _warn_task(
             directory, assignment, f"the worktree has diverged from the checkpoint {resume_commit}"
         )

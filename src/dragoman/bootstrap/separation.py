@@ -1,4 +1,4 @@
-"""Separation of started programs from the hub: by another user of the system, or by nothing."""
+"""Separation of started programs from the hub: another user of the system, a sandbox, or none."""
 
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from dragoman.config import AgentSettings
+from dragoman.config import AgentSettings, Settings, environment
+from dragoman.config.store_url import SQLITE, is_postgres
 from dragoman.core.errors import SettingsError
 from dragoman.files.layout import INBOX, RUNS, TASKS, run_folder_path, task_folder_path
 from dragoman.system.agent_user import (
@@ -22,29 +23,56 @@ from dragoman.system.agent_user import (
 
 if TYPE_CHECKING:
     from dragoman.engine.ports import Assignment
+    from dragoman.system.bubblewrap import Sandbox
+    from dragoman.system.worktree import GitFolders
 
 _OTHERS_ACCESS: Final = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 
 _WAYS: Final = (TASKS, f"{TASKS}/in-progress", RUNS, INBOX)
 """Folders that an agent with a user passes through to its own."""
 
+_DEFAULTS: Final = AgentSettings()
+
 
 def check_separation(name: str, settings: AgentSettings, data: Path) -> None:
     """Raise SettingsError for a separation that this installation cannot keep."""
-    if not settings.user:
+    label = f"agents.{name}"
+    for key in ("user", "sandbox"):
+        if getattr(settings, key) and not settings.command:
+            raise SettingsError(
+                f"{label}.{key}: only a command runs on this machine as a program; leave it out, "
+                "or name the program that the hub shall start"
+            )
+    user = _find_user(name, settings)
+    if user is not None and settings.repository:
+        raise SettingsError(
+            f"{label}.user: git would make the worktree as the hub's user, in a repository that "
+            f"{user.name} writes to; leave out the repository, and let the program clone it"
+        )
+    if settings.sandbox:
+        _check_sandbox(label, settings, user)
         return
-    label = f"agents.{name}.user"
-    if not settings.command:
-        raise SettingsError(
-            f"{label}: only a command runs as a user of this machine; leave it out, or name the "
-            "program that the hub shall start"
-        )
-    if settings.repository:
-        raise SettingsError(
-            f"{label}: git would make the worktree as the hub's user, in a repository that "
-            f"{settings.user} writes to; leave out the repository, and let the program clone it"
-        )
-    check_way(find_user(settings.user, label), data, label)
+    for key in ("sandbox_network", "sandbox_readable", "sandbox_writable"):
+        if getattr(settings, key) != getattr(_DEFAULTS, key):
+            raise SettingsError(f'{label}.{key} needs sandbox = "bwrap" beside it')
+    if user is not None:
+        check_way(user, data, f"{label}.user")
+
+
+def _find_user(name: str, settings: AgentSettings) -> AgentUser | None:
+    return find_user(settings.user, f"agents.{name}.user") if settings.user else None
+
+
+def _check_sandbox(label: str, settings: AgentSettings, user: AgentUser | None) -> None:
+    from dragoman.system.bubblewrap import check_sandbox
+
+    for key in ("sandbox_readable", "sandbox_writable"):
+        for path in map(Path, getattr(settings, key)):
+            if not path.is_absolute() or not path.exists():
+                problem = "does not exist" if path.is_absolute() else "is no absolute path"
+                raise SettingsError(f"{label}.{key}: {path} {problem}")
+    has_network = settings.sandbox_network
+    check_sandbox(f"{label}.sandbox", environment(), user, has_network=has_network)
 
 
 def restrict_directory(data: Path, agents: Iterable[AgentSettings]) -> Sequence[str]:
@@ -53,7 +81,7 @@ def restrict_directory(data: Path, agents: Iterable[AgentSettings]) -> Sequence[
     mode = stat.S_IMODE(data.stat().st_mode)
     found = f"others on this machine could use {data.absolute()} (mode {mode:03o})"
     try:
-        if any(agent.user for agent in agents):
+        if any(agent.needs_ways for agent in agents):
             open_way(data.absolute(), _WAYS)
         elif mode & _OTHERS_ACCESS:
             data.chmod(stat.S_IRWXU)
@@ -66,8 +94,18 @@ def restrict_directory(data: Path, agents: Iterable[AgentSettings]) -> Sequence[
 class Separation(Struct, frozen=True):
     """Separation of an agent's programs from the hub."""
 
+    settings: AgentSettings
     data: Path
     user: AgentUser | None
+    secret_files: Sequence[Path]
+    """Files with secrets of the hub that may lie outside of its data directory."""
+    certificate: str
+    git_variables: Mapping[str, str]
+
+    @property
+    def switches_itself(self) -> bool:
+        """True if the command itself switches to the user: a sandbox is made before."""
+        return bool(self.settings.sandbox)
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -77,19 +115,84 @@ class Separation(Struct, frozen=True):
     def separate(
         self, command: Sequence[str], assignment: "Assignment", folder: Path
     ) -> Sequence[str]:
-        """Give the folders of an attempt to the agent's user; the command to start."""
-        del folder
+        """Prepare the folders of an attempt that works in a folder; the command to start."""
+        if self.user is None and not self.settings.sandbox:
+            return command
+        home, runs, inbox = self._folders(assignment)
+        inbox.mkdir(mode=0o750, parents=True, exist_ok=True)
         if self.user is not None:
-            inbox = self.data / INBOX / assignment.agent
-            inbox.mkdir(parents=True, exist_ok=True)
             give_folder(inbox, self.user)
-            give_folder(self.data / task_folder_path("in-progress", assignment.aof_id), self.user)
-            show_folder(self.data / run_folder_path(assignment.aof_id), self.user)
-        return command
+            give_folder(home, self.user)
+            show_folder(runs, self.user)
+        if not self.settings.sandbox:
+            return command
+        has_network = self.settings.sandbox_network
+        return self._sandbox(assignment, folder, has_network=has_network).wrap(command, folder)
+
+    def wrap_git(
+        self, command: Sequence[str], assignment: "Assignment", folder: Path
+    ) -> Sequence[str]:
+        """Wrap a command of git in a worktree, whose agent may have left links there."""
+        if not self.settings.sandbox:
+            return command
+        return self._sandbox(assignment, folder, has_network=False).wrap(command, folder)
+
+    def _folders(self, assignment: "Assignment") -> tuple[Path, Path, Path]:
+        task = assignment.aof_id
+        return (
+            self.data / task_folder_path("in-progress", task),
+            self.data / run_folder_path(task),
+            self.data / INBOX / assignment.agent,
+        )
+
+    def _sandbox(self, assignment: "Assignment", folder: Path, *, has_network: bool) -> "Sandbox":
+        from dragoman.system.bubblewrap import Sandbox
+
+        home, runs, inbox = self._folders(assignment)
+        git = self._git_folders(folder)
+        return Sandbox(
+            readable=[Path(path) for path in self.settings.sandbox_readable],
+            writable=[Path(path) for path in self.settings.sandbox_writable],
+            hidden_files=self.secret_files,
+            hidden_folder=self.data,
+            shown=[runs, *(git.shown if git else [])],
+            given=[home, inbox, *(git.given if git else [])],
+            locked=[*(git.locked if git else []), *map(Path, filter(None, [self.certificate]))],
+            home=self.variables.get("HOME", self.git_variables.get("HOME", "")),
+            has_network=has_network,
+            user=self.user,
+        )
+
+    def _git_folders(self, folder: Path) -> "GitFolders | None":
+        from dragoman.system.worktree import list_git_folders
+
+        if not self.settings.repository:
+            return None
+        return list_git_folders(self.data / self.settings.repository, folder, self.git_variables)
 
 
-def open_separation(name: str, settings: AgentSettings, data: Path) -> Separation:
+def open_separation(
+    name: str,
+    settings: AgentSettings,
+    data: Path,
+    secret_files: Sequence[Path],
+    certificate: str,
+    git_variables: Mapping[str, str],
+) -> Separation:
     """Find what separates an agent; SettingsError if it cannot be kept."""
     check_separation(name, settings, data)
-    user = find_user(settings.user, f"agents.{name}.user") if settings.user else None
-    return Separation(data.absolute(), user)
+    user = _find_user(name, settings)
+    return Separation(settings, data.absolute(), user, secret_files, certificate, git_variables)
+
+
+def list_secret_files(settings: Settings, data: Path, config: Path | None) -> Sequence[Path]:
+    """List files with secrets that may lie outside of the data directory."""
+    files = [config] if config else []
+    if settings.http.tls_key:
+        files.append(Path(settings.http.tls_key))
+    if settings.notify.webhook_secret_file:
+        files.append(data / settings.notify.webhook_secret_file)
+    if settings.store.url and not is_postgres(settings.store.url):
+        database = data / settings.store.url.removeprefix(SQLITE)
+        files += [database.with_name(f"{database.name}{end}") for end in ("", "-wal", "-shm")]
+    return [file.absolute() for file in files]

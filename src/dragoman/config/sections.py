@@ -284,6 +284,15 @@ class AgentSettings(Struct, frozen=True):
     user: str = ""
     """A user of this machine that the program runs as, so that the hub's files are closed to it;
     the hub has to run as root."""
+    sandbox: Literal["", "bwrap"] = ""
+    """Program that keeps the agent in a sandbox: bwrap (bubblewrap); empty: none."""
+    sandbox_network: bool = True
+    """Let a program in a sandbox use the network, which it needs for the hub's address, too."""
+    sandbox_readable: tuple[str, ...] = ()
+    """Files and folders that it may read in a sandbox, besides the system's programs; absolute
+    paths."""
+    sandbox_writable: tuple[str, ...] = ()
+    """Files and folders that it may also write to; absolute paths."""
     repository: str = ""
     """A git repository of which each task gets a worktree to work in; relative paths begin at the
     data directory."""
@@ -314,9 +323,16 @@ class AgentSettings(Struct, frozen=True):
         return bool(self.command or self.function)
 
     @property
+    def needs_ways(self) -> bool:
+        """True if it reaches its folders as another user, through the data directory."""
+        return bool(self.user) and not self.sandbox
+
+    @property
     def separation(self) -> str:
         """Means of separating its programs from the hub, for a person; empty: none."""
-        return f"the user {self.user}" if self.user else ""
+        network = "" if self.sandbox_network else " without network"
+        means = [f"the user {self.user}"] if self.user else []
+        return " in ".join(means + ([f"a sandbox ({self.sandbox}){network}"] * bool(self.sandbox)))
 
 
 def describe_separation(agents: Mapping[str, AgentSettings]) -> str:

@@ -150,15 +150,24 @@ class Process:
         folder: Path,
         stdin: Path | None,
         user: AgentUser | None = None,
+        *,
+        switches_itself: bool = False,
     ) -> Self:
         """Start a program without a shell, as a user; OSError when it cannot be started.
 
         Standard input is a file and no pipe, so that nothing waits for a program that does not
-        read.
+        read. `switches_itself`: the command is started as this user, and switches to the other.
         """
         with ExitStack() as write_ends, ExitStack() as readers:
             stdout, stderr = (_make_pipe(write_ends, readers, user) for _ in range(2))
-            program = _popen(args, variables, folder, stdin, (stdout[1], stderr[1]), user)
+            program = _popen(
+                args,
+                variables,
+                folder,
+                stdin,
+                (stdout[1], stderr[1]),
+                None if switches_itself else user,
+            )
             readers.pop_all()
         try:
             return cls(program, await _open_pipe(stdout[0]), await _open_pipe(stderr[0]))

@@ -1,7 +1,7 @@
 """Git worktrees and branches for tasks; the checked-out files are never touched."""
 
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -24,6 +24,9 @@ _HUB_CONFIG_KEY: Final = "dragomanHub"
 _COMMON_DIR_ARGS: Final = ("rev-parse", "--git-common-dir")
 """Asks for the folder that all worktrees of a repository share."""
 _BRANCH_LOCK: Final = Lock()
+_LINKS_OF_WORKTREE: Final = ("commondir", "gitdir", "config.worktree")
+"""Files of a worktree by which git finds the repository and its settings."""
+_TASK_BRANCHES: Final = "refs/heads/dragoman"
 _COMMIT: Final = re.compile("[0-9a-f]{4,64}", re.IGNORECASE)
 # Agents can write to the hooks folder of a repository, so no hook is run. Filters of its
 # configuration (as for large files) are run: without them a checkout would be wrong.
@@ -132,12 +135,50 @@ def find_commit(repository: Path, commit: str, variables: Mapping[str, str]) -> 
     return "" if code else text
 
 
-def fast_forward(worktree: Path, commit: str, variables: Mapping[str, str]) -> bool:
-    """Fast-forward the worktree to a commit; True when it contains the commit afterwards."""
+def fast_forward(
+    worktree: Path,
+    commit: str,
+    variables: Mapping[str, str],
+    wrap: Callable[[Sequence[str]], Sequence[str]] = lambda words: words,
+) -> bool:
+    """Fast-forward the worktree to a commit; True when it contains the commit afterwards.
+
+    `wrap` has git work where its agent does: git follows links that an agent has made there.
+    """
     code, _ = _try_git(worktree, variables, "merge-base", "--is-ancestor", commit, "HEAD")
     if code:
-        code, _ = _try_git(worktree, variables, "merge", "--ff-only", "-q", commit)
+        merge = ("merge", "--ff-only", "-q", commit)
+        code, _ = _try_git(worktree, variables, *merge, wrap=wrap)
     return not code
+
+
+class GitFolders(Struct, frozen=True):
+    """Folders of a worktree and its repository, for a program that may commit and nothing else."""
+
+    shown: Sequence[Path]
+    """To read: the repository, without its checked-out files."""
+    given: Sequence[Path]
+    """To write: the worktree, objects, and branches of tasks."""
+    locked: Sequence[Path]
+    """To read, within `given`: they decide which repository and settings git takes."""
+
+
+def list_git_folders(repository: Path, worktree: Path, variables: Mapping[str, str]) -> GitFolders:
+    """List what a program needs of the repository to commit in its worktree."""
+    common = (repository / _git(repository, variables, *_COMMON_DIR_ARGS)).resolve()
+    own = Path(_git(worktree, variables, "rev-parse", "--absolute-git-dir")).resolve()
+    if own.parent != common / "worktrees":
+        raise OSError(f"{worktree} is no worktree of {repository}: remove it (git worktree remove)")
+    branch = _git(worktree, variables, "rev-parse", "--symbolic-full-name", "HEAD")
+    log, branches = common / "logs" / branch, common / _TASK_BRANCHES
+    branches.mkdir(parents=True, exist_ok=True)
+    has_log = branch.startswith(f"{_TASK_BRANCHES}/") and log.is_file()
+    (own / _LINKS_OF_WORKTREE[-1]).touch()
+    return GitFolders(
+        shown=(common,),
+        given=(worktree, common / "objects", branches, own, *([log] if has_log else [])),
+        locked=(worktree / ".git", *(own / name for name in _LINKS_OF_WORKTREE)),
+    )
 
 
 class BadRepository(DragomanError):
@@ -268,11 +309,14 @@ def _git(
 
 
 def _try_git(
-    repository: Path, variables: Mapping[str, str], *args: str, timeouts: Timeouts = _TIMEOUTS
+    repository: Path,
+    variables: Mapping[str, str],
+    *args: str,
+    timeouts: Timeouts = _TIMEOUTS,
+    wrap: Callable[[Sequence[str]], Sequence[str]] = lambda words: words,
 ) -> tuple[int, str]:
     own = {name: value for name, value in variables.items() if name not in _REPOSITORY_VARIABLES}
     environment = {**own, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-    code, output = run_program(
-        ("git", *_NO_HOOKS, "-C", str(repository), *args), b"", environment, repository, timeouts
-    )
+    words = wrap(("git", *_NO_HOOKS, "-C", str(repository), *args))
+    code, output = run_program(words, b"", environment, repository, timeouts)
     return code, output.decode(errors="replace").strip()

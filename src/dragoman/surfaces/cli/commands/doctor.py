@@ -192,8 +192,8 @@ def check_directory(installation: Installation) -> CheckResult:
 def _passage(installation: Installation) -> int:
     """Rights that agents with a user of their own need, to pass through the directory."""
     has_readable_settings = installation.has_readable_settings
-    users = has_readable_settings and any(one.user for one in installation.settings.agents.values())
-    return stat.S_IXGRP | stat.S_IXOTH if users else 0
+    agents = installation.settings.agents.values() if has_readable_settings else ()
+    return stat.S_IXGRP | stat.S_IXOTH if any(one.needs_ways for one in agents) else 0
 
 
 def check_path_writable(path: Path) -> CheckResult | None:
