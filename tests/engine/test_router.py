@@ -564,6 +564,19 @@ def test_dialect_without_a_linter_is_linted_by_its_parser() -> None:
         assert reason in linted.issues[0]["reason"]
 
 
+def test_text_is_linted_by_the_parser_of_a_dialect_that_recognises_it() -> None:
+    def parse(raw: RawMessage) -> ParsedMessage | None:
+        return ParsedMessage("call", Raw(b'""')) if raw.text.startswith(b"call ") else None
+
+    spoken = replace(SHOUT_DIALECT, parse=parse)
+    assert lint_text(spoken, b"call HELLO", "", strict=True) == LintResult(
+        True, "call", "call HELLO"
+    )
+    issue = {"path": "", "reason": "this is no shout"}
+    assert lint_text(spoken, b"call HELLO", "shout", strict=True).issues == (issue,)
+    assert not lint_text(spoken, b"cry HELLO", "", strict=True).ok
+
+
 def test_task_of_a_sender_that_is_not_admitted_is_looked_up_in_a_thread() -> None:
     parsed = parse_message(RawMessage({"shout": "HELLO", "task": "T"}))
     assert parsed is not None

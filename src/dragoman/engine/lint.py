@@ -11,6 +11,7 @@ from dragoman.engine.operation import (
     Fault,
     Linter,
     LintResult,
+    ParsedMessage,
     QueryOperation,
     fault_from_json_error,
 )
@@ -31,22 +32,26 @@ def linter_of(dialect: Dialect) -> Linter:
 
 
 def _lint_by_parsing(dialect: Dialect, value: Any, kind: str, _strict: bool) -> LintResult:
-    parsed = (
-        dialect.parse(RawMessage(cast(dict[str, Any], value))) if isinstance(value, dict) else None
-    )
+    raw = RawMessage(cast(dict[str, Any], value)) if isinstance(value, dict) else None
+    parsed = dialect.parse(raw) if raw is not None else None
     if parsed is None:
         issue = {"path": "", "reason": f"it is no message of {dialect.name}: {dialect.hint}"}
         return LintResult(False, "", value, (issue,))
+    return _lint_parsed(parsed, value, kind)
+
+
+def _lint_parsed(parsed: ParsedMessage, message: Any, kind: str) -> LintResult:
     issues = list[dict[str, str]]()
     if kind not in ("", parsed.kind):
         issues.append({"path": "", "reason": f"this is no {kind}"})
     if parsed.fault is not None:
         issues.append({"path": parsed.fault.path, "reason": parsed.fault.reason})
-    return LintResult(not issues, parsed.kind, value, tuple(issues))
+    return LintResult(not issues, parsed.kind, message, tuple(issues))
 
 
 def lint_text(dialect: Dialect, text: bytes, kind: str, *, strict: bool) -> LintResult:
-    """Lint one JSON value in bytes; invalid JSON is one issue."""
+    """Lint one message in bytes: JSON, whose syntax error is one issue, or text of a dialect that
+    has no linter of its own and recognises it."""
     linter, limits = linter_of(dialect), dialect.limits
     body = text.removeprefix(linter.prefix)
     raw = RawMessage(body, limits.max_bytes, allow_big_integers=limits.allow_big_integers)
@@ -56,6 +61,9 @@ def lint_text(dialect: Dialect, text: bytes, kind: str, *, strict: bool) -> Lint
         operation = linter.operation_of_type.get(linted.kind or linted.type)
         max_bytes = limits.max_bytes if operation is None else operation.limits.max_bytes
         return linted if len(raw.text) <= max_bytes else _too_large(linted, max_bytes)
+    parsed = dialect.parse(raw) if dialect.lint is None else None
+    if parsed is not None:
+        return _lint_parsed(parsed, body.decode(errors="replace"), kind)
     issue = {"path": value.path, "reason": value.reason}
     if strict or not linter.accepts_any_text:
         return LintResult(False, "", None, (issue,))
