@@ -3144,6 +3144,19 @@ _MANIFEST: tuple[Requirement, ...] = (
         "gone, nothing more is signed, writes go on, and up, tick, verify and doctor say so until "
         "a person accepts it.",
     ),
+    # --- what else verify looks at
+    Requirement(
+        "VERIFY-SCHEMA",
+        "S-FAULTS",
+        "verify finds a table, index, view, trigger or function that is missing, changed or not "
+        "of this version, on SQLite and PostgreSQL, and says where it cannot compare them.",
+    ),
+    Requirement(
+        "VERIFY-ARTIFACTS",
+        "S-ACP-8",
+        "verify finds a kept copy of an artifact that is missing or changed while a handoff "
+        "needs it.",
+    ),
     # --- traces
     Requirement(
         "VERIFY-AS-REPLAYED",

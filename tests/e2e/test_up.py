@@ -74,6 +74,28 @@ def test_up_warns_that_it_listens_on_every_address(host: str) -> None:
     assert (", and at every address of this machine (" in text) is (host in {"0.0.0.0", "::", ""})  # noqa: S104
 
 
+@proves("HUB-TROUBLE", "CHECKPOINT-REMOVED")
+def test_missing_checkpoints_are_reported_while_writes_go_on(program: Program) -> None:
+    program.prepare("task", "create", "One")
+    program.prepare("task", "create", "Two")
+    (program.data / "checkpoints.jsonl").unlink()
+    with run_hub(program) as running:
+        stderr = running.process.stderr
+        assert stderr is not None
+        assert "2 checkpoints were issued" in stderr.readline()
+        readiness = get_readiness(running.url)
+        assert readiness["ready"] is True
+        assert [name for name, state in readiness["services"].items() if state != "ok"] == [
+            "checkpoint"
+        ]
+        program.prepare("task", "create", "Three")
+        assert not (program.data / "checkpoints.jsonl").exists()
+        program.prepare("checkpoints", "accept")
+        program.prepare("task", "create", "Four")
+        assert stderr.readline() == "recovered: checkpoint\n"
+        assert running.stop().code == 0
+
+
 @proves("HUB-TROUBLE")
 def test_unwritable_files_are_reported_by_readyz_and_stderr(
     program: Program,

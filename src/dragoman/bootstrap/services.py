@@ -250,6 +250,7 @@ def build_parts(
         (*file_services.inbox, *file_services.polled, *file_services.commit_driven),
         partial(_service_remarks, inbox, notifier),
         partial(check_handoff, hub.store, files.disk, artifacts),
+        artifacts.verify_copy,
     )
 
 

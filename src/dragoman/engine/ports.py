@@ -405,6 +405,10 @@ class Store(Protocol):
         unreadable pages, indexes that differ from their tables, values of a wrong type."""
         ...
 
+    def inspect_schema(self) -> IntegrityReport:
+        """Compare tables, indexes, views and triggers with those that this version makes."""
+        ...
+
     def close(self) -> None:
         """Release files and connections."""
         ...

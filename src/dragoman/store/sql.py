@@ -6,7 +6,7 @@ reader of the file and are not sent to the database.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from itertools import starmap
 from pathlib import Path
@@ -239,6 +239,21 @@ class SqlReads(ABC):
 def _log_row(found: Any) -> LogRow:
     *row, masked = found
     return LogRow(*row, masked=bool(masked))
+
+
+SchemaObjects = Mapping[str, str]
+"""Object of a schema, with its kind -> its definition."""
+
+
+def compare_schemas(found: SchemaObjects, expected: SchemaObjects) -> Iterator[str]:
+    """Yield each object that is missing, changed, or not of this version."""
+    for name in sorted({*found, *expected}):
+        if name not in found:
+            yield f"{name} is missing"
+        elif name not in expected:
+            yield f"{name} is not dragoman's"
+        elif found[name] != expected[name]:
+            yield f"{name} was changed"
 
 
 class SqlMeta(SqlReads):

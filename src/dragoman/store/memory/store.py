@@ -540,6 +540,10 @@ class MemoryStore:
         del seconds
         return IntegrityReport()
 
+    def inspect_schema(self) -> IntegrityReport:
+        """Report no difference: there is no schema."""
+        return IntegrityReport()
+
     def close(self) -> None:
         """Nothing to release."""
 

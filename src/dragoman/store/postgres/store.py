@@ -21,6 +21,7 @@ from dragoman.store.postgres.reads import (
     open_snapshot,
     tsvector,
 )
+from dragoman.store.postgres.schema_check import check_schema
 from dragoman.store.postgres.transaction import PostgresTransaction, version_check
 from dragoman.store.sql import MAX_POSITION, SqlMeta
 from dragoman.text.search_terms import Words
@@ -117,6 +118,10 @@ class PostgresStore(PostgresReads, SqlMeta):
         says = "is empty" if counted is None else f"says that the ledger ends at {counted}"
         damage = f"the table head {says}, its last entry is at {last}: {RECOUNT_ADVICE}"
         return IntegrityReport((damage,) if counted != last else (), is_complete=False)
+
+    def inspect_schema(self) -> IntegrityReport:
+        """Compare tables, indexes, views, triggers and functions with those of this version."""
+        return check_schema(self._address)
 
     def close(self) -> None:
         """Close every connection."""

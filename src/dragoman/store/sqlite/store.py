@@ -29,6 +29,7 @@ from dragoman.store.sqlite.read_only import (
     open_readers_read_only,
 )
 from dragoman.store.sqlite.reads import SqliteReads, SqliteSnapshot, open_snapshot
+from dragoman.store.sqlite.schema_check import check_schema
 from dragoman.store.sqlite.transaction import QUERIES, IndexRows, SqliteTransaction, stream_row
 from dragoman.store.sqlite.wal_copier import WalCopier
 from dragoman.text.search_terms import Words
@@ -169,6 +170,11 @@ class SqliteStore(SqliteReads, SqlMeta):
         """Have SQLite check its file; meanwhile the WAL cannot be reset."""
         self._refuse_if_closed()
         return check_integrity(self._readers, self._path, seconds)
+
+    def inspect_schema(self) -> IntegrityReport:
+        """Compare tables, indexes, views and triggers with those of this version."""
+        self._refuse_if_closed()
+        return check_schema(self._readers, self._path)
 
     def close(self) -> None:
         """Close every connection; the writer last, so that it copies the WAL into the file."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dragoman.engine.auth import Principal
     from dragoman.engine.hub import Hub
     from dragoman.engine.operation import Dialect
-    from dragoman.engine.ports import Clock, Gap, Store
+    from dragoman.engine.ports import ArtifactMismatch, Clock, Gap, Store
     from dragoman.engine.router import Router
     from dragoman.engine.schemas.tasks import TaskDetail
     from dragoman.engine.subscribe import CommitHints
@@ -125,6 +125,8 @@ class DirectoryParts(Struct, frozen=True):
     """Service -> remark on its last run, beside its count."""
     audit: "Callable[[Handoff], Iterator[HandoffCheck]]"
     """Checks one handoff against its entries, artifacts and audit lines."""
+    verify_artifact: "Callable[[str], ArtifactMismatch | None]"
+    """Checks the kept copy of an artifact, by its SHA-256."""
 
 
 class DataDirectory(Struct, frozen=True, dict=True):

@@ -49,6 +49,18 @@ _RESTORE_FILE_HINT = (
 _SURPLUS_HINT = "; surplus files are not dragoman's and are left alone: move them away"
 
 
+_SCHEMA_ADVICE = (
+    "the tables, indexes, views and triggers of its database are not as this version makes them: "
+    "somebody has changed them. `dragoman backup FILE` and `dragoman restore FILE --data NEW` make "
+    "a directory in which they are"
+)
+
+_SCHEMA_NOT_COMPARED = (
+    "the schema of the database was not compared with that of this version: the role may not "
+    "create a schema beside it"
+)
+
+
 class VerifyReport(Struct):
     """Findings of a verification: the first ones, and how many there were."""
 
@@ -64,6 +76,12 @@ class VerifyReport(Struct):
     """Number of findings that are invalid lines of checkpoints.jsonl."""
     removal: str = ""
     """Sentence about checkpoints that were issued and are missing; a finding, too."""
+    schema_count: int = 0
+    """Number of findings about tables, indexes, views and triggers."""
+    is_schema_compared: bool = True
+    artifacts_elsewhere: int = 0
+    """Number of artifacts whose copies are not here, but may be in another directory of this
+    store."""
     damage_count: int = 0
     """Number of findings that the database itself reports, below its rows."""
     file_finding_count: int = 0
@@ -87,6 +105,8 @@ class VerifyReport(Struct):
         return (
             unsigned
             + not_compared
+            + ([] if self.is_schema_compared else [_SCHEMA_NOT_COMPARED])
+            + ([_artifacts_elsewhere_warning(self)] if self.artifacts_elsewhere else [])
             + ([_files_behind_warning(self.files_behind)] if self.files_behind else [])
             + ([_files_missing_warning(self.files_missing)] if self.files_missing else [])
         )
@@ -122,8 +142,8 @@ def verify(
 ) -> CommandResult:
     """Prove that nothing was lost or changed.
 
-    Checks every hash, every checkpoint, every view against a replay, and the files against the
-    ledger.
+    Checks every hash, every checkpoint, every view against a replay, the schema of the database,
+    the files against the ledger, and the kept copies of artifacts.
 
     Exits 1 and names the first bad position if anything was changed, removed, swapped or cut, and
     if the database says that it is damaged.
@@ -178,7 +198,26 @@ def _check_ledger(
 
 
 def verify_all(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
-    """Verify ledger, database, views and files."""
+    """Verify ledger, database, views, files and artifacts."""
+    from dragoman.core.errors import StoreError
+    from dragoman.engine.verify import Finding
+
+    schema = directory.hub.store.inspect_schema()
+    try:
+        report = _verify_contents(directory, bars)
+    except StoreError:
+        if not schema.damage:
+            raise
+        report = VerifyReport()  # what is missing in the schema cannot be read
+    report.is_schema_compared = schema.is_complete
+    report.schema_count = len(schema.damage)
+    report.add_findings(
+        Finding(f"in the schema of the database, {problem}") for problem in schema.damage
+    )
+    return report
+
+
+def _verify_contents(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
     from dragoman.engine.verify import check_stored_states
     from dragoman.files.restore import find_missing_files
 
@@ -206,7 +245,34 @@ def verify_all(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
             report.files_complete = directory.projector.has_cursor()
             report.files_behind = directory.projector.stale
         report.files_missing = find_missing_files(directory.path)
+        report.add_findings(_find_artifact_problems(directory, report))
     return report
+
+
+def _find_artifact_problems(directory: DataDirectory, report: VerifyReport) -> "Iterator[Finding]":
+    """Check the kept copy of each artifact that a handoff needs.
+
+    Each directory of a shared store has the copies that it has made itself.
+    """
+    from dragoman.engine.queries.handoffs import needed_artifact_hashes
+    from dragoman.engine.verify import Finding
+
+    store = directory.hub.store
+    is_shared = len(store.issued_checkpoints()) > 1
+    for sha256 in sorted(needed_artifact_hashes(store)):
+        mismatch = directory.parts.verify_artifact(sha256)
+        if mismatch is not None and mismatch.problem == "missing" and is_shared:
+            report.artifacts_elsewhere += 1
+        elif mismatch is not None:
+            yield Finding(f"an artifact that a handoff needs: {mismatch.detail}")
+
+
+def _artifacts_elsewhere_warning(report: VerifyReport) -> str:
+    copies = pluralize(report.artifacts_elsewhere, "copy", "copies")
+    return (
+        f"{copies} of artifacts that handoffs need are not here; several directories have signed "
+        "for this store, and one of the others may have them"
+    )
 
 
 def _files_behind_warning(files: "StaleFiles") -> str:
@@ -333,6 +399,8 @@ def _headline(report: VerifyReport) -> str:
             f"{_proven_extent(report)}, but {do} not show it as it "
             f"is{_REPAIR_FILES_HINT}{_SURPLUS_HINT * has_surplus}"
         )
+    if report.schema_count and report.finding_count == report.schema_count:
+        return f"{_proven_extent(report)}, but {_SCHEMA_ADVICE}"
     is_only_removal = bool(report.removal) and report.finding_count == 1
     if not is_only_removal and report.finding_count == report.invalid_checkpoints + bool(
         report.removal

@@ -1,0 +1,48 @@
+"""Comparison of a file's tables, indexes, views and triggers with those that migrations make."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import apsw
+
+from dragoman.engine.ports import IntegrityReport
+from dragoman.store.sql import SchemaObjects, compare_schemas
+from dragoman.store.sqlite.apsw_types import DRIVER_ERRORS, Connection
+from dragoman.store.sqlite.errors import store_error
+from dragoman.store.sqlite.migrate import MIGRATIONS
+from dragoman.store.sqlite.read_only import Readers
+
+# What SQLite makes for itself has a name of its own; statistics are no part of a schema.
+_OBJECTS = """
+SELECT type || ' ' || name, tbl_name || ': ' || coalesce(sql, '')
+FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+"""
+
+
+def check_schema(readers: Readers, path: Path) -> IntegrityReport:
+    """Compare the schema of a file with that of an empty database of this version."""
+    reader = readers.open()
+    try:
+        found = _list_objects(reader)
+    except DRIVER_ERRORS as error:
+        raise store_error(error, path) from error
+    finally:
+        reader.close(True)
+    readers.check_unchanged()
+    return IntegrityReport(tuple(compare_schemas(found, _expected_objects())))
+
+
+@cache
+def _expected_objects() -> SchemaObjects:
+    connection: Connection = cast(Any, apsw.Connection(":memory:"))
+    try:
+        for script in MIGRATIONS:
+            connection.execute(script).fetchall()
+        return _list_objects(connection)
+    finally:
+        connection.close(True)
+
+
+def _list_objects(connection: Connection) -> SchemaObjects:
+    return dict(connection.execute(_OBJECTS).fetchall())
