@@ -6,9 +6,9 @@ import psycopg
 from psycopg import sql
 
 from dragoman.engine.ports import IntegrityReport
+from dragoman.store.postgres import migrate
 from dragoman.store.postgres.connect import Address, connect
 from dragoman.store.postgres.errors import store_error
-from dragoman.store.postgres.migrate import MIGRATIONS
 from dragoman.store.sql import SchemaObjects, compare_schemas
 
 # Definitions name what is in the search path without its schema, so that those of two schemas can
@@ -84,7 +84,7 @@ def _expected_objects(connection: Connection, address: Address) -> SchemaObjects
         connection.execute(
             "SELECT set_config('search_path', %s, true)", (f"{scratch}, pg_catalog",)
         )
-        for script in MIGRATIONS:
+        for script in migrate.MIGRATIONS:
             connection.execute(script.encode())
         expected = _list_objects(connection, scratch)
         raise psycopg.Rollback

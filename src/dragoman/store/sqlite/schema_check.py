@@ -1,6 +1,5 @@
 """Comparison of a file's tables, indexes, views and triggers with those that migrations make."""
 
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -8,9 +7,9 @@ import apsw
 
 from dragoman.engine.ports import IntegrityReport
 from dragoman.store.sql import SchemaObjects, compare_schemas
+from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.apsw_types import DRIVER_ERRORS, Connection
 from dragoman.store.sqlite.errors import store_error
-from dragoman.store.sqlite.migrate import MIGRATIONS
 from dragoman.store.sqlite.read_only import Readers
 
 # What SQLite makes for itself has a name of its own; statistics are no part of a schema.
@@ -33,11 +32,10 @@ def check_schema(readers: Readers, path: Path) -> IntegrityReport:
     return IntegrityReport(tuple(compare_schemas(found, _expected_objects())))
 
 
-@cache
 def _expected_objects() -> SchemaObjects:
     connection: Connection = cast(Any, apsw.Connection(":memory:"))
     try:
-        for script in MIGRATIONS:
+        for script in migrate.MIGRATIONS:
             connection.execute(script).fetchall()
         return _list_objects(connection)
     finally:
