@@ -51,6 +51,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "unless no review is required.",
     ),
     Requirement(
+        "REVIEW-POLICY",
+        "S-TASK",
+        "Whoever is reviewed does not skip the review: an agent creates a task without review, "
+        "delegated or not, only where [tasks] says so, and its work for an intent of its own is "
+        "reviewed; [ccos] review has the work for all intents reviewed.",
+    ),
+    Requirement(
         "TASK-OBSTACLE",
         "S-TASK",
         "A blocked task shows the reason of the actor that blocked it, until it is unblocked.",

@@ -58,6 +58,7 @@ def test_created_task_has_all_fields_of_the_command() -> None:
             assignee="bob@host.example",
             parent="P",
             review_required=False,
+            may_skip_review=True,
             priority="critical",
             blocked_by=("B", "E", "B"),
             discovered_from="S",

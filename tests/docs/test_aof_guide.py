@@ -35,7 +35,6 @@ OF_OTHER_COMMANDS = {
     "files_reserved",
     "handoff_not_found",
     "work_item_not_found",
-    "ownership_conflict",
     "hash_mismatch",
     "conflict_retry",
     "missing_artifact",

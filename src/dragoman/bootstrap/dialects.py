@@ -207,6 +207,7 @@ def build_dialects(
                 max_agents=settings.ccos.max_agents,
                 patience_ms=settings.ccos.request_ms,
                 max_output_bytes=settings.ccos.max_output_bytes,
+                review_required=settings.ccos.review,
                 concurrency={name: one.concurrency for name, one in settings.agents.items()},
             )
         ),

@@ -109,6 +109,9 @@ class CcosSettings(Struct, frozen=True):
     """Time limit of a request that sets none itself."""
     max_output_bytes: int = 65_536
     """Larger outputs are kept as a digest only; 0: all of them are."""
+    review: bool = False
+    """Review the work for an intent. What an agent does for an intent of its own is reviewed in any
+    case."""
     policy: Policy = Policy()
 
 
@@ -173,6 +176,13 @@ class TaskSettings(Struct, frozen=True):
     when it was made."""
     review_required: bool = True
     """Review finished work, unless its task says otherwise."""
+    agents_skip_review: bool = False
+    """Let agents create tasks whose work nobody reviews."""
+
+    @property
+    def may_skip_review(self) -> bool:
+        """True if an agent may create a task without review."""
+        return self.agents_skip_review or not self.review_required
 
 
 class LeaseSettings(Struct, frozen=True):

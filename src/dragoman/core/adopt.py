@@ -40,6 +40,7 @@ def _creation_command(command: AdoptTask, alias: str) -> CreateTask:
         id=command.name,
         ready=command.ready or bool(command.claim_for),
         review_required=command.review_required,
+        may_skip_review=True,  # whether adopted work is reviewed is a setting, of no message
         aliases=(alias,),
         origin=command.origin or command.kind,
         max_attempts=command.max_attempts,

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from dragoman.core.actor import Actor
 from dragoman.core.attempt_state import TaskCheckpointed, TaskReported
 from dragoman.core.authority import (
     FILE_MOVABLE_STATUSES,
@@ -118,7 +119,11 @@ class _FoundLinks(Struct, frozen=True):
 
 def decide_create_task(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
     """Create a task, linked to the tasks it names."""
-    return _check_intent_aliases(command.aliases, read) or create_task(command, read, now)
+    return (
+        _check_review_policy(command, read.actor)
+        or _check_intent_aliases(command.aliases, read)
+        or create_task(command, read, now)
+    )
 
 
 def create_task(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
@@ -191,6 +196,19 @@ def decide_note_task(command: NoteTask, read: Read, now: int) -> Decision | Refu
     is_own = holds(actor, lease, now) or actor.name == task.assignee
     event = TaskNoted(command.text, "" if is_own else actor.label)
     return Decision(task_receipt(task, task.status), ((task_stream(task.id), event),))
+
+
+def _check_review_policy(command: CreateTask, actor: Actor) -> Refusal | None:
+    """Refuse a task without review by an agent, unless the settings allow it: it, or an agent that
+    it has chosen, would else decide alone that its work is good.
+    """
+    if command.review_required or command.may_skip_review or actor.role != "agent":
+        return None
+    detail = (
+        f"{actor.label} may not create a task without review: leave the review on, or have a "
+        "person set [tasks] agents_skip_review"
+    )
+    return Refusal("not_authorized", detail, path="review_required")
 
 
 def _check_create_fields(command: CreateTask) -> Refusal | None:

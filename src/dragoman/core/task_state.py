@@ -61,6 +61,8 @@ class CreateTask(Command, frozen=True, tag="task.create"):
     assignee: str = ""
     parent: str = ""
     review_required: bool = True
+    may_skip_review: bool = False
+    """The settings let an agent create it without review."""
     priority: Priority = "normal"
     blocked_by: tuple[str, ...] = ()
     discovered_from: str = ""

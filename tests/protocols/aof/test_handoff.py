@@ -237,3 +237,10 @@ def test_request_in_the_name_of_another_agent_is_refused(hub: AofHub) -> None:
     mallory = Actor("agent", "mallory", "http")
     assert hub.code(request(), mallory) == "identity_mismatch"
     assert hub.code(request(), BACKEND) == ""
+
+
+@proves("REVIEW-POLICY")
+def test_request_cannot_take_the_review_from_a_part(hub: AofHub) -> None:
+    hub.accept(request(reviewRequired=False, metadata={"reviewRequired": False}))
+    assert hub.task(CHILD).is_delegated
+    assert hub.task(CHILD).review_required

@@ -87,6 +87,40 @@ def test_settings_define_defaults_of_task_and_lease(dragoman: Console) -> None:
     assert claimed["expiresAt"] == "2026-02-09T12:01:00.000Z"
 
 
+@proves("CLI-TASK", "REVIEW-POLICY")
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [("", 1), ("agents_skip_review = true\n", 0), ("review_required = false\n", 0)],
+)
+def test_agent_creates_a_task_without_review_only_if_the_settings_allow_it(
+    dragoman: Console, settings: str, code: int
+) -> None:
+    dragoman("init")
+    (dragoman.data / "dragoman.toml").write_text(f"[tasks]\n{settings}")
+
+    made = dragoman.ask("task", "create", "x", "--no-review", "--as", "ada", code=code)
+
+    if code:
+        assert (made["code"], "agents_skip_review" in made["detail"]) == (
+            "not_authorized",
+            True,
+        )
+    else:
+        assert made["reviewRequired"] is False
+
+
+@proves("REVIEW-POLICY")
+@pytest.mark.parametrize("is_reviewed", [False, True])
+def test_setting_of_ccos_has_intents_reviewed(dragoman: Console, *, is_reviewed: bool) -> None:
+    dragoman("init")
+    (dragoman.data / "dragoman.toml").write_text(f"[ccos]\nreview = {str(is_reviewed).lower()}\n")
+    dragoman.ask("agent", "add", "ada", "--skill", "translate")
+
+    dragoman.ask("delegate", "translate the manual", "--id", "i-1")
+
+    assert dragoman.ask("task", "show", "i-1")["reviewRequired"] is is_reviewed
+
+
 @proves("CLI-TASK")
 def test_body_comes_from_a_file_or_from_standard_input(
     dragoman: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

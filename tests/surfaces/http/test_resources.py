@@ -165,6 +165,18 @@ def test_part_is_created_and_delegated_by_one_request(server: HubServer) -> None
     assert len(server.get("/v1/tasks")["tasks"]) == 2
 
 
+@proves("REVIEW-POLICY")
+def test_agent_may_not_create_a_task_without_review(server: HubServer) -> None:
+    body = {"title": "One", "review_required": False}
+    refused = server.request("POST", "/v1/tasks", body, by="ada")
+    assert (refused.status, refused.code, refused.json["path"]) == (
+        403,
+        "not_authorized",
+        "review_required",
+    )
+    assert server.post("/v1/tasks", body)["reviewRequired"] is False
+
+
 def test_refusal_has_matching_status(server: HubServer) -> None:
     task = server.submit(CreateTask("One", ready=True))
     server.post(f"/v1/tasks/{task}/claim", {}, by="ada")

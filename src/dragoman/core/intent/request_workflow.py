@@ -241,8 +241,10 @@ class IntentWorkflow:
         """
         task, intent = self.task, self.intent
         under_way = task.status == "in-progress"
-        if task.reserved_for != agent:
-            self.record_task(TaskEdited(reserved_for=agent))
+        needs_review = True if self._is_own_work(agent) and not task.review_required else None
+        owner = agent if task.reserved_for != agent else None
+        if needs_review or owner:
+            self.record_task(TaskEdited(review_required=needs_review, reserved_for=owner))
         if task.status in INACTIVE_STATUSES:
             self.record_task(TaskTransitioned(task.status, "ready", f"delegated to {agent}"))
         number = intent.requests + 1
@@ -252,6 +254,11 @@ class IntentWorkflow:
         after = task.attempts - under_way
         self.record_intent(IntentDispatched(intent.id, request_id, agent, number, after, deadline))
         self._record_agent_event(AgentAssigned(agent, intent.id, request_id))
+
+    def _is_own_work(self, agent: str) -> bool:
+        """Return whether an agent has the request of its own intent: a review must judge it."""
+        record = self._read.agent(agent)
+        return agent == self.intent.by and (record is None or record.role != "human")
 
     def _free_request_id(self, number: int) -> str:
         """Id of the request with this number; if it is in use, the next free one."""

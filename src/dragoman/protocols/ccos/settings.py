@@ -18,6 +18,8 @@ class Choices(Struct, frozen=True):
     """Time limit of a request without a deadline of its own."""
     concurrency: Mapping[str, int] = {}
     """Agents that the hub calls, by the settings -> how many requests each works on at a time."""
+    review_required: bool = False
+    """Review the work for an intent."""
     max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
     """Largest output that is stored in the ledger; of a larger one only its digest is."""
 

@@ -98,6 +98,7 @@ def delegate_commands(args: Delegate, facts: Facts, choices: Choices) -> Command
             policy=choices.policy,
             due_by=due_by,
             max_output_bytes=choices.max_output_bytes,
+            review_required=choices.review_required,
         ),
     )
 
@@ -129,6 +130,7 @@ def request_commands(message: TaskRequest, facts: Facts, choices: Choices) -> Co
             request_id=message.request_id or "",
             due_by=due_by,
             max_output_bytes=choices.max_output_bytes,
+            review_required=choices.review_required,
             extra_fields=extra_fields(message),
         ),
     )

@@ -315,6 +315,7 @@ def create(
             assignee=assignee,
             parent=parent,
             review_required=defaults.review_required and not no_review,
+            may_skip_review=defaults.may_skip_review,
             priority=priority,
             blocked_by=tuple(blocked_by or ()),
             discovered_from=discovered_from,
