@@ -3,15 +3,19 @@
 import json
 import re
 import shlex
+import urllib.error
+import urllib.request
 from configparser import ConfigParser
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
 from docs.generate import DOCS
 from dragoman.bootstrap.cli_wiring import CLI_WIRING
 from dragoman.surfaces.cli.app import main
+from tests.e2e.program import Program, wait_for_exit
 from tests.requirements import proves
 
 pytestmark = proves("PROJECT-DOCS")
@@ -54,11 +58,49 @@ def test_unit_file_is_valid_and_starts_the_hub() -> None:
 
 
 def test_container_file_has_known_instructions_and_starts_the_hub() -> None:
-    lines = _block("dockerfile").replace("\\\n", " ").splitlines()
+    lines = _block("dockerfile").splitlines()
     words = dict(line.split(maxsplit=1) for line in lines)
     assert set(words) == INSTRUCTIONS
     assert lines[0].startswith("FROM python:3.11")
-    _assert_accepted([*json.loads(words["ENTRYPOINT"]), *json.loads(words["CMD"])])
+    _assert_accepted(_container_command())
+
+
+def test_hub_of_the_container_starts_with_its_settings(tmp_path: Path, bytecode: Path) -> None:
+    program, *arguments = _container_command()
+    folder, data = arguments[arguments.index("--data") + 1], tmp_path / "data"
+    assert f"VOLUME {folder}\n" in _block("dockerfile")
+    data.mkdir(mode=0o700)
+    (data / "dragoman.toml").write_text(_block("toml"))
+    here = {folder: str(data), arguments[arguments.index("--port") + 1]: "0"}
+
+    with closing(Program(data, bytecode)) as hub:
+        process = hub.start(*(here.get(word, word) for word in arguments), "--json")
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, wait_for_exit(process).err
+        startup = json.loads(line)
+        assert startup["ok"], startup
+        url = startup["url"]
+
+        assert program == "dragoman"
+        assert _readiness(url, "hub.example") == 200
+        assert _readiness(url, "other.example") == 421
+
+
+def _container_command() -> list[str]:
+    """The command that the container runs."""
+    words = dict(line.split(maxsplit=1) for line in _block("dockerfile").splitlines())
+    return [*json.loads(words["ENTRYPOINT"]), *json.loads(words["CMD"])]
+
+
+def _readiness(url: str, host: str) -> int:
+    """Status of `/readyz` for a caller who calls the hub by that name."""
+    request = urllib.request.Request(f"{url}/readyz", headers={"Host": host})  # noqa: S310
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        return refused.code
 
 
 @pytest.mark.parametrize("setting", ["hub.drain_ms"])

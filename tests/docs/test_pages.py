@@ -43,7 +43,7 @@ RUN_ELSEWHERE = {
     "pip install uv && uv run pytest": ".ci/run",
     "dragoman up": "tests/e2e/test_up.py",
     "claude mcp add": "tests/surfaces/mcp/test_stdio.py",
-    "uv pip install ./extras": "tests/extras/test_traces.py",
+    "uv tool install ./extras": "tests/extras/test_traces.py",
     "dragoman-traces": "tests/extras/test_traces.py",
 }
 """Of lines that end with Ctrl-C or need the world outside -> what runs the like of them."""
