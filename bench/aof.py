@@ -15,10 +15,10 @@ from bench.raw import RawFront, RawLog
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.files.layout import task_folder_path
 from dragoman.files.task_work_folder import has_task_file
 from dragoman.protocols import aof

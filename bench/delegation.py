@@ -17,11 +17,11 @@ from dragoman.core.agent import AgentDescriptor, DescribeAgent, RegisterAgent, R
 from dragoman.core.intent.candidate import Requirements
 from dragoman.core.intent.scoring import AgentRanker
 from dragoman.core.intent.state import UpdateIntent
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
 from dragoman.engine.queries.entries import stream_entries
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols import ccos
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id

@@ -17,11 +17,11 @@ from bench.raw import RawFront, RawStreams, Written
 from dragoman.core.actor import Actor
 from dragoman.core.handoff.state import ProposeHandoff
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import ExpectedArtifact, StoredArtifact
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.files.artifacts import FileArtifactStore
 from dragoman.protocols import acp
 from dragoman.store.sqlite import SqliteStore

@@ -30,10 +30,10 @@ from dragoman.config import HttpSettings, Settings
 from dragoman.core.agent import IssueToken, RegisterAgent, digest_token
 from dragoman.core.task_state import NoteTask
 from dragoman.engine.auth import Authenticator
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.engine.subscribe import CommitHints
 from dragoman.files.task_work_folder import has_task_file
 from dragoman.protocols import aof

@@ -13,10 +13,10 @@ from bench.callers import Call, drive, open_hub
 from bench.raw import RawFront, RawLog
 from dragoman.core.actor import Actor
 from dragoman.core.mail import PostMail
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols import agentmail
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id

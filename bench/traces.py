@@ -18,11 +18,11 @@ import uvloop
 from bench.callers import Call, drive
 from bench.raw import RawFront
 from dragoman.core.actor import Actor
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.engine.subscribe import CommitHints
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore

@@ -5,9 +5,9 @@ import threading
 
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.request import Accepted, Reply
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols import aof
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves

@@ -14,7 +14,6 @@ from dragoman.core.agent import DescribeAgent, RegisterAgent
 from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import CreateTask, NoteTask
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.operation import (
     DEFAULT_LIMITS,
     Dialect,
@@ -39,6 +38,7 @@ from dragoman.engine.raw_message import (
 )
 from dragoman.engine.request import Accepted, Committed, Rejected
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.ledger.entry import read_line
 from dragoman.text.strict_cbor import encode_cbor
 from dragoman.text.strict_json import MAX_BYTES, StrictJsonError

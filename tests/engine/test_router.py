@@ -16,7 +16,6 @@ from dragoman.core.attempt import ClaimTask
 from dragoman.core.base import Role
 from dragoman.core.errors import REFUSALS
 from dragoman.core.task_state import CreateTask, NoteTask, WarnTask
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.forwarding import ForwardedOperation
 from dragoman.engine.lint import lint_text
 from dragoman.engine.operation import (
@@ -37,6 +36,7 @@ from dragoman.engine.operation import (
 from dragoman.engine.raw_message import RawMessage
 from dragoman.engine.request import Accepted, Commands, Committed, Rejected, Reply
 from dragoman.engine.router import Router, needs_io
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.ledger.entry import read_line
 from dragoman.text.strict_json import MAX_BYTES, StrictJsonError
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.errors import LedgerError, Refusal, StoreUnavailable
-from dragoman.engine.health import HealthProblem
+from dragoman.engine.service_health import HealthProblem
 from dragoman.files.inbox import Inbox, SendResult
 from dragoman.services.file_service import FileService
 from dragoman.system.safe_fs import FileStat, SafeDisk

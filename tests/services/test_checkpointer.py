@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import CheckpointsMissing, LedgerError
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.health import problem_from_error
+from dragoman.engine.service_health import problem_from_error
 from dragoman.engine.verify import check_ledger, check_tail
 from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint, read_checkpoint_lines
 from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.health import HealthProblem
+from dragoman.engine.service_health import HealthProblem
 from dragoman.services.file_service import FileService
 from dragoman.system.safe_fs import SafeDisk
 from tests.engine.lab import HUMAN

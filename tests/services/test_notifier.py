@@ -11,7 +11,7 @@ import pytest
 from dragoman.core.base import Status
 from dragoman.core.errors import StoreCorrupt
 from dragoman.core.task_state import CreateTask, MoveTask
-from dragoman.engine.health import HealthProblem
+from dragoman.engine.service_health import HealthProblem
 from dragoman.notify.command_target import CommandTarget
 from dragoman.notify.notice import Notice, NoticeBuilder
 from dragoman.notify.webhook import WebhookTarget

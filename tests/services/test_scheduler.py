@@ -4,7 +4,7 @@ from queue import SimpleQueue
 from threading import Event
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.health import HEALTHY, HealthProblem
+from dragoman.engine.service_health import HEALTHY, HealthProblem
 from dragoman.services.scheduler import GroupWorker, Scheduler, ServiceGroup, idle_seconds
 from tests.requirements import proves
 

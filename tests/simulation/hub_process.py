@@ -17,12 +17,12 @@ from dragoman.bootstrap.dialects import HandoffPorts, build_dialects, trace_choi
 from dragoman.config import Settings
 from dragoman.core.actor import Actor
 from dragoman.core.errors import DragomanError
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.group_commit import Engine, QueuedRequest
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Rejected
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.engine.subscribe import CommitHints
 from dragoman.notify.notice import Notice, NoticeBuilder
 from dragoman.services.dispatch.agent_run import RunPolicy

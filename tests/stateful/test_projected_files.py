@@ -17,8 +17,8 @@ from dragoman.core.attempt import EndAttempt, ReportOutcome
 from dragoman.core.base import Role
 from dragoman.core.errors import Refused
 from dragoman.core.task_state import EditTask, MoveTask, NoteTask
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.files.layout import CURSOR_FILE
 from dragoman.files.projector import Projector
 from dragoman.protocols import aof

@@ -14,8 +14,8 @@ from dragoman.bootstrap.preflight import check_settings
 from dragoman.bootstrap.runners import open_dispatcher
 from dragoman.bootstrap.stores import absolute_url, make_directory, open_or_create
 from dragoman.config import Settings, environment, load_settings, setting_variables
-from dragoman.engine.health import HealthProblem
 from dragoman.engine.ports import Store
+from dragoman.engine.service_health import HealthProblem
 from dragoman.surfaces.cli.data_directory import DataDirectory, login_name
 from dragoman.system.clock import SystemClock
 

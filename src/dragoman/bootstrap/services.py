@@ -15,12 +15,12 @@ from dragoman.core.base import Role
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.mail import Mail
 from dragoman.core.trace import RecordTrace
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
 from dragoman.engine.lint import explain_unrecognized
 from dragoman.engine.queries.handoffs import needed_artifact_hashes
 from dragoman.engine.request import Rejected
 from dragoman.engine.router import ForwardToHub, Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.files.artifacts import ArtifactCleanup
 from dragoman.files.error_isolation import Warn
 from dragoman.files.handoff_verification import check_handoff

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from dragoman.engine.health import HEALTHY, HealthProblem
+from dragoman.engine.service_health import HEALTHY, HealthProblem
 
 Warn = Callable[[str], None]
 

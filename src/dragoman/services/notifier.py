@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from dragoman.core.backoff import Backoff, backoff_delay
 from dragoman.core.errors import DragomanError
 from dragoman.core.timestamps import to_rfc3339
-from dragoman.engine.health import HEALTHY, HealthProblem
 from dragoman.engine.hub import Hub
 from dragoman.engine.queries.entries import all_entries
+from dragoman.engine.service_health import HEALTHY, HealthProblem
 from dragoman.ledger.entry import Entry
 
 # --- limits -----------------------------------------------------------------------------------

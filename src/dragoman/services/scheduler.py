@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 from msgspec import Struct
 
 from dragoman.core.errors import DragomanError
-from dragoman.engine.health import HEALTHY, HealthProblem, problem_from_error
+from dragoman.engine.service_health import HEALTHY, HealthProblem, problem_from_error
 
 # --- services ---------------------------------------------------------------------------------
 

@@ -23,7 +23,6 @@ from dragoman.core.base import Command, Role
 from dragoman.core.errors import REFUSALS
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.ids import check_dialect
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.lint import lint_text
@@ -31,6 +30,7 @@ from dragoman.engine.operation import Dialect
 from dragoman.engine.raw_message import RawMessage
 from dragoman.engine.request import Rejected
 from dragoman.engine.router import MessageInput, Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import ManualClock
 from dragoman.system.ids import SequentialIds

@@ -16,7 +16,6 @@ from dragoman.core.base import DEFAULT_LEASE_MS, Command, Outcome, Status
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.read import Receipt
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, Task
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.lint import explain_unrecognized
@@ -27,6 +26,7 @@ from dragoman.engine.queries.intents import list_intents
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Rejected, Reply
 from dragoman.engine.router import MessageInput, Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.engine.verify import Finding, check_ledger, check_stored_states
 from dragoman.ledger.entry import Line, read_line
 from dragoman.protocols import ccos

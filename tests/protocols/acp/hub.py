@@ -11,10 +11,10 @@ from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import handoff_stream, task_stream
 from dragoman.core.task_state import Task
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.queries.handoffs import find_handoff
 from dragoman.engine.request import Accepted, Reply
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.files.artifacts import FileArtifactStore
 from dragoman.ledger.stream_state import encode_state
 from dragoman.protocols import acp

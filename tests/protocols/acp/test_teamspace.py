@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from dragoman.core.actor import Actor
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.request import Rejected
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols import agentmail
 from dragoman.protocols.acp import Teamspace
 from tests.protocols.acp.hub import ALICE, BOB, CAROL, COORDINATOR, HUMAN, AcpHub, offer

@@ -12,11 +12,11 @@ from dragoman.core.base import Command, Role
 from dragoman.core.errors import Refusal
 from dragoman.core.mail import Mail
 from dragoman.core.task_state import Task
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.queries.mail import find_letter
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Accepted, Rejected, Reply
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.notify.notice import NoticeBuilder
 from dragoman.protocols import agentmail, aof
 from dragoman.protocols.aof.render import render_lines

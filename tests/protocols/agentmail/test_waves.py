@@ -7,10 +7,10 @@ import pytest
 from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import CreateTask, MoveTask
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Accepted, Rejected, Reply
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols.agentmail import dialect
 from dragoman.services.timers import WaveService
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab

@@ -11,10 +11,10 @@ from dragoman.core.attempt import ClaimTask
 from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import CreateTask, MoveTask, Task
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Accepted, Rejected, Reply
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols.aof import dialect, render_lines
 from tests.engine.lab import Lab
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from dragoman.core.task_state import MoveTask
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols.aof import dialect
 from dragoman.system.ids import SequentialIds
 from tests.protocols.aof.hub import (

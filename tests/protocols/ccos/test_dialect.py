@@ -13,9 +13,9 @@ from dragoman.core.errors import StoreUnavailable
 from dragoman.core.intent.candidate import Policy
 from dragoman.core.intent.scoring import BASE_THRESHOLD
 from dragoman.core.timestamps import parse_rfc3339
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.request import Accepted, Rejected
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols import ccos
 from dragoman.protocols.ccos import (
     Choices,

@@ -7,9 +7,9 @@ import pytest
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, EndAttempt
 from dragoman.core.task_state import UpdateTask
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols import agentmail, aof, ccos
 from tests.engine.lab import HUMAN, Lab
 from tests.protocols.agentmail.hub import Row, failed, letter, offering

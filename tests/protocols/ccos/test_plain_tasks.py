@@ -8,9 +8,9 @@ from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import CreateTask, MoveTask
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.request import Accepted, Rejected
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols import ccos
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves

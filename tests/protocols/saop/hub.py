@@ -5,10 +5,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
 from dragoman.engine.request import Accepted, Rejected
 from dragoman.engine.router import Router
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols import saop
 from dragoman.text.keyed_digest import keyed_digest
 from dragoman.text.redact import Redactor

@@ -17,13 +17,13 @@ from dragoman.core.actor import Actor
 from dragoman.core.agent import IssueToken, RegisterAgent, digest_token, format_token
 from dragoman.core.base import Command, Role
 from dragoman.engine.auth import Authenticator
-from dragoman.engine.facts import StoreFacts
 from dragoman.engine.group_commit import Engine
-from dragoman.engine.health import HealthProblem
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.router import Router
+from dragoman.engine.service_health import HealthProblem
+from dragoman.engine.store_facts import StoreFacts
 from dragoman.engine.subscribe import CommitHints
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
 from dragoman.services.dispatch.agent_slots import AgentState

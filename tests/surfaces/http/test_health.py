@@ -11,8 +11,8 @@ import pytest
 from dragoman.config import HttpSettings
 from dragoman.core.errors import StoreUnavailable
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.health import HEALTHY, HealthProblem
 from dragoman.engine.ports import IntegrityReport, Transaction
+from dragoman.engine.service_health import HEALTHY, HealthProblem
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import Timeouts

@@ -52,7 +52,7 @@ from dragoman.protocols.acp.render import (
 )
 from dragoman.protocols.acp.settings import DEFAULTS, Choices
 from dragoman.protocols.acp.wire import HandoffCall, Query, package_schema
-from dragoman.protocols.acp.workq import workq_operations
+from dragoman.protocols.acp.workq_operations import workq_operations
 
 NAME: Final = "acp"
 

@@ -17,11 +17,11 @@ from dragoman.core.actor import HUB_ACTOR
 from dragoman.core.agent import RegisterAgent
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import DragomanError, Refusal, Refused, StoreUnavailable
-from dragoman.engine.health import HEALTHY, HealthProblem, problem_from_error
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Assignment
 from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.queries.tasks import TaskView, find_task
+from dragoman.engine.service_health import HEALTHY, HealthProblem, problem_from_error
 from dragoman.services.dispatch.agent_run import AgentRun, RunPolicy, SubmitMessage
 from dragoman.services.dispatch.agent_slots import (
     AgentSlots,

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from socket import socket
 
-from dragoman.engine.health import HEALTHY, HealthProblem
 from dragoman.engine.hub import Hub
+from dragoman.engine.service_health import HEALTHY, HealthProblem
 from dragoman.services.dispatch.dispatcher import Dispatcher
 from dragoman.services.scheduler import Scheduler
 from dragoman.surfaces.http.server import HttpServer

@@ -11,9 +11,9 @@ from msgspec import Struct
 from dragoman.config import Settings
 from dragoman.engine.auth import Authenticator
 from dragoman.engine.forwarding import ForwardedCall, ForwardedOutput
-from dragoman.engine.health import HealthProblem
 from dragoman.engine.hub import Hub
 from dragoman.engine.router import Router
+from dragoman.engine.service_health import HealthProblem
 from dragoman.engine.subscribe import CommitHints
 from dragoman.services.dispatch.agent_slots import AgentState
 

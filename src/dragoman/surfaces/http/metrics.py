@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
 from dragoman.core.base import Status
-from dragoman.engine.health import HealthProblem
+from dragoman.engine.service_health import HealthProblem
 
 PROMETHEUS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

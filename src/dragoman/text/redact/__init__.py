@@ -1,10 +1,10 @@
 """Redaction: masks secrets in text, in streams of text, in lines, and in JSON.
 
 `rules` has the tables: formats of credentials, programs that take passwords. `named_values` finds
-values behind a name, `logins` those that their position gives away, `private_keys` PEM and PuTTY
-keys, also line by line, and `known` values that the hub knows. `likelihood` tells random values
-from words. `normalized_text` reads a text without hidden characters and escapes. `finder` combines
-all of them, `redactor` works on lines and JSON, and `stream` on text that comes in pieces.
+values behind a name, `positional_secrets` those that their position gives away, `private_keys` PEM
+and PuTTY keys, also line by line, and `known` values that the hub knows. `likelihood` tells random
+values from words. `normalized_text` reads a text without hidden characters and escapes. `finder`
+combines all of them, `redactor` works on lines and JSON, and `stream` on text that comes in pieces.
 """
 
 from dragoman.text.redact.finder import Found

@@ -16,16 +16,6 @@ from dragoman.text.keyed_digest import keyed_digest
 from dragoman.text.linear_regex import AnyRegex, LinearRegex, Match
 from dragoman.text.redact.known import KnownValues, Secret
 from dragoman.text.redact.likelihood import MARK, PLACEHOLDER, is_only_words
-from dragoman.text.redact.logins import (
-    ANY_COMMAND,
-    ANY_LOGIN,
-    find_command_passwords,
-    find_cookies,
-    find_headers,
-    find_url_logins,
-    find_user_passwords,
-    find_variables,
-)
 from dragoman.text.redact.named_values import ASSIGNED_FORM, find_assignments
 from dragoman.text.redact.normalized_text import (
     ANY_ESCAPED,
@@ -38,6 +28,16 @@ from dragoman.text.redact.normalized_text import (
     sequence_payloads,
     unescape,
     unescape_lines,
+)
+from dragoman.text.redact.positional_secrets import (
+    ANY_COMMAND,
+    ANY_LOGIN,
+    find_command_passwords,
+    find_cookies,
+    find_headers,
+    find_url_logins,
+    find_user_passwords,
+    find_variables,
 )
 from dragoman.text.redact.private_keys import KEY_STARTS, find_private_keys
 from dragoman.text.redact.rules import ANY_RULE, find_prefixed

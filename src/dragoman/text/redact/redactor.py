@@ -13,8 +13,8 @@ from msgspec import Struct
 from dragoman.text.redact.finder import Finder, Masked, placeholder
 from dragoman.text.redact.known import Secret
 from dragoman.text.redact.likelihood import is_placeholder, looks_random
-from dragoman.text.redact.logins import LOGIN_KIND, find_argument_passwords, is_password
 from dragoman.text.redact.named_values import VARIANT_FIELDS, is_option, kind_of_key, kind_of_name
+from dragoman.text.redact.positional_secrets import LOGIN_KIND, find_argument_passwords, is_password
 from dragoman.text.redact.private_keys import (
     NO_OPEN_KEY,
     PRIVATE_KEY,

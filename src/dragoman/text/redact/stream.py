@@ -10,7 +10,6 @@ from typing import Final
 
 from dragoman.text.linear_regex import LinearRegex
 from dragoman.text.redact.finder import Finder, open_base64_start
-from dragoman.text.redact.logins import ANY_COMMAND, ANY_LOGIN
 from dragoman.text.redact.named_values import ANY_SECRET_WORD
 from dragoman.text.redact.normalized_text import (
     continued_word_start,
@@ -21,6 +20,7 @@ from dragoman.text.redact.normalized_text import (
     unescape,
     unescape_with_positions,
 )
+from dragoman.text.redact.positional_secrets import ANY_COMMAND, ANY_LOGIN
 from dragoman.text.redact.private_keys import KEY_STARTS, is_open_key
 
 MAX_CARRY_OVER: Final = 65_536
