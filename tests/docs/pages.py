@@ -52,7 +52,7 @@ def run(command: str, stand_ins: Mapping[str, str] | None = None) -> str:
     words, _, remark = command.partition(" # refused: ")
     for shown, ours in (stand_ins or {}).items():
         words = words.replace(shown, ours)
-    words = words.removeprefix("uv run ").rstrip()
+    words = words.replace("uv run ", "").rstrip()
     if not words.startswith("dragoman ") or _OF_THE_SHELL.search(words):
         return _in_a_shell(words)
     out, err = StringIO(), StringIO()
