@@ -603,10 +603,12 @@ fi
         ({"sandbox_network": False}, 'sandbox_network needs sandbox = "bwrap"'),
         ({"sandbox_readable": ["/usr"]}, 'sandbox_readable needs sandbox = "bwrap"'),
         ({"sandbox": "bwrap", "sandbox_writable": ["/no/such"]}, "/no/such does not exist"),
+        ({"sandbox": "bwrap", "sandbox_readable": ["/"]}, "/ shows the hub's processes"),
+        ({"sandbox": "bwrap", "sandbox_writable": ["/proc/1"]}, "shows the hub's processes"),
         ({"sandbox": "bwrap", "sandbox_readable": ["etc"]}, "etc is no absolute path"),
         ({"sandbox": "bwrap", "user": "no-such-user"}, "this machine has no user"),
     ],
-    ids=["url", "network", "paths", "missing", "relative", "user"],
+    ids=["url", "network", "paths", "missing", "root", "processes", "relative", "user"],
 )
 def test_sandbox_with_wrong_settings_is_refused(
     tmp_path: Path, section: dict[str, Any], words: str

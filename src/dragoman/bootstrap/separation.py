@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dragoman.system.worktree import GitFolders
 
 _OTHERS_ACCESS: Final = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
+_OTHERS_PASSAGE: Final = stat.S_IXGRP | stat.S_IXOTH
 
 _WAYS: Final = (TASKS, f"{TASKS}/in-progress", RUNS, INBOX)
 """Folders that an agent with a user passes through to its own."""
@@ -68,6 +69,11 @@ def _check_sandbox(label: str, settings: AgentSettings, user: AgentUser | None) 
 
     for key in ("sandbox_readable", "sandbox_writable"):
         for path in map(Path, getattr(settings, key)):
+            if path.resolve() == Path("/") or path.resolve().is_relative_to("/proc"):
+                raise SettingsError(
+                    f"{label}.{key}: {path} shows the hub's processes; name the folders that the "
+                    "program needs"
+                )
             if not path.is_absolute() or not path.exists():
                 problem = "does not exist" if path.is_absolute() else "is no absolute path"
                 raise SettingsError(f"{label}.{key}: {path} {problem}")
@@ -78,17 +84,19 @@ def _check_sandbox(label: str, settings: AgentSettings, user: AgentUser | None) 
 def restrict_directory(data: Path, agents: Iterable[AgentSettings]) -> Sequence[str]:
     """Close a data directory to others, except for the ways that agents with a user need; what a
     person should know of it."""
+    has_ways = any(agent.needs_ways for agent in agents)
+    closed = _OTHERS_ACCESS if has_ways else _OTHERS_ACCESS | _OTHERS_PASSAGE
     mode = stat.S_IMODE(data.stat().st_mode)
     found = f"others on this machine could use {data.absolute()} (mode {mode:03o})"
     try:
-        if any(agent.needs_ways for agent in agents):
+        if has_ways:
             open_way(data.absolute(), _WAYS)
-        elif mode & _OTHERS_ACCESS:
+        elif mode & closed:
             data.chmod(stat.S_IRWXU)
     except OSError as error:
         remedy = f"its owner has to run `chmod 700 {quote(str(data))}`"
         return [f"{found}, and still can: {error.strerror}; {remedy}"]
-    return [f"{found}: it is closed to them now"] if mode & _OTHERS_ACCESS else []
+    return [f"{found}: it is closed to them now"] if mode & closed else []
 
 
 class Separation(Struct, frozen=True):

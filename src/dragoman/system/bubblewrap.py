@@ -59,12 +59,20 @@ class Sandbox(Struct, frozen=True):
             *_bind("--bind", self.writable),
             *_hide(self.hidden_files),
             *self._data(),
-            *_bind("--ro-bind", _find_program(command)),
+            *_bind("--ro-bind", self._find_program(command[0])),
             "--",
             *_switch_to(self.user),
             # The folder may be closed to everybody but the user.
             *(_ENV, "--default-signal=TERM", f"--chdir={folder}", *command),
         ]
+
+    def _find_program(self, name: str) -> Sequence[Path]:
+        """Find a program that no folder shows; one that is shown may be a link in there."""
+        program = Path(name)
+        shown = (*map(Path, _SYSTEM_FOLDERS), *self.readable, *self.writable)
+        if not program.is_absolute() or any(map(program.is_relative_to, shown)):
+            return []
+        return [program] if program.is_file() else []
 
     def _data(self) -> Iterator[str]:
         # A folder that is shown under another name would show what is in it.
@@ -139,12 +147,6 @@ def _show_system() -> Iterator[str]:
     if resolver != _RESOLVER and resolver.is_file():
         yield from _bind("--ro-bind", [resolver])
     yield from ("--proc", "/proc", "--dev", "/dev")
-
-
-def _find_program(command: Sequence[str]) -> Sequence[Path]:
-    program = Path(command[0])
-    is_elsewhere = program.is_absolute() and not any(map(program.is_relative_to, _SYSTEM_FOLDERS))
-    return [program] if is_elsewhere and program.is_file() else []
 
 
 def _hide(files: Iterable[Path]) -> Iterator[str]:
