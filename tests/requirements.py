@@ -441,8 +441,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "MCP-MALFORMED",
         "MCP",
-        "A body at /mcp is decoded as at every other address: within the same limits, in a thread "
-        "if it is long, and with the same problem if it is no JSON.",
+        "A body at /mcp, and a line of standard input, is decoded as at every other address, "
+        "within the same limits, in a thread if it is long, and with the same reason if it is no "
+        "JSON.",
     ),
     # --- commands
     Requirement(

@@ -19,11 +19,13 @@ from mcp.shared.exceptions import MCPError
 from dragoman.config import HttpSettings
 from dragoman.core.agent import RevokeToken
 from dragoman.core.task_state import CreateTask
+from dragoman.surfaces.mcp.stdio import MAX_LINE_BYTES
 from tests.e2e.program import COMMAND, Program
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving
 from tests.surfaces.mcp.clients import (
     INITIALIZE,
+    MALFORMED,
     PROTOCOL_VERSIONS,
     call_tool,
     refusal_code,
@@ -33,6 +35,9 @@ from tests.surfaces.mcp.mcp_hub import mount_mcp
 pytestmark = proves("MCP-STDIO")
 
 T = TypeVar("T")
+
+_PING_ID = 99
+_PING = b'{"jsonrpc":"2.0","id":99,"method":"ping"}'
 
 
 @pytest.fixture
@@ -241,6 +246,64 @@ def _request(number: int, tool: str, **arguments: Any) -> bytes:
     params = {"name": tool, "arguments": arguments}
     call = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
     return json.dumps(call).encode()
+
+
+def answer_lines(program: Program, *lines: bytes) -> list[dict[str, Any]]:
+    """Send lines to the program and then a ping; return all answers up to that of the ping."""
+    program.prepare("init")
+    process = subprocess.Popen(
+        (*COMMAND, "mcp", "--as", "ada"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=program.environment(),
+    )
+    answers: list[dict[str, Any]] = []
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"".join(line + b"\n" for line in (*lines, _PING)))
+        process.stdin.flush()
+        while not answers or answers[-1]["id"] != _PING_ID:
+            answers.append(json.loads(process.stdout.readline()))
+    assert process.returncode == 0
+    return answers
+
+
+@proves("MCP-MALFORMED")
+def test_lines_are_decoded_as_bodies_of_the_http_surface(program: Program) -> None:
+    answers = answer_lines(program, json.dumps(INITIALIZE).encode(), b"", b" \t", *dict(MALFORMED))
+    refused = [answer["error"] for answer in answers if answer["id"] is None]
+
+    assert [answer["id"] for answer in answers if answer["id"] is not None] == [1, _PING_ID]
+    assert {error["code"] for error in refused} == {-32700}
+    for error, (_, message) in zip(refused, MALFORMED, strict=True):
+        assert message in error["message"]
+
+
+@proves("MCP-MALFORMED")
+def test_line_of_too_many_bytes_or_values_is_refused(program: Program) -> None:
+    long = b'{"x":"' + b"x" * 2 * MAX_LINE_BYTES + b'"}'
+    many = b'{"x":[' + b"[]," * 6_000_000 + b"[]]}"
+    answers = answer_lines(program, json.dumps(INITIALIZE).encode(), many, long)
+    assert [answer["error"]["message"] for answer in answers if answer["id"] is None] == [
+        "it has more than 10000 values",
+        f"it has more than {MAX_LINE_BYTES} bytes, and no more are taken",
+    ]
+
+
+def test_requests_before_the_end_of_the_input_are_answered(program: Program) -> None:
+    program.prepare("init")
+    requests = (json.dumps(INITIALIZE).encode(), _request(2, "inbox"), _PING)
+    process = subprocess.run(
+        (*COMMAND, "mcp", "--as", "ada"),
+        input=b"\n".join(requests),
+        capture_output=True,
+        env=program.environment(),
+        timeout=60,
+        check=True,
+    )
+    answers = [json.loads(line) for line in process.stdout.splitlines()]
+    assert sorted(answer["id"] for answer in answers) == [1, 2, _PING_ID]
 
 
 def test_closed_stdout_ends_it_quietly(program: Program) -> None:

@@ -1,16 +1,37 @@
-"""MCP on standard input and output; the hub is opened for each request, as by a command."""
+"""MCP on standard input and output; the hub is opened for each request, as by a command.
+
+A line is decoded as a body of the HTTP surface is: within the same limits, and not in the event
+loop. The SDK would take of two equal keys the last, and leave a line that is no JSON unanswered.
+"""
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from contextlib import AbstractContextManager, suppress
+from threading import Lock, Semaphore, Thread
+from typing import Any, BinaryIO, Final, Protocol, Self, TypeVar, cast
 
+import msgspec
+from mcp import types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from dragoman.engine.auth import Principal
 from dragoman.surfaces.mcp.context import HubContext
+from dragoman.system.safe_fs import write_all
+from dragoman.text.strict_json import (
+    StrictJsonError,
+    get_field,
+    parse_json,
+    too_large_error,
+)
+
+MAX_LINE_BYTES: Final = 24 * 1024 * 1024
+"""As many as a request of the HTTP surface has, unless its settings say otherwise."""
+
+_LAST_ANSWERS_S: Final = 1.0
+"""Time for answers after the end of the input; clients that want no more wait two seconds."""
 
 T = TypeVar("T")
 
@@ -46,13 +67,128 @@ class DirectoryContextProvider:
             return work(context)
 
 
+class _Message(msgspec.Struct, frozen=True):
+    """Head of a message: an answer has an id and no method."""
+
+    id: Any = None
+    method: str = ""
+
+
+class _Output:
+    """Standard output, where every line is written as a whole."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lock = Lock()
+        self._answers = 0
+        self._has_answered = asyncio.Event()
+
+    def write_line(self, line: str) -> None:
+        """Write a line, from any thread."""
+        with self._lock:
+            write_all(self._descriptor, line.encode())
+
+    async def write(self, line: str) -> None:
+        """Write a line; the event loop does not wait for a client that does not read."""
+        await asyncio.to_thread(self.write_line, line)
+        message = msgspec.json.decode(line, type=_Message)
+        if message.id is not None and not message.method:
+            self._answers += 1
+            self._has_answered.set()
+
+    async def wait_for_answers(self, count: int) -> None:
+        """Wait until so many requests were answered, but not for long: some never are."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_ANSWERS_S):
+                while self._answers < count:
+                    self._has_answered.clear()
+                    await self._has_answered.wait()
+
+    async def flush(self) -> None:
+        """Do nothing: nothing is held back."""
+
+
+class _Input:
+    """Lines of standard input that are JSON; any other is answered with a parse error."""
+
+    def __init__(self, file: BinaryIO, output: _Output) -> None:
+        self._file = file
+        self._output = output
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[str] = asyncio.Queue()
+        self._requests = 0
+        self._wanted = Semaphore(0)
+        """Released for each line that is to be read."""
+        # A thread that reads cannot be woken: the process ends without it.
+        Thread(target=self._read, name="stdin", daemon=True).start()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        """Return the next line."""
+        self._wanted.release()
+        line = await self._lines.get()
+        if not line:
+            # The SDK would drop what it has not answered yet.
+            await self._output.wait_for_answers(self._requests)
+            raise StopAsyncIteration
+        return line
+
+    def _read(self) -> None:
+        # The loop may have ended meanwhile, or the client reads no more answers.
+        with suppress(RuntimeError, BrokenPipeError):
+            while self._wanted.acquire():
+                self._loop.call_soon_threadsafe(self._lines.put_nowait, self._next_line())
+
+    def _next_line(self) -> str:
+        """Read up to the next line that is JSON; empty: there is none."""
+        while line := self._file.readline(MAX_LINE_BYTES + 1):
+            try:
+                self._requests += _is_request(self._parse(line))
+            except StrictJsonError as error:
+                self._output.write_line(_parse_error(error))
+                continue
+            if line.strip():
+                return line.decode()
+        return ""
+
+    def _parse(self, line: bytes) -> Any:
+        """Parse a line, which may be blank; StrictJsonError if it is no JSON."""
+        if len(line) > MAX_LINE_BYTES:
+            while line and not line.endswith(b"\n"):
+                line = self._file.readline(MAX_LINE_BYTES)
+            raise too_large_error(MAX_LINE_BYTES)
+        return parse_json(line, MAX_LINE_BYTES) if line.strip() else None
+
+
+def _is_request(message: Any) -> bool:
+    return get_field(message, "id") is not None and get_field(message, "method") is not None
+
+
+def _parse_error(error: StrictJsonError) -> str:
+    detail = {"code": types.PARSE_ERROR, "message": f"{error}"}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": detail}).decode() + "\n"
+
+
+def _claim(descriptor: int, diversion: int) -> int:
+    """Move a standard stream to a descriptor of its own, so that nothing else uses it."""
+    claimed = os.dup(descriptor)
+    os.dup2(diversion, descriptor)
+    return claimed
+
+
 async def serve(server: Server) -> None:
     """Serve until standard input ends, or a signal comes."""
     # A thread that reads standard input cannot be woken, so Ctrl-C ends the process as SIGTERM
     # does; what was answered is committed.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with open(os.devnull, "rb") as nothing:  # noqa: ASYNC230, PTH123  it does not block
+        source = os.fdopen(_claim(0, nothing.fileno()), "rb")
+    output = _Output(_claim(1, 2))
+    lines = cast(Any, _Input(source, output))
     try:
-        async with stdio_server() as (received, sent):
+        async with stdio_server(lines, cast(Any, output)) as (received, sent):
             await server.run(received, sent, server.create_initialization_options())
     except* BrokenPipeError:
         pass  # the client reads no more answers
