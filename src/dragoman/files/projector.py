@@ -470,7 +470,10 @@ class Projector:
     def _find_unfit(self, row: StreamRow, position: int) -> list[str]:
         """Paths of the files of a task or letter that differ from the ledger."""
         return (
-            self._isolator.run(partial(self._compare_row, row, position), row.name, "a row") or []
+            self._isolator.run(
+                partial(self._compare_row, row, position), row.name, "a task or letter"
+            )
+            or []
         )
 
     def _compare_row(self, row: StreamRow, position: int) -> list[str]:
