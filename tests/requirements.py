@@ -3544,8 +3544,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "PROJECT-NAMES",
         "Project",
-        "No module name contains a word that the glossary bans, and none stands in two folders "
-        "unless the glossary gives it one meaning for both; no docstring begins with a question "
+        "No module name contains a word that docs/names.md bans, and none stands in two folders "
+        "unless that page gives it one meaning for both; no docstring begins with a question "
         "word.",
     ),
     Requirement(

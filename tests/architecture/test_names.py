@@ -1,4 +1,4 @@
-"""Names of modules keep to the glossary, and docstrings begin with a noun or an imperative verb."""
+"""Names of modules keep to their page, and docstrings begin with a noun or an imperative verb."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ from tests.requirements import proves
 pytestmark = proves("PROJECT-NAMES")
 
 ROOT = Path(__file__).parents[2]
-GLOSSARY = ROOT / "docs" / "glossary.md"
+NAMES = ROOT / "docs" / "names.md"
 BANNED = "Words we do not use"
 SHARED = "Module names that several folders share"
 
@@ -48,8 +48,8 @@ def naming_problems(
     return problems
 
 
-def test_modules_keep_to_the_glossary() -> None:
-    page = GLOSSARY.read_text(encoding="utf-8")
+def test_modules_keep_to_the_page_of_names() -> None:
+    page = NAMES.read_text(encoding="utf-8")
     modules = modules_under(ROOT / "src")
     assert len(modules) > 100, "the modules are not found any more"
 
@@ -58,8 +58,8 @@ def test_modules_keep_to_the_glossary() -> None:
     assert not problems, "\n".join(problems)
 
 
-def test_tables_of_the_glossary_are_found() -> None:
-    page = GLOSSARY.read_text(encoding="utf-8")
+def test_tables_of_the_page_of_names_are_found() -> None:
+    page = NAMES.read_text(encoding="utf-8")
 
     for heading in (BANNED, SHARED):
         names = first_column(page, heading)

@@ -72,3 +72,24 @@ def test_every_decision_has_a_guard_that_exists(page: Path) -> None:
     assert "**Guard.**" in text
     named = re.findall(r"`(tests/[^`]+)`", text)
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@proves("PROJECT-DOCS")
+def test_map_of_the_code_has_every_folder_and_no_other() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    mapped = page.partition("src/dragoman/\n")[2].partition("\nextras/")[0]
+    folders = {
+        path.name
+        for path in (ROOT / "src" / "dragoman").iterdir()
+        if (path / "__init__.py").exists()
+    }
+    assert set(re.findall(r"^  (\w+)/ ", mapped, re.MULTILINE)) == folders
+
+
+@proves("PROJECT-DOCS")
+def test_files_that_developers_are_told_of_exist() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:\w+/)+\w+\.(?:py|sql|toml))`", page))
+    roots = (ROOT, ROOT / "src" / "dragoman", ROOT / "tests" / "conformance")
+    assert len(named) > 20
+    assert [path for path in sorted(named) if not any((r / path).exists() for r in roots)] == []
