@@ -81,6 +81,8 @@ class ModelTask:
     blocked_by: list[str] = field(default_factory=list[str])
     open: list[str] = field(default_factory=list[str])
     agents: list[str] = field(default_factory=list[str])
+    ended_by: str = ""
+    """Agent that ended the last attempt itself; empty: its lease was lost."""
     lease: ModelLease | None = None
     parent: str = ""
     children: list[str] = field(default_factory=list[str])
@@ -228,6 +230,7 @@ class Model:
     def _release(self, actor: Actor, command: ReleaseTask, now: int) -> Applied:
         task = self.find(command.task)
         check_holds(actor, task, command.fence, now)
+        end_attempt(actor, task)
         self._enter(task, "ready")
         return task, False
 
@@ -239,6 +242,8 @@ class Model:
 
     def _create(self, actor: Actor, command: CreateTask, now: int) -> Applied:
         check_may_write(actor)
+        if actor.role == "agent" and not (command.review_required or command.may_skip_review):
+            raise ModelRefusal("not_authorized")
         blockers = [self.find(name) for name in command.blocked_by]
         for name in (command.id, *command.aliases):
             self._check_free(name)
@@ -292,6 +297,7 @@ class Model:
             raise ModelRefusal("blocked_by_dependency")
         task.attempt += 1
         task.status, task.owner, task.report, task.not_before = "in-progress", command.agent, "", 0
+        task.ended_by = ""
         task.lease = ModelLease(command.agent, task.attempt, command.ttl_ms, now + command.ttl_ms)
         if command.agent not in task.agents:
             task.agents.append(command.agent)
@@ -348,6 +354,7 @@ class Model:
 
     def _conclude(self, task: ModelTask, now: int) -> None:
         """End the attempt: by its report, or else as a failure."""
+        task.ended_by = task.owner if task.report else ""
         if task.report == "blocked":
             self._enter(task, "blocked")
         elif task.report in ("done", "needs_review", "partial"):
@@ -368,6 +375,7 @@ class Model:
             check_may_repeat(actor, task, command.fence, now)
             return task, True
         check_may_move(actor, task, command.to, command.fence, now)
+        end_attempt(actor, task)
         self._enter(task, command.to)
         return task, False
 
@@ -376,6 +384,7 @@ class Model:
         check_may_write(actor)
         if to and to != "in-progress" and to in TRANSITIONS[task.status]:
             check_may_move(actor, task, to, command.fence, now)
+            end_attempt(actor, task)
             self._enter(task, to)
             return task, False
         if not has_words and to in (None, task.status):
@@ -453,6 +462,7 @@ class Model:
         task.answer = "rejected"
         is_held_by_another = task.lease is not None and task.lease.holder != actor.name
         if task.status in ("backlog", "ready", "in-progress") and not is_held_by_another:
+            end_attempt(actor, task)
             self._enter(task, "blocked")
         return task, True
 
@@ -542,6 +552,19 @@ def is_current_fence(task: ModelTask, fence: int, now: int) -> bool:
     return task.lease is not None and now < task.lease.ends and fence == task.attempt
 
 
+def is_idle_owner(actor: Actor, task: ModelTask) -> bool:
+    """True if it owns a task that nobody works on, and has not lost its lease."""
+    is_owner = task.owner == actor.name and task.status != "in-progress"
+    return is_owner and (actor.name not in task.agents or task.ended_by == actor.name)
+
+
+def end_attempt(actor: Actor, task: ModelTask) -> None:
+    """End an attempt other than by its report, which is dropped; the holder may end its own."""
+    if task.status == "in-progress":
+        is_own = task.lease is not None and task.lease.holder == actor.name
+        task.ended_by, task.report = actor.name if is_own else "", ""
+
+
 def check_holds(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
     """Refuse an actor that does not hold the task under this fence."""
     is_current = fence is None or is_current_fence(task, fence, now)
@@ -564,7 +587,7 @@ def check_fence(actor: Actor, task: ModelTask, fence: int | None, now: int) -> N
 
 def check_owns(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
     """Refuse an agent that neither holds the task nor owns it while it is not held."""
-    is_owner = task.owner == actor.name and task.status != "in-progress"
+    is_owner = is_idle_owner(actor, task)
     check = check_fence if actor.role != "agent" or is_owner else check_holds
     check(actor, task, fence, now)
 
@@ -580,8 +603,7 @@ def check_may_repeat(actor: Actor, task: ModelTask, fence: int | None, now: int)
 
 def check_may_move(actor: Actor, task: ModelTask, to: str, fence: int | None, now: int) -> None:
     """Refuse a change that is not in the table, or not for this actor."""
-    is_owner = task.owner == actor.name
-    must_be_held = actor.role == "agent" and (not is_owner or task.status == "in-progress")
+    must_be_held = actor.role == "agent" and not is_idle_owner(actor, task)
     (check_holds if must_be_held else check_fence)(actor, task, fence, now)
     if to not in TRANSITIONS[task.status]:
         raise ModelRefusal("invalid_transition")
@@ -605,5 +627,5 @@ def check_may_comment(actor: Actor, task: ModelTask, now: int) -> None:
     check_may_write(actor)
     if actor.role != "agent" or actor.name not in task.agents or holds(actor, task, now):
         return
-    if task.owner != actor.name or task.status == "in-progress":
+    if not is_idle_owner(actor, task):
         raise ModelRefusal("lease_lost")
