@@ -619,6 +619,16 @@ def test_sandbox_with_wrong_settings_is_refused(
 
 
 @proves("RUN-SEPARATED", "RUN-SANDBOX")
+def test_other_name_of_the_folder_around_the_data_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "home" / "data").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "home")
+    shown = (str(tmp_path / "link"),)
+    agents = {"ada": AgentSettings(command=("/bin/true",), sandbox="bwrap", sandbox_readable=shown)}
+    with pytest.raises(SettingsError, match=r"link leads to .*home, where the hub's own files are"):
+        check_settings(Settings(agents=agents), tmp_path / "home" / "data")
+
+
+@proves("RUN-SEPARATED", "RUN-SANDBOX")
 @pytest.mark.parametrize(
     ("script", "words"),
     [

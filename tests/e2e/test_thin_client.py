@@ -163,7 +163,7 @@ def test_hub_that_dies_before_it_answers_leaves_the_outcome_unknown(
         result = program.run("task", "create", "One", *json_option)
     assert result.code == 1
     told = result.json["detail"] if json_option else result.err
-    assert "closed the connection before it answered" in told
+    assert "failed before it answered" in told
     assert "check its effect before you repeat it" in told
 
 
@@ -176,10 +176,47 @@ def test_hub_of_another_version_leaves_the_command_to_its_caller(program: Progra
         assert "T-1" in program.run("task", "list").out
 
 
+def test_hub_that_failed_at_a_command_leaves_the_outcome_unknown(program: Program) -> None:
+    program.prepare("init")
+    with run_hub(program):
+        pass
+    with dying_hub(program.data, b"HTTP/1.1 500 Internal Server Error\r\n\r\n{}"):
+        result = program.run("task", "create", "One")
+    assert (result.code, "check its effect before you repeat it" in result.err) == (1, True)
+    assert program.ask("task", "list")["tasks"] == []
+
+
+def test_only_files_that_the_command_names_are_read_for_a_hub(
+    program: Program, tmp_path: Path
+) -> None:
+    program.prepare("task", "create", "One", "--id", "T-1")
+    with run_hub(program):
+        pass
+    secret = tmp_path / "secret"
+    secret.write_text("the secret")
+    wanted = json.dumps({"wanted": {"source": str(secret), "max_bytes": 100}}).encode()
+    with dying_hub(program.data, b"HTTP/1.1 200 OK\r\n\r\n" + wanted) as requests:
+        assert "T-1" in program.run("task", "list").out
+    assert not any(b"the secret" in request for request in requests)
+    assert requests, "the command was offered to the hub"
+
+
+def test_secret_that_only_the_caller_knows_is_masked(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program.prepare("init")
+    (program.data / "dragoman.toml").write_text('[redaction]\nvariables = ["TEAM_PHRASE"]\n')
+    with run_hub(program):
+        monkeypatch.setenv("TEAM_PHRASE", "zebra mango kettle")
+        made = program.ask("task", "create", "look at zebra mango kettle now")
+    assert "[REDACTED:team_phrase:" in made["title"]
+
+
 @contextmanager
-def dying_hub(data: Path, answer: bytes = b"") -> Generator[None]:
+def dying_hub(data: Path, answer: bytes = b"") -> Generator[list[bytes]]:
     """Hold the lock of a data directory, take requests, answer this and hang up."""
     server = socket.create_server(("127.0.0.1", 0))
+    requests = list[bytes]()
 
     def serve() -> None:
         while True:
@@ -188,7 +225,7 @@ def dying_hub(data: Path, answer: bytes = b"") -> Generator[None]:
             except OSError:
                 return
             with connection:
-                connection.recv(65_536)
+                requests.append(connection.recv(65_536))
                 connection.sendall(answer)
 
     thread = threading.Thread(target=serve, daemon=True)
@@ -199,7 +236,7 @@ def dying_hub(data: Path, answer: bytes = b"") -> Generator[None]:
         holder = {"pid": os.getpid(), "url": f"http://127.0.0.1:{server.getsockname()[1]}"}
         os.ftruncate(lock, 0)
         os.pwrite(lock, json.dumps(holder).encode(), 0)
-        yield
+        yield requests
     finally:
         os.close(lock)
         server.shutdown(socket.SHUT_RDWR)

@@ -82,6 +82,13 @@ def variable_secrets(settings: Settings) -> Iterator[Secret]:
                 yield Secret(_variable_kind(name), value)
 
 
+def needs_variables_of_callers(settings: Settings) -> bool:
+    """True if a command may have to mask the value of a variable that only its caller has."""
+    environ = environment()
+    passed = (name for agent in settings.agents.values() for name in agent.environment)
+    return bool(settings.redaction.variables) or any(name not in environ for name in passed)
+
+
 def _variable_kind(name: str) -> str:
     return "".join(
         character if character.isascii() and character.isalnum() else "_" for character in name

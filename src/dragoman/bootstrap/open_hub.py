@@ -1,6 +1,6 @@
 """Builds a hub that can run: HTTP server, scheduler and dispatcher of one data directory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from dragoman.surfaces.cli.data_directory import DataDirectory, login_name
 from dragoman.system.clock import SystemClock
 
 if TYPE_CHECKING:
+    from dragoman.engine.forwarding import ForwardedCall, ForwardedOutput
     from dragoman.services.dispatch.agent_slots import AgentState
     from dragoman.surfaces.cli.hub_lifecycle import HubProcess
     from dragoman.surfaces.http.deps import Timeouts
@@ -36,7 +37,6 @@ def build_hub(
     """Build a hub that can run: the only one of its data directory, which it locks."""
     from dragoman.engine.auth import Authenticator
     from dragoman.services.scheduler import GroupWorker, Scheduler
-    from dragoman.surfaces.cli.hub_commands import HubCommands
     from dragoman.surfaces.cli.hub_lifecycle import HubProcess
     from dragoman.surfaces.http.app import build_app
     from dragoman.surfaces.http.deps import HttpDeps
@@ -94,7 +94,7 @@ def build_hub(
             directory.hints,
             health,
             agent_states=agent_states,
-            run_command=HubCommands(partial(open_for_commands, directory, parts)).handle,
+            run_command=_command_runner(directory, parts, settings),
             is_stopping=lambda: dispatcher.is_stopping,
         )
         mounts = {MCP_PATH: _mcp_app(directory, deps.timeouts)}
@@ -104,6 +104,21 @@ def build_hub(
         dispatcher = open_dispatcher(directory, identity, server.url, config)
         undo.pop_all()
         return directory, HubProcess(hub, server, bound, dispatcher, scheduler, lock)
+
+
+def _command_runner(
+    directory: "DataDirectory", parts: EngineParts, settings: Settings
+) -> "Callable[[ForwardedCall], Awaitable[ForwardedOutput]]":
+    """Runner of commands for thin clients; none, where only the caller's process may know a secret
+    that has to be masked.
+    """
+    from dragoman.bootstrap.known_secrets import needs_variables_of_callers
+    from dragoman.surfaces.cli.hub_commands import HubCommands
+    from dragoman.surfaces.http.deps import run_no_command
+
+    if needs_variables_of_callers(settings):
+        return run_no_command
+    return HubCommands(partial(open_for_commands, directory, parts)).handle
 
 
 def _describe_hub(store: Store, url: str, config: Path | None) -> "HubConfig":

@@ -51,7 +51,7 @@ def check_separation(name: str, settings: AgentSettings, data: Path) -> None:
             f"{user.name} writes to; leave out the repository, and let the program clone it"
         )
     if settings.sandbox:
-        _check_sandbox(label, settings, user)
+        _check_sandbox(label, settings, user, data)
         return
     for key in ("sandbox_network", "sandbox_readable", "sandbox_writable"):
         if getattr(settings, key) != getattr(_DEFAULTS, key):
@@ -64,7 +64,7 @@ def _find_user(name: str, settings: AgentSettings) -> AgentUser | None:
     return find_user(settings.user, f"agents.{name}.user") if settings.user else None
 
 
-def _check_sandbox(label: str, settings: AgentSettings, user: AgentUser | None) -> None:
+def _check_sandbox(label: str, settings: AgentSettings, user: AgentUser | None, data: Path) -> None:
     from dragoman.system.bubblewrap import check_sandbox
 
     for key in ("sandbox_readable", "sandbox_writable"):
@@ -73,6 +73,11 @@ def _check_sandbox(label: str, settings: AgentSettings, user: AgentUser | None) 
                 raise SettingsError(
                     f"{label}.{key}: {path} shows the hub's processes; name the folders that the "
                     "program needs"
+                )
+            if path.resolve() != path and data.resolve().is_relative_to(path.resolve()):
+                raise SettingsError(
+                    f"{label}.{key}: {path} leads to {path.resolve()}, where the hub's own files "
+                    "are: name that, so that they stay hidden"
                 )
             if not path.is_absolute() or not path.exists():
                 problem = "does not exist" if path.is_absolute() else "is no absolute path"

@@ -81,7 +81,7 @@ def _run_command(opened: HubDirectory, call: ForwardedCall) -> ForwardedOutput:
     except InputWanted as wanted:
         assert opened.writes() == writes, "a command reads its input before it writes"
         return ForwardedOutput(wanted=WantedInput(wanted.source, wanted.max_bytes))
-    except Exception:  # noqa: BLE001  one faulty command must not end the hub
+    except (Exception, SystemExit):  # noqa: BLE001  one faulty command must not end the hub
         _add_text(output, 2, traceback.format_exc())
         code = 1
     finally:

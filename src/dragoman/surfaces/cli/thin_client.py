@@ -20,6 +20,7 @@ _DEFAULT_DATA = ".dragoman"
 _MAX_FILE_BYTES = 65_536
 _BLOCK = 65_536
 _TIMEOUT_SECONDS = 120.0
+_LOCAL_OPTIONS = ("--help", "--show-completion", "--install-completion")
 _TERMINAL_VARIABLES = (
     "COLORTERM",
     "COLUMNS",
@@ -40,7 +41,7 @@ class UnknownOutcome(Exception):
 def run_in_hub(args: list[str]) -> int | None:
     """Run a command in the hub and print its output; the exit code, or None: run it here."""
     data = _find_data(args)
-    if not args or "--help" in args or not data:
+    if not data or not args or any(option in args for option in _LOCAL_OPTIONS):
         return None
     hub = _find_hub(data)
     if hub is None:
@@ -53,6 +54,7 @@ def run_in_hub(args: list[str]) -> int | None:
         reply = _exchange(*hub, request)
         while reply and "wanted" in reply:
             wanted = reply["wanted"]
+            _check_named(wanted["source"], args, request["inputs"])
             request["inputs"][wanted["source"]] = _read_input(**wanted)
             reply = _exchange(*hub, request)
     except (OSError, ValueError):
@@ -99,10 +101,11 @@ def _find_hub(data: str) -> tuple[str, str] | None:
 
 
 def _open_regular(path: str) -> int:
-    # Non-blocking, so that a pipe in place of the file cannot hang the command.
+    # Only files of the caller's own. Non-blocking, so that a pipe cannot hang the command.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         os.close(descriptor)
         raise OSError
     return descriptor
@@ -148,9 +151,18 @@ def _describe_call(args: list[str], data: str) -> "dict[str, Any]":
     }
 
 
+def _check_named(source: str, args: list[str], read: "dict[str, str]") -> None:
+    """Refuse to read what the command does not name, whoever answers in the place of the hub."""
+    is_named = any(source in (argument, argument.partition("=")[2]) for argument in args)
+    if source in read or not (source == "-" or is_named):
+        raise ValueError
+
+
 def _read_input(source: str, max_bytes: int) -> str:
     """Up to `max_bytes` of a file or standard input; one character for each byte."""
     if source == "-":
+        if sys.stdin is None:
+            raise OSError
         return sys.stdin.buffer.read(max_bytes).decode("latin-1")
     with open(source, "rb") as file:
         return file.read(max_bytes).decode("latin-1")
@@ -192,15 +204,18 @@ def _exchange(url: str, token: str, request: "dict[str, Any]") -> "dict[str, Any
             pass
     answer_head, _, content = bytes(answer).partition(b"\r\n\r\n")
     status = answer_head.split(None, 2)[1:2]
-    if status and status != [b"200"]:
+    if status and status not in ([b"200"], [b"500"]):
         return None
     try:
-        return json.loads(content)
+        reply = json.loads(content)
     except ValueError:
+        reply = None
+    if reply is None or status == [b"500"]:
         raise UnknownOutcome(
-            f"the hub at {url} closed the connection before it answered; the request may have "
-            "been done: check its effect before you repeat it"
-        ) from None
+            f"the hub at {url} failed before it answered; the request may have been done: check "
+            "its effect before you repeat it"
+        )
+    return reply
 
 
 def _encrypt(connection: socket.socket) -> socket.socket:

@@ -58,7 +58,8 @@ def _never_stopping() -> bool:
     return False
 
 
-async def _run_no_command(call: ForwardedCall) -> ForwardedOutput:
+async def run_no_command(call: ForwardedCall) -> ForwardedOutput:
+    """Leave every command to the process of its caller."""
     del call
     return ForwardedOutput(runs_here=False)
 
@@ -76,7 +77,7 @@ class HttpDeps(Struct, frozen=True):
     """Returns each background service by name, and its trouble."""
     agent_states: Callable[[], Sequence[AgentState]] = _no_agents
     """Returns the state of each agent that the hub starts."""
-    run_command: Callable[[ForwardedCall], Awaitable[ForwardedOutput]] = _run_no_command
+    run_command: Callable[[ForwardedCall], Awaitable[ForwardedOutput]] = run_no_command
     """Runs a command of the command line for another process."""
     is_stopping: Callable[[], bool] = _never_stopping
     """Returns whether the hub gives out no more work."""
