@@ -60,7 +60,7 @@ def test_events_from_now_on_skip_earlier_ones(backend: Backend) -> None:
     async def reader() -> list[Event]:
         async with backend.connect("owner") as hub:
             reading = asyncio.create_task(_collect(hub, 1, after=None))
-            await asyncio.to_thread(backend.relay.wait_for_request, b"GET /v1/events")
+            await asyncio.to_thread(backend.relay.wait_for_request, b"GET /v1/events", 2)
             await asyncio.to_thread(backend.create_task, "After")
             return await reading
 
